@@ -1,7 +1,7 @@
 """How long a kernel takes to compile for an H200: by Proton and, where it is there, by Triton.
 
     python benchmarks/gpu_compile_time.py [--repeats 15] [--starts 7] [--triton-python FILE]
-                                          [--ptxas FILE] [--json FILE]
+                                          [--ptxas FILE] [--json FILE] [--specimens FILE]
 
 Needs no GPU: nothing is loaded or launched. Both compile the same source (peers.py) for the same
 types, from the Python function on, each in a process of its own, and take turns. Shown are
@@ -18,6 +18,9 @@ the byte code of all modules is on disk, in a folder of this run. `process to cu
 creation of the process, `import to cubin` in the process from before the import of the compiler.
 numpy, which the kernels' files use, is imported before that; torch is not, as neither compiler
 needs it.
+
+With `--specimens` the kernels are those of public libraries, as library_specimens.py writes them,
+and only warm compiles are measured. Both need torch and the libraries then.
 """
 
 import argparse
@@ -41,6 +44,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "proton" / "kernels"
 ASSEMBLER_VARIABLES = ("PROTON_PTXAS", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+SLOW_MS = 2000  # a compile that is worth a line
 STAGES = ("frontend", "ttir", "ttgir", "llir", "ptx", "cubin")
 Answers = dict[str, dict[str, list[dict[str, Any]]]]  # specimen -> compiler -> one a round
 
@@ -134,7 +138,7 @@ class Process:
 
     def compile(self, kernel: dict[str, Any], cached: bool = False) -> dict[str, Any]:
         """Times of one compile, or with `cached` of a disk hit."""
-        path = str(self.compiler.sources / kernel["file"])
+        path = kernel.get("path") or str(self.compiler.sources / kernel["file"])
         return self.ask(kernel | {"path": path, "cached": cached})
 
 
@@ -154,11 +158,13 @@ def started(compiler: Compiler, cache: str, variables: dict[str, str]) -> Iterat
         yield Process(compiler, popen)
 
 
-def rounds(processes: list[Process], repeats: int, cached: bool) -> Answers:
+def rounds(
+    processes: list[Process], specimens: dict[str, Any], repeats: int, cached: bool
+) -> Answers:
     """All specimens in turn, each by all compilers in turn, after a round that does not count."""
-    found: Answers = {name: {p.compiler.name: [] for p in processes} for name in SPECIMENS}
+    found: Answers = {name: {p.compiler.name: [] for p in processes} for name in specimens}
     for number in range(repeats + 1):
-        for name, kernel in SPECIMENS.items():
+        for name, kernel in specimens.items():
             for process in processes:
                 answer = process.compile(kernel, cached)
                 if number:
@@ -216,6 +222,27 @@ def stages(answers: Answers) -> Table:
     return table
 
 
+def shown_libraries(answers: Answers, console: Console) -> None:
+    """The kernels of libraries: how the ratios of medians are spread, and what is slow."""
+    table = Table("kernel", "Proton, ms", "Triton, ms", "ratio")
+    ratios = dict[str, float]()
+    for name, by_compiler in answers.items():
+        errors = {c: a["error"] for c, found in by_compiler.items() for a in found if "error" in a}
+        for compiler, error in errors.items():
+            console.print(f"{name}, {compiler}: {error}"[:200])
+        if errors or len(by_compiler) < 2:
+            continue
+        ours, theirs = (statistics.median(a["ms"] for a in f) for f in by_compiler.values())
+        ratios[name] = ours / theirs
+        table.add_row(name, f"{ours:.0f}", f"{theirs:.0f}", f"{ratios[name]:.2f}")
+        if max(ours, theirs) > SLOW_MS:
+            console.print(f"slow: {name}: Proton {ours:.0f} ms, Triton {theirs:.0f}")
+    console.print(table)
+    worst = sorted(ratios, key=lambda name: -ratios[name])[:5]
+    console.print(*(f"{ratios[name]:.2f} {name}" for name in worst), sep="\n")
+    console.print(f"ratios of {len(ratios)} kernels: {spread(list(ratios.values()), 2)}")
+
+
 def has_triton(python: str) -> bool:
     command = [python, "-c", "import triton"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -228,6 +255,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--starts", type=int, default=7, help="new processes")
     parser.add_argument("--triton-python", default=sys.executable, help="the Python with Triton")
+    parser.add_argument(
+        "--specimens", type=Path, default=None, help="kernels that library_specimens.py wrote"
+    )
     parser.add_argument("--ptxas", default=None, help="the assembler of both, not each one's own")
     parser.add_argument("--json", type=Path, default=None, help="write all times there, too")
     options = parser.parse_args()
@@ -251,8 +281,13 @@ def main() -> None:
         ]
         about = [process.ask("about") for process in processes]
         console.print(*about, sep="\n", soft_wrap=True)
-        warm = rounds(processes, options.repeats, cached=False)
-        hits = rounds(processes, options.repeats, cached=True)
+        if options.specimens:
+            specimens = json.loads(options.specimens.read_text())
+            warm = rounds(processes, specimens, options.repeats, cached=False)
+            shown_libraries(warm, console)
+            return
+        warm = rounds(processes, SPECIMENS, options.repeats, cached=False)
+        hits = rounds(processes, SPECIMENS, options.repeats, cached=True)
         cold = cold_starts(compilers, options.starts, variables)
     console.print(stages(warm))
     console.print(comparison("warm compile, total", warm))

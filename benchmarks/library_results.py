@@ -5,19 +5,21 @@ import torch
 # The largest error, relative or absolute, of a dtype; of float32 what sums in another order make.
 TOLERANCES = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float64: 1e-6}
 TOLERANCE = 2e-4
+FAR = 1e-6  # of many numbers, how many may be off
 
 
 class Wrong(AssertionError):
     """A result that is not the reference's."""
 
 
-def compare(found: object, expected: object, what: str) -> None:
-    """Raises `Wrong` unless two results, which may be in tuples, are about equal."""
+def compare(found: object, expected: object, what: str, scaled: bool = False) -> None:
+    """Raises `Wrong` unless two results, which may be in tuples, are about equal. `scaled`, for
+    many numbers, measures absolute errors by the root mean square of what is expected."""
     if isinstance(expected, list | tuple):
         if not isinstance(found, list | tuple) or len(found) != len(expected):
             raise Wrong(f"{what}: {type(found).__name__} in the place of {len(expected)} results")
         for number, pair in enumerate(zip(found, expected, strict=True)):
-            compare(*pair, f"{what}[{number}]")
+            compare(*pair, f"{what}[{number}]", scaled)
         return
     if not isinstance(expected, torch.Tensor):
         if isinstance(found, torch.Tensor):
@@ -28,10 +30,24 @@ def compare(found: object, expected: object, what: str) -> None:
     if not isinstance(found, torch.Tensor):
         raise Wrong(f"{what}: {type(found).__name__} in the place of a tensor")
     rate = TOLERANCES.get(expected.dtype, TOLERANCE)
+    if scaled:
+        _compare_scaled(found, expected, what, rate)
+        return
     try:
         torch.testing.assert_close(found, expected, rtol=rate, atol=rate, equal_nan=True)
     except AssertionError as problem:
         raise Wrong(f"{what}: {problem}") from None
+
+
+def _compare_scaled(found: torch.Tensor, expected: torch.Tensor, what: str, rate: float) -> None:
+    """Of many numbers some may be where a derivative jumps."""
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        raise Wrong(f"{what}: {found.dtype}{[*found.shape]} in the place of {[*expected.shape]}")
+    scale = expected.float().square().mean().sqrt()
+    far = (found - expected).abs() > rate * (expected.abs() + scale)
+    count = int((far | (found.isnan() != expected.isnan())).sum())
+    if count > FAR * found.numel():
+        raise Wrong(f"{what}: {count} of {found.numel()} numbers are off")
 
 
 def compare_kinds(found: object, expected: object, what: str) -> None:

@@ -11,66 +11,57 @@ from typing import Any
 import liger_kernel.ops as ops
 import torch
 import torch.nn.functional as F
-from library_results import compare
+from library_case import LARGE, WIDE, Case, Normal, Size, normal
 
-CASES: dict[str, Callable[[], int]] = {}
-Tensors = tuple[torch.Tensor, ...]
+CASES: dict[str, Case] = {}
+BOTH = (torch.float32, torch.bfloat16)
+ALL_TIMED = (LARGE, WIDE)
 
 
 def case(
-    *inputs: Callable[[], torch.Tensor], also: Tensors = (), dtypes: Any = (torch.float32,)
-) -> Callable[[Callable[[], tuple[Any, Any]]], None]:
-    """Declares a case: a function that gives (op, reference), functions of tensors with gradients
-    like `inputs`. Its name is the case's."""
+    *inputs: Normal, dtypes: Any = (torch.float32,), timed: tuple[str, ...] = ALL_TIMED
+) -> Callable[[Callable[..., tuple[Any, Any]]], None]:
+    """Declares a case: a function that gives (op, reference) for inputs like `inputs`. Its name is
+    the case's."""
 
-    def declare(pair: Callable[[], tuple[Any, Any]]) -> None:
-        CASES[pair.__name__] = functools.partial(_check, pair, inputs, dtypes)
+    def declare(pair: Callable[..., tuple[Any, Any]]) -> None:
+        CASES[pair.__name__] = Case(pair.__name__, pair, inputs, dtypes, timed)
 
     return declare
 
 
-def _check(pair: Any, inputs: Any, dtypes: Any) -> int:
-    torch.manual_seed(hash(pair.__name__) % 1000)
-    for dtype in dtypes:
-        ours, theirs = pair()
-        leaves = [make().to(dtype) for make in inputs]
-        results = []
-        for function in (ours, theirs):
-            given = [leaf.clone().requires_grad_() for leaf in leaves]
-            out = function(*given)
-            outs = [o for o in (out if isinstance(out, tuple | list) else (out,)) if _counts(o)]
-            values = [o.detach().clone() for o in outs]
-            generator = torch.Generator().manual_seed(1)
-            weights = [torch.randn(o.shape, generator=generator).to(o.dtype) for o in outs]
-            sum((o * w).sum() for o, w in zip(outs, weights, strict=True)).backward()
-            results.append((values, [g.grad for g in given]))
-        compare(results[0][0], results[1][0], f"{pair.__name__} of {dtype}, forward")
-        compare(results[0][1], results[1][1], f"{pair.__name__} of {dtype}, gradients")
-    return len(dtypes)
+TOKENS = Size((5, 3), 8192, 2048)
+BATCHES, FIRST = Size((3, 4), (8, 1024), (2, 1024)), Size(3, 8, 2)
+ROWS, HIDDEN, DOUBLE = Size(7, 8192, 2048), Size(40, 4096, 16384), Size(80, 8192, 32768)
+VOCABULARY = Size(97, 4096, 32000)
+BATCH, LENGTH = Size(2, 4, 1), Size(7, 2048, 8192)
+HEADS, SHARED_HEADS, HEAD = Size(4, 32, 32), Size(2, 8, 8), Size(16, 128, 128)
+IMAGES, CHANNELS, PIXELS = Size(3, 1024, 256), Size(12, 32, 32), Size(20, 1024, 4096)
+SHORT_BATCH, QUERIES_HEADS, QUERIES = Size(2, 128, 512), Size(3, 4, 4), Size(9, 256, 128)
+STREAM_LENGTH, WIDTH = Size(5, 512, 512), Size(8, 4096, 4096)
+IGNORED = -100
 
 
-def _counts(out: Any) -> bool:
-    """Whether a result is one that gradients flow from."""
-    return isinstance(out, torch.Tensor) and out.requires_grad
+def target_of(x: torch.Tensor) -> torch.Tensor:
+    """For each row the column that is right, or that none is."""
+    rows, columns = x.shape
+    target = torch.randint(0, columns, (rows,))
+    target[3::50] = IGNORED
+    return target
 
 
-def normal(*shape: int) -> Callable[[], torch.Tensor]:
-    return lambda: torch.randn(shape)
-
-
-BOTH = (torch.float32, torch.bfloat16)
-TARGET = torch.tensor([3, 0, 96, -100, 50, 1, 7])
-ROWS, VOCABULARY, HIDDEN = len(TARGET), 97, 40
+def distribution(x: torch.Tensor) -> torch.Tensor:
+    return F.softmax(torch.randn(x.shape), -1)
 
 
 # Norms
 
 
-@case(normal(5, 3, HIDDEN), normal(HIDDEN), normal(HIDDEN))
-def layer_norm():
+@case(normal(TOKENS, HIDDEN), normal(HIDDEN), normal(HIDDEN), dtypes=BOTH)
+def layer_norm(*_):
     return (
         lambda x, w, b: ops.LigerLayerNormFunction.apply(x, w, b, 1e-5),
-        lambda x, w, b: F.layer_norm(x, (HIDDEN,), w, b, 1e-5),
+        lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, 1e-5),
     )
 
 
@@ -78,34 +69,34 @@ def _rms(x, w, eps=1e-6, offset=0.0):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * (w + offset)
 
 
-@case(normal(5, 3, HIDDEN), normal(HIDDEN))
-def rms_norm():
+@case(normal(TOKENS, HIDDEN), normal(HIDDEN), dtypes=BOTH)
+def rms_norm(*_):
     return lambda x, w: ops.LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, "llama", False), _rms
 
 
-@case(normal(5, 3, HIDDEN), normal(HIDDEN))
-def rms_norm_gemma():
+@case(normal(TOKENS, HIDDEN), normal(HIDDEN), dtypes=BOTH)
+def rms_norm_gemma(*_):
     return (
         lambda x, w: ops.LigerRMSNormFunction.apply(x, w, 1e-6, 1.0, "gemma", False),
         functools.partial(_rms, offset=1.0),
     )
 
 
-@case(normal(6000, HIDDEN), normal(HIDDEN))
-def rms_norm_by_block():
+@case(normal(Size(6000, 1 << 17, 1 << 18), Size(40, 256, 128)), normal(Size(40, 256, 128)))
+def rms_norm_by_block(*_):
     return lambda x, w: ops.LigerRMSNormFunction.apply(x, w, 1e-6, 0.0, "llama", False), _rms
 
 
-@case(normal(5, HIDDEN), normal(5, HIDDEN), normal(HIDDEN))
-def fused_add_rms_norm():
+@case(normal(ROWS, HIDDEN), normal(ROWS, HIDDEN), normal(HIDDEN), dtypes=BOTH)
+def fused_add_rms_norm(*_):
     return (
         lambda x, r, w: ops.LigerFusedAddRMSNormFunction.apply(x, r, w, 1e-6, 0.0, "llama", False),
         lambda x, r, w: (_rms(x + r, w), x + r),
     )
 
 
-@case(normal(3, 4, HIDDEN), normal(HIDDEN), normal(3, HIDDEN), normal(3, HIDDEN))
-def modulated_rms_norm():
+@case(normal(BATCHES, HIDDEN), normal(HIDDEN), normal(FIRST, HIDDEN), normal(FIRST, HIDDEN))
+def modulated_rms_norm(*_):
     return (
         lambda x, w, s, t: ops.LigerModulatedRMSNormFunction.apply(
             x, w, s, t, 1e-6, 0.0, "llama", False
@@ -114,16 +105,18 @@ def modulated_rms_norm():
     )
 
 
-@case(normal(3, 12, 20), normal(12), normal(12))
-def group_norm():
+@case(normal(IMAGES, CHANNELS, PIXELS), normal(CHANNELS), normal(CHANNELS))
+def group_norm(x, *_):
+    channels = x.shape[1]
+    groups = channels // 4
     return (
-        lambda x, w, b: ops.LigerGroupNormFunction.apply(x, w, b, 12, 3, 1e-5),
-        lambda x, w, b: F.group_norm(x, 3, w, b, 1e-5),
+        lambda x, w, b: ops.LigerGroupNormFunction.apply(x, w, b, channels, groups, 1e-5),
+        lambda x, w, b: F.group_norm(x, groups, w, b, 1e-5),
     )
 
 
-@case(normal(5, HIDDEN), normal(3), normal())
-def poly_norm():
+@case(normal(ROWS, HIDDEN), normal(3), normal())
+def poly_norm(*_):
     def reference(x, w, b):
         def norm(u):
             return u * torch.rsqrt(u.pow(2).mean(-1, keepdim=True) + 1e-6)
@@ -133,26 +126,26 @@ def poly_norm():
     return lambda x, w, b: ops.LigerPolyNormFunction.apply(x, w, b, 1e-6, False), reference
 
 
-@case(normal(5, 3, HIDDEN), normal(1), normal(HIDDEN), normal(HIDDEN))
-def dyt():
+@case(normal(TOKENS, HIDDEN), normal(1), normal(HIDDEN), normal(HIDDEN))
+def dyt(*_):
     return ops.LigerDyTFunction.apply, lambda x, a, g, b: g * torch.tanh(a * x) + b
 
 
 # Activations
 
 
-@case(normal(5, HIDDEN), normal(5, HIDDEN))
-def geglu():
+@case(normal(ROWS, HIDDEN), normal(ROWS, HIDDEN), dtypes=BOTH)
+def geglu(*_):
     return ops.LigerGELUMulFunction.apply, lambda a, b: F.gelu(a, approximate="tanh") * b
 
 
-@case(normal(5, HIDDEN), normal(5, HIDDEN), dtypes=BOTH)
-def swiglu():
+@case(normal(ROWS, HIDDEN), normal(ROWS, HIDDEN), dtypes=BOTH)
+def swiglu(*_):
     return ops.LigerSiLUMulFunction.apply, lambda a, b: F.silu(a) * b
 
 
-@case(normal(5, 2 * HIDDEN))
-def swiglu_fused_gate_up():
+@case(normal(ROWS, DOUBLE), dtypes=BOTH)
+def swiglu_fused_gate_up(*_):
     def reference(x):
         gate, up = x.chunk(2, -1)
         return F.silu(gate) * up
@@ -160,18 +153,18 @@ def swiglu_fused_gate_up():
     return ops.LigerFusedGateUpSiLUMulFunction.apply, reference
 
 
-@case(normal(5, HIDDEN))
-def relu_squared():
+@case(normal(ROWS, HIDDEN), dtypes=BOTH)
+def relu_squared(*_):
     return ops.LigerReLUSquaredFunction.apply, lambda x: F.relu(x) ** 2
 
 
-@case(normal(5, HIDDEN))
-def softmax():
+@case(normal(ROWS, HIDDEN), dtypes=BOTH)
+def softmax(*_):
     return ops.LigerSoftmaxFunction.apply, lambda x: F.softmax(x, -1)
 
 
-@case(normal(5, HIDDEN))
-def sparsemax():
+@case(normal(ROWS, HIDDEN), timed=(LARGE,))
+def sparsemax(*_):
     def reference(x):
         ordered, _ = x.sort(-1, descending=True)
         sums = ordered.cumsum(-1) - 1
@@ -190,15 +183,15 @@ def _rotated(x, cos, sin):
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
-def _angles(*shape):
+def _angles(*shape, dtype=torch.float32):
     angles = torch.rand(*shape)
     angles = torch.cat((angles, angles), -1)
-    return angles.cos(), angles.sin()
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-@case(normal(2, 4, 7, 16), normal(2, 2, 7, 16))
-def rope():
-    cos, sin = _angles(1, 7, 8)
+@case(normal(BATCH, HEADS, LENGTH, HEAD), normal(BATCH, SHARED_HEADS, LENGTH, HEAD), dtypes=BOTH)
+def rope(q, _):
+    cos, sin = _angles(1, q.shape[2], q.shape[3] // 2, dtype=q.dtype)
     turns = cos[:, None], sin[:, None]
     return (
         lambda q, k: ops.LigerRopeFunction.apply(q.clone(), k.clone(), cos, sin),
@@ -206,10 +199,11 @@ def rope():
     )
 
 
-@case(normal(2, 4, 7, 16), normal(2, 2, 7, 16))
-def qwen2vl_mrope():
-    cos, sin = _angles(3, 2, 7, 8)
-    sections = [2, 3, 3]
+@case(normal(BATCH, HEADS, LENGTH, HEAD), normal(BATCH, SHARED_HEADS, LENGTH, HEAD))
+def qwen2vl_mrope(q, _):
+    batch, _, length, head = q.shape
+    cos, sin = _angles(3, batch, length, head // 2)
+    sections = [n * head // 16 for n in (2, 3, 3)]
 
     def chosen(table):
         parts = table.split(sections * 2, -1)
@@ -221,13 +215,13 @@ def qwen2vl_mrope():
     )
 
 
-@case(normal(2, 7, 4, 16), normal(2, 7, 2, 16))
-def llama4_rope():
-    angles = torch.rand(7, 8)
+@case(normal(BATCH, LENGTH, HEADS, HEAD), normal(BATCH, LENGTH, SHARED_HEADS, HEAD))
+def llama4_rope(q, _):
+    angles = torch.rand(q.shape[1], q.shape[3] // 2)
     turns = torch.polar(torch.ones_like(angles), angles)
 
     def turned(x):
-        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], 8, 2))
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(pairs * turns[None, :, None]).flatten(-2)
 
     return (
@@ -240,63 +234,68 @@ def llama4_rope():
 
 
 @case(normal(ROWS, VOCABULARY), dtypes=BOTH)
-def cross_entropy():
+def cross_entropy(x):
+    target = target_of(x)
     return (
-        lambda x: ops.LigerCrossEntropyFunction.apply(x.clone(), TARGET, None)[0],
-        lambda x: F.cross_entropy(x.float(), TARGET).to(x.dtype),
+        lambda x: ops.LigerCrossEntropyFunction.apply(x.clone(), target, None)[0],
+        lambda x: F.cross_entropy(x.float(), target).to(x.dtype),
     )
 
 
 @case(normal(ROWS, VOCABULARY))
-def cross_entropy_smoothed():
-    weight = torch.rand(VOCABULARY) + 0.5
+def cross_entropy_smoothed(x):
+    target, weight = target_of(x), torch.rand(x.shape[1]) + 0.5
     return (
-        lambda x: ops.LigerCrossEntropyFunction.apply(x.clone(), TARGET, weight, -100, 0.0, 0.1)[0],
-        lambda x: F.cross_entropy(x, TARGET, weight, label_smoothing=0.1),
+        lambda x: ops.LigerCrossEntropyFunction.apply(x.clone(), target, weight, IGNORED, 0.0, 0.1)[
+            0
+        ],
+        lambda x: F.cross_entropy(x, target, weight, label_smoothing=0.1),
     )
 
 
 @case(normal(ROWS, VOCABULARY))
-def cross_entropy_capped():
+def cross_entropy_capped(x):
+    target = target_of(x)
+
     def reference(x):
         x = 5 * torch.tanh(x / 5)
-        z = 1e-2 * (torch.logsumexp(x, -1) ** 2)[TARGET != -100].mean()
-        return F.cross_entropy(x, TARGET) + z
+        z = 1e-2 * (torch.logsumexp(x, -1) ** 2)[target != IGNORED].mean()
+        return F.cross_entropy(x, target) + z
 
     return (
         lambda x: ops.LigerCrossEntropyFunction.apply(
-            x.clone(), TARGET, None, -100, 1e-2, 0.0, "mean", 5.0
+            x.clone(), target, None, IGNORED, 1e-2, 0.0, "mean", 5.0
         )[0],
         reference,
     )
 
 
-@case(normal(2, 4, VOCABULARY))
-def vocab_parallel_cross_entropy():
-    target = torch.randint(0, VOCABULARY, (2, 4))
+@case(normal(BATCHES, VOCABULARY))
+def vocab_parallel_cross_entropy(x):
+    target = torch.randint(0, x.shape[-1], x.shape[:-1])
     return (
         lambda x: ops.LigerVocabParallelCEFunction.apply(
-            x.clone(), target, None, -100, 0.0, "pytorch", "none"
+            x.clone(), target, None, IGNORED, 0.0, "pytorch", "none"
         ),
-        lambda x: F.cross_entropy(x.flatten(0, 1), target.flatten(), reduction="none").view(2, 4),
+        lambda x: F.cross_entropy(x.flatten(0, 1), target.flatten(), reduction="none").view_as(
+            target
+        ),
     )
 
 
-def _linear_loss(x, w, b=None):
-    return F.cross_entropy(F.linear(x, w, b), TARGET)
-
-
-@case(normal(ROWS, HIDDEN), normal(VOCABULARY, HIDDEN), normal(VOCABULARY))
-def fused_linear_cross_entropy():
+# What follows a product here are the kernels of other cases.
+@case(normal(ROWS, HIDDEN), normal(VOCABULARY, HIDDEN), normal(VOCABULARY), timed=())
+def fused_linear_cross_entropy(x, *_):
+    target = target_of(x)
     return (
-        lambda x, w, b: ops.LigerFusedLinearCrossEntropyFunction.apply(x, w, TARGET, b)[0],
-        _linear_loss,
+        lambda x, w, b: ops.LigerFusedLinearCrossEntropyFunction.apply(x, w, target, b)[0],
+        lambda x, w, b: F.cross_entropy(F.linear(x, w, b), target),
     )
 
 
 @case(normal(ROWS, VOCABULARY))
-def kl_div():
-    target = F.softmax(torch.randn(ROWS, VOCABULARY), -1)
+def kl_div(x):
+    target = distribution(x)
     return (
         lambda x: ops.LigerKLDivLossFunction.apply(F.log_softmax(x, -1), target, "batchmean"),
         lambda x: F.kl_div(F.log_softmax(x, -1), target, reduction="batchmean"),
@@ -304,8 +303,8 @@ def kl_div():
 
 
 @case(normal(ROWS, VOCABULARY))
-def kl_div_of_logarithms():
-    target = F.log_softmax(torch.randn(ROWS, VOCABULARY), -1)
+def kl_div_of_logarithms(x):
+    target = distribution(x).log()
     return (
         lambda x: ops.LigerKLDivLossFunction.apply(F.log_softmax(x, -1), target, "sum", True),
         lambda x: F.kl_div(F.log_softmax(x, -1), target, reduction="sum", log_target=True),
@@ -320,26 +319,26 @@ def _jsd(x, y, beta):
 
 
 @case(normal(ROWS, VOCABULARY))
-def jsd():
-    target = F.log_softmax(torch.randn(ROWS, VOCABULARY), -1)
+def jsd(x):
+    target = distribution(x).log()
     return (
         lambda x: ops.LigerJSDFunction.apply(F.log_softmax(x, -1), target, None, 0.3),
         lambda x: _jsd(F.log_softmax(x, -1), target, 0.3),
     )
 
 
-@case(normal(ROWS, HIDDEN), normal(VOCABULARY, HIDDEN))
-def fused_linear_jsd():
-    teacher, weight = torch.randn(ROWS, 2 * HIDDEN), torch.randn(VOCABULARY, 2 * HIDDEN)
+@case(normal(ROWS, HIDDEN), normal(VOCABULARY, HIDDEN), timed=())
+def fused_linear_jsd(x, w):
+    teacher, weight = (torch.randn(len(one), 2 * one.shape[1]) for one in (x, w))
     return (
         lambda x, w: ops.LigerFusedLinearJSDFunction.apply(x, w, teacher, weight),
         lambda x, w: _jsd(F.log_softmax(x @ w.T, -1), F.log_softmax(teacher @ weight.T, -1), 0.5),
     )
 
 
-@case(normal(ROWS, HIDDEN), normal(VOCABULARY, HIDDEN))
-def fused_linear_kl_div():
-    target = F.softmax(torch.randn(ROWS, VOCABULARY), -1)
+@case(normal(ROWS, HIDDEN), normal(VOCABULARY, HIDDEN), timed=())
+def fused_linear_kl_div(x, w):
+    target = F.softmax(torch.randn(len(x), len(w)), -1)
     return (
         lambda x, w: ops.LigerFusedLinearKLDivFunction.apply(x, w, target),
         lambda x, w: F.kl_div(F.log_softmax(x @ w.T, -1), target, reduction="batchmean"),
@@ -347,30 +346,32 @@ def fused_linear_kl_div():
 
 
 @case(normal(ROWS, VOCABULARY))
-def tvd():
-    target = F.softmax(torch.randn(ROWS, VOCABULARY), -1)
+def tvd(x):
+    target = distribution(x)
     return (
         lambda x: ops.LigerTVDLossFunction.apply(F.softmax(x, -1), target),
-        lambda x: 0.5 * (F.softmax(x, -1) - target).abs().sum() / ROWS,
+        lambda x: 0.5 * (F.softmax(x, -1) - target).abs().sum() / len(x),
     )
 
 
 @case(normal(ROWS, VOCABULARY))
-def fused_ce_tvd():
-    teacher, valid = torch.randn(ROWS, VOCABULARY), TARGET != -100
+def fused_ce_tvd(x):
+    teacher, target = torch.randn(x.shape), target_of(x)
+    valid = target != IGNORED
 
     def reference(x):
         apart = 0.5 * (F.softmax(x, -1) - F.softmax(teacher, -1)).abs().sum(-1)
-        return F.cross_entropy(x, TARGET, reduction="none"), apart * valid
+        return F.cross_entropy(x, target, reduction="none"), apart * valid
 
-    return lambda x: ops.LigerFusedCETVDFunction.apply(x, teacher, TARGET), reference
+    return lambda x: ops.LigerFusedCETVDFunction.apply(x, teacher, target), reference
 
 
-@case(normal(2, 6, VOCABULARY))
-def grpo_loss():
-    ids = torch.randint(0, VOCABULARY, (2, 5))
-    old, ref = torch.randn(2, 5) - 4, torch.randn(2, 5) - 4
-    advantages, mask = torch.randn(2), torch.ones(2, 5, dtype=torch.int64)
+@case(normal(BATCH, Size(6, 2049, 2049), VOCABULARY))
+def grpo_loss(x):
+    batch, length = x.shape[0], x.shape[1] - 1
+    ids = torch.randint(0, x.shape[2], (batch, length))
+    old, ref = torch.randn(2, batch, length) - 4
+    advantages, mask = torch.randn(batch), torch.ones(batch, length, dtype=torch.int64)
 
     def reference(x):
         logp = F.log_softmax(x[:, :-1] / 0.9, -1).gather(-1, ids[..., None])[..., 0]
@@ -390,9 +391,12 @@ def grpo_loss():
 # Attention, mixtures, embeddings
 
 
-@case(normal(2, 3, 9, 9), normal(3, 3, 3, 3))
-def multi_token_attention():
-    past = torch.tril(torch.ones(9, 9, dtype=torch.bool))
+@case(
+    normal(SHORT_BATCH, QUERIES_HEADS, QUERIES, QUERIES),
+    normal(QUERIES_HEADS, QUERIES_HEADS, 3, 3),
+)
+def multi_token_attention(scores, _):
+    past = torch.tril(torch.ones(scores.shape[2:], dtype=torch.bool))
 
     def reference(scores, weight):
         p = F.softmax(scores.masked_fill(~past, float("-inf")), -1)
@@ -404,8 +408,8 @@ def multi_token_attention():
     )
 
 
-@case(normal(1, 2, 20, 16), normal(1, 2, 20, 16), normal(1, 2, 20, 16))
-def fused_neighborhood_attention():
+@case(normal(1, 2, 20, 16), normal(1, 2, 20, 16), normal(1, 2, 20, 16), timed=())
+def fused_neighborhood_attention(*_):
     distance = (torch.arange(20)[:, None] - torch.arange(20)).abs()
     near = distance <= 3
 
@@ -419,8 +423,8 @@ def fused_neighborhood_attention():
     )
 
 
-@case(normal(4, 2, 3, HIDDEN), normal(HIDDEN), normal(HIDDEN))
-def attn_res():
+@case(normal(4, BATCHES, HIDDEN), normal(HIDDEN), normal(HIDDEN))
+def attn_res(*_):
     def reference(v, query, norm):
         scores = (_rms(v, norm) * query).sum(-1)
         return (F.softmax(scores, 0)[..., None] * v).sum(0)
@@ -428,8 +432,8 @@ def attn_res():
     return lambda v, q, n: ops.LigerAttnResFunction.apply(v, q, n, 1e-6), reference
 
 
-@case(normal(6, 32), normal(4, 64, 32), normal(4, 32, 32))
-def fused_moe():
+@case(normal(6, 32), normal(4, 64, 32), normal(4, 32, 32), timed=())
+def fused_moe(*_):
     index = torch.stack([torch.randperm(4)[:2] for _ in range(6)]).int()
     weights = torch.rand(6, 2)
 
@@ -447,22 +451,28 @@ def fused_moe():
     return lambda x, u, d: ops.LigerFusedMoEFunction.apply(x, u, d, index, weights), reference
 
 
-@case(normal(50, HIDDEN))
-def embedding():
-    indices = torch.tensor([[3, 3, 49], [0, 7, 3]])
+@case(normal(VOCABULARY, HIDDEN))
+def embedding(w):
+    indices = torch.randint(0, len(w), (2, 3) if len(w) < 100 else (4, 2048))
     return (
         lambda w: ops.LigerEmbeddingFunction.apply(w, indices),
         lambda w: F.embedding(indices, w),
     )
 
 
-@case(normal(2, 5, 4, 8), normal(2, 5, 4))
-def mhc_pre():
+@case(normal(BATCH, STREAM_LENGTH, 4, WIDTH), normal(BATCH, STREAM_LENGTH, 4), timed=(LARGE,))
+def mhc_pre(*_):
     return ops.LigerMHCPreFunction.apply, lambda x, h: (x * h[..., None]).sum(-2)
 
 
-@case(normal(2, 5, 4, 8), normal(2, 5, 8), normal(2, 5, 4), normal(2, 5, 4, 4))
-def mhc_post_res():
+@case(
+    normal(BATCH, STREAM_LENGTH, 4, WIDTH),
+    normal(BATCH, STREAM_LENGTH, WIDTH),
+    normal(BATCH, STREAM_LENGTH, 4),
+    normal(BATCH, STREAM_LENGTH, 4, 4),
+    timed=(LARGE,),
+)
+def mhc_post_res(*_):
     return (
         ops.LigerMHCPostResFunction.apply,
         lambda x, f, post, res: res @ x + post[..., None] * f[..., None, :],

@@ -8,7 +8,9 @@ the files of kernels import, before it.
 """
 
 import functools
+import importlib
 import importlib.util
+import inspect
 import json
 import platform
 import re
@@ -26,13 +28,50 @@ CAPABILITY = 90
 
 @functools.cache
 def load(path: str) -> Any:
-    """The module in a file."""
+    """The module in a file, or that of a name: a library's."""
+    if not path.endswith(".py"):
+        return importlib.import_module(path)
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@functools.cache
+def prepare(library: str, compiler: str) -> None:
+    """Imports a library of those in library_specimens.py."""
+    if compiler == "proton":
+        import proton
+
+        proton.install_as_triton()
+    if library == "gems":
+        import gems_cases
+        import triton.language as tl
+        from triton.language.extra.cuda import libdevice
+
+        # On a CPU flag-gems takes all functions from here.
+        for name in set(dir(libdevice)) - set(dir(tl.math)):
+            setattr(tl.math, name, getattr(libdevice, name))
+
+        gems_cases._flag_gems()
+
+
+def python_function(specimen: dict[str, Any]) -> Callable[..., Any]:
+    """The function below what decorates it."""
+    function = getattr(load(specimen["path"]), specimen["function"])
+    while not inspect.isfunction(function):
+        function = function.fn
+    return function
+
+
+def constants(specimen: dict[str, Any], dtype: Callable[[str], Any]) -> dict[str, Any]:
+    """Of a specimen; a dtype stands in JSON as {"dtype": its short name}."""
+    return {
+        name: dtype(value["dtype"]) if isinstance(value, dict) else value
+        for name, value in specimen["constants"].items()
+    }
 
 
 def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +84,7 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     from proton.language.signature import Signature
     from proton.language.types import str_to_ty
 
-    function = getattr(load(specimen["path"]), specimen["function"]).fn
+    function = python_function(specimen)
     proton.knobs.always_compile = not specimen["cached"]
     begin = time.perf_counter()
     types = {name: str_to_ty(short) for name, short in specimen["types"].items()}
@@ -53,7 +92,7 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     kernel = compile_function(
         NVIDIA,
         proton.jit(function),
-        Signature(types, specimen["constants"], frozenset(specimen["divisible"])),
+        Signature(types, constants(specimen, str_to_ty), frozenset(specimen["divisible"])),
         GPUOptions(GPUTarget("cuda", CAPABILITY), **options),
     )
     ms = (time.perf_counter() - begin) * 1e3
@@ -66,18 +105,19 @@ def compile_by_triton(specimen: dict[str, Any]) -> dict[str, Any]:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+    from triton.language import str_to_ty
 
     heard: list[Any] = []
-    function = getattr(load(specimen["path"]), specimen["function"]).fn
+    function = python_function(specimen)
     triton.knobs.compilation.always_compile = not specimen["cached"]
     triton.knobs.compilation.listener = lambda **event: heard.append(event)
     begin = time.perf_counter()
     kernel = triton.jit(function)
-    constants = specimen["constants"]
+    known = constants(specimen, lambda short: str_to_ty(short, None))
     source = ASTSource(
         kernel,
-        signature=specimen["types"] | dict.fromkeys(constants, "constexpr"),
-        constexprs=constants,
+        signature=specimen["types"] | dict.fromkeys(known, "constexpr"),
+        constexprs=known,
         attrs={
             (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
             for name in specimen["divisible"]
@@ -130,6 +170,17 @@ COMPILERS: dict[str, tuple[Callable[[], str], Callable[[dict[str, Any]], dict[st
 }
 
 
+def answered(compile_: Callable[[dict[str, Any]], Any], request: dict[str, Any]) -> Any:
+    """What compiling gives; of a library's kernel, which may be refused, also an error."""
+    if "library" not in request:
+        return compile_(request)
+    prepare(request["library"], sys.argv[1])
+    try:
+        return compile_(request)
+    except Exception as problem:
+        return {"error": f"{type(problem).__name__}: {problem}"}
+
+
 def main() -> None:
     about, compile_ = COMPILERS[sys.argv[1]]
     for line in sys.stdin:
@@ -138,7 +189,7 @@ def main() -> None:
         if request == "about":
             answer: Any = f"{about()}, Python {platform.python_version()}"
         else:
-            answer = compile_(request)
+            answer = answered(compile_, request)
             answer["ms since request"] = (time.perf_counter() - begin) * 1e3
         print(json.dumps(answer), flush=True)
 

@@ -153,7 +153,7 @@ def liger_ops() -> list[Op]:
     """liger-kernel's, by what their own tests compare them with."""
     from liger_cases import CASES
 
-    return [Op(name, check) for name, check in CASES.items()]
+    return [Op(name, case.check) for name, case in CASES.items()]
 
 
 def gems_ops(samples: int) -> list[Op]:

@@ -43,6 +43,7 @@ ARCHITECTURES = {
 DEPENDENT_LAUNCH = 90  # the first compute capability that has it, times 10
 WARP_SIZE = 32
 MAX_WARPS = 32
+MAX_GRID = ((1 << 31) - 1, 65535, 65535)  # programs (CUDA, Compute Capabilities)
 MAX_REGISTERS = 255  # of one thread
 SM_REGISTERS = 64 * 1024
 REGISTER_UNIT = 8  # registers of a thread are given out in such pieces

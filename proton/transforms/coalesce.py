@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import (
     AxisInfos,
     elements,
@@ -46,12 +47,14 @@ class Coalesce(Pass):
 
     name: ClassVar[str] = "tritongpu-coalesce"
 
+    arch: int = 90
+
     def run(self, module: Module) -> None:
         infos = AxisInfos(module)
         accesses = [
             op for op in all_ops(module) if has(op, Accesses) and is_tensor(op.operands[0].type)
         ]
-        plans = [(op, *_wishes(op, infos)) for op in accesses]
+        plans = [(op, *_wishes(op, infos, self.arch)) for op in accesses]
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
         for op, order, vector in plans:
@@ -78,13 +81,13 @@ def _of_block(value: Value, warps: int) -> LinearLayout:
     return shapes.vectorized(shape, tuple(reversed(range(len(shape)))), vector, warps)
 
 
-def _wishes(op: Operation, infos: AxisInfos) -> tuple[tuple[int, ...], int]:
+def _wishes(op: Operation, infos: AxisInfos, arch: int) -> tuple[tuple[int, ...], int]:
     """(order of dimensions, elements of one access) that suit an access."""
     pointer = op.operands[0]
     order = order_of(infos[pointer])
-    if op.name.startswith("tt.atomic"):
-        return order, 1
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
+    if op.name.startswith("tt.atomic"):
+        return order, min(vector, atomic_elements(op, arch))
     return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
 
 

@@ -5,7 +5,7 @@ what a store takes. Every other op computes in any layout. So the pass looks thr
 conversions that are there, carries the given layouts *forward* (what is computed from a load is
 computed where the load left it), and makes each operand available in the layout that its user
 wants: as it is, computed again *backward* in that layout where it is made of constants and ranges,
-or else converted.
+or of small loads (`proton/analysis/reloads.py`), or else converted.
 
     %x = tt.load %p            : #blocked           %x = tt.load %p : #blocked
     %c = ttg.convert_layout %x : #default     =>    %e = math.exp %x : #blocked
@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.analysis.reloads import Reloads
+from proton.analysis.scratch import stored_bytes
+from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
-from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
+from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
+from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
 
 
@@ -37,15 +41,21 @@ class RemoveLayoutConversions(Pass):
     name: ClassVar[str] = "tritongpu-remove-layout-conversions"
 
     def run(self, module: Module) -> None:
+        warps = num_warps(module)
         for op in module.body.operations:
             if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
                 function = op.operation
-                _Rewriter(_preferences(function)).function(function)
-                for conversion in reversed(all_ops(function)):
-                    if conversion.name == "ttg.convert_layout" and not list(
-                        conversion.results[0].uses
-                    ):
-                        conversion.erase()
+                rewriter = _Rewriter(_preferences(function), Reloads(function, warps))
+                rewriter.function(function)
+                _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})
+
+
+def _erase_unused(function: Operation, copies: set[Value]) -> None:
+    """Conversions, and what was computed in several layouts, where nobody takes them."""
+    for op in reversed(all_ops(function)):
+        is_ours = op.name == "ttg.convert_layout" or (op.results and op.results[0] in copies)
+        if is_ours and not list(op.results[0].uses):
+            op.erase()
 
 
 def _through(value: Value) -> Value:
@@ -59,8 +69,9 @@ def _through(value: Value) -> Value:
 
 
 class _Preferences:
-    """`layouts[value]`: where the given layouts reach, going forward. A value that is not there
-    is made of constants and ranges, and has no opinion."""
+    """`layouts[value]`: where the given layouts reach, going forward; of what they do not reach
+    and is not cheap, the layout of the access that it goes to. A value that is not there is made
+    of constants and ranges, and has no opinion."""
 
     def __init__(self) -> None:
         self.layouts: dict[Value, LinearLayout] = {}
@@ -94,6 +105,10 @@ class _Preferences:
             if known:
                 # Of several, the one that spreads elements over most threads.
                 self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
+            elif has(op, Elementwise) and not has(op, Cheap) and is_tensor(op.results[0].type):
+                # Made of rows and columns, say, which are smaller than it is.
+                wanted = _wanted(op.results[0])
+                self._forward(op, wanted or layout_of(op.results[0].type))
 
     def _given(self, values: Sequence[Value]) -> None:
         for value in values:
@@ -152,8 +167,8 @@ def _preferences(function: Operation) -> dict[Value, LinearLayout]:
 
 
 def _wanted(value: Value, depth: int = 8) -> LinearLayout | None:
-    """The layout in which an access takes a carried pointer or mask, found through what is
-    computed from it."""
+    """The layout in which an access takes a value, or what is computed from it element by
+    element."""
     for use in value.uses:
         op = use.owner.operation
         if has(op, Accesses):
@@ -172,9 +187,10 @@ def _wanted(value: Value, depth: int = 8) -> LinearLayout | None:
 class _Rewriter:
     """Gives values their layouts in program order, and operands theirs through `get`."""
 
-    def __init__(self, layouts: dict[Value, LinearLayout]) -> None:
-        self.layouts = layouts
+    def __init__(self, layouts: dict[Value, LinearLayout], reloads: Reloads) -> None:
+        self.layouts, self.reloads = layouts, reloads
         self.made: dict[tuple[Value, LinearLayout], Value] = {}
+        self.copied: dict[Value, Value] = {}  # of copies in other layouts: what they are copies of
         self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Operation) -> None:
@@ -282,6 +298,7 @@ class _Rewriter:
     def get(self, value: Value, layout: LinearLayout) -> Value:
         """The value in a layout: itself, computed again, or converted."""
         source = _through(value)
+        source = self.copied.get(source, source)
         type_ = with_layout(source.type, layout)
         if source.type == type_:
             return source
@@ -290,15 +307,26 @@ class _Rewriter:
             op = defining_op(source)
             is_free = op is not None and source not in self.layouts and has(op, Cheap)
             # What is transposed moves nothing: the conversion goes to where the data comes from.
-            if op is not None and (is_free or op.name == "tt.trans"):
+            if op is not None and (
+                is_free or op.name == "tt.trans" or self._is_loaded_again(source, layout)
+            ):
                 self.made[key] = self._again(op, layout)
+                self.copied[self.made[key]] = source
             else:
                 self.made[key] = _converted(source, type_)
         return self.made[key]
 
+    def _is_loaded_again(self, value: Value, layout: LinearLayout) -> bool:
+        """Whether the value comes from memory in the layout, since it would have to be moved."""
+        way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
+        return not isinstance(way, Permutation) and self.reloads.allow(value)
+
     def _again(self, op: Operation, layout: LinearLayout) -> Value:
         """A copy of a cheap op that computes in another layout, right behind it."""
-        wanted = iter(operand_layouts(op, layout) or [])
+        tensors = sum(is_tensor(operand.type) for operand in op.operands)
+        wanted = iter(
+            [layout] * tensors if op.name == "tt.load" else operand_layouts(op, layout) or []
+        )
         operands = [
             self.get(operand, next(wanted)) if is_tensor(operand.type) else operand
             for operand in op.operands

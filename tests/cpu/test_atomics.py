@@ -67,6 +67,41 @@ def test_each_atomic_on_places_of_their_own(
         assert (old[taken] == before[taken]).all()
 
 
+WIDE = """
+@proton.jit
+def kernel(
+    x_ptr, target_ptr, old_ptr, n, BLOCK: tl.constexpr, SEM: tl.constexpr, KEEP: tl.constexpr
+):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    old = tl.atomic_add(target_ptr + offs, x, mask=mask, sem=SEM)
+    if KEEP:
+        tl.store(old_ptr + offs, old, mask=mask)
+"""
+
+
+@pytest.mark.parametrize("sem", ["relaxed", "acquire", "release", "acq_rel"])
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32", "int64"])
+def test_sums_of_elements_side_by_side(rng: np.random.Generator, dtype: str, sem: str) -> None:
+    """Sizes that 16 divides: on a GPU an instruction takes several elements."""
+    kernel, most = kernels_of(WIDE).kernel, 2048
+    for n in (0, 16, 1008, 1024, 2000):
+        # Numbers whose sums are exact in all types.
+        x, target = (encode(rng.integers(-8, 8, most), dtype) for _ in range(2))
+        before = target.copy()
+        for keep in (False, True):
+            old = np.zeros(most, storage(dtype))
+            arguments = [pointer(a, dtype) for a in (x, target, old)]
+            now = target.copy()
+            kernel[(2,)](*arguments, n, BLOCK=1024, SEM=sem, KEEP=keep)
+            assert (old[:n] == now[:n]).all() or not keep
+            assert not old[n if keep else 0 :].any()
+        want = decode(before, dtype).astype(np.float64)
+        want[:n] += 2 * decode(x, dtype)[:n].astype(np.float64)
+        assert (decode(target, dtype).astype(np.float64) == want).all()
+
+
 @proton.jit
 def count(counter_ptr, old_ptr, BLOCK: tl.constexpr):
     pid = tl.program_id(0)

@@ -46,7 +46,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
-        Coalesce(),
+        Coalesce(arch=options.target.arch),
         AccelerateMatmul(arch=options.target.arch),
         RemoveLayoutConversions(),
         OptimizeThreadLocality(),

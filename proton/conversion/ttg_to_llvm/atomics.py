@@ -1,17 +1,26 @@
-"""Atomics: LLVM's own instructions, one an element, by the one thread that owns the element.
+"""Atomics, by the one thread that owns an element.
 
-LLVM knows all kinds, widths, orderings and scopes, and makes a loop of compare-and-swap of what
-the chip lacks. Where other threads hold copies of a result they read it from shared memory.
+Where the chip has an instruction it is that, under a predicate and not behind a branch, so that a
+loop around it stays one block; of floats that are added up side by side one for several elements.
+Of the rest, compare-and-swap among it, LLVM knows all kinds, widths, orderings and scopes, and
+makes a loop of compare-and-swap of what the chip lacks.
+
+Of a block the fences that its ordering takes are around all of its atomics, which are relaxed:
+each element's has what came before the op before it, and what follows behind it.
+
+Where other threads hold copies of a result they read it from shared memory.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from proton.analysis.atomics import is_native
 from proton.analysis.scratch import has_copies, stored_bytes
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
-from proton.conversion.ttg_to_llvm.memory import both, first_thread
+from proton.conversion.ttg_to_llvm.memory import both, first_thread, group
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.emit import emit_if
 from proton.dialect.mlir import Attribute, Value
@@ -63,11 +72,32 @@ def _attributes(site: Site) -> dict[str, Attribute]:
 def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value, mask = site.optional(3)
     kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(site)
+    native = is_native(kind, v.element(value), ctx.arch)
+    # Of one instruction the ordering is its own.
+    several = v.count_of(value) > site.access
+    inner = "relaxed" if several else ordering
 
-    def one(address: Value, operand: Value) -> Value:
-        return _combined(kind, ordering, address, operand, attributes)
+    def one(predicate: Value | None, address: Value, operand: Value) -> Value:
+        if native:
+            return nvidia.atomic(kind, inner, site.text("scope"), address, operand, predicate)
 
-    return _each(ctx, site, [pointers, value], mask, one)
+        def combined(address: Value, operand: Value) -> Value:
+            return _combined(kind, inner, address, operand, attributes)
+
+        return _guarded(predicate, [address, operand], combined)
+
+    if several and ordering in ("release", "acq_rel"):
+        _fence(attributes)
+    found = _each(ctx, site, [pointers, value], mask, one)
+    if several and ordering in ("acquire", "acq_rel"):
+        _fence(attributes)
+    return found
+
+
+def _fence(attributes: dict[str, Attribute]) -> None:
+    """What is before it is before what is behind it, for all of a scope."""
+    ordering = i64_attr(_ORDERINGS["acq_rel"])
+    v.effect("llvm.fence", ordering=ordering, **attributes)
 
 
 def relaxed(kind: str, address: Value, operand: Value) -> Value:
@@ -96,7 +126,7 @@ def _cas(ctx: Lowering, site: Site) -> list[Value]:
     # A failed exchange only loads: the ordering without its release half.
     failure = {2: 2, 4: 4, 5: 2, 6: 4}[success]
 
-    def one(address: Value, expected: Value, desired: Value) -> Value:
+    def exchanged(address: Value, expected: Value, desired: Value) -> Value:
         type_ = expected.type
         bits = v.integer(v.bits_of(type_))
         pair = v.create(
@@ -111,29 +141,38 @@ def _cas(ctx: Lowering, site: Site) -> list[Value]:
         )
         return v.bitcast(v.member(pair, 0, bits), type_)
 
+    def one(predicate: Value | None, *operands: Value) -> Value:
+        return _guarded(predicate, list(operands), exchanged)
+
     return _each(ctx, site, site.operands, None, one)
 
 
 def _each(
-    ctx: Lowering, site: Site, operands: list[Value], mask: Value | None, one: Callable[..., object]
+    ctx: Lowering, site: Site, operands: list[Value], mask: Value | None, one: Callable[..., Value]
 ) -> list[Value]:
-    """The atomic for every element this thread owns, and the results for all that hold one."""
+    """The atomic, under a predicate, for every element this thread owns, or for as many as one
+    takes; and the results for all that hold one."""
     type_ = site.operand_types[0]
     if not is_tensor(type_):
-        predicate = both(mask, first_thread(ctx))
-        old = _guarded(predicate, operands, one)
+        old = one(both(mask, first_thread(ctx)), *operands)
         return [_share_scalar(ctx, site, old)]
-    layout = layout_of(type_)
+    layout, count = layout_of(type_), site.access
     owner = ctx.threads.owns(layout)
     results = []
-    for register in range(v.count_of(operands[0])):
-        scalars = [v.extract(operand, register) for operand in operands]
-        predicate = both(None if mask is None else v.extract(mask, register), owner)
-        results.append(_guarded(predicate, scalars, one))
-    whole = v.from_elements(results)
+    for start in range(0, v.count_of(operands[0]), count):
+        address = ctx.scalars.element(operands[0], start)
+        values = [_registers(operand, start, count) for operand in operands[1:]]
+        predicate = both(None if mask is None else v.extract(mask, start), owner)
+        results.append(one(predicate, address, *values))
+    whole = v.from_elements(results) if count == 1 else v.concatenate(results)
     if has_copies(layout) and list(site.op.results[0].uses):
         return [_share(ctx, site, whole, layout)]
     return [whole]
+
+
+def _registers(value: Value, start: int, count: int) -> Value:
+    """One register, or a vector of several."""
+    return v.extract(value, start) if count == 1 else group(value, start, count)
 
 
 def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., Any]) -> Value:

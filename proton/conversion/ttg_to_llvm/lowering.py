@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.base.errors import PassError
 from proton.conversion.ttg_to_llvm import values as v
@@ -58,7 +59,7 @@ class Site:
 
     op: Operation
     operand_types: list[Type]
-    access: int = 1  # elements that one load or store may take
+    access: int = 1  # elements that one access may take
     equal: tuple[int, ...] = ()  # of a condition: the first register that is known to equal each
 
     @property
@@ -134,7 +135,7 @@ class Lowering:
     # The work
 
     def run(self) -> None:
-        sites = _sites(self.function, self.infos, self.threads)
+        sites = _sites(self.function, self.infos, self.threads, self.arch)
         self._signature()
         loops = [site.op for site, _ in sites if site.op.name == "scf.for"]
         for site, threads in sites:
@@ -196,7 +197,9 @@ def needs_rule(site: Site) -> bool:
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)
 
 
-def _sites(function: Operation, infos: AxisInfos, program: Threads) -> list[tuple[Site, Threads]]:
+def _sites(
+    function: Operation, infos: AxisInfos, program: Threads, arch: int
+) -> list[tuple[Site, Threads]]:
     """The ops of a function in order, and who runs them; regions of reductions and scans belong to
     their op."""
     found: list[tuple[Site, Threads]] = []
@@ -204,7 +207,7 @@ def _sites(function: Operation, infos: AxisInfos, program: Threads) -> list[tupl
     def visit(block: Block, threads: Threads) -> None:
         for view in block.operations:
             op = view.operation
-            found.append((_site(op, infos), threads))
+            found.append((_site(op, infos, arch), threads))
             if has(op, Combines):
                 continue
             groups = [threads] * len(op.regions)
@@ -219,12 +222,14 @@ def _sites(function: Operation, infos: AxisInfos, program: Threads) -> list[tupl
     return found
 
 
-def _site(op: Operation, infos: AxisInfos) -> Site:
+def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
     site = Site(op, [operand.type for operand in op.operands])
     if has(op, Accesses):
         _check_layouts(op)
     if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
         site.access = access_elements(op, infos)
+    elif op.name == "tt.atomic_rmw":
+        site.access = min(access_elements(op, infos), atomic_elements(op, arch))
     elif has(op, Condition):
         site.equal = _equal_registers(op.results[0], infos)
     return site
@@ -255,14 +260,19 @@ def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
 
 
 def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
+    """Computes a condition once for registers where it is the same. LLVM would compute all: it
+    keeps many conditions as bits of a number, of which it takes those that are asked for."""
     if not equal:
         return
-    result = op.results[0]
-    uses = list(result.uses)
-    with ir.InsertionPoint.after(op), op.location:
-        shared = v.shuffle(result, equal)
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = shared
+    chosen = sorted(set(equal))
+    with before(op):
+        operands = [v.shuffle(operand, chosen) for operand in op.operands]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        type_ = v.vector(len(chosen), v.element(op.results[0]))
+        narrow = v.create(op.name, type_, *operands, **attributes)
+        wide = v.shuffle(narrow, [chosen.index(register) for register in equal])
+    op.results[0].replace_all_uses_with(wide)
+    op.erase()
 
 
 def retype(op: Operation) -> None:

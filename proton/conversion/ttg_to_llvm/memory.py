@@ -98,7 +98,8 @@ def pointee_of_type(type_: Type) -> Type:
     return pointee_of(Typed)
 
 
-def _group(value: Value, start: int, count: int) -> Value:
+def group(value: Value, start: int, count: int) -> Value:
+    """Some registers that follow each other."""
     return v.shuffle(value, range(start, start + count))
 
 
@@ -115,7 +116,7 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
             groups.append(v.load(address, access.vector, access.alignment))
             continue
         predicate = condition(start)
-        otherwise = None if other is None else _group(other, start, access.count)
+        otherwise = None if other is None else group(other, start, access.count)
         groups.append(_assembly_load(access, address, predicate, otherwise, site))
     return [_like_source(v.concatenate(groups), site.result_type)]
 
@@ -163,12 +164,12 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     condition = _conditions(ctx, mask, starts)
     for start in starts:
         address = ctx.scalars.element(pointers, start)
-        group = _group(stored, start, access.count)
+        part = group(stored, start, access.count)
         predicate = both(condition(start), owner)
         if predicate is None and access.plain:
-            v.store(address, group, access.alignment)
+            v.store(address, part, access.alignment)
         else:
-            _assembly_store(access, address, group, predicate)
+            _assembly_store(access, address, part, predicate)
     return []
 
 

@@ -12,6 +12,7 @@ into both ways of a branch, where not all threads come to the same copy.
 from collections.abc import Sequence
 from typing import Any
 
+from proton.base.targets import MAX_GRID
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import effect
@@ -23,6 +24,19 @@ PREDICATES = 7  # that a thread has
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
+# tt's kind of an atomic -> what PTX calls it, and its type; of floats elsewhere.
+_ATOMICS = {
+    "add": "add u{bits}",
+    "fadd": "add f{bits}",
+    "max": "max s{bits}",
+    "umax": "max u{bits}",
+    "min": "min s{bits}",
+    "umin": "min u{bits}",
+    "and": "and b{bits}",
+    "or": "or b{bits}",
+    "xor": "xor b{bits}",
+    "xchg": "exch b{bits}",
+}
 # Of fp32; docs/math.md has their errors.
 _APPROXIMATE = {
     "divide": "div.full.f32",
@@ -59,19 +73,27 @@ def assembly(
 # Numbers
 
 
-def thread_number() -> Value:
-    """The thread's number in its program, i32."""
-    return v.create("nvvm.read.ptx.sreg.tid.x", v.integer(32))
+def thread_number(count: int) -> Value:
+    """The thread's number in its program, of `count` at most, i32."""
+    return _read("tid.x", 0, count)
 
 
 def program_id(axis: int) -> Value:
     """The program's place in the grid, i32."""
-    return v.create(f"nvvm.read.ptx.sreg.ctaid.{'xyz'[axis]}", v.integer(32))
+    return _read(f"ctaid.{'xyz'[axis]}", 0, MAX_GRID[axis])
 
 
 def program_count(axis: int) -> Value:
     """The grid's size, i32."""
-    return v.create(f"nvvm.read.ptx.sreg.nctaid.{'xyz'[axis]}", v.integer(32))
+    return _read(f"nctaid.{'xyz'[axis]}", 1, MAX_GRID[axis] + 1)
+
+
+def _read(register: str, first: int, end: int) -> Value:
+    """A special register, whose numbers begin at `first` and stay below `end`: so LLVM knows what
+    cannot be negative, and which sums do not wrap around."""
+    end = end - (1 << 32) if end >= 1 << 31 else end
+    range_ = ir.Attribute.parse(f"#llvm.constant_range<i32, {first}, {end}>")
+    return v.create(f"nvvm.read.ptx.sreg.{register}", v.integer(32), range=range_)
 
 
 def special_register(name: str, bits: int, note: str = "") -> Value:
@@ -345,6 +367,46 @@ def store(
     place = f"$0+{offset}" if offset else "$0"
     text = f"{guard}{kind} [{place}], {_listed(1, count)};"
     assembly(text, constraints, None, *operands, note=note)
+
+
+def atomic(
+    kind: str,
+    ordering: str,
+    scope: str,
+    address: Value,
+    value: Value,
+    predicate: Value | None,
+) -> Value:
+    """Combines a value, or several side by side, with global memory; what was there before, and 0
+    where the predicate does not hold. `kind`, `ordering` and `scope` are those of `tt`."""
+    count, element = v.count_of(value), v.element(value)
+    name, type_ = _ATOMICS[kind].format(bits=element.width).split()
+    packed = min(count, max(1, 32 // int(element.width)))
+    if kind == "fadd":
+        name, type_ = f"add{'.noftz' * (element.width == 16)}", str(element) + "x2" * (packed > 1)
+    word, words = v.integer(element.width * packed), count // packed
+    given = v.to_elements(v.bitcast(value, v.vector(words, word))) if count > 1 else [value]
+    given = [v.bitcast(one, word) for one in given]
+    letter = _LETTERS[word.width]
+    operands = [address, *given]
+    constraints = ",".join([f"={letter}"] * words + ["l"] + [letter] * words)
+    guard = ""
+    if predicate is not None:
+        guard = f"@${2 * words + 1} "
+        operands += [predicate, *[v.constant(0, word)] * words]
+        constraints += ",b" + "".join(f",{number}" for number in range(words))
+    vector = f".v{words}" * (words > 1)
+    text = (
+        f"{guard}atom.{ordering}.{scope}.global.{name}{vector}.{type_} {_listed(0, words)}, "
+        f"[${words}], {_listed(words + 1, words)};"
+    )
+    result = assembly(
+        text, constraints, word if words == 1 else v.struct([word] * words), *operands
+    )
+    if words == 1:
+        return v.bitcast(result, value.type)
+    found = [v.member(result, number, word) for number in range(words)]
+    return v.bitcast(v.from_elements(found), value.type)
 
 
 def fetch_add(address: Value, number: int, note: str) -> Value:

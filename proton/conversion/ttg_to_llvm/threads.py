@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.errors import PassError
-from proton.base.targets import WARP_SIZE
+from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import Operation, Value, ir
@@ -48,7 +48,9 @@ class Threads:
         if "thread" not in self.known:
             block = self.function.regions[0].blocks[0]
             with ir.InsertionPoint.at_block_begin(block), self.function.location:
-                number = nvidia.thread_number()
+                # A group's is read where its function begins, by all.
+                warps = MAX_WARPS if self.barrier_number else self.warps
+                number = nvidia.thread_number(WARP_SIZE * warps)
                 if self.first:
                     number = v.add(number, v.i32(-WARP_SIZE * self.first))
                 self.known["thread"] = number

@@ -14,6 +14,7 @@ from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
+from proton.base.targets import MAX_GRID
 from proton.base.words import shown
 from proton.runtime import session as sessions
 from proton.runtime.backend import KernelFunction
@@ -41,12 +42,11 @@ OPTIONS = (
     "launch_pdl",
     "ir_override",
 )
-_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 def checked_grid(grid: object) -> tuple[int, int, int]:
     sizes = grid_sizes(grid)
-    for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
+    for axis, (size, most) in enumerate(zip(sizes, MAX_GRID, strict=True)):
         if size > most:
             raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {shown(size)}")
     return sizes

@@ -192,108 +192,63 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 }
 
 // -----// after tritongpu-remove-layout-conversions //----- //
-#linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
-#linear1 = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
-#linear2 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
-#linear3 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
-#linear4 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
-#linear5 = #ttg.linear<[[2], [4], [8], [16], [32]], [[0], [0], [0], [0], [0]], [[0], [1]], []>
-#linear6 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
-#linear7 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
-#linear8 = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], [[0, 0], [1, 0]], []>
-#linear9 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
-#linear10 = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
-#linear11 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
+#linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+#linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
+#linear3 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
+#linear4 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
 #shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 !memdesc = !ttg.memdesc<[64, 64], f16, #shared>
 module attributes {"ttg.num-warps" = 4 : i32} {
   func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
     %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
-    %cst_0 = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear1>
     %c63_i32 = arith.constant 63 : i32
     %c64_i32 = arith.constant 64 : i32
     %c0_i32 = arith.constant 0 : i32
     %c1_i32 = arith.constant 1 : i32
-    %cst_1 = arith.constant dense<64> : tensor<64x64xi32, #linear>
-    %cst_2 = arith.constant dense<64> : tensor<64x64xi32, #linear2>
-    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
-    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear4>
-    %2 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear5>
-    %3 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear6>
-    %4 = "tt.expand_dims"(%0) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear7>
-    %5 = "tt.expand_dims"(%2) {axis = 1 : i32} : (tensor<64xi32, #linear5>) -> tensor<64x1xi32, #linear8>
-    %6 = "tt.expand_dims"(%3) {axis = 1 : i32} : (tensor<64xi32, #linear6>) -> tensor<64x1xi32, #linear9>
-    %7 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear7>
-    %8 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear8>
-    %9 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear9>
-    %10 = arith.muli %4, %7 : tensor<64x1xi32, #linear7>
-    %11 = arith.muli %5, %8 : tensor<64x1xi32, #linear8>
-    %12 = arith.muli %6, %9 : tensor<64x1xi32, #linear9>
-    %13 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
-    %14 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
-    %15 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
-    %16 = "tt.addptr"(%13, %10) : (tensor<64x1x!tt.ptr<f16>, #linear7>, tensor<64x1xi32, #linear7>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
-    %17 = "tt.addptr"(%14, %11) : (tensor<64x1x!tt.ptr<f16>, #linear8>, tensor<64x1xi32, #linear8>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
-    %18 = "tt.addptr"(%15, %12) : (tensor<64x1x!tt.ptr<f16>, #linear9>, tensor<64x1xi32, #linear9>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
-    %19 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear3>) -> tensor<1x64xi32, #linear10>
-    %20 = "tt.expand_dims"(%1) {axis = 0 : i32} : (tensor<64xi32, #linear4>) -> tensor<1x64xi32, #linear11>
-    %21 = "tt.broadcast"(%17) : (tensor<64x1x!tt.ptr<f16>, #linear8>) -> tensor<64x64x!tt.ptr<f16>, #linear>
-    %22 = "tt.broadcast"(%18) : (tensor<64x1x!tt.ptr<f16>, #linear9>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-    %23 = "tt.broadcast"(%19) : (tensor<1x64xi32, #linear10>) -> tensor<64x64xi32, #linear>
-    %24 = "tt.broadcast"(%20) : (tensor<1x64xi32, #linear11>) -> tensor<64x64xi32, #linear2>
-    %25 = "tt.addptr"(%21, %23) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
-    %26 = "tt.addptr"(%22, %24) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-    %27 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear7>
-    %28 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear8>
-    %29 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear9>
-    %30 = arith.muli %4, %27 : tensor<64x1xi32, #linear7>
-    %31 = arith.muli %5, %28 : tensor<64x1xi32, #linear8>
-    %32 = arith.muli %6, %29 : tensor<64x1xi32, #linear9>
-    %33 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
-    %34 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
-    %35 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
-    %36 = "tt.addptr"(%33, %30) : (tensor<64x1x!tt.ptr<f16>, #linear7>, tensor<64x1xi32, #linear7>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
-    %37 = "tt.addptr"(%34, %31) : (tensor<64x1x!tt.ptr<f16>, #linear8>, tensor<64x1xi32, #linear8>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
-    %38 = "tt.addptr"(%35, %32) : (tensor<64x1x!tt.ptr<f16>, #linear9>, tensor<64x1xi32, #linear9>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
-    %39 = "tt.broadcast"(%37) : (tensor<64x1x!tt.ptr<f16>, #linear8>) -> tensor<64x64x!tt.ptr<f16>, #linear>
-    %40 = "tt.broadcast"(%38) : (tensor<64x1x!tt.ptr<f16>, #linear9>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-    %41 = "tt.addptr"(%39, %23) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
-    %42 = "tt.addptr"(%40, %24) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-    %43 = arith.addi %arg3, %c63_i32 : i32
-    %44 = arith.divsi %43, %c64_i32 : i32
-    %45 = arith.muli %arg5, %c64_i32 : i32
-    %46:3 = scf.for %arg7 = %c0_i32 to %44 step %c1_i32 iter_args(%arg8 = %cst_0, %arg9 = %26, %arg10 = %42) -> (tensor<64x64xf32, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64x!tt.ptr<f16>, #linear2>)  : i32 {
-      %65 = "tt.load"(%arg9) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear2>) -> tensor<64x64xf16, #linear2>
-      %66 = "tt.load"(%arg10) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear2>) -> tensor<64x64xf16, #linear2>
-      %67 = "ttg.local_alloc"(%66) : (tensor<64x64xf16, #linear2>) -> !memdesc
-      %68 = "ttg.local_alloc"(%65) : (tensor<64x64xf16, #linear2>) -> !memdesc
-      %69 = "ttng.warp_group_dot"(%68, %67, %arg8) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memdesc, !memdesc, tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
-      %70 = "ttng.warp_group_dot_wait"(%69) {pendings = 0 : i32} : (tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
-      %71 = "tt.addptr"(%arg9, %cst_2) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-      %72 = "tt.splat"(%45) : (i32) -> tensor<64x64xi32, #linear>
-      %73 = "tt.splat"(%45) : (i32) -> tensor<64x64xi32, #linear2>
-      %74 = "tt.addptr"(%arg10, %73) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-      scf.yield %70, %71, %74 : tensor<64x64xf32, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64x!tt.ptr<f16>, #linear2>
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear1>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear2>
+    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
+    %2 = "tt.expand_dims"(%1) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear4>
+    %3 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear4>
+    %4 = arith.muli %2, %3 : tensor<64x1xi32, #linear4>
+    %5 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %6 = "tt.addptr"(%5, %4) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %7 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear2>) -> tensor<1x64xi32, #linear5>
+    %8 = "tt.broadcast"(%6) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %9 = "tt.broadcast"(%7) : (tensor<1x64xi32, #linear5>) -> tensor<64x64xi32, #linear1>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear4>
+    %12 = arith.muli %2, %11 : tensor<64x1xi32, #linear4>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %15 = "tt.broadcast"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %16 = "tt.addptr"(%15, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %17 = arith.addi %arg3, %c63_i32 : i32
+    %18 = arith.divsi %17, %c64_i32 : i32
+    %19 = arith.muli %arg5, %c64_i32 : i32
+    %20:3 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %16) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>)  : i32 {
+      %29 = "tt.load"(%arg9) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear1>) -> tensor<64x64xf16, #linear1>
+      %30 = "tt.load"(%arg10) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear1>) -> tensor<64x64xf16, #linear1>
+      %31 = "ttg.local_alloc"(%30) : (tensor<64x64xf16, #linear1>) -> !memdesc
+      %32 = "ttg.local_alloc"(%29) : (tensor<64x64xf16, #linear1>) -> !memdesc
+      %33 = "ttng.warp_group_dot"(%32, %31, %arg8) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memdesc, !memdesc, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %34 = "ttng.warp_group_dot_wait"(%33) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %35 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %36 = "tt.splat"(%19) : (i32) -> tensor<64x64xi32, #linear1>
+      %37 = "tt.addptr"(%arg10, %36) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      scf.yield %34, %35, %37 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>
     }
-    %47 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear7>
-    %48 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear8>
-    %49 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear9>
-    %50 = arith.muli %4, %47 : tensor<64x1xi32, #linear7>
-    %51 = arith.muli %5, %48 : tensor<64x1xi32, #linear8>
-    %52 = arith.muli %6, %49 : tensor<64x1xi32, #linear9>
-    %53 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
-    %54 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
-    %55 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
-    %56 = "tt.addptr"(%53, %50) : (tensor<64x1x!tt.ptr<f16>, #linear7>, tensor<64x1xi32, #linear7>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
-    %57 = "tt.addptr"(%54, %51) : (tensor<64x1x!tt.ptr<f16>, #linear8>, tensor<64x1xi32, #linear8>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
-    %58 = "tt.addptr"(%55, %52) : (tensor<64x1x!tt.ptr<f16>, #linear9>, tensor<64x1xi32, #linear9>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
-    %59 = "tt.broadcast"(%57) : (tensor<64x1x!tt.ptr<f16>, #linear8>) -> tensor<64x64x!tt.ptr<f16>, #linear>
-    %60 = "tt.broadcast"(%58) : (tensor<64x1x!tt.ptr<f16>, #linear9>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-    %61 = "tt.addptr"(%59, %23) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
-    %62 = "tt.addptr"(%60, %24) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
-    %63 = arith.truncf %46#0 : tensor<64x64xf32, #linear1> to tensor<64x64xf16, #linear1>
-    %64 = "ttg.convert_layout"(%63) : (tensor<64x64xf16, #linear1>) -> tensor<64x64xf16, #linear2>
-    "tt.store"(%62, %64) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xf16, #linear2>) -> ()
+    %21 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %22 = arith.muli %2, %21 : tensor<64x1xi32, #linear4>
+    %23 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %24 = "tt.addptr"(%23, %22) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %25 = "tt.broadcast"(%24) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %26 = "tt.addptr"(%25, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %27 = arith.truncf %20#0 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %28 = "ttg.convert_layout"(%27) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
+    "tt.store"(%26, %28) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
     return
   }
 }

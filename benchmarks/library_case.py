@@ -1,0 +1,91 @@
+"""Cases of a library: its op beside what it computes, in torch, at several sizes."""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from library_results import compare
+
+SMALL, LARGE, WIDE = "small", "large", "wide"
+Function = Callable[..., Any]
+Tensors = list[Any]  # gradients may be missing
+
+
+@dataclass(frozen=True)
+class Size:
+    """A dimension of inputs, or several: ugly where results are all that counts, and what has some
+    128 MiB of fp32 in all, in shorter and in longer rows."""
+
+    small: int | tuple[int, ...]
+    large: int | tuple[int, ...]
+    wide: int | tuple[int, ...]
+
+    def at(self, sizes: str) -> tuple[int, ...]:
+        found = {SMALL: self.small, LARGE: self.large, WIDE: self.wide}[sizes]
+        return found if isinstance(found, tuple) else (found,)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """An input of random numbers. Other dimensions than `Size` are the same at all sizes."""
+
+    shape: tuple[int | Size, ...]
+
+    def make(self, sizes: str) -> torch.Tensor:
+        dims = [d.at(sizes) if isinstance(d, Size) else (d,) for d in self.shape]
+        return torch.randn(sum(dims, ()))
+
+
+def normal(*shape: int | Size) -> Normal:
+    return Normal(shape)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op. `pair` makes of inputs, which it may look at, two functions of tensors like them: the
+    op, and what is compared with it. `timed` are the sizes at which its kernels are timed."""
+
+    name: str
+    pair: Callable[..., tuple[Function, Function]]
+    inputs: tuple[Normal, ...]
+    dtypes: tuple[torch.dtype, ...]
+    timed: tuple[str, ...]
+
+    def made(self, dtype: torch.dtype, sizes: str) -> tuple[Function, Function, Tensors]:
+        """The op, the reference, and inputs."""
+        torch.manual_seed(zlib.crc32(self.name.encode()))
+        leaves = [one.make(sizes).to(dtype) for one in self.inputs]
+        return *self.pair(*leaves), leaves
+
+    def check(self) -> int:
+        """Compares the op of all dtypes. Returns how many there are."""
+        for dtype in self.dtypes:
+            self.compare(dtype, SMALL)
+        return len(self.dtypes)
+
+    def compare(self, dtype: torch.dtype, sizes: str) -> None:
+        """Raises `Wrong` where results, or gradients of an input, are not the reference's."""
+        ours, theirs, leaves = self.made(dtype, sizes)
+        found, expected = run(ours, leaves), run(theirs, leaves)
+        for part, *sides in zip(("forward", "gradients"), found, expected, strict=True):
+            compare(*sides, f"{self.name} of {dtype}, {part}", scaled=sizes != SMALL)
+
+
+def run(function: Function, leaves: Tensors) -> tuple[Tensors, Tensors]:
+    """Results that gradients flow from, and the gradients of a sum of them with random weights."""
+    given = [leaf.clone().requires_grad_() for leaf in leaves]
+    out = function(*given)
+    outs = [o for o in (out if isinstance(out, tuple | list) else (out,)) if _counts(o)]
+    values = [o.detach().clone() for o in outs]
+    device = outs[0].device
+    generator = torch.Generator(device).manual_seed(1)
+    weights = [torch.randn(o.shape, generator=generator, device=device) for o in outs]
+    torch.autograd.backward(outs, [w.to(o.dtype) for o, w in zip(outs, weights, strict=True)])
+    return values, [g.grad for g in given]
+
+
+def _counts(out: Any) -> bool:
+    """Whether a result is one that gradients flow from."""
+    return isinstance(out, torch.Tensor) and out.requires_grad

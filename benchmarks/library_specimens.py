@@ -1,0 +1,180 @@
+"""The kernels that ops of public libraries launch, as gpu_compile_time.py wants to compile them.
+
+    python benchmarks/library_specimens.py liger gems [--only REGEX] [--samples 2] --to FILE
+
+Needs torch and the libraries, as public_libraries.py does, and no GPU: tensors are on the CPU, and
+what a launch would compile for an H200 is noted in its place. The ops are those of liger_cases.py
+at the sizes of gpu_liger.py, and flag-gems' on torch's samples. Of kernels that are tuned the
+middle configuration is taken.
+"""
+
+import argparse
+import contextlib
+import inspect
+import json
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import proton
+from proton.base.errors import ProtonError
+from proton.base.targets import GPUTarget
+from proton.compiler import Request
+from proton.language import types as ty
+from proton.runtime.autotuner import Autotuner
+from proton.runtime.jit import JITFunction
+
+TARGET = GPUTarget("cuda", 90)
+SMS = 132
+PACKAGES = {"liger": "liger_kernel.", "gems": "flag_gems."}
+# A constant of liger-kernel: the rows of each SM, of which it takes a CPU to have one.
+ROWS_OF_ALL = "rows_per_program"
+Specimens = dict[str, dict[str, Any]]
+
+
+def noted(
+    found: Specimens, library: str, op: str, kernel: JITFunction, args: Any, kwargs: Any
+) -> None:
+    """Adds what a launch would compile, unless it is there."""
+    aligned = dict[str, bool]()
+
+    def stand_in(name: str, value: object) -> object:
+        if not isinstance(value, torch.Tensor):
+            return value
+        aligned[name] = value.data_ptr() % 16 == 0
+        return _dtype(value)
+
+    bound = {
+        name: stand_in(name, value) for name, value in zip(kernel.arg_names, args, strict=False)
+    }
+    named = {name: stand_in(name, value) for name, value in kwargs.items()}
+    request = kernel.request(*bound.values(), **named, target=TARGET)
+    assert request is not None
+    one = _specimen(library, kernel, request, {name for name, is_ in aligned.items() if not is_})
+    if one is not None and not any(one == other for other in found.values()):
+        same = sum(name.startswith(f"{op} {kernel.__name__}") for name in found)
+        found[f"{op} {kernel.__name__}" + (f" #{same + 1}" if same else "")] = one
+
+
+def _dtype(tensor: torch.Tensor) -> object:
+    name = str(tensor.dtype).removeprefix("torch.")
+    return getattr(proton.language, {"bool": "int1"}.get(name, name))
+
+
+def _specimen(
+    library: str, kernel: JITFunction, request: Request, unaligned: set[str]
+) -> dict[str, Any] | None:
+    """None where a compiler could not be told by JSON what to compile."""
+    signature = request.signature
+    constants = {name: _constant(value) for name, value in signature.constants.items()}
+    if (rows := constants.get(ROWS_OF_ALL)) is not None:
+        constants[ROWS_OF_ALL] = -(-rows // SMS)
+    if signature.tuples or ... in constants.values():
+        return None
+    module = kernel.fn.__module__
+    return {
+        "library": library,
+        # What a library writes as it runs is no module of it.
+        "path": module if module.startswith(PACKAGES[library]) else inspect.getfile(kernel.fn),
+        "function": kernel.fn.__name__,
+        "types": {name: type_.mangle() for name, type_ in signature.types.items()},
+        "constants": constants,
+        "divisible": sorted(signature.divisible - unaligned),
+        "num_warps": request.options.num_warps,
+        "num_stages": request.options.num_stages,
+    }
+
+
+def _constant(value: Any) -> Any:
+    """As JSON has it; Ellipsis for what it cannot have."""
+    if isinstance(value, ty.dtype):
+        return {"dtype": value.mangle()}
+    return value if isinstance(value, bool | int | float | str | None) else ...
+
+
+@contextlib.contextmanager
+def noting(library: str, op: str, found: Specimens) -> Iterator[None]:
+    """Notes launches in their place."""
+    launch, tuned = JITFunction.__getitem__, Autotuner.launch
+
+    def get(kernel: JITFunction, grid: object) -> Callable[..., None]:
+        return lambda *args, **kwargs: noted(found, library, op, kernel, args, kwargs)
+
+    def launch_tuned(self: Autotuner, grid: object, /, *args: object, **kwargs: object) -> Any:
+        self.configs = [self.configs[len(self.configs) // 2]]
+        return tuned(self, grid, *args, **kwargs)
+
+    JITFunction.__getitem__ = get  # type: ignore[assignment,method-assign]
+    Autotuner.launch = launch_tuned  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        JITFunction.__getitem__ = launch  # type: ignore[method-assign]
+        Autotuner.launch = tuned  # type: ignore[method-assign]
+
+
+def _pretend_cuda() -> None:
+    """Answers what liger-kernel asks about the device."""
+    properties = types.SimpleNamespace(multi_processor_count=SMS, major=9, minor=0)
+    torch.cuda.get_device_properties = lambda *_: properties  # type: ignore[assignment]
+    torch.cuda.get_device_capability = lambda *_: (9, 0)  # type: ignore[assignment]
+    import liger_kernel.utils
+
+    liger_kernel.utils.infer_device = lambda: "cuda"
+
+
+def liger(only: str, samples: int) -> Specimens:
+    _pretend_cuda()
+    torch.randn = lambda *shape, **_: torch.empty(*shape)  # type: ignore[assignment]
+    from library_case import run
+    from liger_cases import CASES
+
+    found: Specimens = {}
+    for case in CASES.values():
+        for dtype in case.dtypes:
+            for sizes in case.timed:
+                name = f"{case.name} {str(dtype).removeprefix('torch.')} {sizes}"
+                if re.search(only, name):
+                    print(name, flush=True)
+                    op, _, leaves = case.made(dtype, sizes)
+                    with noting("liger", name, found):
+                        run(op, leaves)
+    return found
+
+
+def gems(only: str, samples: int) -> Specimens:
+    import gems_cases
+
+    found: Specimens = {}
+    for name, check in gems_cases.checks(samples).items():
+        if re.search(only, name):
+            # What is noted in the place of a launch leaves results that are not torch's.
+            with noting("gems", name, found), contextlib.suppress(Exception, ProtonError):
+                check()
+            print(name, len(found), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("libraries", nargs="+", choices=["liger", "gems"])
+    parser.add_argument("--only", default="", help="ops whose names match")
+    parser.add_argument("--samples", type=int, default=2, help="of torch's inputs, for each op")
+    parser.add_argument("--to", type=Path, required=True)
+    given = parser.parse_args()
+    torch.set_num_threads(2)
+    proton.install_as_triton()
+    found: Specimens = {}
+    for library in given.libraries:
+        found |= {"liger": liger, "gems": gems}[library](given.only, given.samples)
+    given.to.write_text(json.dumps(found, indent=1))
+    print(f"{len(found)} kernels in {given.to}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Which values are better loaded again in another layout than moved between threads.
+
+A block of fewer elements than there are threads is in a cache once one warp has asked for it, so
+that each thread may load what it needs of it: moving it through shared memory takes two barriers.
+What is computed from such loads by arithmetic is computed again, too.
+
+Threads of a program are not in step. Where one loads an element that another one stores, the load
+may see what was stored. So a block is loaded again only if nothing in the function may write to
+the same argument, and nothing writes a block of the same shape and type, as what computes in place
+would by way of another argument.
+"""
+
+from proton.analysis.alias import UNKNOWN, Roots
+from proton.base.targets import WARP_SIZE
+from proton.dialect.diagnostics import block_type, element_of, shape_of
+from proton.dialect.mlir import Operation, Type, Value
+from proton.dialect.traits import (
+    Accesses,
+    Barrier,
+    Cheap,
+    Elementwise,
+    Loop,
+    Multiplies,
+    Pure,
+    Writes,
+    has,
+)
+from proton.dialect.tt import pointee_of
+from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import all_ops, defining_op
+
+_COSTLY = ("math.", "arith.div", "arith.rem")
+
+
+class Reloads:
+    """The answers for one function of a program of so many warps."""
+
+    def __init__(self, function: Operation, warps: int) -> None:
+        self.function, self.threads = function, WARP_SIZE * warps
+        self.known: dict[Value, bool] = {}
+        self.roots: Roots | None = None
+        self.written: set[int] = set()
+        self.blocks: set[Type] = set()
+
+    def allow(self, value: Value) -> bool:
+        """Whether to load a tensor again: it is made of small loads, by cheap arithmetic."""
+        return self._holds_load(value) and self._allow(value)
+
+    def _holds_load(self, value: Value) -> bool:
+        """Whether there is a load among what a tensor is computed from, as far as it is small."""
+        op = _behind_conversions(value)
+        if op is None or not self._is_small(op.results[0]):
+            return False
+        if op.name == "tt.load":
+            return True
+        return _is_cheap(op) and any(self._holds_load(v) for v in op.operands if is_tensor(v.type))
+
+    def _allow(self, value: Value) -> bool:
+        op = _behind_conversions(value)
+        if not is_tensor(value.type):
+            return True
+        if op is None or not self._is_small(value):
+            return False
+        if value not in self.known:
+            self.known[value] = (_is_cheap(op) or self._may_load(op)) and all(
+                map(self._allow, op.operands)
+            )
+        return self.known[value]
+
+    def _is_small(self, value: Value) -> bool:
+        count = 1
+        for size in shape_of(value):
+            count *= size
+        return count < self.threads
+
+    def _may_load(self, op: Operation) -> bool:
+        if op.name != "tt.load" or bool(op.attributes["volatile"].value) or _feeds_products(op):
+            return False
+        if self.roots is None:
+            self.roots = Roots(self.function)
+            for writer in filter(lambda one: has(one, Writes), all_ops(self.function)):
+                self._note(writer)
+        roots = self.roots.of(op.operands[0])
+        if UNKNOWN in self.written or UNKNOWN in roots or roots & self.written:
+            return False
+        return (
+            block_type(tuple(shape_of(op.results[0])), element_of(op.results[0])) not in self.blocks
+        )
+
+    def _note(self, op: Operation) -> None:
+        """What an op writes: one that is no access, as a call, anything."""
+        assert self.roots is not None
+        if not has(op, Accesses):
+            if not has(op, Barrier):
+                self.written.add(UNKNOWN)
+            return
+        self.written |= self.roots.of(op.operands[0])
+        shape = tuple(shape_of(op.operands[0])) if is_tensor(op.operands[0].type) else ()
+        self.blocks.add(block_type(shape, pointee_of(op.operands[0])))
+
+
+def _behind_conversions(value: Value) -> Operation | None:
+    op = defining_op(value)
+    while op is not None and op.name == "ttg.convert_layout":
+        op = defining_op(op.operands[0])
+    return op
+
+
+def _is_cheap(op: Operation) -> bool:
+    if has(op, Cheap):
+        return True
+    return has(op, Elementwise) and has(op, Pure) and not op.name.startswith(_COSTLY)
+
+
+def _feeds_products(op: Operation) -> bool:
+    """Whether it is in a loop that multiplies matrices: those loads are pipelined."""
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):
+            return True
+        parent = parent.parent
+    return False

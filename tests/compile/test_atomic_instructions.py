@@ -1,0 +1,122 @@
+"""What atomics become on a GPU: the instructions, their width, and the fences around them."""
+
+import re
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import ARCHITECTURES
+
+WIDTHS = {  # on 8.0, and from 9.0 on: what PTX says of an addition of a thread's 8 elements
+    "float32": ({"add.f32": 8}, {"add.v4.f32": 2}),
+    "float16": ({"add.noftz.f16x2": 4}, {"add.noftz.v4.f16x2": 1}),
+    "bfloat16": (None, {"add.noftz.v4.bf16x2": 1}),
+    "float64": ({"add.f64": 8}, {"add.f64": 8}),
+    "int32": ({"add.u32": 8}, {"add.u32": 8}),
+    "int64": ({"add.u64": 8}, {"add.u64": 8}),
+}
+FENCES = {"relaxed": 0, "acquire": 1, "release": 1, "acq_rel": 2}
+
+
+@proton.jit
+def add(x_ptr, out_ptr, n, SEM: tl.constexpr, SCOPE: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.atomic_add(out_ptr + offsets, x, mask=mask, sem=SEM, scope=SCOPE)
+
+
+def ptx_of(kernel: Any, *values: Any, arch: int = 90, **options: Any) -> str:
+    target = proton.GPUTarget("cuda", arch)
+    return str(kernel.warmup(*values, target=target, **options).asm["ptx"])
+
+
+def atomics_in(ptx: str) -> dict[str, int]:
+    """How often each kind is there, as `add.v4.f32`."""
+    found = re.findall(r"\batom\.\w+\.\w+\.global\.([\w.]+)", ptx)
+    return {name: found.count(name) for name in found}
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_elements_side_by_side_are_added_by_one_instruction(dtype: str) -> None:
+    for arch, want in zip((80, 90), WIDTHS[dtype], strict=True):
+        type_ = getattr(tl, dtype)
+        ptx = ptx_of(add, type_, type_, 1024, "relaxed", "gpu", BLOCK=1024, arch=arch)
+        if want is not None:  # without an instruction it is a loop of compare-and-swap
+            assert atomics_in(ptx) == want
+
+
+@pytest.mark.parametrize("n", [1024, 1001])
+def test_a_mask_that_differs_within_an_instruction_makes_it_narrow(n: int) -> None:
+    found = atomics_in(ptx_of(add, tl.float32, tl.float32, n, "relaxed", "gpu", BLOCK=1024))
+    assert found == ({"add.v4.f32": 2} if n % 16 == 0 else {"add.f32": 8})
+
+
+@pytest.mark.parametrize("scope", ["cta", "gpu", "sys"])
+@pytest.mark.parametrize("sem", FENCES)
+def test_the_fences_of_a_block_are_around_all_of_it(sem: str, scope: str) -> None:
+    ptx = ptx_of(add, tl.float32, tl.float32, 1024, sem, scope, BLOCK=1024)
+    orders = re.findall(rf"\batom\.(\w+)\.{scope}\.|\bfence\.(\w+)\.{scope}\b", ptx)
+    names = ["".join(one) for one in orders]
+    fence, atomics = ["acq_rel"], ["relaxed"] * 2
+    before = fence if sem in ("release", "acq_rel") else []
+    behind = fence if sem in ("acquire", "acq_rel") else []
+    assert names == [*before, *atomics, *behind]
+    assert len(names) - len(atomics) == FENCES[sem]
+
+
+@pytest.mark.parametrize("sem", FENCES)
+def test_one_instruction_has_its_own_ordering(sem: str) -> None:
+    ptx = ptx_of(add, tl.float32, tl.float32, 1024, sem, "gpu", BLOCK=512)
+    assert re.findall(r"\batom\.(\w+)\.", ptx) == [sem]
+    assert "fence." not in ptx
+
+
+@proton.jit
+def every_kind(x_ptr, out_ptr, n, FLOAT: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    old = tl.atomic_add(out_ptr + offsets, x, mask=offsets < n)
+    old = tl.atomic_max(out_ptr + offsets, old)
+    old = tl.atomic_min(out_ptr + offsets, old, mask=offsets < n)
+    old = tl.atomic_xchg(out_ptr + offsets, old)
+    if not FLOAT:
+        old = tl.atomic_and(out_ptr + offsets, old)
+        old = tl.atomic_or(out_ptr + offsets, old)
+        old = tl.atomic_xor(out_ptr + offsets, old)
+    tl.store(out_ptr + offsets, old)
+    tl.atomic_add(out_ptr, 1)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "uint64"])
+def test_every_kind_is_assembled(dtype: str, arch: int) -> None:
+    type_ = getattr(tl, dtype)
+    values = [type_, type_, 512, dtype.startswith("float")]
+    kernel = every_kind.warmup(*values, BLOCK=512, target=proton.GPUTarget("cuda", arch))
+    assert kernel.asm["cubin"]  # ptxas takes it
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_narrow_floats_are_assembled(dtype: str, arch: int) -> None:
+    type_, target = getattr(tl, dtype), proton.GPUTarget("cuda", arch)
+    for n in (1024, 1001):
+        kernel = add.warmup(type_, type_, n, "acq_rel", "gpu", BLOCK=1024, target=target)
+        assert kernel.asm["cubin"]
+
+
+@proton.jit
+def counting(x_ptr, count_ptr, n, BLOCK: tl.constexpr):
+    for start in range(0, n, BLOCK):
+        x = tl.load(x_ptr + start + tl.arange(0, BLOCK))
+        tl.atomic_add(count_ptr, tl.sum(x, 0))
+
+
+def test_a_loop_around_an_atomic_is_one_block() -> None:
+    ptx = ptx_of(counting, tl.float32, tl.float32, 4096, BLOCK=1024)
+    steps = re.findall(r"^(\$L__BB\w+):|\b(atom)\.|^\s*@!?%p\d+ bra\s+(\$\w+);", ptx, re.M)
+    place = [atom for _, atom, _ in steps].index("atom")
+    assert steps[place - 1][0] == steps[place + 1][2]  # from its label it goes back there

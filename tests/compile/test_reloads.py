@@ -1,0 +1,135 @@
+"""Which small loads are made in the layout that wants them, and what masks and spills become."""
+
+import re
+from typing import Any
+
+import proton
+import proton.language as tl
+from proton.base.targets import MAX_REGISTERS, WARP_SIZE, most_registers
+from tests.cpu.test_small_loads import elsewhere, in_place, product, scaled
+
+TARGET = proton.GPUTarget("cuda", 90)
+
+
+def compiled(kernel: Any, *values: Any, **options: Any) -> Any:
+    return kernel.warmup(*values, target=TARGET, **options)
+
+
+def moves(kernel: Any) -> int:
+    return str(kernel.asm["ttgir"]).count("ttg.convert_layout")
+
+
+def loads(kernel: Any) -> int:
+    return str(kernel.asm["ttgir"]).count('"tt.load"')
+
+
+def test_rows_and_columns_are_loaded_where_the_block_wants_them() -> None:
+    kernel = compiled(scaled, tl.float32, tl.float16, tl.float32, tl.float32, 32, M=32, N=64)
+    assert moves(kernel) == 0
+    assert loads(kernel) == 3  # the loads in other layouts are gone
+    assert kernel.shared == 0
+
+
+def test_a_row_of_as_many_elements_as_threads_is_moved() -> None:
+    values = (tl.float32, tl.float16, tl.float32, tl.float32, 32)
+    assert moves(compiled(scaled, *values, M=32, N=128)) > 0
+    assert moves(compiled(scaled, *values, M=32, N=128, num_warps=8)) == 0
+
+
+def test_what_may_be_written_meanwhile_is_moved() -> None:
+    assert moves(compiled(in_place, tl.float32, tl.float32, M=32, N=64)) > 0
+    assert moves(compiled(elsewhere, tl.float32, tl.float32, tl.float32, M=32, N=64)) > 0
+
+
+@proton.jit
+def volatile(x_ptr, row_ptr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    row = tl.load(row_ptr + j, volatile=True)
+    tl.store(x_ptr + i[:, None] * N + j[None, :], tl.broadcast_to(row[None, :], (M, N)))
+
+
+def test_a_volatile_load_is_one() -> None:
+    kernel = compiled(volatile, tl.float32, tl.float32, M=32, N=64)
+    assert moves(kernel) > 0
+    assert loads(kernel) == 1
+
+
+@proton.jit
+def looked_up(x_ptr, index_ptr, table_ptr, M: tl.constexpr, N: tl.constexpr):
+    """The row's places come from memory, too."""
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    row = tl.load(table_ptr + tl.load(index_ptr + j))
+    places = i[:, None] * N + j[None, :]
+    tl.store(x_ptr + places, tl.load(x_ptr + places) + row[None, :])
+
+
+def test_a_small_gather_is_loaded_with_its_places() -> None:
+    kernel = compiled(looked_up, tl.float32, tl.int32, tl.float32, M=32, N=64)
+    assert moves(kernel) == 0
+    assert loads(kernel) == 3
+
+
+def test_a_product_of_a_column_and_a_row_is_computed_where_it_is_stored() -> None:
+    kernel = compiled(product, tl.float32, tl.float32, tl.float32, M=32, N=64)
+    assert moves(kernel) == 0
+    assert kernel.shared == 0
+
+
+@proton.jit
+def negated(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+        tl.store(out_ptr + offsets, -x, mask=offsets < n)
+
+
+def test_a_mask_is_computed_once_for_an_access() -> None:
+    """32 elements of a thread are 8 accesses: 8 comparisons, and the loop's."""
+    kernel = compiled(negated, tl.float32, tl.float32, 32000, BLOCK=16384, num_warps=16)
+    code = str(kernel.asm["sass"])
+    assert len(re.findall(r"\bLDG\S*\.128", code)) == 8
+    assert len(re.findall(r"\bISETP", code)) <= 12
+
+
+@proton.jit
+def sums(x_ptr, y_ptr, w_ptr, a_ptr, b_ptr, rows, N: tl.constexpr):
+    """Two sums of rows of 32 elements a thread, beside three rows: more than its registers."""
+    j = tl.arange(0, N)
+    a = b = tl.zeros((N,), tl.float32)
+    w = tl.load(w_ptr + j)
+    for row in range(rows):
+        x, y = tl.load(x_ptr + row * N + j), tl.load(y_ptr + row * N + j)
+        z = y * w
+        first, second = tl.sum(z, 0) / N, tl.sum(z * x, 0) / N
+        tl.store(x_ptr + row * N + j, z - x * second - first)
+        a += x * y
+        b += y
+    tl.store(a_ptr + j, a)
+    tl.store(b_ptr + j, b)
+
+
+def test_a_program_that_spills_has_all_registers() -> None:
+    values = [tl.float32] * 5
+    kernel = compiled(sums, *values, 100, N=16384, num_warps=16)
+    assert kernel.n_spills
+    assert kernel.n_regs == most_registers(1, 16 * WARP_SIZE) == 128
+    assert ".minnctapersm 1" in kernel.asm["ptx"]
+    assert ".minnctapersm" not in compiled(sums, *values, 100, N=4096, num_warps=16).asm["ptx"]
+
+
+def test_the_registers_of_a_thread_are_those_of_the_chip_at_most() -> None:
+    found = [most_registers(1, warps * WARP_SIZE) for warps in (1, 8, 16, 32)]
+    assert found == [MAX_REGISTERS, 255, 128, 64]
+
+
+@proton.jit
+def offsets(out_ptr, STRIDE: tl.constexpr):
+    at = tl.program_id(0) * STRIDE + tl.arange(0, 128)
+    tl.store(out_ptr + at, tl.num_programs(1))
+
+
+def test_llvm_knows_how_large_numbers_of_programs_are() -> None:
+    code = str(compiled(offsets, tl.int32, 128).asm["llir"])
+    assert "ctaid.x range <i32, 0, 2147483647>" in code
+    assert "nctaid.y range <i32, 1, 65536>" in code
+    assert "tid.x range <i32, 0, 128>" in code
