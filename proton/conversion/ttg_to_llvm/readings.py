@@ -18,7 +18,7 @@ _ENDS = tuple(
 
 def _is_end(op: Operation) -> bool:
     """Whether an op leaves nothing pending. The end of a turn of several records does: a register
-    that is carried to the next one is read late, and its loop is not unrolled (decision NN)."""
+    that is carried to the next one is read late, and its loop is not unrolled (decision 138)."""
     if op.name != "proton_gpu.end_turn":
         return op.name in _ENDS
     return len([o for o in op.block.operations if o.operation.name == "proton_gpu.turn_record"]) > 1
