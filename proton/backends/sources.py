@@ -1,12 +1,19 @@
 """What compilation begins with: the IR that the front end makes of Python, or that of a file."""
 
 from proton.base.errors import CompilationError, LaunchError, ProtonError, SourceSpan
-from proton.base.symbols import mangled
+from proton.base.symbols import mangled, written
 from proton.base.targets import GPUTarget, Target
-from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL, NUM_WARPS
+from proton.dialect.attributes import (
+    ARGUMENT_NAME,
+    DIVISIBILITY,
+    ELEMENT,
+    KERNEL,
+    NUM_WARPS,
+    UNSIGNED,
+)
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, Operation, Value, ir
-from proton.dialect.walk import functions, kernel_functions, source_span
+from proton.dialect.walk import functions, kernel_functions, ops_named, source_span
 from proton.frontend import build_module
 from proton.frontend.arguments import argument_type, argument_types
 from proton.frontend.builder import to_ir
@@ -43,7 +50,7 @@ def first_module(
     kernel = kernel_of(module, text)
     _check_types(kernel, text, signature)
     if isinstance(target, GPUTarget):  # a CPU loads from anywhere
-        _check_alignment(kernel, text, signature)
+        _check_divisors(kernel, text, signature, of_file=text is fn.ir)
     if not keep_calls and len(functions(module)) > 1:
         raise CompilationError(
             f"PROTON_CHECK_BOUNDS: {text.file} has functions besides its kernel, in which accesses "
@@ -52,6 +59,8 @@ def first_module(
         )
     name = fn.__name__ if text.level == FRONT else mangled(fn.__name__)
     kernel.attributes["sym_name"] = string_attr(name)
+    if text.level == FRONT:
+        _restore_names(module)
     warps = warps_of(module, text)
     if warps not in (0, num_warps):
         raise CompilationError(
@@ -60,6 +69,18 @@ def first_module(
             hint=f"launch it with num_warps={warps}",
         )
     return module
+
+
+def _restore_names(module: Module) -> None:
+    """Gives functions that are called the names that they had before the last pass of ttir, which
+    comes again."""
+    for function in functions(module):
+        if KERNEL not in function.attributes:
+            name = written(function.attributes["sym_name"].value)
+            function.attributes["sym_name"] = string_attr(name)
+    for call in ops_named(module, "func.call"):
+        callee = written(call.attributes["callee"].value)
+        call.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)
 
 
 def parsed(text: IRText) -> Module:
@@ -129,7 +150,7 @@ def arguments_of(kernel: Operation, text: IRText) -> dict[str, tuple[ty.dtype, i
     found: dict[str, tuple[ty.dtype, int]] = {}
     for number, (value, attributes) in enumerate(_with_attributes(kernel)):
         element = attributes[ELEMENT].value if ELEMENT in attributes else None
-        type_ = argument_type(value.type, element)
+        type_ = argument_type(value.type, element, unsigned=UNSIGNED in attributes)
         divisor = attributes[DIVISIBILITY].value if DIVISIBILITY in attributes else 1
         name = attributes[ARGUMENT_NAME].value if ARGUMENT_NAME in attributes else ""
         if type_ is None:
@@ -172,15 +193,19 @@ def _check_types(kernel: Operation, text: IRText, signature: Signature) -> None:
         )
 
 
-def _check_alignment(kernel: Operation, text: IRText, signature: Signature) -> None:
-    """Raises LaunchError where a kernel counts on addresses that are not what a launch gives."""
+def _check_divisors(
+    kernel: Operation, text: IRText, signature: Signature, *, of_file: bool
+) -> None:
+    """Raises LaunchError where a kernel counts on addresses and numbers that are not what a launch
+    gives. Numbers of a kernel that is the file's own (`of_file`) are looked at in each launch."""
     parts = [(name, part) for name, of in signature.types.items() for part in ty.parts_of(of)]
     values = _with_attributes(kernel)
     names = [name for name, _ in parts] if len(parts) == len(values) else [*signature.types]
     for name, (_, attributes) in zip(names, values, strict=True):
-        is_pointer = isinstance(signature.types[name], ty.pointer_type)
-        if is_pointer and DIVISIBILITY in attributes and name not in signature.divisible:
+        type_ = signature.types[name]
+        is_seen = type_.is_ptr() or (type_.is_int() and not of_file)
+        if is_seen and DIVISIBILITY in attributes and name not in signature.divisible:
+            what = "lie at a multiple of 16 bytes" if type_.is_ptr() else "be a multiple of 16"
             raise LaunchError(
-                f"argument {name} must lie at a multiple of {POINTER_DIVISOR} bytes: {text.file} "
-                f"counts on it ({DIVISIBILITY})"
+                f"argument {name} must {what}: {text.file} counts on it ({DIVISIBILITY})"
             )

@@ -25,6 +25,7 @@ KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (p
 # On an argument of a function
 ARGUMENT_NAME = "tt.name"  # the parameter's
 ELEMENT = "tt.element"  # what a pointer points to, as a signature has it
+UNSIGNED = "tt.unsigned"  # unit: an integer that has no sign
 TENSOR_MAP = "ttng.by_value"  # unit: the 128 bytes of a tensor map, by value
 
 # On an argument of a function, or the op that makes a value: i32 for each dimension

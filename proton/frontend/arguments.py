@@ -4,7 +4,7 @@ import contextlib
 
 from proton.base.float8 import BY_NAME
 from proton.dialect import tt, tt_block
-from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT
+from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, UNSIGNED
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Attribute, Type, ir
 from proton.frontend.builder import memory_type, to_ir
@@ -25,6 +25,8 @@ def argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dic
     attributes: dict[str, Attribute] = {ARGUMENT_NAME: string_attr(name)}
     if name in signature.divisible:
         attributes[DIVISIBILITY] = i32_attr(16)
+    if type_.is_int_unsigned() and not type_.is_bool():
+        attributes[UNSIGNED] = ir.UnitAttr.get()
     if isinstance(type_, ty.pointer_type):
         attributes[ELEMENT] = string_attr(type_.element_ty.mangle())
     if isinstance(type_, ty.tensor_descriptor_type):
@@ -32,10 +34,10 @@ def argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dic
     return attributes
 
 
-def argument_type(type_: Type, element: str | None) -> ty.dtype | None:
+def argument_type(type_: Type, element: str | None, *, unsigned: bool = False) -> ty.dtype | None:
     """The type of the language that a kernel's argument of an MLIR type has. `element` is what it
-    says of its elements, if it says it; without that integers are signed. None where kernels have
-    no such arguments."""
+    says of its elements, if it says it; without that their integers are signed. None where kernels
+    have no such arguments."""
     if isinstance(type_, tt.PointerType):
         scalar = _scalar(type_.target, element)
         return None if scalar is None else ty.pointer_type(scalar)
@@ -45,6 +47,8 @@ def argument_type(type_: Type, element: str | None) -> ty.dtype | None:
             return None
         block = ty.block_type(scalar, tuple(type_.target.shape))
         return ty.tensor_descriptor_type(block, type_.outside)
+    if unsigned and isinstance(type_, ir.IntegerType):
+        return getattr(ty, f"uint{type_.width}", None)
     found = _scalar(type_, None)
     return found if found is not None and ty.passed_as(found) == found else None
 

@@ -16,8 +16,8 @@ from proton.runtime.jit import JITFunction
 class IRParameter(Parameter):
     """An argument of such a kernel: its type is fixed, `divisor` divides its values.
 
-    IR knows no signs: integers may be of either range, and elements of an array need the size, and
-    be floats where the IR has floats. A number in the place of a pointer is an address.
+    Elements of an array need the size, and to be floats where the IR has floats: it may not say
+    their signs. A number in the place of a pointer is an address.
     """
 
     def __init__(self, name: str, type_: ty.dtype, divisor: int, number: int) -> None:
@@ -47,9 +47,6 @@ class IRParameter(Parameter):
         is_int = isinstance(number, int) and not isinstance(number, bool)
         if is_int and self.type.is_ptr() and 0 <= number < 1 << 64:
             return self.type.short, number
-        bits = self.type.primitive_bitwidth
-        if is_int and self.type.is_int() and 1 << (bits - 1) <= number < 1 << bits and bits > 1:
-            number -= 1 << bits
         return super()._number(type_, number)
 
     def pointer(self, element: ty.dtype) -> str:

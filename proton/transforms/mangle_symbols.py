@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.base.symbols import END, mangled
+from proton.base.symbols import mangled
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, ir
 from proton.dialect.walk import functions, ops_named
@@ -14,7 +14,7 @@ from proton.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class MangleSymbols(Pass):
-    """Renames every function that has a body and no such symbol yet, and the calls of it."""
+    """Renames every function that has a body, and the calls of it."""
 
     name: ClassVar[str] = "mangle-symbols"
 
@@ -22,7 +22,7 @@ class MangleSymbols(Pass):
         names = {}
         for function in functions(module):
             name = function.attributes["sym_name"].value
-            names[name] = name if name.endswith(END) else mangled(name)
+            names[name] = mangled(name)
             function.attributes["sym_name"] = string_attr(names[name])
         for call in ops_named(module, "func.call"):
             callee = names.get(call.attributes["callee"].value)

@@ -135,3 +135,20 @@ def test_ttgir_is_compiled_in_sessions(placement: Any, tmp_path: Path) -> None:
     profiled = launcher.compile_described(HOPPER, described, {}, mode)
     assert profiled.profile is None
     assert code_of(profiled.asm["ptx"]) == code_of(kernel.asm["ptx"])
+
+
+@proton.jit
+def shifted(x_ptr, by, count):
+    i = tl.arange(0, 64)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < count) + by)
+
+
+def test_signs_and_divisors_are_kept(tmp_path: Path) -> None:
+    """Of numbers, too: an unsigned one says so, and a divisor is what a launch must keep to."""
+    kernel = shifted.warmup(tl.int64, 1 << 63, 48, target=HOPPER)
+    path = tmp_path / "shifted.ttir"
+    path.write_text(kernel.asm["ttir"])
+    assert [*IRSource(path).signature.values()] == ["*i64", "u64", "i32"]
+    shifted.warmup(tl.int64, 1 << 63, 16, target=HOPPER, ir_override=path)
+    with pytest.raises(proton.LaunchError, match="argument count must be a multiple of 16"):
+        shifted.warmup(tl.int64, 1 << 63, 17, target=HOPPER, ir_override=path)

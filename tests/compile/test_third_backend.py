@@ -119,7 +119,7 @@ def test_a_plain_launcher_looks_at_tuples_and_at_what_code_holds() -> None:
     np.testing.assert_array_equal(toys[2].numbers, 2 * x)
     kernel.fn.__globals__["PAIR_BLOCK"] = tl.constexpr(32)
     try:
-        with pytest.raises(LaunchError, match=r"PAIR_BLOCK was .*64.* is .*32.* now"):
+        with pytest.raises(LaunchError, match=r"PAIR_BLOCK has changed .*64.* to .*32"):
             kernel[(1,)]((toys[0], toys[1]), toys[2], 64)
     finally:
         kernel.fn.__globals__["PAIR_BLOCK"] = tl.constexpr(64)

@@ -157,10 +157,17 @@ def test_ir_by_hand_needs_no_attributes(ir: Any, rng: Any) -> None:
     before = x.copy()
     kernel[(1,)](x, 4)
     np.testing.assert_array_equal(x, before + np.int32(4))
-    # IR has no signs: both kinds of integers, and of their arrays
-    unsigned = x.view(np.uint32)
-    kernel[(1,)](unsigned, (1 << 32) - 4)
+    unsigned = x.view(np.uint32)  # of elements IR may not say the sign
+    kernel[(1,)](unsigned, -4)
     np.testing.assert_array_equal(x, before)
+    signs = path.with_name("signs.ttir")
+    signs.write_text(ADD_ONE.replace("{tt.divisibility = 4 : i32}", "{tt.unsigned}"))
+    without = proton.compile(signs, target=CPU)
+    without[(1,)](x, (1 << 32) - 4)
+    np.testing.assert_array_equal(x, before - np.int32(4))
+    with pytest.raises(proton.LaunchError, match="argument arg1 = -4 does not fit in u32"):
+        without[(1,)](x, -4)
+    without[(1,)](x, 4)
     kernel[(1,)](x.ctypes.data, 4)  # an address
     np.testing.assert_array_equal(x, before + np.int32(4))
     kernel[(0,)](x, 4)
