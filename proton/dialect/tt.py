@@ -67,6 +67,7 @@ class TT(ext.Dialect, name="tt"):
     """Triton's tile ops."""
 
 
+_CAST = [Pure, Speculatable, Elementwise, Cheap, KeepsNumber]
 _SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers, KeepsSign]
 
 
@@ -333,11 +334,7 @@ def _verify_same_type(op: Operation) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 
-class IntToPtrOp(
-    TT.Operation,
-    name="int_to_ptr",
-    traits=[Pure, Speculatable, Elementwise, Cheap, KeepsNumber],
-):
+class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=_CAST):
     """`tt.int_to_ptr %i64`: an address as a pointer."""
 
     src: Operand[AnyType]
@@ -346,11 +343,7 @@ class IntToPtrOp(
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class PtrToIntOp(
-    TT.Operation,
-    name="ptr_to_int",
-    traits=[Pure, Speculatable, Elementwise, Cheap, KeepsNumber],
-):
+class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=_CAST):
     """`tt.ptr_to_int %ptr`: the address as i64."""
 
     src: Operand[AnyType]
@@ -359,11 +352,7 @@ class PtrToIntOp(
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class BitcastOp(
-    TT.Operation,
-    name="bitcast",
-    traits=[Pure, Speculatable, Elementwise, Cheap, PassesPointers, KeepsNumber],
-):
+class BitcastOp(TT.Operation, name="bitcast", traits=[*_CAST, PassesPointers]):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
 
     src: Operand[AnyType]
