@@ -54,7 +54,7 @@ CASES = [
 ]
 
 
-# Missed (docs/gpu-results.md, "Waits and flights"): records make these flights longer than they say.
+# Missed (docs/gpu-results.md, "Waits and flights"): records make these flights longer than stated.
 LONGER = pytest.mark.xfail(reason="flights by cp.async of 3 and 4 stages are longer", strict=False)
 DEEP = [
     pytest.param(*case.values, id=case.id, marks=LONGER) if case.id in ("cp.async-3", "cp.async-4")

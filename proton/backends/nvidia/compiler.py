@@ -17,6 +17,7 @@ from proton.base.symbols import mangled
 from proton.base.targets import WARP_SIZE, GPUTarget, most_registers
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
+from proton.dialect.mlir import Module
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import gpu_functions
@@ -56,15 +57,7 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-        if text is None or text.level == FRONT:
-            # Of two launches that overlap, each would have its maps where the other one has them.
-            device, debug = not options.launch_pdl, options.debug
-            tma = TensorDescriptorToTMA(arch=target.arch, device=device, debug=debug)
-            simplify = ttir_passes(options.instrumentation, [tma])
-            module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
-            module = stages.run("ttgir", module, ttgir_passes(options))
-        else:
-            module = stages.run("ttgir", module, record_passes(options) or [StripRecords()])
+        module = _on_tiles(module, stages, options, is_first=text is None or text.level == FRONT)
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
@@ -100,6 +93,19 @@ def compile_kernel(
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _on_tiles(module: Module, stages: Stages, options: GPUOptions, *, is_first: bool) -> Module:
+    """A module of `ttgir` in its final order, of one of the front end (`is_first`) or of a later
+    level."""
+    if not is_first:
+        return stages.run("ttgir", module, record_passes(options) or [StripRecords()])
+    # Of two launches that overlap, each would have its maps where the other one has them.
+    device, debug = not options.launch_pdl, options.debug
+    tma = TensorDescriptorToTMA(arch=options.target.arch, device=device, debug=debug)
+    simplify = ttir_passes(options.instrumentation, [tma])
+    module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
+    return stages.run("ttgir", module, ttgir_passes(options))
 
 
 def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
