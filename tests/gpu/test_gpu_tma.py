@@ -131,12 +131,15 @@ def test_blocks(rng: np.random.Generator, dtype: str, stages: int) -> None:
         is_nan = dtype in ("float16", "bfloat16", "float32", "float64") and trial % 2
         padding = "nan" if is_nan else "zero"
         before = bits_of(y, dtype)
+        rows = y.as_strided((m, y.stride(0)), y.stride())  # the tensor ends before its rows do
+        beyond = bits_of(rows, dtype)[:, n:].copy()
         width = block[0], block[1] * steps
         inside = block_of(np.ones(width, bool), (-down, -right), (m, n), False)
         want = np.where(inside, bits_of(x, dtype), before)
         descriptors = [TensorDescriptor.from_tensor(t, list(block), padding) for t in (x, y)]
         kernel = through[(1,)](*descriptors, steps, down, right, STAGES=stages, num_warps=4)
         np.testing.assert_array_equal(bits_of(y, dtype), want)
+        np.testing.assert_array_equal(bits_of(rows, dtype)[:, n:], beyond)
         # A load that may begin anywhere is by pointers.
         used(kernel, loads=not right % 16, stores=True)
 
