@@ -8,9 +8,12 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import PassError
+from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
-from proton.passes import parse_pipeline
+from proton.passes import Upstream, parse_pipeline
+from proton.transforms.compact_turns import CompactTurns
+from proton.transforms.membar import Membar
 from tests.compile.edited import edited
 
 PRODUCER_AND_CONSUMER = Path(__file__).with_name("warp_groups.mlir")
@@ -78,3 +81,54 @@ def test_groups_within_groups() -> None:
       { "ttg.warp_return"() : () -> () }) {warps = 1 : i32} : () -> ()"""
     with pytest.raises(PassError, match="no group of their own"):
         lowered(REGIONS.format(inner=inner, warps=2))
+
+
+LOOP = """
+      scf.for %i = %zero to %n step %one : i32 {
+        %t = "proton_gpu.read_counter"() : () -> i64
+        "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32,
+          operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+          : (!proton_gpu.segment, i64, i64, i32) -> ()
+      }
+"""
+RECORDED = f"""
+module attributes {{"ttg.num-warps" = 8 : i32}} {{
+  func.func @f(%n: i32, %profile: !llvm.ptr<1>) attributes {{tt.kernel,
+      proton.abi = ["profile"], ttg.shared = 8192 : i32, proton.profile = {{
+      capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64,
+      ring = 0 : i64, sample_programs = 1 : i64, sampled_units = 255 : i64, scopes = [],
+      strategy = "circular", unit_warps = 1 : i64, units = 8 : i64}}}} {{
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+    "ttg.warp_specialize"() ({{
+      {LOOP}
+      "ttg.warp_return"() : () -> ()
+    }}, {{
+      {LOOP}
+      "ttg.warp_return"() : () -> ()
+    }}) {{warps = 4 : i32}} : () -> ()
+    "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+    return
+  }}
+}}
+"""
+
+
+def test_readings_of_groups_lie_apart() -> None:
+    """Each warp of the program has a place for those of its loop, whatever its number in a group:
+    512 bytes for 64 turns of one record."""
+    with mlir_context():
+        module = ir.Module.parse(RECORDED)
+        steps = [CompactTurns(), Membar(), TTGToLLVM(), Upstream("canonicalize,cse")]
+        for step in steps:
+            step.run(module)
+        text = str(module)
+    (size,) = re.findall(r"(%\w+) = llvm.mlir.constant\(512 : i32\)", text)
+    factors = re.findall(rf"llvm.mul (%\w+), {size} ", text)
+    units = re.findall(rf"{factors[0]} = llvm.trunc (%\w+) : i64 to i32", text)
+    assert len(factors) == len(units) == 2
+    (unit,) = set(units)
+    (warp,) = re.findall(rf"{unit} = llvm.zext (%\w+) ", text)
+    (thread,) = re.findall(rf"{warp} = llvm.lshr (%\w+), ", text)
+    assert f"{thread} = nvvm.read.ptx.sreg.tid.x" in text

@@ -31,10 +31,9 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
-    threads = v.i32((WARP_SIZE * profile.unit_warps).bit_length() - 1)
-    number = v.binary("llvm.lshr", ctx.threads.number, threads)
     assert profile.turns is not None
     rings = byte_at(ctx.program_shared(), v.i32(profile.turns))
+    number = v.create("llvm.trunc", v.integer(32), unit.number)
     turns = Turns(
         slots=site.number("slots"),
         most=site.number("turns"),
