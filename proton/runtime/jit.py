@@ -314,6 +314,12 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
 
+    def checks(self, options: Named) -> tuple[bool, bool]:
+        """(whether a launch with these options checks assertions, whether overflows of integers)"""
+        debug = options.get("debug")
+        is_debug = self.is_debug() if debug is None else bool(debug)
+        return is_debug, is_debug and options.get("sanitize_overflow") is not False
+
     def _options(self, kwargs: Named) -> Named:
         """The launch options among keywords: a parameter of such a name is none."""
         if self._option_names.isdisjoint(kwargs):

@@ -211,7 +211,7 @@ def test_a_transposition_meets_once() -> None:
     assert branches(ptx) == 0
 
 
-# Prints
+# Prints and assertions
 
 
 @proton.jit
@@ -241,3 +241,24 @@ def test_formats_of_prints(dtype: Any) -> None:
         arrays = re.findall(r"\.b8 \S+ = \{([\d, ]+)\}", ptx)
         texts = [bytes(map(int, array.split(","))).rstrip(b"\0").decode() for array in arrays]
         assert f"pid (%u, %u, %u) idx (%2u) x: {form}\n" in texts, (dtype, in_hex, texts)
+
+
+@proton.jit
+def doubles(x_ptr):
+    x = tl.load(x_ptr)
+    tl.store(x_ptr, x + x)
+
+
+@pytest.mark.parametrize("dtype", [tl.int8, tl.uint32, tl.int64])
+def test_overflows_are_checked_in_debug_mode_unless_told_otherwise(dtype: Any) -> None:
+    asserted = {
+        (debug, sanitize): "__assertfail" in ptx_of(doubles, dtype, debug=debug, **sanitize_)
+        for debug in (False, True)
+        for sanitize, sanitize_ in (
+            (None, {}),
+            *((value, {"sanitize_overflow": value}) for value in (False, True)),
+        )
+    }
+    checked = dtype != tl.int64
+    wanted = {(True, None): checked, (True, True): checked}
+    assert asserted == {key: wanted.get(key, False) for key in asserted}
