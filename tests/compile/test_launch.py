@@ -239,6 +239,16 @@ def test_options_have_code_of_their_own(driver: FakeDriver) -> None:
     assert blocks == [128, 256, 128, 128, 128, 128]
 
 
+def test_the_debug_knob_holds_for_every_launch(driver: FakeDriver) -> None:
+    scale, x = kernel(), driver.array("float32")
+    plain, told = (scale[1,](x, 5, debug=debug).asm["ptx"] for debug in (False, True))
+    assert plain != told
+    with proton.knobs.scope(debug=True):
+        assert scale[1,](x, 5, debug=False).asm["ptx"] == told
+        assert scale[1,](x, 5).asm["ptx"] == told
+    assert scale[1,](x, 5, debug=False).asm["ptx"] == plain
+
+
 def test_the_cubin_asks_for_its_shared_memory(driver: FakeDriver) -> None:
     @proton.jit
     def transpose(x_ptr, N: tl.constexpr):
