@@ -26,9 +26,13 @@ _HOMES = {
     "triton.backends": "proton.backends.compiler",
     "triton.backends.compiler": "proton.backends.compiler",
     "triton.errors": "proton.base.errors",
+    "triton.language.extra.cuda.gdc": "proton.language.extra.cuda",
+    "triton.language.extra.cuda.utils": "proton.language.extra.cuda",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",
     "triton.profiler.proton": "proton.profiler",
+    "triton.runtime._allocation": "proton.runtime.allocation",
+    "triton.runtime._async_compile": "proton.runtime.async_compile",
     "triton.runtime.driver": "proton.runtime.driver",
 }
 # Parts of Triton that Proton is not made of.

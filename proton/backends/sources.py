@@ -36,6 +36,7 @@ def first_module(
     text: IRText | None,
     *,
     debug: bool,
+    sanitize_overflow: bool,
     keep_calls: bool,
     target: Target,
     num_warps: int = 0,
@@ -44,7 +45,13 @@ def first_module(
     the name and the arguments of `fn`. Layouts in it must be for `num_warps`, a program's."""
     if text is None:
         return build_module(
-            fn, signature, debug=debug, keep_calls=keep_calls, target=target, num_warps=num_warps
+            fn,
+            signature,
+            debug=debug,
+            sanitize_overflow=sanitize_overflow,
+            keep_calls=keep_calls,
+            target=target,
+            num_warps=num_warps,
         )
     module = parsed(text)
     kernel = kernel_of(module, text)

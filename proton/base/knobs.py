@@ -146,7 +146,7 @@ class Knobs:
     print_autotuning = Knob(
         "PROTON_PRINT_AUTOTUNING", _boolean, False, "print a table of what autotuning measured"
     )
-    debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in")
+    debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in, of all kernels")
     interpret = Knob(
         "PROTON_INTERPRET",
         _boolean,

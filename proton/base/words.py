@@ -29,3 +29,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 def index_widths(shape: Iterable[int]) -> list[int]:
     """The digits of the largest index in each dimension: what is printed of blocks lines up."""
     return [len(str(max(size - 1, 0))) for size in shape]
+
+
+def number_format(bits: int, *, is_float: bool, is_signed: bool, in_hex: bool) -> str:
+    """How C's printf shows a number that a kernel prints. Integers of up to 32 bits are passed
+    to it as 32, wider ones as 64, floats as fp64."""
+    if is_float:
+        return "%a" if in_hex else "%f"
+    length = "ll" if bits > 32 else ""
+    if in_hex:
+        return f"0x%0{max(1, bits // 4)}{length}x"
+    return f"%{length}{'d' if is_signed else 'u'}"

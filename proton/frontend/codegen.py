@@ -61,11 +61,13 @@ class Generator(CodeGenerator):
         target: Target,
         num_warps: int = 0,
         debug: bool = False,
+        sanitize_overflow: bool = True,
         caller: "Generator | None" = None,
         functions: KeptFunctions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
+        self.sanitize_overflow = sanitize_overflow  # in debug mode
         self.target, self.num_warps = target, num_warps  # no warps: of a CPU
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
@@ -384,6 +386,7 @@ class Generator(CodeGenerator):
             target=self.target,
             num_warps=self.num_warps,
             debug=self.debug,
+            sanitize_overflow=self.sanitize_overflow,
             caller=self,
             functions=functions,
             own_function=own_function,

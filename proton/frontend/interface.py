@@ -36,6 +36,7 @@ class CodeGenerator(Protocol):
     fn: DeviceFunction
     env: dict[str, Any]
     debug: bool
+    sanitize_overflow: bool
     target: Target
     num_warps: int
     functions: KeptFunctions | None

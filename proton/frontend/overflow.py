@@ -24,7 +24,8 @@ _WIDE = 64  # bits
 def binary_checked(g: CodeGenerator, symbol: str, x: object, y: object) -> Any:
     """`x symbol y`, with an assertion in debug mode that it does not overflow."""
     result = binary(symbol, x, y)
-    if g.debug and symbol in _NAMES and _may_overflow(result) and not _combines():
+    checked = g.debug and g.sanitize_overflow and symbol in _NAMES
+    if checked and _may_overflow(result) and not _combines():
         type_ = result.dtype
         wide = ty.uint64 if symbol == "*" and type_.is_int_unsigned() else ty.int64
         exact = binary(symbol, *(cast(v, wide) for v in binary_operands(x, y, symbol=symbol)))

@@ -56,7 +56,8 @@ def _shown(form: Format, is_signed: bool, in_hex: bool) -> Callable[..., object]
     if form.storage == POINTER:
         return lambda x: f"0x{int(x['address']) & (1 << 64) - 1:016x}"
     if form.is_float:
-        return lambda x: _like_c(float(form.widen(x)))
+        written = _like_c_hex if in_hex else _like_c
+        return lambda x: written(float(form.widen(x)))
     if in_hex:
         return lambda x: f"0x{int(unsigned(x)):0{max(1, form.bits // 4)}x}"
     return lambda x: str(int(x if is_signed else unsigned(x)))
@@ -67,6 +68,14 @@ def _like_c(number: float) -> str:
     if number != number:
         return "-nan" if np.signbit(number) else "nan"
     return f"{number:f}"
+
+
+def _like_c_hex(number: float) -> str:
+    """A number as C's %a writes it."""
+    if not np.isfinite(number):
+        return _like_c(number)
+    digits, exponent = number.hex().split("p")
+    return f"{digits.rstrip('0').rstrip('.')}p{exponent}"
 
 
 @evaluates(*(op.OPERATION_NAME for op in ASSEMBLY))

@@ -49,7 +49,12 @@ class Frame:
         """The front end, at the place where this function is."""
         caller = self.caller.generator() if self.caller else None
         g = InterpretedGenerator(
-            self.fn, env or {}, target=CPUTarget(), debug=self.program.debug, caller=caller
+            self.fn,
+            env or {},
+            target=CPUTarget(),
+            debug=self.program.debug,
+            sanitize_overflow=self.program.sanitize_overflow,
+            caller=caller,
         )
         g.node, g.scopes = self.node, list(self.scopes)
         g.first_scope = g.block_scope = 0
@@ -59,7 +64,7 @@ class Frame:
         """What a rule gives for these operands; `node` is where, by default the site's place."""
         self.node = node or self.code.sites[site].node
         data: list[Any] = []
-        key = site, self.scopes, self.program.debug, key_of(operands, data)
+        key = site, self.scopes, self.program.checks, key_of(operands, data)
         found = self.code.plans.get(key)
         if found is None:
             found = plan(self.generator(), self.node, rule, operands)
@@ -72,7 +77,7 @@ class Frame:
         """What a rule gives for variables like these, for its types; known from then on."""
         self.node = self.code.sites[site].node
         names, operands = tuple(env), tuple(env.values())
-        key = "types", site, self.program.debug, names, key_of(operands, [])
+        key = "types", site, self.program.checks, names, key_of(operands, [])
         if key not in self.code.plans:
 
             def bound(g: CodeGenerator, *values: object) -> object:
@@ -193,7 +198,7 @@ class Frame:
     def returned(self, env: dict[str, object]) -> Any:
         """What the compiler says that the function returns, for its types."""
         names, operands = tuple(env), tuple(env.values())
-        key = "returned", self.program.debug, names, key_of(operands, [])
+        key = "returned", self.program.checks, names, key_of(operands, [])
         if key not in self.code.plans:
             caller = self.caller
             assert caller is not None

@@ -39,9 +39,15 @@ class Program:
     grid: tuple[int, int, int]
     memory: Memory
     debug: bool = False
+    sanitize_overflow: bool = True
     recorder: Recorder = field(default_factory=NoRecorder)
     place: tuple[int, int, int] = (0, 0, 0)
     frame: Frame | None = None
+
+    @property
+    def checks(self) -> tuple[bool, bool]:
+        """What code depends on besides its source and types."""
+        return self.debug, self.sanitize_overflow
 
     @contextlib.contextmanager
     def inside(self, frame: Frame) -> Iterator[None]:

@@ -379,7 +379,8 @@ def static_print(*values, sep=" ", end="\n", file=None, flush=False):
 def device_print(prefix, *args, hex=False):
     """Prints while running: a line for each element of `args`, with its program and index.
 
-    `prefix` is a constexpr str; `hex` shows integers in base 16. Python's `print` does the same.
+    `prefix` is a constexpr str; `hex` shows numbers in base 16, floats as C's `%a`
+    does (1.5 is `0x1.8p+0`). Python's `print` does the same.
     """
 
 

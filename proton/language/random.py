@@ -15,7 +15,7 @@ _KEY_STEPS_32 = constexpr((0x9E3779B9, 0xBB67AE85))
 _MULTIPLIERS_64 = constexpr((0xD2E7470EE14C6C93, 0xCA5A826395121157))
 _KEY_STEPS_64 = constexpr((0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B))
 
-ROUNDS = constexpr(10)
+N_ROUNDS_DEFAULT = constexpr(10)
 # A step below 1 / 2^31 and 1 / 2^63: the greatest integer times it stays below 1.
 _SCALE_32 = constexpr(4.6566127342e-10)
 _SCALE_64 = constexpr(1.0842020432385337e-19)
@@ -30,7 +30,7 @@ def _word(x, like: constexpr):
 
 
 @DeviceFunction
-def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds: constexpr = ROUNDS):
+def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """Four random words from a counter and a key, all u32 or all u64."""
     if c0.dtype == uint64:
         multiply: constexpr = _MULTIPLIERS_64
@@ -53,7 +53,7 @@ def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds: constexpr = ROUNDS):
 
 
 @DeviceFunction
-def philox(seed, c0, c1, c2, c3, n_rounds: constexpr = ROUNDS):
+def philox(seed, c0, c1, c2, c3, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """Four random words for a counter of four words; the width is that of c0."""
     seed = core.to_tensor(seed).to(uint64)
     c0 = core.to_tensor(c0)
@@ -80,7 +80,7 @@ def philox(seed, c0, c1, c2, c3, n_rounds: constexpr = ROUNDS):
 
 
 @DeviceFunction
-def randint4x(seed, offset, n_rounds: constexpr = ROUNDS):
+def randint4x(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """Four blocks of random u32 in the shape of `offset`, one counter an offset."""
     offset = core.to_tensor(offset)
     if offset.dtype.primitive_bitwidth == 64:
@@ -91,7 +91,7 @@ def randint4x(seed, offset, n_rounds: constexpr = ROUNDS):
 
 
 @DeviceFunction
-def randint(seed, offset, n_rounds: constexpr = ROUNDS):
+def randint(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """A block of random u32 in the shape of `offset`; four times as dear a number as randint4x."""
     result, _, _, _ = randint4x(seed, offset, n_rounds)
     return result
@@ -120,13 +120,13 @@ def pair_uniform_to_normal(u1, u2):
 
 
 @DeviceFunction
-def rand(seed, offset, n_rounds: constexpr = ROUNDS):
+def rand(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """A block of random fp32, uniform in [0, 1), in the shape of `offset`."""
     return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
 
 @DeviceFunction
-def rand4x(seed, offset, n_rounds: constexpr = ROUNDS):
+def rand4x(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """Four blocks of random fp32, uniform in [0, 1), in the shape of `offset`."""
     i0, i1, i2, i3 = randint4x(seed, offset, n_rounds)
     return (
@@ -138,7 +138,7 @@ def rand4x(seed, offset, n_rounds: constexpr = ROUNDS):
 
 
 @DeviceFunction
-def randn(seed, offset, n_rounds: constexpr = ROUNDS):
+def randn(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """A block of random fp32, normal with mean 0 and variance 1, in the shape of `offset`."""
     i0, i1, _, _ = randint4x(seed, offset, n_rounds)
     normal, _ = pair_uniform_to_normal(uint_to_uniform_float(i0), uint_to_uniform_float(i1))
@@ -146,7 +146,7 @@ def randn(seed, offset, n_rounds: constexpr = ROUNDS):
 
 
 @DeviceFunction
-def randn4x(seed, offset, n_rounds: constexpr = ROUNDS):
+def randn4x(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """Four blocks of random fp32, normal with mean 0 and variance 1."""
     u0, u1, u2, u3 = rand4x(seed, offset, n_rounds)
     n0, n1 = pair_uniform_to_normal(u0, u1)

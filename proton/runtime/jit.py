@@ -310,9 +310,12 @@ class JITFunction(DeviceFunction, KernelInterface):
         once = {(id(namespace), name): (namespace, name, value) for namespace, name, value in found}
         self.watched[:] = once.values()
 
-    def is_debug(self) -> bool:
-        """Whether device assertions are compiled in."""
-        return bool(knobs.debug if self.debug is None else self.debug)
+    def checks(self, options: Named) -> tuple[bool, bool]:
+        """(whether a launch with these options checks assertions, whether overflows of integers).
+        It has the last word against the kernel's decorator, and PROTON_DEBUG=1 against both."""
+        debug = options.get("debug")
+        is_debug = knobs.debug or bool(self.debug if debug is None else debug)
+        return is_debug, is_debug and options.get("sanitize_overflow") is not False
 
     def _options(self, kwargs: Named) -> Named:
         """The launch options among keywords: a parameter of such a name is none."""

@@ -209,3 +209,56 @@ def test_a_transposition_meets_once() -> None:
     assert re.search(r"st\.shared", ptx)
     assert re.search(r"ld\.shared", ptx)
     assert branches(ptx) == 0
+
+
+# Prints and assertions
+
+
+@proton.jit
+def prints(x_ptr, HEX: tl.constexpr):
+    tl.device_print("x", tl.load(x_ptr + tl.arange(0, 64)), hex=HEX)
+
+
+# What C's printf is asked for: (numbers, in hex). An `l` too few, and what follows is garbage.
+FORMATS = {
+    tl.int1: ("%u", "0x%01x"),
+    tl.int8: ("%d", "0x%02x"),
+    tl.uint16: ("%u", "0x%04x"),
+    tl.int32: ("%d", "0x%08x"),
+    tl.int64: ("%lld", "0x%016llx"),
+    tl.uint64: ("%llu", "0x%016llx"),
+    tl.float8e5: ("%f", "%a"),
+    tl.float16: ("%f", "%a"),
+    tl.bfloat16: ("%f", "%a"),
+    tl.float64: ("%f", "%a"),
+}
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_formats_of_prints(dtype: Any) -> None:
+    for in_hex, form in enumerate(FORMATS[dtype]):
+        ptx = ptx_of(prints, dtype, bool(in_hex))
+        arrays = re.findall(r"\.b8 \S+ = \{([\d, ]+)\}", ptx)
+        texts = [bytes(map(int, array.split(","))).rstrip(b"\0").decode() for array in arrays]
+        assert f"pid (%u, %u, %u) idx (%2u) x: {form}\n" in texts, (dtype, in_hex, texts)
+
+
+@proton.jit
+def doubles(x_ptr):
+    x = tl.load(x_ptr)
+    tl.store(x_ptr, x + x)
+
+
+@pytest.mark.parametrize("dtype", [tl.int8, tl.uint32, tl.int64])
+def test_overflows_are_checked_in_debug_mode_unless_told_otherwise(dtype: Any) -> None:
+    asserted = {
+        (debug, sanitize): "__assertfail" in ptx_of(doubles, dtype, debug=debug, **sanitize_)
+        for debug in (False, True)
+        for sanitize, sanitize_ in (
+            (None, {}),
+            *((value, {"sanitize_overflow": value}) for value in (False, True)),
+        )
+    }
+    checked = dtype != tl.int64
+    wanted = {(True, None): checked, (True, True): checked}
+    assert asserted == {key: wanted.get(key, False) for key in asserted}

@@ -230,12 +230,23 @@ def test_constants_that_compare_equal_are_different_constants(driver: FakeDriver
 def test_options_have_code_of_their_own(driver: FakeDriver) -> None:
     scale, x = kernel(), driver.array("float32")
     choices = {}, {"num_warps": 8}, {"maxnreg": 64}, {"enable_fp_fusion": False}, {"debug": True}
+    choices += ({"debug": True, "sanitize_overflow": False},)
     for options in choices:
         for _ in range(2):
             scale[1,](x, 5, **options)
-    assert len(driver.loaded) == 5
+    assert len(driver.loaded) == 6
     blocks = [launch.block[0] for launch, _ in driver.launches[::2]]
-    assert blocks == [128, 256, 128, 128, 128]
+    assert blocks == [128, 256, 128, 128, 128, 128]
+
+
+def test_the_debug_knob_holds_for_every_launch(driver: FakeDriver) -> None:
+    scale, x = kernel(), driver.array("float32")
+    plain, told = (scale[1,](x, 5, debug=debug).asm["ptx"] for debug in (False, True))
+    assert plain != told
+    with proton.knobs.scope(debug=True):
+        assert scale[1,](x, 5, debug=False).asm["ptx"] == told
+        assert scale[1,](x, 5).asm["ptx"] == told
+    assert scale[1,](x, 5, debug=False).asm["ptx"] == plain
 
 
 def test_the_cubin_asks_for_its_shared_memory(driver: FakeDriver) -> None:

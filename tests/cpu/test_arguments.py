@@ -338,6 +338,7 @@ def test_warmup_compiles_without_launching() -> None:
     assert (x[:16] == 2).all()
 
 
+@pytest.mark.interpreted
 def test_device_assertions() -> None:
     source = """
 @proton.jit(debug={debug})
@@ -354,6 +355,11 @@ def kernel(x_ptr, N: tl.constexpr):
         kernel = kernels_of(source.format(debug=jitted)).kernel
         with pytest.raises(AssertionError, match="negative number"):
             kernel[(1,)](bad, N=4, debug=True)
+        kernel[(1,)](bad, N=4, debug=False)
+        with proton.knobs.scope(debug=True):  # of all kernels, whatever they and launches say
+            for options in ({}, {"debug": False}, {"debug": None}, {"debug": True}):
+                with pytest.raises(AssertionError, match="negative number"):
+                    kernel[(1,)](bad, N=4, **options)
         kernel[(1,)](bad, N=4, debug=False)
 
 

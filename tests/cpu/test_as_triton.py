@@ -17,10 +17,15 @@ import numpy as np
 import triton
 import triton.language as tl
 from triton.language.extra.cuda import libdevice
+from triton.language.extra.cuda.gdc import gdc_launch_dependents, gdc_wait
+from triton.language.extra.cuda.utils import globaltimer, num_threads, num_warps, smid
 from triton.language.core import constexpr, int32, _unwrap_if_constexpr
+from triton.language.random import N_ROUNDS_DEFAULT, philox_impl
 from triton.language.standard import _log2, zeros_like
 from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
+from triton.runtime._allocation import set_allocator
+from triton.runtime._async_compile import AsyncCompileMode, FutureKernel
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction, KernelInterface
@@ -39,6 +44,7 @@ scale[(1,)](x, 60)
 import proton
 print(triton.__version__ == importlib.metadata.version("triton"))
 print(triton.language is proton.language)
+print(smid is tl.extra.cuda.smid and gdc_wait is tl.extra.cuda.gdc_wait, N_ROUNDS_DEFAULT.value)
 print(np.allclose(x[60:], np.arange(60, 64)), x[:60].max() < 60, isinstance(scale, Autotuner))
 for name in ("triton.experimental.gluon", "triton.language.nothing"):
     try:
@@ -61,6 +67,7 @@ def test_a_script_that_imports_triton_runs_with_proton(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "True",
         "True",
+        "True 10",
         "True True True",
         "No module named 'triton.experimental': Proton stands for triton here, and has no such "
         "module: gluon and gsan are languages of their own",

@@ -63,6 +63,30 @@ def test_debug_mode_finds_overflows(rng: np.random.Generator, name: str, dtype: 
 
 
 @pytest.mark.interpreted
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_debug_mode_without_overflows(name: str) -> None:
+    """One kernel with and without, so each has code of its own; other assertions stay."""
+    source = "tl.device_assert(tl.load(x_ptr) != 7)\n    at = tl.arange(0, N)"
+    kernel = getattr(kernels_of(KERNELS.replace("at = tl.arange(0, N)", source)), name)
+    x, out = np.full(N, -(2**31) + (name == "plus"), np.int32), np.zeros(N, np.int32)
+    y = np.full(N, 2 if name != "plus" else -2, np.int32)
+    with np.errstate(over="ignore"):
+        wrapped = OPERATIONS[name](x, y)
+    for sanitize in (False, True, None, False):
+        options = {} if sanitize is None else {"sanitize_overflow": sanitize}
+        if sanitize is False:
+            kernel[(1,)](x, y, out, N=N, debug=True, **options)
+            assert (out == wrapped).all()
+        else:
+            with pytest.raises(AssertionError, match="int32 overflow detected"):
+                kernel[(1,)](x, y, out, N=N, debug=True, **options)
+            kernel[(1,)](x, y, out, N=N, **options)  # means nothing without
+    x[0] = 7
+    with pytest.raises(AssertionError, match="assertion failed"):
+        kernel[(1,)](x, y, out, N=N, debug=True, sanitize_overflow=False)
+
+
+@pytest.mark.interpreted
 def test_what_is_meant_to_wrap_is_not_checked() -> None:
     x, out = np.full(N, 2**31 - 1, np.int32), np.zeros(N, np.int32)
     kernels_of(KERNELS).wraps[(1,)](x, x, out, N=N, debug=True)

@@ -92,6 +92,23 @@ def test_floats(rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.interpreted
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_in_hex(
+    rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    info = np.finfo(dtype)
+    x = rng.standard_normal(16).astype(dtype)
+    x[:8] = 0, -0.0, 1, -1.5, info.max, info.tiny, info.smallest_subnormal, -np.inf
+    lines = launch("values", capfd, (2,), x, HEX=True, BLOCK=8)
+    texts = [text.removeprefix("x: ") for _, _, text in sorted(lines)]
+    assert [float.fromhex(text) for text in texts] == list(map(float, x))
+    assert np.signbit(float.fromhex(texts[1]))
+    normal = [text for text, value in zip(texts, x, strict=True) if 1e-300 < abs(value) < np.inf]
+    assert all(re.fullmatch(r"-?0x1(\.[0-9a-f]*[1-9a-f])?p[+-]\d+", text) for text in normal), texts
+    assert (texts[0], texts[3], texts[7]) == ("0x0p+0", "-0x1.8p+0", "-inf")
+
+
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", [tl.float8e5, tl.float8e4nv, tl.bfloat16])
 def test_floats_that_numpy_lacks(dtype: Any, capfd: pytest.CaptureFixture[str]) -> None:
     bits = {tl.float8e5: 0x3E, tl.float8e4nv: 0x3C, tl.bfloat16: 0x3FC0}[dtype]  # each is 1.5

@@ -41,6 +41,7 @@ def compile_kernel(
                 signature,
                 text,
                 debug=options.debug,
+                sanitize_overflow=options.sanitize_overflow,
                 # Bounds are those of the kernel's arguments, which a function does not know.
                 keep_calls=not options.check_bounds,
                 target=CPUTarget(),

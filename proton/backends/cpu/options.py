@@ -12,7 +12,8 @@ class CPUOptions:
     """What changes the code of a kernel besides its signature.
 
     `disjoint` says that the arguments the kernel writes overlap no other argument; the
-    launcher checks it. GPU options (num_warps, num_stages, ...) mean nothing here.
+    launcher checks it. With `debug`, overflows of integers are asserted against, too, unless
+    `sanitize_overflow` is False. GPU options (num_warps, num_stages, ...) mean nothing here.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -21,6 +22,7 @@ class CPUOptions:
     instrumentation: Instrumentation | None = None
     check_bounds: bool = False
     ir_override: IRText | str | Path | None = None
+    sanitize_overflow: bool = True
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:

@@ -56,6 +56,7 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
             disjoint=bool(options.get("disjoint", True)),
             debug=bool(options.get("debug")),
             ir_override=options.get("ir_override"),
+            sanitize_overflow=options.get("sanitize_overflow") is not False,
         )
 
     def warm_up(self) -> None:

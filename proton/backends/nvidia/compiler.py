@@ -53,6 +53,7 @@ def compile_kernel(
                 signature,
                 text,
                 debug=options.debug,
+                sanitize_overflow=options.sanitize_overflow,
                 keep_calls=True,
                 target=target,
                 num_warps=options.num_warps,

@@ -16,6 +16,8 @@ class GPUOptions:
     Raises CompilationError for a value outside of its range. `num_stages` is the depth of
     the software pipelines of loops that feed tensor cores; 0 and 1 are none. With `launch_pdl`
     (programmatic dependent launch) the kernel may begin before the one before it has ended.
+    With `debug`, overflows of integers are asserted against, too, unless `sanitize_overflow` is
+    False.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -26,6 +28,7 @@ class GPUOptions:
     maxnreg: int | None = None
     enable_fp_fusion: bool = True
     debug: bool = False
+    sanitize_overflow: bool = True
     launch_pdl: bool = False
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None

@@ -6,7 +6,7 @@ A line is `pid (x, y, z) idx (i, j) prefix: value`, as Triton has it.
 import functools
 from collections.abc import Callable
 
-from proton.base.words import index_widths
+from proton.base.words import index_widths, number_format
 from proton.dialect.builtin import i32_attr, i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import call_c, create, for_each_element, module_block, symbol
@@ -61,18 +61,16 @@ def _address(value: Value) -> tuple[str, Value]:
 def _promoted(value: Value, signed: bool, in_hex: bool) -> tuple[str, Value]:
     """The value as C's variadic arguments want it."""
     type_ = element_of(value)
-    if isinstance(type_, ir.FloatType):
+    is_float, bits = isinstance(type_, ir.FloatType), type_.width
+    form = number_format(bits, is_float=is_float, is_signed=signed, in_hex=in_hex)
+    if is_float:
         f64 = ir.F64Type.get()
-        return "%f", value if type_ == f64 else arith.ExtFOp(f64, value).result
-    bits = type_.width
+        return form, value if type_ == f64 else arith.ExtFOp(f64, value).result
     target = integer(64 if bits > 32 else 32)
     if bits < target.width:
         extend = arith.ExtSIOp if signed and not in_hex else arith.ExtUIOp
         value = extend(target, value).result
-    length = "ll" if target.width == 64 else ""
-    if in_hex:
-        return f"0x%0{max(1, bits // 4)}{length}x", value
-    return f"%{length}{'d' if signed else 'u'}", value
+    return form, value
 
 
 def _printf(text: str, values: list[Value]) -> None:

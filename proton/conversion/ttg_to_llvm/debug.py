@@ -3,7 +3,7 @@
 import re
 
 from proton.base.targets import DEPENDENT_LAUNCH
-from proton.base.words import index_widths
+from proton.base.words import index_widths, number_format
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
@@ -71,20 +71,18 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
 def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Value]:
     """(the format, the value as C's variadic arguments want it)"""
     type_ = value.type
-    if isinstance(type_, ir.FloatType):
-        wide = ir.F64Type.get()
-        return "%f", value if type_ == wide else v.create("llvm.fpext", wide, value)
     if str(type_).startswith("!llvm.ptr"):
         return "0x%016llx", v.create("llvm.ptrtoint", v.integer(64), value)
-    bits = v.bits_of(type_)
+    is_float, bits = isinstance(type_, ir.FloatType), v.bits_of(type_)
+    form = number_format(bits, is_float=is_float, is_signed=signed, in_hex=hexadecimal)
+    if is_float:
+        wide = ir.F64Type.get()
+        return form, value if type_ == wide else v.create("llvm.fpext", wide, value)
     target = v.integer(64 if bits > 32 else 32)
     if bits < target.width:
         widens_sign = signed and bits > 1 and not hexadecimal
         value = v.create("llvm.sext" if widens_sign else "llvm.zext", target, value)
-    letter = "x" if hexadecimal else "d" if signed else "u"
-    digits = f"0{max(2, bits // 4)}" if hexadecimal else ""
-    prefix = "0x" if hexadecimal else ""
-    return f"{prefix}%{digits}{'ll' if target.width == 64 else ''}{letter}", value
+    return form, value
 
 
 @lowers("tt.print")

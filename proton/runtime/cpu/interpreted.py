@@ -85,12 +85,12 @@ class InterpretedLauncher:
         sizes = check_grid(grid)
         self.kernel.check_globals()
         recorder: CPURecorder | None = sessions.recorder_of(HOST)
-        debug = self._is_debug(options)
-        kernel = self._checked(keys, debug, None if recorder is None else recorder.instrumentation)
+        checks = self.kernel.checks(options)
+        kernel = self._checked(keys, checks, None if recorder is None else recorder.instrumentation)
         if 0 not in sizes:
             arguments, memory = self._arguments(keys, values, given)
             fn: Any = self.kernel
-            program = Program(self.interpreter, fn, sizes, memory, debug)
+            program = Program(self.interpreter, fn, sizes, memory, *checks)
             _run(program, arguments, kernel, recorder)
         return kernel
 
@@ -102,36 +102,38 @@ class InterpretedLauncher:
                 f"has arrays of {home.name}: pass copies, as of x.cpu()"
             )
 
-    def _is_debug(self, options: dict[str, object]) -> bool:
-        debug = options.get("debug") if options else None
-        return self.kernel.is_debug() if debug is None else bool(debug)
-
     def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Checks the kernel for such arguments; a dtype stands for an array of it."""
         keys = []
         for parameter, value in zip(self.kernel.params, values, strict=True):
             key = parameter.stand_in(value)
             keys.append(classify(parameter, value)[0] if key is None else key)
-        return self._checked(keys, self._is_debug(options), None)
+        return self._checked(keys, self.kernel.checks(options), None)
 
     def _checked(
-        self, keys: list[object], debug: bool, records: Instrumentation | None
+        self, keys: list[object], checks: tuple[bool, bool], records: Instrumentation | None
     ) -> CompiledKernel:
         """The kernel as the front end sees it, which refuses what it refuses when it compiles."""
-        key = (*keys, debug, records)
+        key = (*keys, checks, records)
         if key not in self._kernels:
             with compile_lock:
-                self._kernels[key] = self._check(keys, debug, records)
+                self._kernels[key] = self._check(keys, checks, records)
         return self._kernels[key]
 
     def _check(
-        self, keys: list[Any], debug: bool, records: Instrumentation | None
+        self, keys: list[Any], checks: tuple[bool, bool], records: Instrumentation | None
     ) -> CompiledKernel:
         fn: Any = self.kernel
         links = self.kernel.links()
         signature = signature_of(fn.arg_names, map(Argument.of, keys))
         with mlir_context():
-            module = build_module(fn, signature, debug=debug, generator=InterpretedGenerator)
+            module = build_module(
+                fn,
+                signature,
+                debug=checks[0],
+                sanitize_overflow=checks[1],
+                generator=InterpretedGenerator,
+            )
             text, profile = str(module), None
             if records is not None:
                 ProtonToProtonGPU(records.strategy, records.every).run(module)
@@ -146,7 +148,7 @@ class InterpretedLauncher:
             "signature": str(signature),
             "profile": None if profile is None else profile.to_plain(),
         }
-        facts = repr((fn.source_key(), str(signature), debug, records))
+        facts = repr((fn.source_key(), str(signature), checks, records))
         key = f"interpreted-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
         asm = Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
         return CompiledKernel(fn.__name__, key, Metadata(metadata), asm)

@@ -56,7 +56,8 @@ class CPULauncher(Launcher):
     def launch(
         self, grid: object, values: tuple[object, ...], options: dict[str, object]
     ) -> CompiledKernel:
-        """Launches; of `options` `debug` and `ir_override` mean something here. Only where there is
+        """Launches; of `options` `debug`,
+        `sanitize_overflow` and `ir_override` mean something here. Only where there is
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
@@ -116,23 +117,22 @@ class CPULauncher(Launcher):
         return leaves, [found for pair in zip(keys, given, strict=True) for found in _leaves(*pair)]
 
     def _request(self, key: tuple[Any, ...]) -> Request:
-        *keys, disjoint, debug, ir_override, instrumentation, check_bounds = key
+        *keys, disjoint, checks, ir_override, instrumentation, check_bounds = key
+        debug, overflow = checks
         return Request(
             CPU,
             self.kernel,  # type: ignore[arg-type]
             signature_of(self.kernel.arg_names, map(Argument.of, keys)),
-            CPUOptions(disjoint, debug, instrumentation, check_bounds, ir_override),
+            CPUOptions(disjoint, debug, instrumentation, check_bounds, ir_override, overflow),
         )
 
-    def _chosen(self, options: dict[str, object]) -> tuple[bool, Any]:
-        """Of the options of a launch those that code depends on: debug, ir_override."""
+    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any]:
+        """Of the options of a launch those that code depends on: what is checked, ir_override."""
         if not options:
-            return self.kernel.is_debug(), None
+            return self.kernel.checks(options), None
         if options.get("num_warps") is not None:  # it means nothing here, but may be a mistake
             check_num_warps(options["num_warps"])
-        debug = options.get("debug")
-        is_debug = self.kernel.is_debug() if debug is None else bool(debug)
-        return is_debug, options.get("ir_override")
+        return self.kernel.checks(options), options.get("ir_override")
 
     def _compiled(self, key: tuple[object, ...]) -> _Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps

@@ -39,6 +39,7 @@ OPTIONS = (
     "maxnreg",
     "enable_fp_fusion",
     "debug",
+    "sanitize_overflow",
     "launch_pdl",
     "ir_override",
 )

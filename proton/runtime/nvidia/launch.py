@@ -189,7 +189,7 @@ class GPULauncher(Launcher):
             signature_of(self.kernel.arg_names, [d.argument for d in described]),
             GPUOptions(
                 target,
-                **{"debug": self.kernel.is_debug(), **chosen},
+                **{**chosen, "debug": self.kernel.checks(options)[0]},
                 instrumentation=instrumentation,
             ),
         )
@@ -216,7 +216,7 @@ class GPULauncher(Launcher):
         """The machine code for these arguments, compiled and loaded if it is new."""
         arguments = tuple(d.argument for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
-        key = device, arguments, chosen, self.kernel.is_debug(), instrumentation
+        key = device, arguments, chosen, self.kernel.checks(options), instrumentation
         variant = self._loaded.get(key)
         if variant is None:
             target = cuda.target_of(device)
