@@ -26,6 +26,7 @@ _HOMES = {
     "triton.backends": "proton.backends.compiler",
     "triton.backends.compiler": "proton.backends.compiler",
     "triton.errors": "proton.base.errors",
+    "triton.knobs": "proton.base.knobs",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",
     "triton.profiler.proton": "proton.profiler",

@@ -383,5 +383,8 @@ def calibration(out_ptr, n):
 
 def __getattr__(name: str) -> Any:
     """What Triton has in `language.standard`, and is elsewhere here: zeros_like, _log2, ..."""
-    home = "proton.language.ordering" if name.startswith("_") else "proton.language"
-    return getattr(importlib.import_module(home), name)
+    homes = ("ordering", "combiners") if name.startswith("_") else ()
+    for home in homes:
+        if name in vars(module := importlib.import_module(f"proton.language.{home}")):
+            return getattr(module, name)
+    return getattr(importlib.import_module("proton.language"), name)
