@@ -255,8 +255,11 @@ def test_a_kernel_is_preloaded_from_what_a_hook_was_told(tmp_path: Path) -> None
     knobs.runtime.jit_cache_hook = lambda **facts: told.append(facts["compile"])
     fill, x = kernel(), np.zeros(8, np.float32)
     key = fill[(1,)](x, 5, BLOCK=8).key
-    data = told.pop()["specialization_data"]
+    facts = told.pop()
+    assert fill.device_caches["cpu"][0][facts["key"]].key == key
+    data = facts["specialization_data"]
     fill.device_caches["cpu"][0].clear()
+    assert facts["key"] not in fill.device_caches["cpu"][0]
     with knobs.scope(cache_dir=tmp_path / "another"):
         assert fill.preload(data).key == key
         assert len(told) == 1
