@@ -11,6 +11,7 @@ from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
+from proton.base.targets import check_num_warps
 from proton.compiler import compile_lock
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -103,7 +104,9 @@ class InterpretedLauncher:
             )
 
     def _is_debug(self, options: dict[str, object]) -> bool:
-        debug = options.get("debug") if options else None
+        if options.get("num_warps") is not None:  # it means nothing here, but may be a mistake
+            check_num_warps(options["num_warps"])
+        debug = options.get("debug")
         return self.kernel.is_debug() if debug is None else bool(debug)
 
     def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
