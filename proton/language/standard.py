@@ -383,8 +383,9 @@ def calibration(out_ptr, n):
 
 def __getattr__(name: str) -> Any:
     """What Triton has in `language.standard`, and is elsewhere here: zeros_like, _log2, ..."""
-    homes = ("ordering", "combiners") if name.startswith("_") else ()
-    for home in homes:
-        if name in vars(module := importlib.import_module(f"proton.language.{home}")):
+    homes = ("ordering", "combiners") if name.startswith("_") else ("",)
+    for home in homes if not name.startswith("__") else ():
+        module = importlib.import_module(f"proton.language.{home}".rstrip("."))
+        if hasattr(module, name):
             return getattr(module, name)
-    return getattr(importlib.import_module("proton.language"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

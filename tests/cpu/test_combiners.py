@@ -6,8 +6,6 @@ import pytest
 import proton
 import proton.language as tl
 
-pytestmark = pytest.mark.interpreted
-
 BLOCK = 64
 
 
@@ -23,6 +21,12 @@ def found(x, out, NAME: tl.constexpr, BLOCK: tl.constexpr):
     value, index = tl.reduce((tl.load(x + at), at), 0, getattr(tl.standard, NAME))
     tl.store(out, value)
     tl.store(out + 1, index)
+
+
+def test_what_is_not_there_is_an_attribute_error() -> None:
+    for name in ("_nothing", "nothing", "__path__", "__all__"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+            getattr(tl.standard, name)
 
 
 @pytest.fixture
@@ -43,6 +47,7 @@ REDUCTIONS = {
 }
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_two_elements_are_combined_as_numpy_does(name: str, x: np.ndarray) -> None:
     out = np.zeros(1, np.int32)
@@ -50,6 +55,7 @@ def test_two_elements_are_combined_as_numpy_does(name: str, x: np.ndarray) -> No
     assert out[0] == REDUCTIONS[name].reduce(x, dtype=np.int32)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("ties", ["left", "fast"])
 @pytest.mark.parametrize("which", ["max", "min"])
 def test_the_place_of_an_extremum(which: str, ties: str, x: np.ndarray) -> None:
