@@ -28,6 +28,7 @@ _HOMES = {
     "triton.errors": "proton.base.errors",
     "triton.language.extra.cuda.gdc": "proton.language.extra.cuda",
     "triton.language.extra.cuda.utils": "proton.language.extra.cuda",
+    "triton.knobs": "proton.base.knobs",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",
     "triton.profiler.proton": "proton.profiler",

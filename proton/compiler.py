@@ -238,6 +238,7 @@ def _key(
 _version = functools.cache(metadata.version)
 _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
     "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
+    "compile": "proton.compile, or triton.compile, is it",
     "make_backend": "proton.compile takes a target",
 }
 

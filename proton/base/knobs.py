@@ -208,7 +208,8 @@ class Knobs:
     if not TYPE_CHECKING:  # mypy knows which there are
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
+            there = ", ".join((*KNOBS, *GROUPS))
+            raise AttributeError(f"no knob is named {name!r}; there are {there}")
 
         def __setattr__(self, name: str, value: object) -> None:
             if name not in KNOBS and name not in self.__slots__:
@@ -231,3 +232,11 @@ class Knobs:
 
 KNOBS = {name: knob for name, knob in vars(Knobs).items() if isinstance(knob, Knob)}
 knobs = Knobs()
+
+
+if not TYPE_CHECKING:  # `import triton.knobs`: the module has what the object has
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):  # what Python asks of modules
+            raise AttributeError(name)
+        return getattr(knobs, name)

@@ -9,20 +9,21 @@ from proton.frontend.interface import CodeGenerator
 from proton.frontend.rules import rule
 from proton.language import aggregate as agg
 from proton.language import core
-from proton.language.function import HIDDEN, ConstexprFunction, DeviceFunction
+from proton.language.function import Caller, ConstexprFunction, DeviceFunction, ExternPython
 from proton.language.value import tensor
 
 
-def make(g: CodeGenerator, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> agg.Aggregate:
-    """`cls(...)` in a kernel."""
+def make(
+    g: CodeGenerator, caller: Caller, cls: Any, args: list[Any], kwargs: dict[str, Any]
+) -> agg.Aggregate:
+    """`cls(...)` in a kernel; `caller` calls what an `__init__` in Python calls of the language."""
     init, made, what = agg.constructor(cls), agg.opened(cls), cls.__name__
     hint = f"its fields are {', '.join(cls.fields)}"
     if isinstance(init, DeviceFunction):
         g.call(init, [made, *args], kwargs)
     elif init is not None:
         python = init.fn if isinstance(init, ConstexprFunction) else init
-        hidden = {n: None for n in HIDDEN if n in inspect.signature(python).parameters}
-        at_compile_time(what, hint, python, made, *args, **kwargs, **hidden)
+        at_compile_time(what, hint, ExternPython(python).run, caller, [made, *args], kwargs)
     else:
         made.__dict__.update(at_compile_time(what, hint, agg.bound_fields, cls, args, kwargs))
     at_compile_time(what, hint, agg.closed, made)
@@ -73,9 +74,15 @@ def member(owner: agg.Aggregate, name: str) -> tuple[object, bool]:
     if found is None:
         raise _no_attribute(owner, name)
     if isinstance(found, staticmethod):
-        return found.__func__, False
-    is_method = isinstance(found, DeviceFunction | ConstexprFunction) or inspect.isfunction(found)
-    return found, is_method
+        return as_called(found.__func__), False
+    if inspect.isfunction(found):
+        return as_called(found), True
+    return found, isinstance(found, DeviceFunction | ConstexprFunction)
+
+
+def as_called(found: Any) -> Any:
+    """A member as a kernel calls it: of Python it calls what this takes, tensors, too."""
+    return ExternPython(found) if inspect.isfunction(found) or inspect.ismethod(found) else found
 
 
 def _no_attribute(owner: agg.Aggregate, name: str) -> Exception:

@@ -99,6 +99,8 @@ def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
     if not hasattr(owner, name):
         raise _no_attribute(owner, name)
     value = at_compile_time(f"attribute {name!r}", BY_PYTHON, getattr, owner, name)
+    if inspect.isclass(owner) and issubclass(owner, Aggregate):
+        return ty.unwrap(aggregates.as_called(value))
     if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
         return ty.unwrap(value)
     return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)

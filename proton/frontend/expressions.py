@@ -3,7 +3,7 @@
 import ast
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import proton.language as tl
@@ -23,6 +23,7 @@ from proton.frontend import (
     scopes,  # noqa: F401
     shapes,
     target_info,  # noqa: F401
+    trees,
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
 from proton.frontend.builder import at_compile_time, error, truth
@@ -35,8 +36,10 @@ from proton.language import profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
 from proton.language.function import (
+    HIDDEN,
     MEMBERS,
     Builtin,
+    Caller,
     DeviceFunction,
     ExternFunction,
     ExternPython,
@@ -303,10 +306,9 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
         check_arguments(f"libdevice.{function.__name__}", function.signature, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, ExternPython):
-        compile_op = functools.partial(_call_builtin, g)
         hint = "it runs while compiling: of tensors it may call the functions of tl"
         return ty.unwrap(
-            at_compile_time(function.__name__, hint, function.run, compile_op, args, kwargs)
+            at_compile_time(function.__name__, hint, function.run, _python_of(g), args, kwargs)
         )
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
@@ -316,7 +318,7 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
             "or call proton.enter_scope(name) and proton.exit_scope(name)",
         )
     if inspect.isclass(function) and issubclass(function, Aggregate):
-        return aggregates.make(g, function, args, kwargs)
+        return aggregates.make(g, _python_of(g), function, args, kwargs)
     if isinstance(function, Aggregate) and callable(function):
         return call(g, aggregates.member(function, "__call__")[0], [function, *args], kwargs)
     if not callable(function):
@@ -327,6 +329,25 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
             check_arguments(python.__name__, signature_of(convert, None), args, kwargs)
             return convert(g, *args, **kwargs)
     return _call_constexpr(function, args, kwargs)
+
+
+def _python_of(g: CodeGenerator) -> Caller:
+    """What calls the language for Python that runs while a kernel is compiled: constexprs, which
+    Python may make, are plain values in a kernel, and Triton's own parameters mean nothing."""
+
+    def caller(function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+        given = {name: _plain(value) for name, value in kwargs.items() if name not in HIDDEN}
+        return call(g, function, [_plain(value) for value in args], given)
+
+    return caller
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python without constexprs in it."""
+    value = ty.unwrap(value)
+    if isinstance(value, tuple | list):
+        return trees.with_parts(value, map(_plain, value))
+    return value
 
 
 @functools.cache  # making one takes longer than what a kernel does with it

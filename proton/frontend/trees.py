@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from proton.language.aggregate import Aggregate, closed, is_open, opened
+from proton.language.types import unwrap
 from proton.language.value import tensor
 
 
@@ -16,7 +17,7 @@ def parts_of(value: object) -> tuple[object, ...] | None:
     if isinstance(value, tuple | list):
         return tuple(value)
     if isinstance(value, Aggregate) and not is_open(value):
-        return tuple(value.__dict__.values())
+        return tuple(map(unwrap, value.__dict__.values()))  # constexprs, if the host made it
     return None
 
 

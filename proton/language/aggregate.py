@@ -15,12 +15,15 @@
 Fields are annotated; those of base classes come first. `Complex(re, im)` makes an object: by the
 `__init__` of the class, which is Python that runs while compiling or a `@proton.jit` function, or
 by fields in order, by name and with the class's defaults. Then its fields do not change. Methods
-are `@proton.jit` functions, or Python that runs while compiling.
+are `@proton.jit` functions, or Python that runs while compiling and calls ops and other aggregates
+(a parameter `_semantic`, as Triton has it, may stand there and be handed on). Outside of kernels
+a field that is annotated `tl.constexpr` is one.
 """
 
 import inspect
 from typing import Any, ClassVar
 
+from proton.language.function import compiling
 from proton.language.types import constexpr, unwrap
 
 _OPEN = "$open"  # an attribute of objects whose __init__ runs
@@ -30,13 +33,18 @@ class _AggregateType(type):
     """The type of aggregates: a kernel that names one depends on its methods."""
 
     def __call__(cls, *args: object, **kwargs: object) -> Any:
-        """An object made outside of kernels, by Python."""
+        """An object made by Python: outside of kernels, or for one that is being compiled."""
+        if (caller := compiling()) is not None:
+            return caller(cls, args, kwargs)
         made = opened(cls)
         if (init := constructor(cls)) is not None:
             init(made, *args, **kwargs)
         else:
             made.__dict__.update(bound_fields(cls, args, kwargs))
-        return closed(made)
+        closed(made)
+        known = {n: constexpr(v) for n, v in made.__dict__.items() if is_constexpr(cls, n)}
+        made.__dict__.update(known)
+        return made
 
     def _members(cls) -> dict[str, object]:
         members: dict[str, object] = {}
@@ -86,7 +94,7 @@ class Aggregate(metaclass=_AggregateType):
         return hash((type(self), tuple(self.__dict__.items())))
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        values = ", ".join(f"{name}={unwrap(value)!r}" for name, value in self.__dict__.items())
         return f"{type(self).__name__}({values})"
 
 

@@ -32,8 +32,7 @@ class Builtin:
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if _callers:  # in an `extern` function
-            given = {name: value for name, value in kwargs.items() if name not in HIDDEN}
-            return _callers[-1](self, args, given)
+            return _callers[-1](self, args, kwargs)
         raise RuntimeError(f"proton.language.{self.__name__} can only be called inside a kernel")
 
     def __repr__(self) -> str:
@@ -42,7 +41,14 @@ class Builtin:
 
 # Parameters by which Triton hands its compiler on.
 HIDDEN = ("_semantic", "_generator", "_builder")
-_callers: list[Callable[[Builtin, object, dict[str, object]], object]] = []
+Caller = Callable[[Any, Any, dict[str, object]], Any]
+_callers: list[Caller] = []
+
+
+def compiling() -> Caller | None:
+    """What calls functions of the language and classes of aggregates for the Python that runs now,
+    if it is part of a kernel that is being compiled: `caller(function, args, kwargs)`."""
+    return _callers[-1] if _callers else None
 
 
 class ExternPython:
@@ -53,8 +59,8 @@ class ExternPython:
         self.fn, self.__wrapped__ = fn, fn
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
 
-    def run(self, caller: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        """Runs it; `caller(op, args, kwargs)` calls an op of the language."""
+    def run(self, caller: Caller, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Runs it; `caller(function, args, kwargs)` calls what is of the language."""
         names = inspect.signature(self.fn).parameters
         _callers.append(caller)
         try:
@@ -274,6 +280,8 @@ class DeviceFunction:
         return digest.hexdigest()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
+        if _callers:  # in Python that runs while a kernel is compiled
+            return _callers[-1](self, args, kwargs)
         raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
 
     def __repr__(self) -> str:

@@ -383,5 +383,9 @@ def calibration(out_ptr, n):
 
 def __getattr__(name: str) -> Any:
     """What Triton has in `language.standard`, and is elsewhere here: zeros_like, _log2, ..."""
-    home = "proton.language.ordering" if name.startswith("_") else "proton.language"
-    return getattr(importlib.import_module(home), name)
+    homes = ("ordering", "combiners") if name.startswith("_") else ("",)
+    for home in homes if not name.startswith("__") else ():
+        module = importlib.import_module(f"proton.language.{home}".rstrip("."))
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ _HOME = {  # what Triton has here -> its module
     "reinterpret": "proton.runtime.reinterpret",
     "OutOfResources": "proton.base.errors",
     "AutotunerError": "proton.base.errors",
+    "InterpreterError": "proton.runtime.errors",
 }
 _MODULES = ("driver", "errors", "cache")
 

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
+from proton.base.errors import ProtonError
+from proton.compiler import Request
 
 _active: ContextVar["AsyncCompileMode | None"] = ContextVar("async_compile_mode", default=None)
 
@@ -40,12 +42,26 @@ class AsyncCompileMode:
     def __init__(self, executor: Executor, *, ignore_errors: bool = False) -> None:
         self.executor, self.ignore_errors = executor, ignore_errors
         self.futures: list[Future[CompiledKernel]] = []
+        self._kernels: dict[str, FutureKernel] = {}  # by their keys in the disk cache
 
-    def submit(self, compile_: Callable[[], CompiledKernel]) -> FutureKernel:
-        """Has a kernel compiled."""
+    def submit(
+        self, compile_: Callable[[], CompiledKernel], request: Callable[[], Request | None]
+    ) -> FutureKernel:
+        """Has a kernel compiled, unless the mode was asked for the same before; `request` gives
+        what it is compiled from."""
+        try:
+            found = request()
+            key = None if found is None else found.key
+        except ProtonError:  # it is raised again by the compilation
+            key = None
+        if key is not None and key in self._kernels:
+            return self._kernels[key]
         future = self.executor.submit(compile_)
         self.futures.append(future)
-        return FutureKernel(future)
+        kernel = FutureKernel(future)
+        if key is not None:
+            self._kernels[key] = kernel
+        return kernel
 
     def __enter__(self) -> "AsyncCompileMode":
         if _active.get() is not None:

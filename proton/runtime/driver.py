@@ -1,6 +1,7 @@
 """`driver.active`: the device that kernels run on by default, as Triton's host code asks for it."""
 
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class ActiveDriver:
 _CACHE_BYTES = 256 << 20
 
 active = ActiveDriver()
+driver = sys.modules[__name__]  # `from triton.runtime.driver import driver`
 
 
 def compile(

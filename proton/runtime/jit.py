@@ -242,11 +242,11 @@ class JITFunction(DeviceFunction, KernelInterface):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         launcher, bound, target = self._planned(args, kwargs)
-        task = functools.partial(
-            compile_hooks.warming, launcher.compile, bound, self._options(kwargs), target
-        )
+        asked = bound, self._options(kwargs), target
+        task = functools.partial(compile_hooks.warming, launcher.compile, *asked)
         if (mode := active_mode()) is not None:
-            return mode.submit(task)  # type: ignore[return-value]  # it stands for the kernel
+            request = functools.partial(launcher.request, *asked)
+            return mode.submit(task, request)  # type: ignore[return-value]  # stands for the kernel
         try:
             return task()
         except Vetoed:

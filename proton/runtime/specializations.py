@@ -20,13 +20,20 @@ _NUMBERS = {"i32": (16, 17), "i64": (1 << 40, (1 << 40) + 1), "u64": (1 << 63, (
 
 
 class CompiledCode(Mapping[object, CompiledKernel]):
-    """The kernels that launches of this process have; `clear` drops them."""
+    """The kernels that launches of this process have, also by the key that hooks are told
+    (`kernel.key`); `clear` drops them."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
 
     def __getitem__(self, key: object) -> CompiledKernel:
-        return self._launcher.compiled()[key]
+        kernels = self._launcher.compiled()
+        if key in kernels:
+            return kernels[key]
+        for kernel in kernels.values():
+            if kernel.key == key:
+                return kernel
+        raise KeyError(key)
 
     def __iter__(self) -> Iterator[object]:
         return iter(self._launcher.compiled())

@@ -178,3 +178,99 @@ def test_a_changed_method_is_another_kernel() -> None:
         return kernel.source_key()
 
     assert key(tl.constexpr(1)) != key(tl.constexpr(-1))
+
+
+@proton.aggregate
+class Row:
+    """Python that is handed tensors, and calls ops, as Triton's libraries write it."""
+
+    value: tl.tensor
+    SIZE: tl.constexpr
+
+    def __init__(self, SIZE, first=0, _semantic=None):
+        offs = tl.arange(0, tl.constexpr(SIZE), _semantic=_semantic)
+        self.value = tl.add(offs, first, _semantic=_semantic)
+        self.SIZE = tl.constexpr(SIZE)
+
+    @staticmethod
+    def summed(value):
+        return Total(tl.sum(value), tl.constexpr(42))
+
+    @classmethod
+    def of_eight(cls, first, _semantic=None):
+        return cls(8, first, _semantic=_semantic)
+
+    def __getitem__(self, what, _semantic=None):
+        return self.value if what == "value" else tl.mul(self.value, 2, _semantic=_semantic)
+
+    def plus(self, other: tl.tensor):
+        return Total(tl.sum(self.value) if other is None else other, self.SIZE)
+
+
+@proton.aggregate
+class Total:
+    value: tl.tensor
+    COUNT: tl.constexpr
+
+    @proton.jit
+    def all(self):
+        return self.value + self.COUNT
+
+
+@proton.jit
+def in_python(out, n):
+    row = Row(4, first=n)
+    tl.store(out + tl.arange(0, 4), row["value"] + row["twice"])
+    tl.store(out + 4, Row.summed(row.value).all())
+    tl.store(out + 5, row.summed(row["twice"]).all())
+    tl.store(out + 6, row.plus(n).all())
+    tl.store(out + 7, row.plus(None).all())
+    tl.store(out + 8 + tl.arange(0, 8), Row.of_eight(n).value)
+
+
+def test_python_of_a_class_takes_tensors_and_calls_ops() -> None:
+    n = int(np.random.default_rng(seed := np.random.SeedSequence().entropy).integers(-1000, 1000))
+    print(f"seed {seed}")
+    out, row = np.zeros(16, np.int32), np.arange(4) + n
+    in_python[(1,)](out, n)
+    total = row.sum()
+    want = [*(3 * row), total + 42, 2 * total + 42, n + 4, total + 4, *(np.arange(8) + n)]
+    assert out.tolist() == want
+
+
+@proton.aggregate
+class Shape:
+    ROWS: tl.constexpr
+    COLUMNS: tl.constexpr = 4
+
+    def __init__(self, rows, columns=4):
+        self.ROWS = tl.constexpr(rows + 1)
+        self.COLUMNS = columns
+
+    @proton.constexpr_function
+    def size(self):
+        return self.ROWS * self.COLUMNS
+
+
+@proton.jit
+def of_the_host(out, shape: tl.constexpr, n):
+    for _ in range(n):
+        shape = tl.aggregate_replace(shape, COLUMNS=shape.COLUMNS)
+    tl.static_assert(shape == Shape(3, 8))
+    tl.store(out + tl.arange(0, shape.ROWS), shape.size())
+
+
+def test_constexpr_fields_of_an_object_of_the_host() -> None:
+    shape = Shape(3, columns=8)
+    assert isinstance(shape.ROWS, tl.constexpr)
+    assert shape.ROWS.value == 4
+    assert isinstance(shape.COLUMNS, tl.constexpr)
+    assert shape.COLUMNS.value == 8
+    assert repr(shape) == "Shape(ROWS=4, COLUMNS=8)"
+    assert shape == Shape(3, 8)
+    assert hash(shape) == hash(Shape(3, 8))
+    assert shape != Shape(3)
+    assert not isinstance(Base(1).x, tl.constexpr)
+    out = np.zeros(4, np.int32)
+    of_the_host[(1,)](out, shape, 3)
+    assert out.tolist() == [32] * 4

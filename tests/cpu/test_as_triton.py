@@ -28,6 +28,8 @@ from triton.runtime._allocation import set_allocator
 from triton.runtime._async_compile import AsyncCompileMode, FutureKernel
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.errors import OutOfResources
+from triton.runtime import InterpreterError, driver
+from triton.runtime.driver import driver as the_driver
 from triton.runtime.jit import JITFunction, KernelInterface
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -42,6 +44,13 @@ def scale(x, n, BLOCK: tl.constexpr):
 x = np.arange(64, dtype=np.float32)
 scale[(1,)](x, 60)
 import proton
+assert driver is the_driver and driver.active.get_current_target() is not None
+triton.knobs.runtime.debug = True
+import triton.knobs
+from triton.knobs import runtime
+assert proton.knobs.debug is True and runtime.debug is True
+triton.knobs.runtime.debug = False
+assert proton.knobs.debug is False and runtime is triton.knobs.runtime is proton.knobs.runtime
 print(triton.__version__ == importlib.metadata.version("triton"))
 print(triton.language is proton.language)
 print(smid is tl.extra.cuda.smid and gdc_wait is tl.extra.cuda.gdc_wait, N_ROUNDS_DEFAULT.value)

@@ -1,8 +1,9 @@
 """What programs set in Triton's groups of knobs: hooks of launches and compilations, listeners."""
 
+import functools
 import gc
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,41 @@ def test_kernels_are_compiled_while_the_program_goes_on() -> None:
     assert fill.warmup(x, 5, BLOCK=8) is futures[0].result()
 
 
+class Deferring(Executor):
+    """Runs what it is given when it is told to."""
+
+    def __init__(self) -> None:
+        self.tasks: list[tuple[Future[Any], Any]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.tasks.append((future, functools.partial(fn, *args, **kwargs)))
+        return future
+
+    def run_first(self) -> None:
+        future, task = self.tasks.pop(0)
+        future.set_result(task())
+
+
+def test_a_kernel_that_is_asked_for_twice_is_compiled_once() -> None:
+    fill, x = kernel(), np.zeros(32, np.float32)
+    executor = Deferring()
+    with proton.AsyncCompileMode(executor):
+        asked = [fill.warmup(x, 5, BLOCK=block) for block in (8, 16)]
+        fill.warmup(x, 5, BLOCK=8, debug=True)
+        assert len(executor.tasks) == 3
+        assert not fill.device_caches["cpu"][0]
+        assert fill.warmup(x, 6, BLOCK=8) is asked[0]
+        assert fill.warmup(tl.float32, 5, BLOCK=16) is asked[1]
+        assert len(executor.tasks) == 3
+        executor.run_first()
+        fill[(1,)](x, 5, BLOCK=8)
+        assert len(fill.device_caches["cpu"][0]) == 1
+        while executor.tasks:
+            executor.run_first()
+    assert x.sum() == 5
+
+
 def test_errors_of_such_kernels_come_at_the_end_unless_they_are_ignored() -> None:
     fill = kernel()
     executor = ThreadPoolExecutor(1)
@@ -219,8 +255,11 @@ def test_a_kernel_is_preloaded_from_what_a_hook_was_told(tmp_path: Path) -> None
     knobs.runtime.jit_cache_hook = lambda **facts: told.append(facts["compile"])
     fill, x = kernel(), np.zeros(8, np.float32)
     key = fill[(1,)](x, 5, BLOCK=8).key
-    data = told.pop()["specialization_data"]
+    facts = told.pop()
+    assert fill.device_caches["cpu"][0][facts["key"]].key == key
+    data = facts["specialization_data"]
     fill.device_caches["cpu"][0].clear()
+    assert facts["key"] not in fill.device_caches["cpu"][0]
     with knobs.scope(cache_dir=tmp_path / "another"):
         assert fill.preload(data).key == key
         assert len(told) == 1

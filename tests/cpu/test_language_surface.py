@@ -113,6 +113,7 @@ def test_a_kernel_is_named_by_its_repr() -> None:
     assert list(run.launches.kernel) == ["fill_*i32_i32_constexpr_16"]
 
 
+@pytest.mark.interpreted
 def test_numbers_that_no_launch_can_pass(rng: Any) -> None:
     out = np.zeros(8, np.int32)
     for number in (1 << 64, -(1 << 63) - 1):

@@ -11,6 +11,7 @@ from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
+from proton.base.targets import check_num_warps
 from proton.compiler import compile_lock
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -85,7 +86,7 @@ class InterpretedLauncher:
         sizes = check_grid(grid)
         self.kernel.check_globals()
         recorder: CPURecorder | None = sessions.recorder_of(HOST)
-        checks = self.kernel.checks(options)
+        checks = self._checks(options)
         kernel = self._checked(keys, checks, None if recorder is None else recorder.instrumentation)
         if 0 not in sizes:
             arguments, memory = self._arguments(keys, values, given)
@@ -102,13 +103,19 @@ class InterpretedLauncher:
                 f"has arrays of {home.name}: pass copies, as of x.cpu()"
             )
 
+    def _checks(self, options: dict[str, object]) -> tuple[bool, bool]:
+        """See `JITFunction.checks`. The number of warps means nothing here, but may be a mistake."""
+        if options.get("num_warps") is not None:
+            check_num_warps(options["num_warps"])
+        return self.kernel.checks(options)
+
     def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Checks the kernel for such arguments; a dtype stands for an array of it."""
         keys = []
         for parameter, value in zip(self.kernel.params, values, strict=True):
             key = parameter.stand_in(value)
             keys.append(classify(parameter, value)[0] if key is None else key)
-        return self._checked(keys, self.kernel.checks(options), None)
+        return self._checked(keys, self._checks(options), None)
 
     def _checked(
         self, keys: list[object], checks: tuple[bool, bool], records: Instrumentation | None
