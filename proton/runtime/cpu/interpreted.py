@@ -104,7 +104,7 @@ class InterpretedLauncher:
             )
 
     def _checks(self, options: dict[str, object]) -> tuple[bool, bool]:
-        """See `JITFunction.checks`. The number of warps means nothing here, but may be a mistake."""
+        """As the kernel says; a number of warps means nothing here, but may be a mistake."""
         if options.get("num_warps") is not None:
             check_num_warps(options["num_warps"])
         return self.kernel.checks(options)
