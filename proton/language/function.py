@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -31,8 +32,8 @@ class Builtin:
         self.signature = inspect.signature(fn)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if _callers:  # in an `extern` function
-            return _callers[-1](self, args, kwargs)
+        if _thread.callers:  # in an `extern` function
+            return _thread.callers[-1](self, args, kwargs)
         raise RuntimeError(f"proton.language.{self.__name__} can only be called inside a kernel")
 
     def __repr__(self) -> str:
@@ -42,13 +43,22 @@ class Builtin:
 # Parameters by which Triton hands its compiler on.
 HIDDEN = ("_semantic", "_generator", "_builder")
 Caller = Callable[[Any, Any, dict[str, object]], Any]
-_callers: list[Caller] = []
+
+
+class _Thread(threading.local):
+    """What compiles in the calling thread: others make aggregates of the host meanwhile."""
+
+    def __init__(self) -> None:
+        self.callers: list[Caller] = []
+
+
+_thread = _Thread()
 
 
 def compiling() -> Caller | None:
     """What calls functions of the language and classes of aggregates for the Python that runs now,
     if it is part of a kernel that is being compiled: `caller(function, args, kwargs)`."""
-    return _callers[-1] if _callers else None
+    return _thread.callers[-1] if _thread.callers else None
 
 
 class ExternPython:
@@ -62,11 +72,11 @@ class ExternPython:
     def run(self, caller: Caller, args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs it; `caller(function, args, kwargs)` calls what is of the language."""
         names = inspect.signature(self.fn).parameters
-        _callers.append(caller)
+        _thread.callers.append(caller)
         try:
             return self.fn(*args, **kwargs, **{name: None for name in HIDDEN if name in names})
         finally:
-            _callers.pop()
+            _thread.callers.pop()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{self.__name__} can only be called inside a kernel")
@@ -280,8 +290,8 @@ class DeviceFunction:
         return digest.hexdigest()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if _callers:  # in Python that runs while a kernel is compiled
-            return _callers[-1](self, args, kwargs)
+        if _thread.callers:  # in Python that runs while a kernel is compiled
+            return _thread.callers[-1](self, args, kwargs)
         raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
 
     def __repr__(self) -> str:

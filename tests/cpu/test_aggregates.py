@@ -1,5 +1,7 @@
 """Objects of `@proton.aggregate` classes, against the same arithmetic in Python."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -236,6 +238,26 @@ def test_python_of_a_class_takes_tensors_and_calls_ops() -> None:
     total = row.sum()
     want = [*(3 * row), total + 42, 2 * total + 42, n + 4, total + 4, *(np.arange(8) + n)]
     assert out.tolist() == want
+
+
+def test_another_thread_makes_objects_of_the_host_while_a_kernel_is_compiled() -> None:
+    made = []
+
+    @tl.core.extern
+    def slow(value):
+        thread = threading.Thread(target=lambda: made.append(Shape(3, 8)))
+        thread.start()
+        thread.join()
+        return value
+
+    @proton.jit
+    def kernel(out):
+        tl.store(out, slow(7))
+
+    kernel[(1,)](out := np.zeros(1, np.int32))
+    assert out[0] == 7
+    assert [shape.ROWS.value for shape in made] == [4] * len(made)
+    assert made
 
 
 @proton.aggregate
