@@ -146,12 +146,12 @@ def skip_if_unsupported_cluster_size(num_ctas: int) -> None:
 # Arrays
 
 
-def random_int(low: int, high: int, *, warmup_value: int | None = None, **kwargs: Any) -> int:
+def random_int(low: int, high: int, *, warmup_value: int | None = None, **kwargs: object) -> int:
     """A random integer of [low, high), by torch."""
     return int(_torch().randint(low, high, size=(), **kwargs).item())
 
 
-def random_float(*, warmup_value: float = 0.5, **kwargs: Any) -> float:
+def random_float(*, warmup_value: float = 0.5, **kwargs: object) -> float:
     """A random number of [0, 1), by torch."""
     return float(_torch().rand((), **kwargs).item())
 
@@ -187,7 +187,7 @@ def numpy_random(
     raise RuntimeError(f"there are no random arrays of {dtype_str}")
 
 
-def to_triton(x: np.ndarray, device: Any, dst_type: str | None = None) -> Any:
+def to_triton(x: np.ndarray, device: object, dst_type: str | None = None) -> Any:
     """A tensor of torch with the elements of an array, as `dst_type`, if it is given: 8-bit floats
     are codes, and what torch lacks is a tensor that is to be read as another type."""
     torch, name = _torch(), x.dtype.name
@@ -230,7 +230,7 @@ def torch_dtype_name(dtype_: object) -> str:
     return found[1]
 
 
-def default_alloc_fn(size: int, align: int, stream: object) -> Any:
+def default_alloc_fn(size: int, align: int, stream: object) -> object:
     """Memory on a GPU, for `set_allocator`."""
     return _torch().empty(size, dtype=_torch().int8, device="cuda")
 
@@ -300,12 +300,12 @@ def run_in_process(
 
 def _fresh_knobs_impl(
     skipped_attr: set[str] | None = None,
-) -> tuple[Callable[[], Any], Callable[[], None]]:
+) -> tuple[Callable[[], object], Callable[[], None]]:
     """(a function that gives all knobs their defaults, whatever the environment says, until the
     other one is called). Names of knobs that are to stay are `skipped_attr`."""
     stack = contextlib.ExitStack()
 
-    def fresh() -> Any:
+    def fresh() -> object:
         patch = importlib.import_module("pytest").MonkeyPatch()
         stack.callback(patch.undo)
         for group in knobs.groups.values():
@@ -320,7 +320,7 @@ def _fresh_knobs_impl(
     return fresh, stack.close
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "requires_tma":
         mark = importlib.import_module("pytest").mark
         return mark.skipif(not supports_tma(), reason=tma_skip_msg())

@@ -98,7 +98,7 @@ class IRFunction(JITFunction):
     def dependencies(self) -> dict[str, object]:
         return {}
 
-    def links(self, _seen: tuple[Any, ...] = ()) -> list[Link]:
+    def links(self, _seen: tuple[object, ...] = ()) -> list[Link]:
         return []
 
     def source_key(self, _open: tuple[object, ...] = ()) -> str:
