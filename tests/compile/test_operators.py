@@ -408,9 +408,9 @@ def test_the_innermost_operator_is_found(rng: np.random.Generator) -> None:
         if not around:
             assert found == NO_ONE
         else:
-            length = min(s.end - s.start for s in around)
-            assert host[found].start <= moment <= host[found].end
-            assert host[found].end - host[found].start == length
+            # Where one ends as the next one begins, that has begun.
+            innermost = max(around, key=lambda s: (s.start, -s.end))
+            assert (host[found].start, host[found].end) == (innermost.start, innermost.end)
     assert linked.at(2, 1000) == NO_ONE
 
 
