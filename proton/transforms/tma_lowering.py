@@ -21,7 +21,7 @@ from proton.analysis.axis_info import AxisInfos
 from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.pipelining import TMA_LOAD, Load
 from proton.analysis.scratch import stored_bytes
-from proton.analysis.tensor_maps import box_of_map, is_made_by_kernel
+from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
@@ -54,10 +54,9 @@ class TMALowering(Pass):
     """Copies in the place of `ttng.tma_load` and `ttng.tma_store`.
 
     TMA cannot write a block that begins before the tensor, nor one whose rows do not begin at
-    multiples of 16 bytes (an illegal instruction); and where it combines, or writes by a map that
-    the kernel made, it does so with all of the last 16 bytes of a row, also with what of them is
-    beyond the tensor (seen on an H200). Where the indices may say so, they are looked at, and
-    threads write such a block.
+    multiples of 16 bytes (an illegal instruction); and it writes all of the last 16 bytes of a
+    row, also what of them is beyond the tensor (seen on an H200, by any map). Where the indices and
+    the size may say so, they are looked at, and threads write such a block.
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-tma-lowering"
@@ -158,10 +157,8 @@ def _copy(store: OpView, memory: Value, infos: AxisInfos) -> None:
 
     shape, element, _ = mem_desc_parts(memory.type)
     doubts = _doubts(indices, stored_bytes(element), infos)
-    map_ = producer_of(store.map)
-    if store.reduction.value != NO_REDUCTION or is_made_by_kernel(map_):
-        size = map_.operands[len(indices)]
-        doubts += _doubts_of_edge(indices[-1], shape[-1], size, stored_bytes(element), infos)
+    size = producer_of(store.map).operands[len(indices)]
+    doubts += _doubts_of_edge(indices[-1], shape[-1], size, stored_bytes(element), infos)
     if not doubts:
         by_tma()
         return

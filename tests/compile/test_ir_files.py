@@ -10,7 +10,8 @@ import pytest
 import proton
 import proton.language as tl
 from proton.compiler import IRSource
-from proton.runtime.nvidia.arguments import stand_in
+from proton.runtime.arguments import Argument
+from proton.runtime.nvidia.arguments import read_other, stand_in
 from proton.runtime.nvidia.backend import BACKEND
 from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import Instrumentation
@@ -152,3 +153,15 @@ def test_signs_and_divisors_are_kept(tmp_path: Path) -> None:
     shifted.warmup(tl.int64, 1 << 63, 16, target=HOPPER, ir_override=path)
     with pytest.raises(proton.LaunchError, match="argument count must be a multiple of 16"):
         shifted.warmup(tl.int64, 1 << 63, 17, target=HOPPER, ir_override=path)
+
+
+@pytest.mark.parametrize("address", [0, 8, 16, 24, 1 << 40, (1 << 40) + 4])
+def test_an_address_may_be_a_number(address: int, tmp_path: Path) -> None:
+    path = tmp_path / "scoped.ttir"
+    path.write_text(scoped.warmup(tl.float32, target=HOPPER).asm["ttir"])
+    (parameter,) = proton.compile(str(path), target=HOPPER).fn.params
+    if address % 16:
+        with pytest.raises(proton.LaunchError, match="must be a multiple of 16"):
+            read_other(parameter, address)
+    else:
+        assert read_other(parameter, address) == Argument.of("*fp32", divisible=True)

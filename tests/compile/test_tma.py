@@ -136,3 +136,21 @@ def test_reductions(dtype: Any, kind: str, element: str | None) -> None:
     assert behind.index("commit_group") < behind.index("cp.async.bulk.wait_group.read 0")
     assert "UTMAREDG" in kernel.asm["sass"]
     assert re.search(rf"atom\.relaxed\.gpu\.global\.({kind}|cas)", ptx)
+
+
+@proton.jit
+def doubled(x, y, M: tl.constexpr, N: tl.constexpr):
+    block = x.load([tl.program_id(0) * M, tl.program_id(1) * N])
+    y.store([tl.program_id(0) * M, tl.program_id(1) * N], block * 2)
+
+
+@pytest.mark.parametrize("columns", [1, 15, 16, 63, 64, 127, 128, 4096])
+def test_the_last_16_bytes_of_a_row_are_written_by_threads_where_a_tensor_ends_in_them(
+    columns: int,
+) -> None:
+    """TMA writes them whole. Where 16 divides the number of columns nothing is looked at."""
+    x, y = (TensorDescriptor(tl.float16, [64, columns], [4096, 1], [16, 64]) for _ in range(2))
+    kernel = doubled.warmup(x, y, M=16, N=64, target=TARGET)
+    ttgir = kernel.asm["ttgir"]
+    assert "ttng.async_tma_copy_local_to_global" in ttgir
+    assert ("ttng.local_to_global" in ttgir) == bool(columns % 16)

@@ -86,7 +86,14 @@ def stand_in(parameter: Parameter, value: object) -> Given:
     if parameter.is_tuple(value):
         return _Tuple.of(parameter, value, stand_in)
     key = parameter.stand_in(value)
-    return given(parameter, value) if key is None else Given(OTHER, Argument.of(key, True))
+    if key is None:
+        return given(parameter, value)
+    is_divisible = not isinstance(value, TensorDescriptor) or _is_row_divisible(value)
+    return Given(OTHER, Argument.of(key, is_divisible))
+
+
+def _is_row_divisible(descriptor: TensorDescriptor) -> bool:
+    return descriptor.shape[-1] % 16 == 0
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,7 @@ class _Descriptor(Kind):
 
     def describe(self, parameter: Parameter, value: Any) -> Given:
         _, short, device = read_descriptor(parameter, value)
-        return Given(self, Argument.of(short, value.shape[-1] % 16 == 0), device)
+        return Given(self, Argument.of(short, _is_row_divisible(value)), device)
 
     def reading(self, name: str, number: int | str) -> Reading:
         passed, short, device = f"$n{number}", f"$t{number}", f"$d{number}"
@@ -265,8 +272,10 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
     """What the kernel is compiled for in the place of a number or a constant."""
     if key.__class__ is Constant:
         return Argument(None, key)
+    is_address = key.startswith("*")
     is_int = parameter.specialize and key != "i1" and isinstance(number, int)
-    return Argument(key, None, is_int and parameter.align and number % 16 == 0)
+    is_multiple = (is_int or is_address) and parameter.align and number % 16 == 0
+    return Argument(key, None, is_multiple)
 
 
 # What the generated code of readings calls
