@@ -10,15 +10,12 @@ against torch in fp32.
 """
 
 import argparse
-import functools
 import json
 import math
-import statistics
 from typing import Any
 
 import torch
-from gpu_attention import ROUND_MS, best
-from gpu_matmul import Launch, milliseconds
+from in_turns import Candidate, Launch, fastest, finalists
 from peers import triton_module
 from rich.console import Console
 from rich.table import Table
@@ -91,29 +88,26 @@ class Problem:
 def measure(head: int, causal: bool, rounds: int, modules: dict[str, Any]) -> dict[str, Any]:
     problem = Problem(head, causal)
     row: dict[str, Any] = {"head": head, "causal": causal}
-    launches: dict[tuple[str, str], Launch] = {("torch", "all"): problem.torch_launch()}
+    contenders = {("torch", "all"): [Candidate(None, problem.torch_launch())]}
     for whose, module in modules.items():
+        for name in KERNELS:
+            kernel = getattr(module, name)
+            contenders[whose, name] = finalists(
+                (one, problem.launcher(kernel, name, one)) for one in CONFIGURATIONS
+            )
+    found = fastest(contenders, rounds)
+    work = 10 * BATCH * HEADS * LENGTH * LENGTH * head / (2 if causal else 1)
+    row["torch"] = work / found["torch", "all"][1] / 1e9
+    for whose in modules:
         for grad in problem.grads:
             grad.fill_(math.nan)
         for name in KERNELS:
-            configuration, launch = best(
-                functools.partial(problem.launcher, getattr(module, name), name), CONFIGURATIONS
-            )
-            launches[whose, name] = launch
-            row[f"{whose}_{name}"] = " ".join(str(value) for value in configuration.values())
+            candidate, _ = found[whose, name]
+            candidate.launch()
+            row[f"{whose}_{name}"] = " ".join(map(str, candidate.configuration.values()))
         row[f"{whose}_error"] = problem.error()
-    times: dict[tuple[str, str], list[float]] = {key: [] for key in launches}
-    counts = {key: max(1, round(ROUND_MS / milliseconds(f, 3))) for key, f in launches.items()}
-    for _ in range(rounds):
-        for key, launch in launches.items():
-            times[key].append(milliseconds(launch, counts[key]))
-    medians = {key: statistics.median(taken) for key, taken in times.items()}
-    work = 10 * BATCH * HEADS * LENGTH * LENGTH * head / (2 if causal else 1)
-    row["torch"] = work / medians["torch", "all"] / 1e9
-    for whose in modules:
-        own = [medians[whose, name] for name in KERNELS]
+        row[f"{whose}_ms"] = own = [found[whose, name][1] for name in KERNELS]
         row[whose] = work / sum(own) / 1e9
-        row[f"{whose}_ms"] = own
     return row
 
 

@@ -3,22 +3,21 @@ Triton, and Proton's kernel that takes pointers, in one run.
 
     python benchmarks/gpu_grouped.py [--rounds 20] [--json FILE]
 
-Each has the best of the same configurations, found by a short trial; then they take turns, and
-medians of the rounds count. A round is as many launches as take about 10 ms, between two CUDA
-events. TFLOP/s are 2 M N K of all products over the time of one launch. Matrices are random fp16;
-results are checked against torch in fp32.
+Each has the best of the same configurations (in_turns.py); all take turns, and medians of the
+rounds count. A round is as many launches as take about 30 ms, between two CUDA events. TFLOP/s are
+2 M N K of all products over the time of one launch. Matrices are random fp16; results are checked
+against torch in fp32.
 """
 
 import argparse
 import json
 import math
-import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_matmul import Launch, milliseconds
+from in_turns import Candidate, Launch, fastest, finalists
 from peers import triton_module
 from rich.console import Console
 from rich.table import Table
@@ -35,7 +34,6 @@ CASES: dict[str, Sizes] = {
     "32 of 64 to 2048 x 2048 x 2048": [(64 * (1 + 7 * i % 32), 2048, 2048) for i in range(32)],
     "64 of 1 to 200 x 1024 x 2048": [(1 + 53 * i % 200, 1024, 2048) for i in range(64)],
 }
-ROUND_MS = 10
 CONFIGURATIONS = [
     {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 64, "num_warps": warps, "num_stages": stages}
     for m, n, warps, stages in (
@@ -86,23 +84,6 @@ def launcher(
     return lambda: kernel.function[grid](*given, **types, **kernel.options, **options)
 
 
-def best(
-    kernel: Kernel, triples: list[list[torch.Tensor]], sizes: Sizes
-) -> tuple[Launch, dict[str, int]]:
-    found: list[tuple[float, int, Launch]] = []
-    for number, options in enumerate(CONFIGURATIONS):
-        launch = launcher(kernel, triples, sizes, options)
-        try:
-            milliseconds(launch, 2)
-        except Exception as error:  # a configuration that does not fit, of either compiler
-            if "resource" not in str(type(error)).lower() + str(error).lower():
-                raise
-            continue
-        found.append((statistics.median(milliseconds(launch, 3) for _ in range(3)), number, launch))
-    _, number, launch = min(found, key=lambda entry: entry[0])
-    return launch, CONFIGURATIONS[number]
-
-
 def error_of(triples: list[list[torch.Tensor]]) -> float:
     """The largest error of an element, over its product's root mean square."""
     worst = 0.0
@@ -118,25 +99,24 @@ def measure(sizes: Sizes, rounds: int, compared: dict[str, Kernel]) -> dict[str,
         for m, n, k in sizes
     ]
     row: dict[str, Any] = {}
-    launches: dict[str, Launch] = {}
+    contenders: dict[str, list[Candidate]] = {}
+    made: dict[str, list[list[torch.Tensor]]] = {}
     for name, kernel in compared.items():
-        triples = [
+        made[name] = triples = [
             [a, b, torch.full((a.shape[0], b.shape[1]), math.nan, device="cuda").half()]
             for a, b in pairs
         ]
-        launches[name], row[f"{name}_configuration"] = best(kernel, triples, sizes)
-        row[f"{name}_error"] = error_of(triples)
+        contenders[name] = finalists(
+            (one, launcher(kernel, triples, sizes, one)) for one in CONFIGURATIONS
+        )
     operations = sum(2 * m * n * k for m, n, k in sizes)
-    counts = {
-        name: max(1, round(ROUND_MS / milliseconds(launch, 5))) for name, launch in launches.items()
-    }
-    times: dict[str, list[float]] = {name: [] for name in launches}
-    for _ in range(rounds):
-        for name, launch in launches.items():
-            times[name].append(milliseconds(launch, counts[name]))
-    for name, found in times.items():
-        row[f"{name}_us"] = 1000 * statistics.median(found)
-        row[name] = operations / statistics.median(found) / 1e9
+    for name, (candidate, ms) in fastest(contenders, rounds).items():
+        row[f"{name}_us"], row[name] = 1000 * ms, operations / ms / 1e9
+        row[f"{name}_configuration"] = candidate.configuration
+        for _, _, c in made[name]:
+            c.fill_(math.nan)
+        candidate.launch()
+        row[f"{name}_error"] = error_of(made[name])
     return row
 
 

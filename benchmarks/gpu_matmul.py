@@ -4,23 +4,21 @@
                                     [--descriptors] [--json FILE]
 
 With `--descriptors` the kernels are persistent ones that take tensor descriptors of the host.
-Each compiler has the best of the same configurations, found by a short trial; then the three take
-turns, and medians of the rounds count. A round is as many launches as take about 20 ms, between two
-CUDA events. TFLOP/s are 2 M N K over the time of one. Inputs are random; results are checked
-against torch in fp32. `compile` is of the best configuration, in a warm process.
+Each compiler has the best of the same configurations (in_turns.py); all take turns, and medians of
+the rounds count. A round is as many launches as take about 30 ms, between two CUDA events. TFLOP/s
+are 2 M N K over the time of one. Inputs are random; results are checked against torch in fp32.
 """
 
 import argparse
 import json
 import math
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from in_turns import Candidate, Launch, fastest, finalists
 from peers import triton_module
 from rich.console import Console
 from rich.table import Table
@@ -29,7 +27,6 @@ import proton
 from proton.kernels import matmul, matmul_persistent
 from proton.tools.tensor_descriptor import TensorDescriptor
 
-Launch = Callable[[], Any]
 Shape = tuple[int, int, int]
 
 SHAPES: list[Shape] = [
@@ -47,7 +44,6 @@ SHAPES: list[Shape] = [
 # fp8 is added up in fp32, and given as fp16.
 OUTPUTS = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float16}
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
-ROUND_MS = 20
 NAMES = ("Proton", "Triton", "cuBLAS")
 
 
@@ -156,40 +152,6 @@ def by_torch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, dtype: str) ->
     return lambda: torch._scaled_mm(a, b, one, one, out_dtype=torch.float16, use_fast_accum=True)
 
 
-def milliseconds(launch: Launch, count: int) -> float:
-    """Of one launch of several in a row."""
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    first.record()
-    for _ in range(count):
-        launch()
-    last.record()
-    torch.cuda.synchronize()
-    return first.elapsed_time(last) / count
-
-
-def best(
-    kernel: Kernel, tensors: tuple[torch.Tensor, ...], shape: Shape, known: list[Configuration]
-) -> tuple[Configuration, float]:
-    """The fastest configuration, and the seconds that its compilation and first launch took."""
-    found: list[tuple[float, float, Configuration]] = []
-    for configuration in known:
-        launch = launcher(kernel, tensors, shape, configuration)
-        start = time.perf_counter()
-        try:
-            launch()
-            torch.cuda.synchronize()
-        except Exception as error:  # a configuration that does not fit, of either compiler
-            if "resource" not in str(type(error)).lower() + str(error).lower():
-                raise
-            continue
-        seconds = time.perf_counter() - start
-        milliseconds(launch, 2)
-        tried = statistics.median(milliseconds(launch, 4) for _ in range(3))
-        found.append((tried, seconds, configuration))
-    _, seconds, configuration = min(found, key=lambda entry: entry[0])
-    return configuration, seconds
-
-
 def check(kernel: Kernel, shape: Shape, dtype: str, configuration: Configuration) -> float:
     """The largest error of an element, over the product's root mean square."""
     a, b = inputs(shape, dtype)
@@ -204,26 +166,19 @@ def measure(shape: Shape, dtype: str, rounds: int, compared: dict[str, Kernel]) 
     a, b = inputs(shape, dtype)
     out = torch.empty(m, n, device="cuda", dtype=OUTPUTS[dtype])
     known = FP8_CONFIGURATIONS if dtype == "fp8" else CONFIGURATIONS
-    launches: dict[str, Launch] = {}
-    row: dict[str, Any] = {"dtype": dtype, "shape": shape}
-    for name, kernel in compared.items():
-        configuration, seconds = best(kernel, (a, b, out), shape, known)
-        launches[name] = launcher(kernel, (a, b, out), shape, configuration)
-        row[f"{name}_configuration"] = str(configuration)
-        row[f"{name}_first_s"] = seconds
-        row[f"{name}_error"] = check(kernel, shape, dtype, configuration)
+    contenders = {
+        name: finalists((one, launcher(kernel, (a, b, out), shape, one)) for one in known)
+        for name, kernel in compared.items()
+    }
     if dtype != "fp8" or all(size % 16 == 0 for size in shape):
-        launches["cublas"] = by_torch(a, b, out, dtype)
-    times: dict[str, list[float]] = {name: [] for name in launches}
-    counts = {}
-    for name, launch in launches.items():
-        milliseconds(launch, 2)
-        counts[name] = max(1, min(200, round(ROUND_MS / milliseconds(launch, 3))))
-    for _ in range(rounds):
-        for name, launch in launches.items():
-            times[name].append(milliseconds(launch, counts[name]))
-    for name, taken in times.items():
-        row[name] = 2 * m * n * k / statistics.median(taken) / 1e9
+        contenders["cublas"] = [Candidate(None, by_torch(a, b, out, dtype))]
+    row: dict[str, Any] = {"dtype": dtype, "shape": shape}
+    for name, (candidate, ms) in fastest(contenders, rounds).items():
+        row[name] = 2 * m * n * k / ms / 1e9
+        if isinstance(candidate.configuration, Configuration):
+            row[f"{name}_configuration"] = str(candidate.configuration)
+            row[f"{name}_first_s"] = candidate.first_s
+            row[f"{name}_error"] = check(compared[name], shape, dtype, candidate.configuration)
     return row
 
 
