@@ -65,23 +65,39 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
 
 
 class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
-    """`%loop = proton_gpu.begin_turns %segment {slots = 2, turns = 128}`: ahead of a loop, each
-    turn of which makes the same `slots` records. The readings of the newest `turns` are kept."""
+    """`%loop = proton_gpu.begin_turns %segment {slots = 2, words = 4, turns = 128}`: ahead of a
+    loop, each turn of which makes the same `slots` records, and keeps `words` readings for them.
+    The readings of the newest `turns` are kept: of two, where the turn behind writes them."""
 
     segment: Operand[SegmentType]
     slots: ir.IntegerAttr
+    words: ir.IntegerAttr
     turns: ir.IntegerAttr
     loop: Result[TurnsType]
 
 
-class TurnRecordOp(ProtonGPU.Operation, name="turn_record", traits=[Records]):
-    """`proton_gpu.turn_record %loop, %start, %end {slot = 0}`: keeps the edges of the record with
-    this number in its turn."""
+class PreviousTurnOp(ProtonGPU.Operation, name="previous_turn", traits=[Records]):
+    """`%turn, %slot, %when = proton_gpu.previous_turn %loop`: the record that this lane writes of
+    the turn before: `%slot` in `%turn`, i32, if `%when`, i1."""
 
     loop: Operand[TurnsType]
-    start: Operand[ir.IntegerType[64]]
-    end: Operand[ir.IntegerType[64]]
-    slot: ir.IntegerAttr
+    turn: Result[ir.IntegerType[32]]
+    slot: Result[ir.IntegerType[32]]
+    when: Result[ir.IntegerType[1]]
+
+
+class KeepReadingsOp(ProtonGPU.Operation, name="keep_readings", traits=[Records]):
+    """`proton_gpu.keep_readings %loop, %readings {first = 4}`: keeps readings of a turn, one, two
+    or four, side by side behind its `first`."""
+
+    loop: Operand[TurnsType]
+    readings: Sequence[Operand[ir.IntegerType[64]]]
+    first: ir.IntegerAttr
+
+    @staticmethod
+    def verify_invariants(op: "KeepReadingsOp") -> bool:
+        count = len(op.readings)
+        return count in (1, 2, 4) or reject(op, f"keeps 1, 2 or 4 readings at once, got {count}")
 
 
 class EndTurnOp(ProtonGPU.Operation, name="end_turn", traits=[Records]):
@@ -98,7 +114,8 @@ class EndTurnsOp(ProtonGPU.Operation, name="end_turns", traits=[Records]):
 
 class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
     """`%first, %end = proton_gpu.kept_records %loop`: of the loop's records, counted from 0, those
-    that a lane writes are `first` and each 32nd behind it, below `end`; i32."""
+    that are not written yet and that a lane writes are `first` and each 32nd behind it, below
+    `end`; i32."""
 
     loop: Operand[TurnsType]
     first: Result[ir.IntegerType[32]]
@@ -106,22 +123,28 @@ class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
 
 
 class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]):
-    """`%start, %end = proton_gpu.kept_readings %loop, %record`: the readings of a record of the
-    loop, which may be beyond the last one."""
+    """`%start, %end = proton_gpu.kept_readings %loop, %turn, %slot {starts = [0, 1], ends =
+    [1, 2]}`: the readings of a record of the loop, which may be none: which of its turn's they are,
+    by its slot."""
 
     loop: Operand[TurnsType]
-    record: Operand[ir.IntegerType[32]]
+    turn: Operand[ir.IntegerType[32]]
+    slot: Operand[ir.IntegerType[32]]
+    starts: ir.ArrayAttr
+    ends: ir.ArrayAttr
     start: Result[ir.IntegerType[64]]
     end: Result[ir.IntegerType[64]]
 
 
 class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
-    """`proton_gpu.write_record %loop, %record, %start, %end, %iterations {scope_ids, kinds}`:
-    writes a record of a loop, whole, to its place in the ring buffer, if there is such a record.
-    There is an iteration for each slot of a turn, a scope and a kind."""
+    """`proton_gpu.write_record %loop, %turn, %slot, %when, %start, %end, %iterations {scope_ids,
+    kinds}`: writes a record of a loop, whole, to its place in the ring buffer, if `%when`. There is
+    an iteration for each slot of a turn, a scope and a kind."""
 
     loop: Operand[TurnsType]
-    record: Operand[ir.IntegerType[32]]
+    turn: Operand[ir.IntegerType[32]]
+    slot: Operand[ir.IntegerType[32]]
+    when: Operand[ir.IntegerType[1]]
     start: Operand[ir.IntegerType[64]]
     end: Operand[ir.IntegerType[64]]
     iterations: Sequence[Operand[ir.IntegerType[32]]]

@@ -2,37 +2,58 @@
 
 Where each turn of a loop makes the same records in the same order, the number of the turn and the
 record's place in it say what it is: its scope, its iteration, its place in the ring buffer. So the
-loop keeps the two readings of each record alone, in shared memory, and the lanes of the unit's
-first warp write the newest records later, whole: when the program has given out its results, or
-before the next such loop:
+loop keeps the readings of its records alone, in shared memory, and the lanes of the unit's first
+warp write the newest records later, whole: when the program has given out its results, or before
+the next such loop. A reading that ends one record and starts the next is kept once, and as many as
+16 bytes hold are stored together:
 
-                                            %l = proton_gpu.begin_turns %s {slots = 1, turns = 256}
+                                            %l = proton_gpu.begin_turns %s
+                                                {slots = 2, words = 4, turns = 128}
     scf.for %i ... {                        scf.for %i ... {
       ...                                     ...
-      circular_record %s, %a, %b, %n   ->     proton_gpu.turn_record %l, %a, %b {slot = 0}
+      circular_record %s, %a, %b, %n          ...
+      ...                              ->     ...
+      circular_record %s, %b, %c, %n          proton_gpu.keep_readings %l, %a, %b, %c, %c
     }                                         proton_gpu.end_turn %l
                                             }
                                             proton_gpu.end_turns %l
     ...                                     ...
                                             %first, %end = proton_gpu.kept_records %l
                                             scf.for %record = %first to %end step 128 {
-                                              %c, %d = proton_gpu.kept_readings %l, %record
-                                              %turn = arith.divui %record, %slots
+                                              %turn, %slot = arith.divui, arith.remui
+                                              %c, %d = proton_gpu.kept_readings %l, %turn, %slot
                                               %n = ...
-                                              proton_gpu.write_record %l, %record, %c, %d, %n {...}
+                                              proton_gpu.write_record %l, %turn, %slot, ...
                                             }
                                             proton_gpu.forget_turns %l
 
+A turn that multiplies large tiles, and does nothing else, leaves its threads idle. So a few lanes
+write the records of the turn before meanwhile, and only those of the last one are left at the end,
+when all programs write at once. The readings of two turns are kept then:
+
+    scf.for %i ... {
+      %turn, %slot, %when = proton_gpu.previous_turn %l
+      %c, %d = proton_gpu.kept_readings %l, %turn, %slot
+      ...
+      proton_gpu.write_record %l, %turn, %slot, %when, %c, %d, %n
+      proton_gpu.end_turn %l
+    }
+
+Other loops of a kernel whose ring buffer is in global memory run in chunks (`strip_mine`), each of
+which keeps its readings, and writes its records at its end.
+
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
-not say) stays as it is: its ring buffer is in shared memory, and costs such a loop less. So does
-one whose loop is in another one: each time it would write what the next time overwrites.
+not say) stays as it is: a ring buffer in shared memory costs such a loop less. So does one that has
+it there and a loop in another one: each time it would write what the next time overwrites.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar, NamedTuple
 
-from proton.base.targets import WARP_SIZE
+from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
@@ -40,49 +61,79 @@ from proton.dialect.emit import constant, create, loop, number_of
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
-from proton.dialect.traits import Loop, has
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, producer_of
+from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
+from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    defining_op,
+    kernel_functions,
+    ops_named,
+    producer_of,
+)
 from proton.passes import Pass, register
 from proton.trace.profile import KernelProfile
 from proton.trace.strategy import Strategy
+from proton.trace.wire import RECORD_ALIGNMENT, aligned
+from proton.transforms.strip_mine import strip_mine
 
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of a turn
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
-_EDGES = 2  # readings of a record
+_STORE_BITS = 128  # at most, of the readings that are stored together
+_UNSIGNED_LESS = 6  # arith.cmpi's predicate
+_LONG = 1 << 18  # multiply-adds of a turn that leave time to write the records of the one before
+_CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
 
 
 @register
 @dataclass(frozen=True)
 class CompactTurns(Pass):
-    """Rewrites the loops of kernels that have their ring buffer in shared memory; it needs the
-    profiles of `allocate-profile`."""
+    """Rewrites the loops of kernels; it needs the profiles of `allocate-profile`. On a GPU of
+    compute capability `arch` / 10 no kernel that has its ring buffer in global memory takes so much
+    shared memory that fewer programs fit on an SM.
+    """
 
     name: ClassVar[str] = "compact-turns"
+
+    arch: int = 0
 
     def run(self, module: Module) -> None:
         if ops_named(module, "proton_gpu.attach"):
             return  # what is called records, too, in between
         for kernel in kernel_functions(module):
             profile = profile_of(kernel)
-            if profile is not None and profile.ring is not None:
-                _compact(kernel, profile)
+            if profile is not None:
+                self._compact(kernel, profile)
 
+    def _compact(self, kernel: Operation, profile: KernelProfile) -> None:
+        found = _loops(kernel, profile)
+        if not found:
+            return
+        size = max(turn.kept(profile.capacity) * turn.bytes for turn in found)
+        place = self._place(kernel, profile, size)
+        if place is None:
+            return
+        loops = [turn.loop.op for turn in found]
+        for turn in found:
+            _rewrite(turn, turn.kept(profile.capacity), _next_user(turn.loop.op, loops))
+        set_profile(kernel, replace(profile, ring=None, turns=place, turn_bytes=size))
+        kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
 
-def _compact(kernel: Operation, profile: KernelProfile) -> None:
-    found = _loops(kernel)
-    if not found:
-        return
-    sizes = [_turns(profile, len(turn.records)) * turn.bytes(profile) for turn in found]
-    if max(sizes) > profile.block.segment_bytes:
-        return
-    loops = [turn.loop.op for turn in found]
-    for turn in found:
-        _rewrite(turn, _turns(profile, len(turn.records)), _next_user(turn.loop.op, loops))
-    place, size = profile.ring, max(sizes)
-    assert place is not None
-    set_profile(kernel, replace(profile, ring=None, turns=place, turn_bytes=size))
-    kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
+    def _place(self, kernel: Operation, profile: KernelProfile, size: int) -> int | None:
+        """Where shared memory has `size` bytes for each unit: in the place of the ring buffers, or
+        behind the kernel's own; None where they are longer than a ring buffer, or would leave fewer
+        programs on an SM."""
+        if profile.ring is not None:
+            return profile.ring if size <= profile.block.segment_bytes else None
+        if not self.arch:
+            return None
+        given = kernel.attributes.get(SHARED_BYTES)
+        used = 0 if given is None else int(given.value)
+        place = aligned(used, RECORD_ALIGNMENT)
+        threads, facts = WARP_SIZE * profile.units * profile.unit_warps, ARCHITECTURES[self.arch]
+        fits = facts.programs_per_sm(threads, place + profile.units * size)
+        return place if fits == facts.programs_per_sm(threads, used) else None
 
 
 @dataclass(frozen=True)
@@ -91,19 +142,43 @@ class _Turn:
 
     loop: ForLoop
     records: list[Operation]
+    clock_bits: int
+    is_long: bool  # each turn writes the records of the one before
+    in_chunks: bool
 
-    def bytes(self, profile: KernelProfile) -> int:
+    def kept(self, capacity: int) -> int:
+        """How many turns are kept, a power of two: those with the newest records of a ring buffer;
+        a chunk; the present one and the one before, where that writes its records."""
+        records = _CHUNK if self.in_chunks else capacity
+        turns = 2 if self.is_long else -(-records // len(self.records))
+        return 1 << (turns - 1).bit_length()
+
+    @cached_property
+    def readings(self) -> list[Value]:
+        """What a turn keeps: each reading once, in the order in which records need them."""
+        edges = (edge for op in self.records for edge in (op.opview.start, op.opview.end))
+        return list(dict.fromkeys(edges))
+
+    @property
+    def stores(self) -> list[list[Value]]:
+        """The readings that are stored together: as many as a store has room for, of those that
+        are left the last one again where they are three."""
+        most = _STORE_BITS // self.clock_bits
+        groups = [self.readings[n : n + most] for n in range(0, len(self.readings), most)]
+        return [group + group[-1:] * (len(group) == 3) for group in groups]
+
+    @property
+    def words(self) -> int:
+        """Readings that a turn has room for: each store is aligned."""
+        return aligned(sum(map(len, self.stores)), max(map(len, self.stores)))
+
+    @property
+    def bytes(self) -> int:
         """What a turn keeps."""
-        return len(self.records) * _EDGES * profile.schema.clock_bits // 8
+        return self.words * self.clock_bits // 8
 
 
-def _turns(profile: KernelProfile, slots: int) -> int:
-    """The turns of a loop that have the newest records of a ring buffer, and are a power of two."""
-    turns = -(-profile.capacity // slots)
-    return 1 << (turns - 1).bit_length()
-
-
-def _loops(kernel: Operation) -> list[_Turn]:
+def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
     """The innermost loops with records; none where one of them cannot be rewritten."""
     records = ops_named(kernel, RECORD)
     loops = dict.fromkeys(_loop_around(op) for op in records if in_loop(op))
@@ -111,13 +186,30 @@ def _loops(kernel: Operation) -> list[_Turn]:
     found = []
     for op in innermost:
         own = [record for record in records if is_inside(record, op)]
-        if op.name != "scf.for" or len(own) > MOST_SLOTS or in_loop(op.parent.operation):
+        if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
+        if in_loop(op.parent.operation) and profile.ring is not None:
+            return []
+        is_long = len(own) <= profile.capacity and _is_long(op)
+        in_chunks = not is_long and profile.ring is None
         view = ForLoop(op)
         if not all(_is_plain(record, view) for record in own):
             return []
-        found.append(_Turn(view, own))
+        found.append(_Turn(view, own, profile.schema.clock_bits, is_long, in_chunks))
     return found
+
+
+def _is_long(loop: Operation) -> bool:
+    """Whether a turn multiplies large tiles, and its threads have nothing else to compute."""
+    found = 0
+    for op in all_ops(loop):
+        if has(op, FloatArithmetic) and is_tensor(op.results[0].type):
+            return False
+        if has(op, Multiplies):
+            type_ = op.operands[0].type
+            shape = mem_desc_parts(type_)[0] if is_mem_desc(type_) else tuple(type_.shape)
+            found += prod(op.results[0].type.shape) * shape[-1]
+    return found >= _LONG
 
 
 def _loop_around(op: Operation) -> Operation:
@@ -144,11 +236,19 @@ def _follows(value: Value, view: ForLoop) -> bool:
     return all(_follows(operand, view) for operand in op.operands)
 
 
+class _Origin(NamedTuple):
+    """What a loop was before it ran in chunks: its lower bound; and the number of the first turn of
+    the chunk, if it runs in such."""
+
+    lower: Value
+    first: Value | None
+
+
 class _Numbers:
     """Emits, behind a loop, what values of it were in a turn."""
 
-    def __init__(self, view: ForLoop, turn: Value) -> None:
-        self.view, self.turn = view, turn
+    def __init__(self, view: ForLoop, origin: _Origin, turn: Value) -> None:
+        self.view, self.origin, self.turn = view, origin, turn
         self.known: dict[Value, Value] = {}
 
     def __getitem__(self, value: Value) -> Value:
@@ -161,10 +261,14 @@ class _Numbers:
     def _emit(self, value: Value) -> Value:
         lower, _, step = self.view.bounds
         if value == self.view.induction_var:
-            return arith.AddIOp(lower, arith.MulIOp(self._as(lower.type), step).result).result
+            turn = _converted(self.turn, lower.type)
+            return arith.AddIOp(lower, arith.MulIOp(turn, step).result).result
         op = producer_of(value)
         if self._is_number(op):
-            return self._as(value.type)
+            number = _converted(self.turn, value.type)
+            if self.origin.first is None:
+                return number
+            return arith.AddIOp(_converted(self.origin.first, value.type), number).result
         operands = [self[operand] for operand in op.operands]
         copy = op.clone().operation
         for position, operand in enumerate(operands):
@@ -173,7 +277,7 @@ class _Numbers:
 
     def _is_number(self, op: Operation) -> bool:
         """Whether an op computes the number of the turn, as `emit.number_of_iteration` does."""
-        lower, _, step = self.view.bounds
+        lower, step = self.origin.lower, self.view.bounds[2]
         index = self.view.induction_var
         if op.name == "arith.subi":
             return list(op.operands) == [index, lower] and number_of(step) == 1
@@ -182,58 +286,107 @@ class _Numbers:
         of = defining_op(op.operands[0])
         return of is not None and of.name == "arith.subi" and list(of.operands) == [index, lower]
 
-    def _as(self, type_: Any) -> Value:
-        """The number of the turn as an integer of a type."""
-        if type_ == self.turn.type:
-            return self.turn
-        if isinstance(type_, ir.IndexType):
-            return arith.IndexCastOp(type_, self.turn).result
-        narrow = type_.width < self.turn.type.width
-        return create("arith.trunci" if narrow else "arith.extsi", type_, self.turn)
+
+def _converted(number: Value, type_: Any) -> Value:
+    """A number of a turn as an integer of a type."""
+    if type_ == number.type:
+        return number
+    if ir.IndexType.get() in (type_, number.type):
+        return arith.IndexCastOp(type_, number).result
+    narrow = type_.width < number.type.width
+    return create("arith.trunci" if narrow else "arith.extsi", type_, number)
 
 
 def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
     """`next_user`: ahead of what the records are written."""
     view, records = found.loop, found.records
-    slots = i32_attr(len(records))
+    origin = _Origin(view.bounds[0], strip_mine(view.op, turns) if found.in_chunks else None)
+    numbers = map(i32_attr, (len(records), found.words, turns))
     with before(view.op):
         segment, type_ = records[0].opview.segment, pg.TurnsType.get()
-        of = pg.BeginTurnsOp(segment, slots, i32_attr(turns), loop=type_).loop
-    for slot, record in enumerate(records):
-        with before(record):
-            pg.TurnRecordOp(of, record.opview.start, record.opview.end, i32_attr(slot))
+        of = pg.BeginTurnsOp(segment, *numbers, loop=type_).loop
+    first = 0
+    for group in found.stores:
+        with before(_first_that_has_all(records, group)):
+            pg.KeepReadingsOp(of, group, i32_attr(first))
+        first += len(group)
     with before(end_of(view.body)):
         pg.EndTurnOp(of)
+    if found.is_long:
+        _write_in_next_turn(found, origin, of)
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndTurnsOp(of)
-    with before(next_user), view.op.location:
-        _write(view, records, of)
+        if found.in_chunks:
+            _write_at_end(found, origin, of)
+    if not found.in_chunks:
+        with before(next_user), view.op.location:
+            _write_at_end(found, origin, of)
     for record in records:
         record.erase()
 
 
-def _write(view: ForLoop, records: list[Operation], of: Value) -> None:
-    """Writes the records of a loop."""
-    views = [record.opview for record in records]
-    i32, i64 = integer(32), integer(64)
-    scope_ids, kinds = (
-        ir.ArrayAttr.get([record.attributes[name] for record in records])
-        for name in ("scope_id", "kind")
-    )
+def _first_that_has_all(records: list[Operation], readings: list[Value]) -> Operation:
+    """The first record by which all of these readings have been needed."""
+    left = set(readings)
+    for record in records:
+        left -= {record.opview.start, record.opview.end}
+        if not left:
+            break
+    return record
+
+
+def _write_in_next_turn(found: _Turn, origin: _Origin, of: Value) -> None:
+    """Each turn loads the readings of the one before first, and writes its records last."""
+    i1, i32, body = integer(1), integer(32), found.loop.body
+    with before(body.operations[0].operation):
+        previous = pg.PreviousTurnOp(of, turn=i32, slot=i32, when=i1)
+        record = _Record(found, origin, of, previous.turn, previous.slot, previous.when)
+    with before(body.operations[len(body.operations) - 2].operation):  # what ends the turn
+        record.write()
+
+
+def _write_at_end(found: _Turn, origin: _Origin, of: Value) -> None:
+    """Writes the records of a loop that are not written yet."""
+    i32, slots = integer(32), len(found.records)
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
-    with loop(kept.first, kept.end, constant(_AT_ONCE * WARP_SIZE, i32)) as first:
-        numbers = [
-            arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result for n in range(_AT_ONCE)
-        ]
-        readings = [
-            pg.KeptReadingsOp(loop=of, record=number, start=i64, end=i64) for number in numbers
-        ]
-        for number, read in zip(numbers, readings, strict=True):
-            turn = arith.DivUIOp(number, constant(len(records), i32)).result
-            values = _Numbers(view, turn)
-            iterations = [values[record.iteration] for record in views]
-            pg.WriteRecordOp(of, number, read.start, read.end, iterations, scope_ids, kinds)
+    most = found.kept(0) * slots if found.is_long or found.in_chunks else _AT_ONCE * WARP_SIZE
+    at_once = min(_AT_ONCE, -(-most // WARP_SIZE))
+    with loop(kept.first, kept.end, constant(at_once * WARP_SIZE, i32)) as first:
+        records = []
+        for n in range(at_once):
+            number = arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result
+            turn = arith.DivUIOp(number, constant(slots, i32)).result
+            slot = arith.SubIOp(number, arith.MulIOp(turn, constant(slots, i32)).result).result
+            when = arith.CmpIOp(_UNSIGNED_LESS, number, kept.end).result
+            records.append(_Record(found, origin, of, turn, slot, when))
+        for record in records:
+            record.write()
     pg.ForgetTurnsOp(of)
+
+
+class _Record:
+    """A record of a loop, while it is moved from what was kept to the ring buffer."""
+
+    def __init__(
+        self, found: _Turn, origin: _Origin, of: Value, turn: Value, slot: Value, when: Value
+    ) -> None:
+        self.views = [record.opview for record in found.records]
+        self.numbers = _Numbers(found.loop, origin, turn)
+        self.of, self.place = of, (turn, slot, when)
+        number = {reading: i32_attr(n) for n, reading in enumerate(found.readings)}
+        starts = ir.ArrayAttr.get([number[record.start] for record in self.views])
+        ends = ir.ArrayAttr.get([number[record.end] for record in self.views])
+        i64 = integer(64)
+        read = pg.KeptReadingsOp(of, turn, slot, starts, ends, start=i64, end=i64)
+        self.edges = read.start, read.end
+
+    def write(self) -> None:
+        iterations = [self.numbers[record.iteration] for record in self.views]
+        scope_ids, kinds = (
+            ir.ArrayAttr.get([record.attributes[name] for record in self.views])
+            for name in ("scope_id", "kind")
+        )
+        pg.WriteRecordOp(self.of, *self.place, *self.edges, iterations, scope_ids, kinds)
 
 
 def _next_user(op: Operation, loops: list[Operation]) -> Operation:

@@ -31,6 +31,8 @@ def loops(x_ptr, lower, n, m, is_third):
     for _j in range(m):
         with proton.scope("other"):
             x = x * 0.5 + 1.0
+    with proton.scope("ahead"):
+        x = x * 0.5
     if is_third:
         for _k in range(5):
             with proton.scope("third"):
@@ -44,7 +46,7 @@ def expected(lower: int, n: int, m: int, is_third: bool) -> list[tuple[str, int]
     found = [("load", -1)]
     for i in range(len(range(lower, n, 3))):
         found += [("first", i), ("second", i), ("turn", i)]
-    found += [("between", -1), *(("other", j) for j in range(m))]
+    found += [("between", -1), *(("other", j) for j in range(m)), ("ahead", -1)]
     found += [("third", k) for k in range(5)] if is_third else []
     return [*found, ("store", -1)]
 
@@ -61,7 +63,9 @@ def test_the_loops_are_such() -> None:
     {}, {"capacity": 16}, {"capacity": 64}, {"capacity": 1}, {"clock_bits": 64},
     {"clock_bits": 64, "capacity": 32}, {"granularity": "warp_2", "capacity": 16},
     {"granularity": "cta"}, {"sample_warps": (1, 3), "capacity": 8}, {"buffer": "shared"},
-    {"buffer": "global", "capacity": 32}, {"strategy": "flush", "capacity": 16},
+    {"buffer": "global", "capacity": 32}, {"buffer": "global"}, {"buffer": "global", "capacity": 2},
+    {"buffer": "global", "clock_bits": 64, "sample_warps": (0, 2)},
+    {"buffer": "global", "granularity": "warp_2"}, {"strategy": "flush", "capacity": 16},
 ], ids=str)  # fmt: skip
 def test_a_ring_has_the_newest_records(options: dict[str, Any], rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch")
@@ -106,3 +110,77 @@ def check(run: Any, every: list[tuple[str, int]], warps: list[int]) -> int:
         kept.add(len(names))
     (found,) = kept
     return found
+
+
+@proton.jit(do_not_specialize=["tiles", "depth"])
+def products(a_ptr, out_ptr, tiles, depth, STAGES: tl.constexpr):
+    """Its turns are long: each writes the records of the one before."""
+    i, j = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    with proton.scope("begin"):
+        a = tl.load(a_ptr + i * 64 + j)
+    for tile in range(tiles):
+        total = tl.zeros((64, 64), tl.float32)
+        for k in tl.range(depth, num_stages=STAGES):
+            with proton.scope("load"):
+                b = tl.load(a_ptr + k * 64 + i * 64 + j)
+            with proton.scope("dot"):
+                total = tl.dot(a, b, total)
+        place = out_ptr + (tl.program_id(0) * tiles + tile) * 4096 + i * 64 + j
+        if tile % 2:
+            with proton.scope("store"):
+                tl.store(place, total)
+        else:
+            tl.store(place, total)
+    total = tl.zeros((64, 64), tl.float32)
+    for k in tl.range(depth, num_stages=STAGES):
+        with proton.scope("last"):
+            b = tl.load(a_ptr + k * 64 + i * 64 + j)
+            total = tl.dot(a, b, total)
+    with proton.scope("end"):
+        tl.store(out_ptr + (3 * tiles + tl.program_id(0)) * 4096 + i * 64 + j, total)
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("options", [
+    {}, {"capacity": 1}, {"capacity": 4}, {"capacity": 16}, {"capacity": 64, "clock_bits": 64},
+    {"granularity": "warp_2", "capacity": 32}, {"granularity": "cta"},
+    {"sample_warps": (1, 3), "capacity": 8}, {"buffer": "shared", "capacity": 32},
+    {"buffer": "global", "capacity": 32},
+], ids=str)  # fmt: skip
+def test_long_turns(options: dict[str, Any], stages: int, rng: np.random.Generator) -> None:
+    """The reference is strategy flush, by which each record is written alone, and none is lost."""
+    torch = pytest.importorskip("torch")
+    a = torch.rand(64 * 200, device="cuda").half()
+    sizes = [(0, 0), (1, 1), (2, 0), (0, 3), (3, 2), (1, 100), tuple(rng.integers(0, 12, 2))]
+    for tiles, depth in (tuple(map(int, size)) for size in sizes):
+        outs = [torch.zeros(3 * (tiles + 1) * 4096, device="cuda") for _ in range(3)]
+        products[(3,)](a, outs[0], tiles, depth, STAGES=stages)
+        same = {name: options[name] for name in ("granularity", "sample_warps") if name in options}
+        with proton.profile("alone", strategy="flush", **same) as alone:
+            products[(3,)](a, outs[1], tiles, depth, STAGES=stages)
+        with proton.profile("long", **options) as run:
+            products[(3,)](a, outs[2], tiles, depth, STAGES=stages)
+        assert torch.equal(outs[0], outs[1])
+        assert torch.equal(outs[0], outs[2])
+        assert alone.totals.lost == 0
+        records = alone.records
+        first = records.track == records.track[0]
+        names = [records.scopes[scope].name for scope in records.scope[first]]
+        every = list(zip(names, records.iteration[first].tolist(), strict=True))
+        warps = options.get("sample_warps", range(0, 4, UNITS[options.get("granularity", "warp")]))
+        kept = check(run, every, list(warps))
+        assert run.totals.lost == 3 * len(warps) * (len(every) - kept)
+        if "capacity" in options:
+            assert kept == min(len(every), options["capacity"])
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_turns_are_long_there(stages: int) -> None:
+    """Or else the test above says nothing. A ring buffer of one record has no room for a turn's."""
+    args = tl.float16, tl.float32, 3, 3, stages
+    for capacity, is_long in ((1, False), (16, True)):
+        how = Instrumentation(capacity=capacity, buffer="global")
+        profile = compiled(products, *args, instrumentation=how).profile
+        assert profile is not None
+        keeps_two = profile.turns is not None and profile.turn_bytes <= 64
+        assert keeps_two == is_long

@@ -5,6 +5,7 @@ that a sum in another order is the same sum; integers wrap around as in the hard
 is an i64 index into one memory. `Programs` writes random programs as MLIR text.
 """
 
+import itertools
 import operator
 from collections.abc import Callable
 from random import Random
@@ -18,12 +19,14 @@ from hypothesis import strategies as st
 import proton.language as tl
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
+from proton.dialect.walk import ops_named
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.passes import Pipeline, parse_pipeline
 from proton.transforms.combine import Combine
 from proton.transforms.loop_unroll import LoopUnroll
 from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.strip_mine import strip_mine
 
 PASSES = ("tt-combine", "tt-reorder-broadcast", "tt-loop-unroll")
 STAGE = (
@@ -574,3 +577,22 @@ def test_known_bounds_are_right(type_: str, bounds: tuple[int, int, int], factor
         assert str(changed).count("scf.for") == loops
         copies = str(changed).count("arith.xori")
         assert copies == (1 if trips < factor else factor + loops - 1)
+
+
+@pytest.mark.parametrize("size", [2, 8])
+@pytest.mark.parametrize("is_unsigned", [False, True])
+def test_a_loop_in_chunks_runs_as_before(size: int, is_unsigned: bool) -> None:
+    low, high = (0, 255) if is_unsigned else (-128, 127)
+    ends = [low, low + 1, low + 5, low + 90, high - 90, high - 5, high - 1, high]
+    with mlir_context():
+        plain, changed = (loop_module(HIDDEN, 1, "i8", is_unsigned) for _ in range(2))
+        (loop,) = ops_named(changed, "scf.for")
+        strip_mine(loop, size)
+        assert str(changed).count("scf.for") == 2
+        assert changed.operation.verify()
+        for lower, upper, step in itertools.product(ends, ends, (1, 3, 64, 100)):
+            trips = max(0, -((lower - upper) // step))
+            if lower + trips * step > high:
+                continue
+            bounds = [np.array(n).astype(np.int8) for n in (lower, upper, step)]
+            assert outcome(changed, bounds) == outcome(plain, bounds), (lower, upper, step)

@@ -110,7 +110,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
                 sample_programs=instrumentation.sample_programs,
             )
         )
-        passes.append(CompactTurns())
+        passes.append(CompactTurns(arch=options.target.arch))
     return [
         *passes,
         *([] if is_ready else [Membar()]),

@@ -32,6 +32,7 @@ from proton.conversion.ttg_to_llvm.units import (
     signed,
     store_pending,
     unit_of,
+    variable,
     wide,
 )
 from proton.dialect.abi import Argument, argument
@@ -39,7 +40,7 @@ from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.walk import functions
+from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -82,8 +83,12 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     if unit.slab is not None:
         firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
         variables += [unit.slab, unit.launch]
-    for variable, first in zip(variables, firsts, strict=True):
-        v.store(variable, first, 4)
+    # Behind a loop that keeps readings on some ways only, or more than once.
+    if any(op.parent != ctx.function for op in ops_named(ctx.function, "proton_gpu.begin_turns")):
+        pending.live = variable(ctx, v.integer(1))
+        v.store(pending.live, v.constant(1, v.integer(1)), 1)
+    for place, first in zip(variables, firsts, strict=True):
+        v.store(place, first, 4)
     mark_readings(ctx, profile.strategy, False)
     v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
     return [unit.block]
@@ -306,14 +311,16 @@ class _Record:
         values = {"start": start, "end": end, "tag": v.i32(signed(tag)), "iteration": iteration}
         values |= {wire.payload_field(slot): value for slot, value in enumerate(payload)}
         self._set(pending.offset, place)
-        for name, variable in pending.values.items():
+        if pending.live is not None:
+            self._set(pending.live, v.constant(1, v.integer(1)))
+        for name, of in pending.values.items():
             if name in values:
-                self._set(variable, values[name])
+                self._set(of, values[name])
 
-    def _set(self, variable: Value, value: Value) -> None:
+    def _set(self, place: Value, value: Value) -> None:
         if self.when is not None:
-            value = v.select(self.when, value, v.load(variable, value.type, 4))
-        v.store(variable, value, 4)
+            value = v.select(self.when, value, v.load(place, value.type, 4))
+        v.store(place, value, 4)
 
 
 def _take_chunk(unit: Unit, record: Value) -> None:

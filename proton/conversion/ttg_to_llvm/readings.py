@@ -7,10 +7,11 @@ from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Barrier, Loop, Pure, Records, Terminates, has
+from proton.dialect.walk import producer_of, users
 from proton.trace.strategy import Strategy
 
 # What makes a record pending, and what nothing is pending behind.
-_KEEPING = (*RECORDS, "proton_gpu.turn_record")
+_KEEPING = (*RECORDS, "proton_gpu.keep_readings")
 _ENDS = tuple(
     f"proton_gpu.{name}" for name in ("read_counter", "begin_turns", "end_turns", "finalize")
 )
@@ -18,10 +19,13 @@ _ENDS = tuple(
 
 def _is_end(op: Operation) -> bool:
     """Whether an op leaves nothing pending. The end of a turn of several records does: a register
-    that is carried to the next one is read late, and its loop is not unrolled (decision 138)."""
+    that is carried to the next one is read late, and its loop is not unrolled (decision 138). So
+    does that of a turn whose records the next one writes."""
     if op.name != "proton_gpu.end_turn":
         return op.name in _ENDS
-    return len([o for o in op.block.operations if o.operation.name == "proton_gpu.turn_record"]) > 1
+    (loop,) = op.operands
+    slots = int(producer_of(loop).attributes["slots"].value)
+    return slots > 1 or any(user.name == "proton_gpu.previous_turn" for user in users(loop))
 
 
 class _Places(ForwardDataflow[bool]):

@@ -1,7 +1,7 @@
 """Loops that keep only the readings of their records while they run: the ops of `compact-turns`.
 
-In the loop a record is one store of 8 bytes (16 with clocks of 64 bits), whose place follows from
-the number of the turn. Later the lanes of the unit's first warp write the loop's newest records,
+In the loop readings are stored as many as 16 bytes hold, at a place that follows from the number of
+the turn. Later the lanes of the unit's first warp write the loop's newest records,
 neighbours side by side, to where the ring buffer has them: the same bytes as without this. Records
 that came behind the loop may have taken the places of its oldest.
 """
@@ -18,11 +18,14 @@ from proton.conversion.ttg_to_llvm.units import (
     signed,
     store_pending,
     unit_of,
+    variable,
     wide,
 )
 from proton.dialect.attributes import STORES
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Value
 from proton.trace import wire
+
+_AT_ONCE = 4  # readings that a store has room for
 
 
 @lowers("proton_gpu.begin_turns")
@@ -36,27 +39,22 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
     number = v.create("llvm.trunc", v.integer(32), unit.number)
     turns = Turns(
         slots=site.number("slots"),
+        words=site.number("words"),
         most=site.number("turns"),
         ring=byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes))),
-        number=_variable(ctx, v.integer(32)),
-        offset=_variable(ctx, v.integer(32)),
-        edges=[_variable(ctx, clock) for _ in range(2)],
+        number=variable(ctx, v.integer(32)),
+        offset=variable(ctx, v.integer(32)),
+        pending=[variable(ctx, clock) for _ in range(_AT_ONCE)],
+        count=min(site.number("words"), _AT_ONCE),  # what a loop of one record carries
         clock=clock,
     )
-    for variable in (turns.number, turns.offset):
-        v.store(variable, v.i32(0), 4)
-    for variable in turns.edges:
-        v.store(variable, v.constant(0, clock), 4)
+    for place in (turns.number, turns.offset):
+        v.store(place, v.i32(0), 4)
+    for place in turns.pending:
+        v.store(place, v.constant(0, clock), 4)
     found = v.i32(0)  # what later ops find it by
     unit.turns = ctx.mapped[found] = turns
     return [found]
-
-
-def _variable(ctx: Lowering, type_: Type) -> Value:
-    """The address of a variable of the function."""
-    with ir.InsertionPoint.at_block_begin(ctx.function.regions[0].blocks[0]):
-        of = ir.TypeAttr.get(type_)
-        return v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=of)
 
 
 def _turns_of(ctx: Lowering, site: Site) -> Turns:
@@ -64,15 +62,16 @@ def _turns_of(ctx: Lowering, site: Site) -> Turns:
     return turns
 
 
-@lowers("proton_gpu.turn_record")
-def _turn_record(ctx: Lowering, site: Site) -> list[Value]:
-    turns = _turns_of(ctx, site)
+@lowers("proton_gpu.keep_readings")
+def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
+    turns, readings = _turns_of(ctx, site), site.operands[1:]
     if STORES in site.op.attributes:
         store_pending(unit_of(ctx))
     turn = v.load(turns.number, v.integer(32), 4)
-    v.store(turns.offset, turns.place(turn, v.i32(site.number("slot"))), 4)
-    for variable, value in zip(turns.edges, site.operands[1:], strict=True):
-        v.store(variable, value, 4)
+    v.store(turns.offset, turns.place(turn, v.i32(site.number("first"))), 4)
+    turns.count = len(readings)
+    for place, value in zip(turns.pending, readings, strict=False):
+        v.store(place, value, 4)
     return []
 
 
@@ -96,8 +95,25 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
     turns.first = v.load(unit.count, v.integer(32), 4)
     count = v.add(turns.first, turns.records)
     v.store(unit.count, count, 4)
+    if unit.pending.live is not None:
+        v.store(unit.pending.live, v.constant(0, v.integer(1)), 1)
     v.store(unit.cursor, v.add(unit.first, place_of(unit, ring_slot(unit, count))), 4)
     return []
+
+
+@lowers("proton_gpu.previous_turn")
+def _previous_turn(ctx: Lowering, site: Site) -> list[Value]:
+    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    turns.is_written = True
+    nvidia.warp_barrier()
+    number = v.load(turns.number, v.integer(32), 4)
+    is_there = v.compare("ult", unit.lane, v.i32(turns.slots))
+    is_there = v.binary("llvm.and", is_there, v.compare("ne", number, v.i32(0)))
+    if unit.is_sampled is not None:
+        is_there = v.binary("llvm.and", is_there, unit.is_sampled)
+    # Other lanes read what the last one reads.
+    slot = v.create("llvm.intr.umin", v.integer(32), unit.lane, v.i32(turns.slots - 1))
+    return [v.binary("llvm.sub", number, v.i32(1)), slot, is_there]
 
 
 @lowers("proton_gpu.kept_records")
@@ -107,13 +123,15 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.warp_barrier()
     count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.first)
     oldest = _saturated(count, unit.profile.capacity)
+    if turns.is_written:
+        last = _saturated(turns.records, turns.slots)
+        oldest = v.create("llvm.intr.umax", v.integer(32), oldest, last)
     end = turns.records
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         end = v.select(in_first, end, v.i32(0))
     if unit.is_sampled is not None:
         end = v.select(unit.is_sampled, end, v.i32(0))
-    turns.end = end
     return [v.add(oldest, unit.lane), end]
 
 
@@ -124,23 +142,27 @@ def _saturated(number: Value, less: int) -> Value:
 
 @lowers("proton_gpu.kept_readings")
 def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
-    turns, record = _turns_of(ctx, site), site.operands[1]
-    turn, slot = _turn_and_slot(turns, record)
-    source = byte_at(turns.ring, turns.place(turn, slot))
-    return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
+    turns, (_, turn, slot) = _turns_of(ctx, site), site.operands
+    starts, ends = ([n.value for n in site.op.attributes[name]] for name in ("starts", "ends"))
+    if (starts, ends) == ([0], [1]):
+        source = byte_at(turns.ring, turns.place(turn, v.i32(0)))
+        return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
+    sources = [byte_at(turns.ring, turns.place(turn, _number(slot, n))) for n in (starts, ends)]
+    return [nvidia.load(s, turns.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
 
 
-def _turn_and_slot(turns: Turns, record: Value) -> tuple[Value, Value]:
-    """Where a record of a loop is, by its number."""
-    turn = v.binary("llvm.udiv", record, v.i32(turns.slots))
-    return turn, v.binary("llvm.sub", record, v.binary("llvm.mul", turn, v.i32(turns.slots)))
+def _number(slot: Value, numbers: list[int]) -> Value:
+    """The number of a slot; those of records that follow each other are a progression."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+    if numbers != [numbers[0] + n * step for n in range(len(numbers))]:
+        return _of_slot(slot, [v.i32(number) for number in numbers])
+    return v.add(v.binary("llvm.mul", slot, v.i32(step)), v.i32(numbers[0]))
 
 
 @lowers("proton_gpu.write_record")
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     unit, turns = unit_of(ctx), _turns_of(ctx, site)
-    _, record, start, end, *iterations = site.operands
-    _, slot = _turn_and_slot(turns, record)
+    _, turn, slot, when, start, end, *iterations = site.operands
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
     tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
     values = {
@@ -149,12 +171,13 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
         "tag": _of_slot(slot, [v.i32(signed(tag)) for tag in tags]),
         "iteration": _of_slot(slot, iterations),
     }
-    number = v.add(turns.first, record)
-    place = v.add(unit.first, place_of(unit, ring_slot(unit, number)))
-    target, is_there = byte_at(unit.segments, wide(place)), v.compare("ult", record, turns.end)
+    record = v.add(v.binary("llvm.mul", turn, v.i32(turns.slots)), slot)
+    first = v.load(unit.count, v.integer(32), 4) if turns.first is None else turns.first
+    place = v.add(unit.first, place_of(unit, ring_slot(unit, v.add(first, record))))
+    target = byte_at(unit.segments, wide(place))
     for offset, names in unit.schema.stores:
         of = [values[name] for name in names]
-        nvidia.store(target, of, predicate=is_there, offset=offset, note=COMMENT)
+        nvidia.store(target, of, predicate=when, offset=offset, note=COMMENT)
     return []
 
 

@@ -7,7 +7,7 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
 from proton.conversion.ttg_to_llvm.lowering import Lowering
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Type, Value, ir
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -45,12 +45,14 @@ class Unit:
 class Pending:
     """The record that is not stored yet: variables, which LLVM makes registers of.
 
-    Before there is any, it is a record of nothing, in the place before the first.
+    Before there is any, it is a record of nothing, in the place before the first. A record may be
+    stored twice, along ways that meet; `live` says where it was stored and others have followed.
     """
 
     offset: Any  # where its place is; in a chunk, bytes behind that
     values: dict[str, Any]  # by field of the record
     types: dict[str, Any]
+    live: Any = None  # where it is whether the record may be stored, i1; None: it always may
 
 
 @dataclass
@@ -59,38 +61,43 @@ class Turns:
     other. Its variables become registers, as those of `Pending` do."""
 
     slots: int  # records of a turn
+    words: int  # readings of a turn that there is room for
     most: int  # turns that are kept, a power of two
     ring: Value  # the unit's, in shared memory
     number: Value  # where the number of turns so far is
-    offset: Value  # where the place of the record is that is not stored yet
-    edges: list[Value]  # where its readings are
+    offset: Value  # where the place of the readings is that are not stored yet
+    pending: list[Value]  # where they are
     clock: Any  # the type of a reading
+    count: int  # how many these are
+    is_written: bool = False  # whether each turn writes the records of the one before
     first: Any = None  # behind the loop: the number of its first record,
-    records: Any = None  # how many it made,
-    end: Any = None  # and how many of them this lane writes some of
+    records: Any = None  # and how many it made
 
-    @property
-    def record_bytes(self) -> int:
-        """Of the readings of a record."""
-        return len(self.edges) * int(self.clock.width) // 8
-
-    def place(self, turn: Value, slot: Value) -> Value:
-        """Where a record of a turn lies, bytes."""
+    def place(self, turn: Value, word: Value) -> Value:
+        """Where a reading of a turn lies, bytes."""
+        size = int(self.clock.width) // 8
         row = v.binary("llvm.and", turn, v.i32(self.most - 1))
-        row = v.binary("llvm.mul", row, v.i32(self.slots * self.record_bytes))
-        return v.add(row, v.binary("llvm.mul", slot, v.i32(self.record_bytes)))
+        row = v.binary("llvm.mul", row, v.i32(self.words * size))
+        return v.add(row, v.binary("llvm.mul", word, v.i32(size)))
 
     def store(self, is_writer: Value) -> None:
         """Stores what is pending. Before there is any, that is nothing, where the first will be."""
         place = byte_at(self.ring, v.load(self.offset, v.integer(32), 4))
-        edges = [v.load(edge, self.clock, 4) for edge in self.edges]
-        nvidia.store(place, edges, space="shared", predicate=is_writer, note=COMMENT)
+        values = [v.load(value, self.clock, 4) for value in self.pending[: self.count]]
+        nvidia.store(place, values, space="shared", predicate=is_writer, note=COMMENT)
 
 
 def unit_of(ctx: Lowering) -> Unit:
     """The unit of the function that is being lowered."""
     unit: Unit = ctx.mapped["profile"]
     return unit
+
+
+def variable(ctx: Lowering, type_: Type) -> Value:
+    """The address of a variable of the function."""
+    with ir.InsertionPoint.at_block_begin(ctx.function.regions[0].blocks[0]):
+        of = ir.TypeAttr.get(type_)
+        return v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=of)
 
 
 def _moved_on(unit: Unit, cursor: Value) -> Value:
@@ -118,8 +125,15 @@ def store_pending(unit: Unit) -> None:
         place = byte_at(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), wide(offset))
     else:
         place = byte_at(unit.segments, wide(offset))
+    is_writer = unit.is_writer
+    if pending.live is not None:
+        live = v.load(pending.live, v.integer(1), 1)
+        is_writer = v.binary("llvm.and", is_writer, live)
     if unit.cursor is not None:
-        v.store(unit.cursor, _moved_on(unit, offset), 4)
+        cursor = _moved_on(unit, offset)
+        if pending.live is not None:
+            cursor = v.select(live, cursor, v.load(unit.cursor, v.integer(32), 4))
+        v.store(unit.cursor, cursor, 4)
     values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
     in_ring = unit.ring is not None
     for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
@@ -127,7 +141,7 @@ def store_pending(unit: Unit) -> None:
             byte_at(place, start) if in_ring and start else place,
             [values[name] for name in names],
             space="shared" if in_ring else "global",
-            predicate=unit.is_writer,
+            predicate=is_writer,
             offset=0 if in_ring else start,
             note=COMMENT,
         )

@@ -1,0 +1,141 @@
+// RUN: proton-opt --pipeline='compact-turns{arch=90}' %s | filecheck %s
+module attributes {"ttg.num-warps" = 4 : i32} {
+// Turns of 64 x 64 x 64 multiply-adds are long: each writes the record of the one before. The readings
+// of two turns are kept, and one record is left behind the loop.
+
+// CHECK-LABEL: func.func @long(
+// CHECK-SAME: turn_bytes = 16 : i64, turns = 1024 : i64
+// CHECK: %[[L:.*]] = "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 2 : i32, words = 2 : i32}
+// CHECK: scf.for
+// CHECK-NEXT: %[[P:.*]]:3 = "proton_gpu.previous_turn"(%[[L]])
+// CHECK-NEXT: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[P]]#0, %[[P]]#1) {ends = [1 : i32], starts = [0 : i32]}
+// CHECK: "tt.dot"
+// CHECK: "proton_gpu.keep_readings"
+// CHECK: "proton_gpu.write_record"(%[[L]], %[[P]]#0, %[[P]]#1, %[[P]]#2, %[[R]]#0, %[[R]]#1,
+// CHECK-NEXT: "proton_gpu.end_turn"(%[[L]])
+// CHECK: "proton_gpu.end_turns"(%[[L]])
+// CHECK: "proton_gpu.kept_records"(%[[L]])
+// CHECK: "proton_gpu.write_record"(%[[L]],
+// CHECK-NOT: "proton_gpu.write_record"(%[[L]],
+// CHECK: "proton_gpu.forget_turns"(%[[L]])
+// CHECK: "proton_gpu.finalize"
+func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      scf.yield %d : tensor<64x64xf32>
+    }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// Arithmetic beside the product: its threads are not idle.
+
+// CHECK-LABEL: func.func @busy(
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
+// CHECK-NOT: previous_turn
+func.func @busy(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      %e = arith.mulf %d, %d : tensor<64x64xf32>
+      scf.yield %e : tensor<64x64xf32>
+    }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// A kernel that has its ring buffer in global memory keeps these readings in shared memory, too, in
+// nested loops as well.
+
+// CHECK-LABEL: func.func @global(
+// CHECK-SAME: turn_bytes = 16 : i64, turns = 5120 : i64
+// CHECK-SAME: ttg.shared = 5184 : i32
+// CHECK: "proton_gpu.previous_turn"
+func.func @global(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  scf.for %j = %lower to %n step %step : i32 {
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      scf.yield %d : tensor<64x64xf32>
+    }
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// Short turns of such a kernel run in chunks of 64 records, which write them at their end. An
+// iteration is counted from the beginning of the loop.
+
+// CHECK-LABEL: func.func @short(
+// CHECK-SAME: turn_bytes = 512 : i64, turns = 5120 : i64
+// CHECK-SAME: ttg.shared = 7168 : i32
+// CHECK: scf.for
+// CHECK: scf.for unsigned %[[CHUNK:.*]] = %{{.*}} to %{{.*}} step
+// CHECK: %[[FIRST:.*]] = arith.muli %[[CHUNK]],
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
+// CHECK: scf.for
+// CHECK: "proton_gpu.keep_readings"
+// CHECK: "proton_gpu.end_turns"
+// CHECK-NEXT: "proton_gpu.kept_records"
+// CHECK: %[[NUMBER:.*]] = arith.addi %[[FIRST]],
+// CHECK-NEXT: "proton_gpu.write_record"({{.*}}, %[[NUMBER]])
+// CHECK: "proton_gpu.forget_turns"
+// CHECK: "proton_gpu.finalize"
+func.func @short(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  scf.for %j = %lower to %n step %step : i32 {
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %d0 = arith.subi %i, %lower : i32
+      %number = arith.divsi %d0, %step : i32
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = arith.addf %sum, %sum : tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %number) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      scf.yield %d : tensor<64x64xf32>
+    }
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// A kernel of which fewer programs would be on an SM, where four take all of its memory, stays as it
+// is.
+
+// CHECK-LABEL: func.func @full(
+// CHECK-SAME: ttg.shared = 57344 : i32
+// CHECK-NOT: _turn
+func.func @full(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 57344 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  scf.for %j = %lower to %n step %step : i32 {
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      scf.yield %d : tensor<64x64xf32>
+    }
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+}
