@@ -1,6 +1,6 @@
 """What a profiled launch on a GPU adds on the host, without a GPU.
 
-    python benchmarks/gpu_host.py [--rounds 9] [--pause MS] [--grids 132 4096]
+    python benchmarks/gpu_host.py [--rounds 9] [--pause MS] [--grids 132 4096] [--given array]
 
 The driver is a stand-in (idle_driver.c, built by `cc`) that does nothing: what is measured is
 Proton's own part, to which a driver adds 0.5 us where it is asked whether a stream of the user's
@@ -28,18 +28,24 @@ from typing import Any
 LAUNCHES = 40
 ROWS = 6  # of launches in a session
 GRIDS = (132, 4096)
+GIVEN = ("array", "descriptor")
 STREAMS = {"default": 0, "its own": 0x77}
 STRATEGIES = ("circular", "flush")
 # What the stand-in does: 8 warps take 96 bytes each; how long an allocation takes, in ns.
 STAND_IN = {"IDLE_CHUNKS": "48", "IDLE_ALLOCATION": "100000"}
 
 
+def build_driver(folder: str) -> None:
+    """Makes the stand-in, a libcuda.so.1, in a folder."""
+    source = Path(__file__).with_name("idle_driver.c")
+    build = ["cc", "-O2", "-shared", "-fPIC", "-w", "-o", f"{folder}/libcuda.so.1", str(source)]
+    subprocess.run([*build, "-ldl"], check=True)
+
+
 def with_idle_driver() -> None:
     """Runs this program again, with the stand-in in the driver's place."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(__file__).with_name("idle_driver.c")
-        build = ["cc", "-O2", "-shared", "-fPIC", "-w", "-o", f"{folder}/libcuda.so.1", str(source)]
-        subprocess.run([*build, "-ldl"], check=True)
+        build_driver(folder)
         there = {**STAND_IN, **os.environ, "LD_LIBRARY_PATH": folder}
         there["PROTON_CACHE_DIR"] = f"{folder}/cache"
         done = subprocess.run([sys.executable, *sys.argv, "--inside"], env=there, check=False)
@@ -91,6 +97,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--pause", type=float, default=3.0, help="ms between rows of launches")
     parser.add_argument("--grids", type=int, nargs="+", default=GRIDS, help="numbers of programs")
+    parser.add_argument("--given", choices=GIVEN, nargs="+", default=GIVEN, help="the kernels")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.inside:
@@ -113,9 +120,10 @@ def main() -> None:
 
     table = Table("given", "grid", "stream", "strategy", "off, us", "added: least", "median",
                   "CPU: least", "median")  # fmt: skip
-    for (given, launch), programs, (where, number), strategy in itertools.product(
-        launches.items(), options.grids, STREAMS.items(), STRATEGIES
+    for given, programs, (where, number), strategy in itertools.product(
+        options.given, options.grids, STREAMS.items(), STRATEGIES
     ):
+        launch = launches[given]
         go_to(number)
         row(launch, programs)
         off, on = [], []

@@ -144,9 +144,10 @@ class GPURecorder(Recorder):
         is no part of the run. `launched` is None where nobody knows."""
         now, state = time.perf_counter_ns(), self.state
         with state.lock:
-            state.running.launches.discard(recording)  # a fork may have come between
-            if state.running.is_awaited:
-                state.running.ended.notify_all()
+            running = state.running  # as its `end` has it; each call counts here
+            running.launches.discard(recording)
+            if running.is_awaited:
+                running.ended.notify_all()
             if not launched or state.is_finished:
                 self._abandon(recording, is_queued=launched is not False)
                 return
