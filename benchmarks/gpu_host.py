@@ -1,14 +1,15 @@
 """What a profiled launch on a GPU adds on the host, without a GPU.
 
-    python benchmarks/gpu_host.py [--rounds 9] [--pause MS]
+    python benchmarks/gpu_host.py [--rounds 9] [--pause MS] [--grids 132 4096] [--given array]
 
 The driver is a stand-in (idle_driver.c, built by `cc`) that does nothing: what is measured is
 Proton's own part, to which a driver adds 0.5 us where it is asked whether a stream of the user's
 own is capturing, and 0.6 for an event behind each sixteenth launch there. Under flush each warp
-takes a chunk, and a new slab takes 100 us. A kernel of three scopes and 8 warps, 40 launches in a
-row; us per launch, as least and as median of the rounds, and the CPU
-time of the launching thread, which says it best where other processes are busy. With a pause
-between the rows of launches the thread that fetches records has something to do in each.
+takes a chunk, and a new slab takes 100 us. A kernel of three scopes and 8 warps, whose array is
+given as it is or as a tensor descriptor, 40 launches in a row; us per launch, as least and as
+median of the rounds, and the CPU time of the launching thread, which says it best where other
+processes are busy. With a pause between the rows of launches the thread that fetches records has
+something to do in each.
 """
 
 import argparse
@@ -25,30 +26,37 @@ from pathlib import Path
 from typing import Any
 
 LAUNCHES = 40
-ROWS = 12  # of launches in a session
+ROWS = 6  # of launches in a session
 GRIDS = (132, 4096)
+GIVEN = ("array", "descriptor")
 STREAMS = {"default": 0, "its own": 0x77}
 STRATEGIES = ("circular", "flush")
 # What the stand-in does: 8 warps take 96 bytes each; how long an allocation takes, in ns.
 STAND_IN = {"IDLE_CHUNKS": "48", "IDLE_ALLOCATION": "100000"}
 
 
+def build_driver(folder: str) -> None:
+    """Makes the stand-in, a libcuda.so.1, in a folder."""
+    source = Path(__file__).with_name("idle_driver.c")
+    build = ["cc", "-O2", "-shared", "-fPIC", "-w", "-o", f"{folder}/libcuda.so.1", str(source)]
+    subprocess.run([*build, "-ldl"], check=True)
+
+
 def with_idle_driver() -> None:
     """Runs this program again, with the stand-in in the driver's place."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(__file__).with_name("idle_driver.c")
-        build = ["cc", "-O2", "-shared", "-fPIC", "-w", "-o", f"{folder}/libcuda.so.1", str(source)]
-        subprocess.run([*build, "-ldl"], check=True)
+        build_driver(folder)
         there = {**STAND_IN, **os.environ, "LD_LIBRARY_PATH": folder}
         there["PROTON_CACHE_DIR"] = f"{folder}/cache"
         done = subprocess.run([sys.executable, *sys.argv, "--inside"], env=there, check=False)
     raise SystemExit(done.returncode)
 
 
-def launcher() -> tuple[Callable[[int], Any], Callable[[int], None]]:
-    """A launch of so many programs, and what chooses the stream."""
+def launchers() -> tuple[dict[str, Callable[[int], Any]], Callable[[int], None]]:
+    """Launches of so many programs, by what they are given, and what chooses the stream."""
     import proton
     import proton.language as tl
+    from proton.tools.tensor_descriptor import TensorDescriptor
 
     @proton.jit
     def three_scopes(x_ptr):
@@ -60,21 +68,36 @@ def launcher() -> tuple[Callable[[int], Any], Callable[[int], None]]:
         with proton.scope("store"):
             tl.store(x_ptr + place, x * 0.001)
 
+    @proton.jit
+    def by_descriptor(x_desc):
+        row = tl.program_id(0)
+        with proton.scope("load"):
+            x = x_desc.load([row, 0])
+        with proton.scope("compute"):
+            x = tl.exp(x) + tl.sum(x, 1)[:, None]
+        with proton.scope("store"):
+            x_desc.store([row, 0], x * 0.001)
+
     stream = types.SimpleNamespace(ptr=0)
     cupy = types.ModuleType("cupy")  # whose current stream launches go to
     cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: stream)  # type: ignore[attr-defined]
     sys.modules["cupy"] = cupy
     interface = {"shape": (1 << 20,), "typestr": "<f4", "data": (1 << 40, False), "version": 3}
     x = types.SimpleNamespace(__cuda_array_interface__=interface)
-    return lambda programs: three_scopes[(programs,)](x, num_warps=8), lambda number: setattr(
-        stream, "ptr", number
-    )
+    rows = TensorDescriptor(x, (4096, 256), (256, 1), (1, 256))
+    found = {
+        "array": lambda programs: three_scopes[(programs,)](x, num_warps=8),
+        "descriptor": lambda programs: by_descriptor[(programs,)](rows, num_warps=8),
+    }
+    return found, lambda number: setattr(stream, "ptr", number)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--pause", type=float, default=3.0, help="ms between rows of launches")
+    parser.add_argument("--grids", type=int, nargs="+", default=GRIDS, help="numbers of programs")
+    parser.add_argument("--given", choices=GIVEN, nargs="+", default=GIVEN, help="the kernels")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.inside:
@@ -84,9 +107,9 @@ def main() -> None:
 
     import proton
 
-    launch, go_to = launcher()
+    launches, go_to = launchers()
 
-    def row(programs: int) -> tuple[float, float]:
+    def row(launch: Callable[[int], Any], programs: int) -> tuple[float, float]:
         """us per launch: of wall time, and of the thread's CPU time."""
         time.sleep(options.pause / 1e3)
         wall, own = time.perf_counter(), time.thread_time()
@@ -95,26 +118,27 @@ def main() -> None:
         ends = time.perf_counter() - wall, time.thread_time() - own
         return ends[0] / LAUNCHES * 1e6, ends[1] / LAUNCHES * 1e6
 
-    table = Table("grid", "stream", "strategy", "off, us", "added: least", "median", "CPU: least",
-                  "median")  # fmt: skip
-    for programs, (where, number), strategy in itertools.product(
-        GRIDS, STREAMS.items(), STRATEGIES
+    table = Table("given", "grid", "stream", "strategy", "off, us", "added: least", "median",
+                  "CPU: least", "median")  # fmt: skip
+    for given, programs, (where, number), strategy in itertools.product(
+        options.given, options.grids, STREAMS.items(), STRATEGIES
     ):
+        launch = launches[given]
         go_to(number)
-        row(programs)
+        row(launch, programs)
         off, on = [], []
         for _ in range(options.rounds):
-            off += [row(programs) for _ in range(ROWS)]
+            off += [row(launch, programs) for _ in range(ROWS)]
             memory = proton.knobs.scope(profile_memory=2 << 30)
             with memory, proton.profile("host", strategy=strategy) as run:
-                row(programs)
-                on += [row(programs) for _ in range(ROWS)]
+                row(launch, programs)
+                on += [row(launch, programs) for _ in range(ROWS)]
             assert run.raw.dropped_launches == 0
         cells = []
         for walls in zip(zip(*off, strict=True), zip(*on, strict=True), strict=True):
             cells += [f"{of(walls[1]) - of(walls[0]):.1f}" for of in (min, statistics.median)]
         least = min(wall for wall, _ in off)
-        table.add_row(str(programs), where, strategy, f"{least:.1f}", *cells)
+        table.add_row(given, str(programs), where, strategy, f"{least:.1f}", *cells)
     Console(width=100).print(table)
 
 

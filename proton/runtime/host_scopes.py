@@ -14,7 +14,7 @@ from proton.trace.scope_path import ScopePath
 
 
 @dataclass(frozen=True)
-class _OpenScope:
+class OpenScope:
     """A host scope that has not ended; `kept` is whether it will be a slice. A state is part of the
     path of launches alone, behind all scopes, where the innermost takes the place of the others."""
 
@@ -25,7 +25,7 @@ class _OpenScope:
     is_state: bool = False
 
 
-def _path(stack: list[_OpenScope], *names: str) -> str:
+def _path(stack: list[OpenScope], *names: str) -> str:
     """The path of what has these names inside of these scopes."""
     kept = (scope.name for scope in stack if scope.kept and not scope.is_state)
     return ScopePath.of([*kept, *names])
@@ -37,13 +37,14 @@ class HostRecorder:
     def __init__(self) -> None:
         self.local = threading.local()  # an ident is used again when its thread has ended
         self.slices: list[HostSlice] = []
-        self.stacks: list[tuple[int, list[_OpenScope]]] = []
+        self.stacks: list[tuple[int, list[OpenScope]]] = []
 
-    def _stack(self) -> list[_OpenScope]:
+    def stack(self) -> list[OpenScope]:
+        """The open scopes of the calling thread, and always the same list."""
         if not hasattr(self.local, "stack"):
             self.local.stack = []
             self.stacks.append((host_thread(), self.local.stack))
-        stack: list[_OpenScope] = self.local.stack
+        stack: list[OpenScope] = self.local.stack
         return stack
 
     def path(self) -> str:
@@ -51,7 +52,7 @@ class HostRecorder:
         try:
             stack = self.local.stack
         except AttributeError:
-            stack = self._stack()
+            stack = self.stack()
         if not stack:
             return ""
         states = [scope.name for scope in stack if scope.is_state]
@@ -61,13 +62,13 @@ class HostRecorder:
         self, name: str, payload: dict[str, object], when: bool, is_state: bool = False
     ) -> None:
         now = time.perf_counter_ns()
-        self._stack().append(_OpenScope(name, now, dict(payload), when, is_state))
+        self.stack().append(OpenScope(name, now, dict(payload), when, is_state))
 
     def add(self, name: str, start: int, kind: str) -> None:
         """A slice that ends now, inside of the scopes that are open."""
         if getattr(self.local, "is_muted", False):
             return
-        path = _path(self._stack(), name)
+        path = _path(self.stack(), name)
         self.slices.append(
             HostSlice(
                 name=name,
@@ -89,7 +90,7 @@ class HostRecorder:
             self.local.is_muted = False
 
     def exit(self, name: str, payload: dict[str, object]) -> None:
-        end, stack = time.perf_counter_ns(), self._stack()
+        end, stack = time.perf_counter_ns(), self.stack()
         if not stack or stack[-1].name != name:
             inner = repr(stack[-1].name) if stack else "none"
             raise ProfileError(f"exit_scope({name!r}): the innermost open host scope is {inner}")
@@ -99,7 +100,7 @@ class HostRecorder:
 
     def mark(self, name: str, payload: dict[str, Any]) -> None:
         now = time.perf_counter_ns()
-        path = _path(self._stack(), name)
+        path = _path(self.stack(), name)
         self.slices.append(
             HostSlice(
                 name=name, path=path, thread=host_thread(), start=now, end=now, payload=payload
@@ -116,7 +117,7 @@ class HostRecorder:
         return found
 
 
-def _ended(thread: int, stack: list[_OpenScope], end: int) -> list[HostSlice]:
+def _ended(thread: int, stack: list[OpenScope], end: int) -> list[HostSlice]:
     """The slice of the innermost of these scopes, if there is to be one."""
     scope = stack[-1]
     if not scope.kept:

@@ -6,9 +6,11 @@ The stand-in writes into a profile buffer what a kernel would write, by tests/pu
 import contextlib
 import ctypes
 import functools
+import sys
 import threading
 import time
 import types
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,7 @@ from proton.runtime.nvidia import slabs as gpu_slabs
 from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration
 from proton.runtime.nvidia.clock_exchange import TimerPair
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import Slabs, Taker
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair
@@ -552,7 +555,7 @@ def test_a_launch_that_comes_alone_is_fetched_soon(driver: ProfilingDriver) -> N
         for number in range(3):
             rounds[1,](x, 5)
             wait_until(lambda n=number: [e[0] for e in driver.events].count("copy") == n + 1)
-            time.sleep(gpu_buffers.FETCH_NS / 1e9)
+            time.sleep(2 * gpu_buffers.PAUSE_S)
 
 
 def test_nothing_is_fetched_while_launches_come_in_quick_succession(
@@ -568,7 +571,7 @@ def test_nothing_is_fetched_while_launches_come_in_quick_succession(
         for _ in range(20):
             rounds[1,](x, 5)
             (device,) = sessions.recorder_of("cuda").devices.values()
-            device.ring.wake(0)
+            device.ring.wake()
         time.sleep(0.02)
         assert "copy" not in [event[0] for event in driver.events]
         monkeypatch.setattr(gpu_buffers, "ALONE_NS", 0)
@@ -800,7 +803,7 @@ def test_an_error_while_a_ring_is_in_use(
         (ring,) = (device.ring for device in sessions.recorder_of("cuda").devices.values())
         for number in range(broken_after + 3):
             while ring.buffers and (number == broken_after or number % 8 == 0):
-                ring.wake(0)  # a ring that is half full grows first
+                ring.wake()  # a ring that is half full grows first
                 time.sleep(0.001)
             if number == broken_after:
                 driver.broken = "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal access)"
@@ -981,7 +984,7 @@ def test_slabs_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
             for _ in range(40):
                 rounds[1,](x, 5)
                 (device,) = sessions.recorder_of("cuda").devices.values()
-                device.ring.wake(0)
+                device.ring.wake()
                 wait_until(lambda ring=device.ring: not ring.buffers)
             assert len(driver.allocations) <= 1 + 4, "the ring and the slabs"
     assert run.totals.lost == 0
@@ -1009,11 +1012,12 @@ def test_a_look_at_a_slab_fetches_nothing_else(
     assert run.totals.slices == gpu_buffers.EVENT_EVERY * WARPS
 
 
+@pytest.mark.parametrize("is_blocked", [False, True])
 def test_a_slab_is_made_by_a_launch_only_where_another_thread_cannot(
-    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, is_blocked: bool
 ) -> None:
-    """That makes one as soon as the first may be half full; then it waits for a kernel, which does
-    not end, and launches go on with the second one until that may be full."""
+    """That makes all there may be as soon as the first may be half full, unless it waits for a
+    kernel that does not end: then launches go on with one until that may be full."""
     makers: list[bool] = []
     allocate, me = cuda.allocate_device, threading.get_ident()
 
@@ -1025,22 +1029,103 @@ def test_a_slab_is_made_by_a_launch_only_where_another_thread_cannot(
     monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)  # nothing is fetched
     rounds, _ = kernels()
     x, driver.turns, driver.flush = driver.array("float32"), 1, True
-    users = []
+    users, waits = [], threading.Event()
+    wait = driver.wait
+    monkeypatch.setattr(cuda, "current_stream", lambda device: 0)
+    monkeypatch.setattr(driver, "wait", lambda event: (waits.set(), wait(event)))
     with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
         driver.arrived.clear()
         try:
-            for _ in range(4):
-                for _ in range(gpu_slabs.FIRST_LAUNCHES):
+            for _ in range(6):
+                for number in range(gpu_slabs.FIRST_LAUNCHES):
                     rounds[1,](x, 5)
-                (device,) = sessions.recorder_of("cuda").devices.values()
+                    (device,) = sessions.recorder_of("cuda").devices.values()
+                    if is_blocked and not users and number == 0:
+                        device.ring.look()
+                        wait_until(waits.is_set)
                 users.append(device.slabs.current.users)
-                wait_until(lambda slabs=device.slabs: slabs.count > 1)
+                if not is_blocked:
+                    wait_until(lambda slabs=device.slabs: slabs.count == gpu_slabs.MOST_SLABS)
+            made = list(makers)
         finally:
             driver.arrived.set()
-    assert makers == [True, False, True]
-    assert users == [16, 16, 32, 16]
-    assert run.totals.launches == 4 * gpu_slabs.FIRST_LAUNCHES
+    if is_blocked:
+        assert made == [True] * 3
+        assert users == [16, 32, 16, 32, 16, 32]
+    else:
+        assert made == [True, False, False, False]
+        assert users == [16, 16, 16, 16, 32, 48]
+    assert run.totals.launches == 6 * gpu_slabs.FIRST_LAUNCHES
     assert run.totals.lost == 0
+
+
+LAUNCHES = 160  # in a row
+# What each launch in a row adds: calls of Python functions, and questions to the driver.
+ADDED_CALLS = {"circular": 6, "flush": 7}
+
+
+@pytest.mark.parametrize("stream", [0, STREAM])
+@pytest.mark.parametrize("strategy", ADDED_CALLS)
+def test_what_a_launch_in_a_row_calls(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, strategy: str, stream: int
+) -> None:
+    """Each call takes time on the thread that launches, so their number is held. On a stream of the
+    user's own the driver is asked whether it is captured, and an event is queued behind each
+    sixteenth launch; else the driver is asked for nothing but the launch."""
+    monkeypatch.setattr(cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)  # every launch is quick
+    monkeypatch.setattr(gpu_profile, "MOST_BYTES", 32 * STEP)  # it is not half full here
+    monkeypatch.setattr(cuda, "total_memory", lambda device: 64 * 32 * STEP)
+    rounds, _ = kernels()
+    x, driver.turns = driver.array("float32"), 1
+    driver.flush = strategy == "flush"
+
+    ours = str(Path(proton.__file__).parent)
+
+    def calls(grid: int) -> tuple[int, Counter[str]]:
+        """Of functions of Proton's, and of the driver's, in a row of launches."""
+        found, asked, is_launching = 0, Counter[str](), False
+
+        def note(frame: types.FrameType, event: str, argument: object) -> None:
+            nonlocal found, is_launching
+            code = frame.f_code
+            if code is ProfilingDriver._launch.__code__:
+                is_launching = event != "return"
+            elif event == "call" and not is_launching:
+                found += code.co_filename.startswith(ours) or code.co_name == "launch"
+                asked[code.co_name] += code.co_filename == __file__
+
+        sys.setprofile(note)
+        try:
+            for _ in range(LAUNCHES):
+                rounds[grid,](x, 5)
+        finally:
+            sys.setprofile(None)
+        return found, asked
+
+    driver.flush = False
+    rounds[1,](x, 5)
+    off, _ = calls(1)
+    driver.flush = strategy == "flush"
+    added = []
+    options = {"capacity": FLUSH_CAPACITY} if driver.flush else {}
+    with proton.profile("run", strategy=strategy, **options) as run:
+        for grid in (1, 3):  # nothing of it depends on the grid
+            for _ in range(LAUNCHES):  # until slabs are there, and it is known what launches take
+                rounds[grid,](x, 5)
+            on, asked = calls(grid)
+            assert asked["is_capturing"] == LAUNCHES * (stream != 0)
+            events = LAUNCHES / gpu_buffers.EVENT_EVERY * (stream != 0)
+            assert asked["record"] == events
+            assert asked["new_event"] <= events
+            others = asked.keys() & (vars(Queue).keys() - {"is_capturing", "record", "new_event"})
+            assert not any(asked[name] for name in others), others
+            added.append((on - off) / LAUNCHES)
+    assert run.totals.dropped_launches == 0
+    # Besides, events, and slabs that are left for the next ones.
+    assert max(added) <= ADDED_CALLS[strategy] + 0.25, added
+    if strategy == "circular":
+        assert added == [ADDED_CALLS[strategy] + events / LAUNCHES] * 2
 
 
 def test_slabs_are_looked_at_as_often_as_launches_take_of_them(

@@ -10,7 +10,8 @@ from proton.runtime.arguments import is_torch
 from proton.runtime.backend import Backend, KernelFunction, Launcher, Timer
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import is_on_gpu, layout_of
-from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, NAME, GPULauncher
+from proton.runtime.nvidia.fast_path import NAME
+from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, GPULauncher
 from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.timer import GPUTimer
 from proton.runtime.recording import SessionState

@@ -7,16 +7,17 @@ not even that.
 
 A thread fetches the buffers of kernels that have ended, by a stream of the ring's own, clears them
 for the next launches, and keeps what it got. Python runs one thread at a time, and each time that
-this one runs costs the one that launches some microseconds. So while launches come in quick
-succession it puts off what it has to fetch and lets the ring grow, and fetches only when the ring
-may not grow any more and half of it is taken; else it fetches now and then, a part at a time, and
-stops where launches come again. A launch that finds no room runs without records: nobody ever
-waits.
+this one runs costs the one that launches some microseconds; so does waking it. So it looks by
+itself now and then. While launches come in quick succession it puts off what it has to fetch and
+lets the ring grow, and fetches only when the ring may not grow any more and half of it is taken;
+else it fetches a part at a time, and stops where launches come again. A launch that finds no room
+runs without records: nobody ever waits.
 
 Of a large buffer the heads of its blocks are fetched first, and then what they say was written
 (`Sparse`).
 """
 
+import contextlib
 import ctypes
 import threading
 import time
@@ -36,10 +37,9 @@ from proton.trace.profile import KernelProfile
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which buffers are fetched
 PART_BYTES = 16 << 20  # of buffers are fetched at a time, where one has not more
-FETCH_NS = 20_000_000  # the thread fetches so often at most, unless the ring is full
 EVENT_EVERY = 16  # launches on a stream of the user's own, and behind a launch that comes alone
 ALONE_NS = 1_000_000  # such a launch comes so long after the one before
-PAUSES_S = (0.001, 0.016)  # of the thread, before it sees whether launches still come: ever longer
+PAUSE_S = 0.016  # of the thread, before it sees by itself whether there is something to fetch
 SPARSE_BYTES = 256 << 10  # of larger buffers only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
@@ -59,12 +59,13 @@ class LaunchBuffer:
     out.
 
     `start` is where they lie, `event` what is queued behind the kernel, if anything is, and
-    `arrived` what the launch left there. It is made anew for each launch, so what a launch begins
-    with is a default of the class.
+    `arrived` what the launch left there; `is_held` until the kernel is queued. It is made anew for
+    each launch, so what a launch begins with is a default of the class.
     """
 
     start = 0
     event = 0
+    is_held = True
     is_free = False
     arrived: Arrived | None = None
 
@@ -168,17 +169,18 @@ class RingBuffer(Generic[Taken]):
         self.growing = threading.Lock()
         self.host = 0  # the staging memory
         self.stream = 0
-        self.held = 0  # buffers that were taken and not sent yet
         self.head = self.used = 0  # where the next one lies; bytes of `buffers`
+        self.limit = 0  # a buffer that ends before is known to have room
         self.buffers: deque[Taken] = deque()  # in use, oldest first
         self.sent: deque[Taken] = deque()  # whose kernels are queued, oldest first
         self.ended: deque[Taken] = deque()  # whose kernels have ended: to be fetched
-        self.sent_ns = self.fetched_ns = 0  # when a launch came last, and when the thread was woken
+        self.sent_ns = 0  # when a launch came last
         self.spared_bytes = 0  # of large buffers, which are kept without what was not written
         self.events: list[int] = []  # to be used again
         self.unmarked: dict[int, list[int]] = {}  # by stream: launches since an event, when
-        self.is_awaited = threading.Event()  # the thread has something new to do
-        self.is_look_due = self.is_fetch_due = False  # what that is
+        self.bell = threading.Lock()  # held while the thread has nothing new to do
+        self.bell.acquire()
+        self.is_look_due = False  # ... which is that
         self.is_over = self.is_closed = False
         self.thread: threading.Thread | None = None
 
@@ -187,25 +189,39 @@ class RingBuffer(Generic[Taken]):
     def take(self, buffer: Taken) -> bool:
         """Gives a buffer a place, which is all zeros; False where there is no room, and no memory
         for more."""
-        size, first, room, buffers = buffer.size, self.head, self.size, self.buffers
+        size = buffer.size
+        first = self.head
+        head = first + size
+        if head >= self.limit:
+            found = self._room(size)
+            if found is None:
+                return False
+            first, head = found, found + size
+        buffer.start, self.head = first, head
+        self.used += size
+        self.buffers.append(buffer)
+        return True
+
+    def _room(self, size: int) -> int | None:
+        """Where so many bytes lie that nobody has; None where there are none, and no memory for
+        more. Notes how far the room goes on."""
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._run, daemon=True)
+            self.thread.start()
+        first, room, buffers = self.head, self.size, self.buffers
         oldest = buffers[0].start if buffers else -1
         # The room ends at the oldest buffer, or at the end, and then goes on at the beginning.
         end = oldest if oldest >= first else room
-        if first + size >= end and not _fits(first, size, end, room):
-            is_round = oldest >= first or not _fits(0, size, oldest if oldest >= 0 else room, room)
-            if is_round:
-                return self.grow(size, room) and self.take(buffer)
+        if not _fits(first, size, end, room):
+            end = oldest if oldest >= 0 else room
+            if oldest >= first or not _fits(0, size, end, room):
+                return self._room(size) if self.grow(size, room) else None
             first = 0
-        buffer.start = first
-        self.head = first + size
-        self.held += 1
-        self.used += size
-        buffers.append(buffer)
-        return True
+        self.limit = end
+        return first
 
     def send(self, buffer: Taken, now: int) -> None:
         """The kernel of a buffer is queued, at `now` (ns)."""
-        self.held -= 1
         stream = buffer.stream
         if stream not in LASTING_STREAMS:
             mark = self.unmarked.get(stream)
@@ -215,39 +231,39 @@ class RingBuffer(Generic[Taken]):
             if mark[0] >= EVENT_EVERY or now - mark[1] > ALONE_NS:
                 buffer.event, mark[0] = self._event(stream), 0
             mark[1] = now
+        buffer.is_held = False
         self.sent.append(buffer)
-        is_alone, self.sent_ns = now - self.sent_ns > ALONE_NS, now
-        if 2 * self.used > self.size or (is_alone and now - self.fetched_ns > FETCH_NS):
-            self.wake(now)
+        self.sent_ns = now
+        if 2 * self.used > self.size:
+            self.wake()
 
-    def wake(self, now: int) -> None:
-        """Has the thread fetch what it can."""
-        self.fetched_ns, self.is_fetch_due = now, True
-        self._call()
+    def wake(self) -> None:
+        """Has the thread fetch what it can. (An event of Python's takes ten times as long.)"""
+        if self.bell.locked():
+            with contextlib.suppress(RuntimeError):  # another thread was quicker
+                self.bell.release()
 
     def look(self) -> None:
         """Has the thread see which kernels have ended."""
         self.is_look_due = True
-        self._call()
+        self.wake()
 
-    def _call(self) -> None:
-        if self.thread is None:
-            self.thread = threading.Thread(target=self._run, daemon=True)
-            self.thread.start()
-        if not self.is_awaited.is_set():
-            self.is_awaited.set()
+    @property
+    def held(self) -> int:
+        """Buffers that were taken and not sent yet."""
+        return sum(buffer.is_held for buffer in self.buffers)
 
     def give_back(self, buffer: Taken) -> None:
         """A buffer that nothing was queued for."""
-        self.held -= 1
+        buffer.is_held = False
         self._free(buffer)
         if self.is_closed:
             self._release()
 
-    def abandon(self) -> None:
+    def abandon(self, buffer: Taken) -> None:
         """A buffer will not be sent. What is queued may touch it all the same, so nobody gets it
         any more; where the ring is closed, its memory goes with the last of such buffers."""
-        self.held -= 1
+        buffer.is_held = False
         if self.is_closed:
             self._release()
 
@@ -293,38 +309,29 @@ class RingBuffer(Generic[Taken]):
     def _run(self) -> None:
         cuda.enter_primary_context(self.device)
         with cuda.capture_aside():  # another thread may be capturing a graph
-            shortest, longest = PAUSES_S
-            pause = shortest
             while not self.is_over:
-                is_called = self.is_awaited.wait(pause if self.is_fetch_due else None)
-                pause = shortest if is_called else min(2 * pause, longest)
-                self.is_awaited.clear()
+                self.bell.acquire(timeout=PAUSE_S)
                 while self._go_on():
                     pass
 
     def _go_on(self) -> bool:
         """Sees which kernels have ended, and waits for one if none has; fetches a part of their
-        buffers, if that is due. A ring that is half full grows, if it can, and that is all. Gives
-        whether to go on at once."""
+        buffers, unless launches come. A ring that is half full grows, if it can, and that is all.
+        Gives whether to go on at once."""
         if self.is_look_due:
             self.on_look()
         is_half_full = 2 * self.used > self.size
         if self.is_over or not (self.sent or self.ended) or (is_half_full and self.grow()):
-            self.is_fetch_due = False
             return False
-        fetches = is_half_full or (self.is_fetch_due and not self._is_busy())
+        fetches = is_half_full or not self._is_busy()
         if not fetches and not self.is_look_due:
             return False
         self.is_look_due = False
-        try:
+        with contextlib.suppress(cuda.CUDAError):  # the end of the session says what is wrong
             self._find_ended()
             if fetches and self.ended:
                 self._fetch_part()
                 return True
-        except cuda.CUDAError:
-            fetches = True
-        if fetches:
-            self.is_fetch_due = False
         return False
 
     def _is_busy(self) -> bool:
@@ -441,7 +448,7 @@ class RingBuffer(Generic[Taken]):
     def finish(self, is_broken: bool = False) -> None:
         """Fetches the rest, when the device has done everything; nothing if it is broken."""
         self.is_over = True
-        self.is_awaited.set()
+        self.wake()
         if self.thread is not None:
             self.thread.join()
         if not is_broken:

@@ -31,6 +31,7 @@ from proton.runtime.nvidia.arguments import (
 )
 from proton.runtime.nvidia.variant import Variant
 
+NAME = "cuda"  # of the back end
 # The launch options that machine code depends on.
 OPTIONS = (
     "num_warps",
@@ -105,8 +106,8 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
             $instrumented = $variant.find_instrumented($session.instrumentation)
             if $instrumented is None:
                 return $slow_path($grid, {bound}, $rest, $unknown)
-        return $profiled(
-            $variant, $instrumented, $session, $device, $stream($device), ($x, $y, $z), ({listed})
+        return $session.recorders["{back_end}"].launch(
+            $variant, $instrumented, $device, $stream($device), ($x, $y, $z), ({listed})
         )
     try:
         $variant.launch($x, $y, $z, $stream($device), {values})
@@ -117,9 +118,7 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
 """
 
 
-def _names(
-    kernel: KernelFunction, variants: dict[Any, Variant], launch_profiled: Callable[..., Any]
-) -> dict[str, object]:
+def _names(kernel: KernelFunction, variants: dict[Any, Variant]) -> dict[str, object]:
     """What generated code knows, by its own names."""
     ours: dict[str, object] = {
         "MISSING": _MISSING,
@@ -135,7 +134,6 @@ def _names(
         "checked": checked_grid,
         "current_device": cuda.current_device,
         "stream": cuda.current_stream,
-        "profiled": launch_profiled,
         "slow_path": functools.partial(_slow_path, kernel),
     }
     torch = sys.modules.get("torch")
@@ -146,17 +144,14 @@ def _names(
 
 
 def generated(
-    kernel: KernelFunction,
-    variants: dict[Any, Variant],
-    kinds: tuple[Kind, ...],
-    launch_profiled: Callable[..., Any],
+    kernel: KernelFunction, variants: dict[Any, Variant], kinds: tuple[Kind, ...]
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """`read` and `launch`: `_TEMPLATE` with how each kind is read. Within a session `launch` hands
-    over to `launch_profiled`."""
+    over to the recorder (recorder.py)."""
     names = kernel.arg_names
     reads = [kind.reading(name, n) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
     conditions = [reading.unexpected for reading in reads if reading.unexpected]
-    ours, device = _names(kernel, variants, launch_profiled), "$current_device()"
+    ours, device = _names(kernel, variants), "$current_device()"
     if TORCH in kinds:
         device = f"{names[kinds.index(TORCH)]}.get_device()"
         conditions.append("$device != $current_device()")
@@ -184,6 +179,7 @@ def generated(
         device=device,
         read="\n    ".join(statements),
         statements="\n        ".join(statements),
+        back_end=NAME,
         key="".join(f"{part}, " for part in ["$device", *_parts(reads), *options]),
         conditions=" or ".join(conditions),
         bound=f"{{{bound}}}",

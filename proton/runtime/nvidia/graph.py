@@ -1,11 +1,12 @@
 """Profiled launches in CUDA graphs: every replay is kept apart.
 
 A graph replays what was captured, with the same addresses. So a captured launch has a profile
-buffer of its own, and a *log* on the device with room for some replays; a kernel copies the buffer
-into the log's next slot, clears it for the next replay, and counts. It follows the launch in the
-graph, and nothing follows it: what the stream runs next does not wait for it. No host is involved
-while the graph runs. When the session ends it reads the log; replays that found no room are in its
-count. The memory is never given back: a graph may be replayed for as long as the process lives.
+buffer of its own, and a *log* on the device with room for some replays; a kernel copies what the
+buffer holds into the log's next slot, clears it for the next replay, and counts. It follows the
+launch in the graph, and nothing follows it: what the stream runs next does not wait for it. No host
+is involved while the graph runs. When the session ends it reads the log; replays that found no room
+are in its count. The memory is never given back: a graph may be replayed for as long as the process
+lives.
 """
 
 import ctypes
@@ -25,15 +26,17 @@ NO_SLAB = (1 << 64) - 1
 THREADS = 256
 MOST_PROGRAMS = 512  # of the kernel that copies
 
-# The last program to come counts, when all have read which replay it is.
+# The last program to come counts, when all have read which replay it is. Of a buffer much is zero:
+# room that no record took. Such pieces of 16 bytes are read, and not written: they are clear, and
+# so is their place in the log, which is written once.
 _PTX = """
 .visible .entry keep(
     .param .u64 buffer, .param .u64 log, .param .u64 bytes, .param .u32 slots,
     .param .u64 slab, .param .u32 room)
 {{
-    .reg .b32 %r<20>;
+    .reg .b32 %r<22>;
     .reg .b64 %rd<12>;
-    .reg .pred %p<6>;
+    .reg .pred %p<8>;
     ld.param.u64 %rd1, [buffer];
     ld.param.u64 %rd2, [log];
     ld.param.u64 %rd3, [bytes];
@@ -60,10 +63,15 @@ copy:
     add.s64 %rd7, %rd1, %rd5;
     add.s64 %rd8, %rd4, %rd5;
     ld.global.v4.b32 {{%r10, %r11, %r12, %r13}}, [%rd7];
-    @%p1 st.global.v4.b32 [%rd8], {{%r10, %r11, %r12, %r13}};
+    or.b32 %r19, %r10, %r11;
+    or.b32 %r20, %r12, %r13;
+    or.b32 %r21, %r19, %r20;
+    setp.ne.u32 %p6, %r21, 0;
+    and.pred %p7, %p6, %p1;
+    @%p7 st.global.v4.b32 [%rd8], {{%r10, %r11, %r12, %r13}};
     setp.eq.u64 %p3, %rd5, %rd9;
     selp.b32 %r14, %r16, 0, %p3;
-    st.global.v4.b32 [%rd7], {{%r9, %r14, %r9, %r9}};
+    @%p6 st.global.v4.b32 [%rd7], {{%r9, %r14, %r9, %r9}};
     add.s64 %rd5, %rd5, %rd6;
     bra copy;
 copied:

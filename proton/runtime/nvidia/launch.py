@@ -12,9 +12,7 @@ Whatever the generated code does not expect (another kind of argument, a tensor 
 a changed global) takes the slow path, which finds the error or generates anew.
 """
 
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
@@ -31,12 +29,17 @@ from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.hooks import around_launches, loaded
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
-from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
+from proton.runtime.nvidia.fast_path import (
+    NAME,
+    OPTIONS,
+    checked_grid,
+    generated,
+    known_options,
+)
 from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
-NAME = "cuda"  # of the back end
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "ptx_options", "sched4reg")
 # Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
@@ -46,15 +49,6 @@ MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occup
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
 # chunks, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
-
-
-class _Thread(threading.local):
-    """What is known of the calling thread."""
-
-    has_context = False  # a launch of it was profiled before
-
-
-_thread = _Thread()
 
 
 class GPULauncher(Launcher):
@@ -87,15 +81,9 @@ class GPULauncher(Launcher):
             if session.instrumentation not in variant.instrumented:
                 self._instrument(session, variant, device, described, options)
             if all(sizes):
-                return _launch_profiled(
-                    variant,
-                    variant.instrumented[session.instrumentation],
-                    session,
-                    device,
-                    stream,
-                    sizes,
-                    passed,
-                )
+                instrumented = variant.instrumented[session.instrumentation]
+                recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
+                return recorder.launch(variant, instrumented, device, stream, sizes, passed)
         elif all(sizes):
             variant.launch(*sizes, stream, *passed)
         return variant.kernel
@@ -237,9 +225,7 @@ class GPULauncher(Launcher):
         signature = kinds, knobs.generation
         if signature != self._signature:
             self._variants.clear()  # what knobs change is not in the key
-            self._read, self.kernel.fast_path = generated(
-                self.kernel, self._variants, kinds, _launch_profiled
-            )
+            self._read, self.kernel.fast_path = generated(self.kernel, self._variants, kinds)
             self._signature = signature
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
@@ -265,47 +251,6 @@ def _loaded(kernel: GPUKernel) -> Any:
 def _passed(short: str | None) -> list[str | None]:
     """The types of what machine code takes for an argument; None for a constant."""
     return [None] if short is None else [type_.short for type_ in ty.parts_of(ty.str_to_ty(short))]
-
-
-def _launch_profiled(
-    plain: Variant,
-    instrumented: InstrumentedVariant,
-    session: sessions.Session,
-    device: int,
-    stream: int,
-    sizes: tuple[int, int, int],
-    passed: Sequence[object],
-) -> GPUKernel:
-    """A launch within a session: of the instrumented kernel, if it has scopes."""
-    if not _thread.has_context:
-        cuda.enter_primary_context(device)
-        _thread.has_context = True
-    recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
-    if not instrumented.has_scopes:
-        start = time.perf_counter_ns()
-        plain.launch(*sizes, stream, *passed)
-        recorder.keep_plain(instrumented, plain.kernel, sizes, device, start)
-        return plain.kernel
-    recording = recorder.begin(instrumented, sizes, device, stream)
-    timing = None
-    if recorder.compares_run_times:
-        timing = recorder.begin_timing(instrumented, recording is not None, device, stream)
-    launched = None  # it is not known, if this is interrupted
-    try:
-        if recording is None:
-            plain.launch(*sizes, stream, *passed)
-        else:
-            instrumented.launch(sizes, stream, passed, recording.arguments)
-        launched = True
-    except Exception:
-        launched = False
-        raise
-    finally:
-        if timing is not None:
-            recorder.end_timing(timing, stream, launched is True)
-        if recording is not None:
-            recorder.end(recording, launched)
-    return plain.kernel if recording is None else instrumented.variant.kernel
 
 
 def _perturbation(profiled: Variant, plain: Variant) -> dict[str, int]:

@@ -5,9 +5,9 @@ and no copy on its stream. Under strategy flush launches also share slabs (slabs
 are captured into a CUDA graph are in graph.py.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from threading import get_ident
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
 _TAKEN = attrgetter("slab", "kernel.taker")
+# Of (grid, stream, values of the parameters, what an instrumented kernel takes besides).
+Launching = Callable[[tuple[int, int, int], int, Sequence[object], tuple[int, ...]], None]
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
 FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the device's memory
 
@@ -47,33 +49,12 @@ class Device:
         self.slabs: Slabs | None = None  # until a launch takes one
         self.pairs: list[TimerPair] = [timer_pair(device)]
 
-    def place(self, recording: "GPURecording") -> bool:
-        """Gives a launch a zeroed buffer, and a slab, if its kernel takes one; False where there is
-        no memory."""
-        kernel, ring = recording.kernel, self.ring
-        if not kernel.slab_bytes:
-            if not ring.take(recording):
-                return False
-            recording.arguments = (ring.address + recording.start,)
-            return True
+    def take_slabs(self) -> Slabs:
+        """The slabs, which are made for the first kernel that takes one."""
         if self.slabs is None:
             stream = cuda.new_stream()
             self.slabs = Slabs(self.queue, stream, self.state.lock, self.ring.look)
-        slab = recording.slab = self.slabs.take(kernel.slab_bytes, kernel.taker)
-        if slab is None:
-            return False
-        if not ring.take(recording):
-            Slabs.give_back(slab)
-            return False
-        recording.arguments = ring.address + recording.start, slab.address, recording.number
-        return True
-
-    def send(self, recording: "GPURecording", now: int) -> None:
-        """The kernel of a launch is queued, at `now` (ns)."""
-        slab = recording.slab
-        self.ring.send(recording, now)
-        if slab is not None and slab.left <= 0 and slab.is_looked_for:
-            self.ring.look()
+        return self.slabs
 
     def give_back(self, recording: "GPURecording") -> None:
         """A launch will never be."""
@@ -81,14 +62,15 @@ class Device:
             Slabs.give_back(recording.slab)
         self.ring.give_back(recording)
 
-    def spared(self) -> int:
-        """Bytes of the session's memory that are free again since the last call, less those that
-        chunks took."""
-        found, self.ring.spared_bytes = self.ring.spared_bytes, 0
+    def settle(self) -> None:
+        """Notes in the session what memory the thread gave back since the last call, and what
+        chunks took. Under the lock."""
+        state, ring = self.state, self.ring
+        state.memory_left += ring.spared_bytes
+        ring.spared_bytes = 0
         if self.slabs is not None:
-            found -= self.slabs.kept_bytes
+            state.memory_left -= self.slabs.kept_bytes
             self.slabs.kept_bytes = 0
-        return found
 
     def _on_look(self) -> None:
         if self.slabs is not None:
@@ -100,6 +82,8 @@ class Device:
         self.slabs.end(map(_TAKEN, launches))  # without a line of Python for each
         if not self.ring.is_over:
             self.slabs.keep(self.state.memory_left)
+            with self.state.lock:
+                self.settle()
 
     def finish(self, is_broken: bool) -> None:
         """Fetches what is still there, when the device has done everything; nothing if it is
@@ -137,21 +121,42 @@ class ProfiledKernel:
     """What all launches of an instrumented kernel on one GPU have in common in a session."""
 
     number: int  # in the run
+    launch: Launching  # of the instrumented kernel
     device: Device
+    ring: RingBuffer["GPURecording"]  # the device's
     profile: KernelProfile
     block_bytes: int
-    slab_bytes: int  # 0 where the kernel takes no slab
+    slabs: Slabs | None  # the device's, where the kernel takes chunks
+    slab_bytes: int  # 0 where it does not
     taker: Taker
+
+    def place(self, recording: "GPURecording") -> tuple[int, ...] | None:
+        """Gives a launch a buffer of zeros, and a slab where its kernel takes one: what the
+        instrumented kernel takes behind the arguments of the plain one; None where there is no
+        memory. Under the lock."""
+        device, ring, size = self.device, self.ring, recording.size
+        state = device.state
+        if size > state.memory_left:
+            device.settle()
+        if size > state.memory_left or not ring.take(recording):
+            return None
+        state.memory_left -= size
+        if self.slabs is None:
+            return (ring.address + recording.start,)
+        slab = recording.slab = self.slabs.take(self.slab_bytes, self.taker)
+        if slab is None:
+            ring.give_back(recording)
+            state.memory_left += size
+            return None
+        return ring.address + recording.start, slab.address, recording.number
 
 
 class GPURecording(LaunchBuffer):
     """A launch and its profile buffer, which is cut from a ring buffer, unless the launch is
-    `captured` into a graph; `slab` is what it takes chunks from, and `arguments` what the
-    instrumented kernel takes behind the arguments of the plain one.
+    `captured` into a graph; `slab` is what it takes chunks from.
     """
 
     host_start = host_end = 0
-    arguments: tuple[int, ...] = ()
     slab: Slab | None = None
     captured: CapturedLaunch | None = None
 
@@ -162,12 +167,18 @@ class GPURecording(LaunchBuffer):
         grid: tuple[int, int, int],
         size: int,
         path: str,
+        thread: int,
         stream: int,
     ) -> None:
         """`number` is what slabs know it by; `size` is in bytes."""
-        self.size, self.profile, self.stream = size, kernel.profile, stream
-        self.number, self.kernel, self.grid, self.path = number, kernel, grid, path
-        self.thread = get_ident()
+        self.size = size
+        self.profile = kernel.profile
+        self.stream = stream
+        self.number = number
+        self.kernel = kernel
+        self.grid = grid
+        self.path = path
+        self.thread = thread
 
     def launch(self, arrived: Arrived, chunks: list[TakenChunks], start: int = 0) -> Launch:
         """What the run says of it, given its blocks, which it keeps, and its chunks; `start` is

@@ -53,12 +53,14 @@ class Queue:
         self._release_event = function("cuEventDestroy_v2", pointer)
         self._result = ctypes.c_uint64()
         self._address = ctypes.addressof(self._result)
+        self._status = ctypes.c_uint32()
+        self._status_address = ctypes.addressof(self._status)
 
     def is_capturing(self, stream: int) -> bool:
         """Whether what is queued on a stream goes into a graph."""
-        self._result.value = 0
-        _check(self._capturing(stream, self._address), "cuStreamIsCapturing")
-        return bool(self._result.value)
+        if status := self._capturing(stream, self._status_address):
+            raise_error(status, "cuStreamIsCapturing")
+        return self._status.value != 0
 
     def stream_id(self, stream: int) -> int:
         """The stream's number, which no other one ever has."""

@@ -2,14 +2,18 @@
 
 The session's limit of memory holds for all that is kept, and a launch beyond it, or for which the
 device has no memory, runs without records and is counted. What a launch adds on the host is the way
-through `begin` and `end`, with the session's lock taken once in each: nothing there depends on the
-grid, and whatever can wait is left to the thread that fetches records (buffers.py).
+through `launch`, with the session's lock taken once before and once behind: nothing there depends
+on the grid, each call of Python that can be spared is, and whatever can wait is left to the thread
+that fetches records (buffers.py).
 """
 
 import contextlib
 import functools
 import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
+from threading import get_ident
 
 import numpy as np
 
@@ -17,23 +21,22 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.runtime.grid import host_thread
+from proton.runtime.host_scopes import OpenScope
 from proton.runtime.nvidia import cuda, cupti
 from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
 from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.peer_exchange import peer_pair
-from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
+from proton.runtime.nvidia.profile import Device, GPURecording, Launching, ProfiledKernel
 from proton.runtime.nvidia.queue import Queue
-from proton.runtime.nvidia.run_times import RunTimes, Timing
+from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
-from proton.runtime.nvidia.variant import InstrumentedVariant
+from proton.runtime.nvidia.variant import InstrumentedVariant, Variant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair, aligned
 from proton.trace.model import ACTIVITIES, CounterSamples, GPUClock, HostSlice, Launch
-
-SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
 
 
 class GPURecorder(Recorder):
@@ -45,6 +48,7 @@ class GPURecorder(Recorder):
         self.flush_memory: int = knobs.profile_flush_memory
         self.devices: dict[int, Device] = {}
         self.kernels: dict[InstrumentedVariant, ProfiledKernel] = {}
+        self.callers = threading.local()  # `known`: the thread's id, and its host scopes
         self.pending: list[GPURecording] = []
         self.plain: list[Launch] = []  # of kernels without scopes
         self.number = 0  # of the last launch
@@ -67,57 +71,93 @@ class GPURecorder(Recorder):
         return Queue()
 
     @functools.cached_property
+    def ask_torch(self) -> Callable[[], bool] | None:
+        """Whether the current stream is being captured into a graph, by torch, where launches go to
+        torch's stream: it asks the driver in a fifth of the time that ctypes takes."""
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            return None
+        ask: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
+        return ask
+
+    @functools.cached_property
     def run_times(self) -> RunTimes:
         """What is measured where run times are compared."""
         return RunTimes(self.queue)
 
-    # A launch of an instrumented kernel
+    # A launch
 
-    def begin(
-        self, variant: InstrumentedVariant, grid: tuple[int, int, int], device: int, stream: int
-    ) -> GPURecording | None:
-        """A launch with a zeroed profile buffer, whose kernel is queued next; None where it runs
-        without records, as the session is over or has no memory for it. `end` follows."""
-        state = self.state
-        with state.lock:
-            if not state.begins():
-                return None
-            kernel = self.kernels.get(variant)
+    def launch(
+        self,
+        plain: Variant,
+        variant: InstrumentedVariant,
+        device: int,
+        stream: int,
+        grid: tuple[int, int, int],
+        passed: Sequence[object],
+    ) -> GPUKernel:
+        """Launches the instrumented kernel with a profile buffer of zeros; the plain one where it
+        has no scopes, or where the session is over or has no memory for it."""
+        try:
+            thread, scopes = self.callers.known
+        except AttributeError:
+            thread, scopes = self._meet_caller(device)
+        kernel = self.kernels.get(variant)
+        if kernel is None or self.compares_run_times:
+            kernel = self._kernel(variant, device, stream)
             if kernel is None:
-                kernel = self._profiled(variant, device, stream)
-            if self.compares_run_times and self.run_times.is_plain_turn(kernel.number, stream):
-                return None
-            if not self.number % SETTLE_EVERY:
-                state.memory_left += sum(device.spared() for device in self.devices.values())
+                return self._launch_plain(plain, variant, device, stream, grid, passed)
+        state, size = self.state, grid[0] * grid[1] * grid[2] * kernel.block_bytes
+        path = state.host.path() if scopes else ""
+        is_captured = stream not in LASTING_STREAMS and (
+            self.queue.is_capturing(stream) if self.ask_torch is None else self.ask_torch()
+        )
+        with state.lock:
+            state.begun += 1
             self.number += 1
-            size = grid[0] * grid[1] * grid[2] * kernel.block_bytes
-            path = state.host.path()
-            recording = GPURecording(self.number, kernel, grid, size, path, stream)
-            if stream not in LASTING_STREAMS and self.queue.is_capturing(stream):
-                is_placed = self._capture(recording)
+            recording = GPURecording(self.number, kernel, grid, size, path, thread, stream)
+            if state.is_finished:
+                added = None
             else:
-                is_placed = size <= state.memory_left and kernel.device.place(recording)
-            if not is_placed:
-                state.dropped += 1
-                return None
-            state.memory_left -= size if recording.captured is None else recording.captured.bytes
-            state.running.launches.add(recording)
+                added = self._capture(recording) if is_captured else kernel.place(recording)
+                if added is None:
+                    state.dropped += 1
+                else:
+                    state.running.launches.add(recording)
+        if added is None:
+            plain.launch(*grid, stream, *passed)
+            return plain.kernel
+        launched = None  # it is not known, if this is interrupted
         recording.host_start = time.perf_counter_ns()
-        return recording
+        try:
+            kernel.launch(grid, stream, passed, added)
+            launched = True
+        except Exception:
+            launched = False
+            raise
+        finally:
+            self._end(recording, launched)
+        return variant.variant.kernel
 
-    def end(self, recording: GPURecording, launched: bool | None) -> None:
+    def _end(self, recording: GPURecording, launched: bool | None) -> None:
         """Has the launch's records fetched; one that failed, or that the session did not wait for,
         is no part of the run. `launched` is None where nobody knows."""
-        state = self.state
+        now, state = time.perf_counter_ns(), self.state
         with state.lock:
-            state.running.end(recording)
+            running = state.running  # as its `end` has it; each call counts here
+            running.launches.discard(recording)
+            if running.is_awaited:
+                running.ended.notify_all()
             if not launched or state.is_finished:
                 self._abandon(recording, is_queued=launched is not False)
                 return
-            now = recording.host_end = time.perf_counter_ns()
+            recording.host_end = now
             self.pending.append(recording)
             if recording.captured is None:
-                recording.kernel.device.send(recording, now)
+                recording.kernel.ring.send(recording, now)
+                slab = recording.slab
+                if slab is not None and slab.left <= 0 and slab.is_looked_for:
+                    recording.kernel.ring.look()
             else:
                 recording.captured.keep(recording.stream)
 
@@ -127,23 +167,100 @@ class GPURecorder(Recorder):
         if recording.captured is not None:
             return
         if is_queued:
-            recording.kernel.device.ring.abandon()
+            recording.kernel.ring.abandon(recording)
         else:
             recording.kernel.device.give_back(recording)
 
-    def _capture(self, recording: GPURecording) -> bool:
-        """A buffer of the graph's own; False where there is no memory."""
+    def _meet_caller(self, device: int) -> tuple[int, list[OpenScope]]:
+        """The id of the calling thread, and its host scopes; it may be new to CUDA."""
+        cuda.enter_primary_context(device)
+        self.callers.known = get_ident(), self.state.host.stack()
+        return self.callers.known
+
+    def _kernel(
+        self, variant: InstrumentedVariant, device: int, stream: int
+    ) -> ProfiledKernel | None:
+        """What is launched in the place of the plain kernel; None where that runs."""
+        state = self.state
+        with state.lock:
+            if not variant.has_scopes or state.is_forked or state.is_finished:
+                return None
+            kernel = self.kernels.get(variant)
+            if kernel is None:
+                kernel = self._profiled(variant, device, stream)
+            if self.compares_run_times and self.run_times.is_plain_turn(kernel.number, stream):
+                state.begun += 1
+                return None
+            return kernel
+
+    def _launch_plain(
+        self,
+        plain: Variant,
+        variant: InstrumentedVariant,
+        device: int,
+        stream: int,
+        grid: tuple[int, int, int],
+        passed: Sequence[object],
+    ) -> GPUKernel:
+        """Launches a kernel without scopes, which is kept with the times of the call; or one that
+        runs without records in its turn."""
+        launch = functools.partial(plain.launch, *grid, stream, *passed)
+        kernel = self.kernels.get(variant)
+        if kernel is not None:
+            self._timed(kernel.number, device, stream, False, launch)
+            return plain.kernel
+        start = time.perf_counter_ns()
+        launch()
+        self._keep_plain(variant, plain.kernel, grid, device, start)
+        return plain.kernel
+
+    def _launch_timed(
+        self,
+        number: int,
+        device: int,
+        launch: Launching,
+        grid: tuple[int, int, int],
+        stream: int,
+        passed: Sequence[object],
+        added: tuple[int, ...],
+    ) -> None:
+        """As `launch`, of an instrumented kernel."""
+        launch = functools.partial(launch, grid, stream, passed, added)
+        self._timed(number, device, stream, True, launch)
+
+    def _timed(
+        self,
+        number: int,
+        device: int,
+        stream: int,
+        is_recorded: bool,
+        launch: Callable[[], object],
+    ) -> None:
+        """A launch between two events, where run times are compared, and that can be."""
+        state, timing, launched = self.state, None, False
+        with state.lock:
+            if not state.is_finished:
+                timing = self.run_times.begin(number, device, is_recorded, stream)
+        try:
+            launch()
+            launched = True
+        finally:
+            if timing is not None:
+                with state.lock:
+                    self.run_times.end(timing, stream, launched and not state.is_finished)
+
+    def _capture(self, recording: GPURecording) -> tuple[int, ...] | None:
+        """A buffer of the graph's own, as `ProfiledKernel.place` gives it."""
         kernel, size = recording.kernel, recording.size
         size_and_slab = size + kernel.slab_bytes
         device, memory_left = kernel.device.device, self.state.memory_left
         slab = (size, wire.slab_room(kernel.slab_bytes)) if kernel.slab_bytes else None
         found = capture(device, size_and_slab, memory_left, slab)
         if found is None:
-            return False
-        recording.captured, recording.arguments = found, (found.buffer,)
-        if kernel.slab_bytes:
-            recording.arguments = found.buffer, found.buffer + size, recording.number
-        return True
+            return None
+        recording.captured = found
+        self.state.memory_left -= found.bytes
+        return (found.buffer, found.buffer + size, recording.number)[: 3 if slab else 1]
 
     def _profiled(self, variant: InstrumentedVariant, device: int, stream: int) -> ProfiledKernel:
         """What the launches of a kernel on a device have in common, at the first of them."""
@@ -152,7 +269,13 @@ class GPURecorder(Recorder):
         assert profile is not None
         slab = slab_bytes(profile, self.flush_memory)
         number, of = self._number(variant), self.devices[device]
-        found = ProfiledKernel(number, of, profile, profile.block.bytes, slab, Taker(slab))
+        launch: Launching = variant.launch
+        if self.compares_run_times:
+            launch = functools.partial(self._launch_timed, number, device, variant.launch)
+        slabs = of.take_slabs() if slab else None
+        found = ProfiledKernel(
+            number, launch, of, of.ring, profile, profile.block.bytes, slabs, slab, Taker(slab)
+        )
         self.kernels[variant] = found
         return found
 
@@ -188,9 +311,7 @@ class GPURecorder(Recorder):
             interval = options.counter_interval_ns
             self.samplers[device] = Sampler(device, options.counters, interval)
 
-    # Other launches
-
-    def keep_plain(
+    def _keep_plain(
         self,
         variant: InstrumentedVariant,
         kernel: GPUKernel,
@@ -216,22 +337,6 @@ class GPURecorder(Recorder):
                 device=device,
             )
             self.plain.append(launch)
-
-    def begin_timing(
-        self, variant: InstrumentedVariant, is_recorded: bool, device: int, stream: int
-    ) -> Timing | None:
-        """Begins to time a launch, if that can be; then `end_timing` follows."""
-        state = self.state
-        with state.lock:
-            kernel = self.kernels.get(variant)
-            if kernel is None or state.is_finished:
-                return None
-            return self.run_times.begin(kernel.number, device, is_recorded, stream)
-
-    def end_timing(self, timing: Timing, stream: int, launched: bool) -> None:
-        """The launch is queued, or has failed."""
-        with self.state.lock:
-            self.run_times.end(timing, stream, launched and not self.state.is_finished)
 
     # The end
 

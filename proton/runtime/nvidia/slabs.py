@@ -134,8 +134,9 @@ class Slabs:
         """The slab that a launch of a kernel writes to, of `size` bytes or more; None where there
         is no memory for one. `give_back` or `end` ends that."""
         slab = self.current
-        if slab is None or slab.size < size or (slab.left <= 0 and self._has_next(slab)):
-            slab = self._next(size)
+        if slab is None or slab.left <= 0 or slab.size < size:
+            if slab is None or slab.size < size or self._has_next(slab):
+                slab = self._next(size)
             if slab is None:
                 return None
         slab.left -= taker.expected
@@ -169,7 +170,8 @@ class Slabs:
             if slab is not None:
                 slab.retire()
                 self.retired.append(slab)
-                self.look()
+                if not self.free:
+                    self.look()
         return self.current
 
     @staticmethod
@@ -206,12 +208,13 @@ class Slabs:
     # On the thread that keeps what arrives
 
     def spare(self) -> None:
-        """Makes another slab where launches are about to need one, if there may be one more. It
-        waits for no launch: thousands may be queued behind a long one."""
+        """Makes slabs where launches are about to need one, as many as there may be: those that
+        need a second one will need a third. It waits for no launch: thousands may be queued behind
+        a long one."""
         current = self.current
-        if current is None or self.free or self.count >= MOST_SLABS:
+        if current is None or self.free or not (self.retired or current.left <= 0):
             return
-        if (self.retired or current.left <= 0) and (slab := self._new(current.size)) is not None:
+        while self.count < MOST_SLABS and (slab := self._new(current.size)) is not None:
             with self.lock:
                 self.free.append(slab)
 
