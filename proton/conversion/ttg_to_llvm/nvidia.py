@@ -192,8 +192,8 @@ def copy_async(target: Value, source: Any, size: int, predicate: Any = None) -> 
     if predicate is None:
         assembly(f"{text};", "r,l", None, shared_address(target), source)
         return
-    text = f"{{ .reg .pred ignored; not.pred ignored, $2; {text}, ignored; }}"
-    assembly(text, "r,l,b", None, shared_address(target), source, predicate)
+    is_ignored = v.binary("llvm.xor", predicate, v.constant(1, v.integer(1)))
+    assembly(f"{text}, $2;", "r,l,b", None, shared_address(target), source, is_ignored)
 
 
 def commit_copies() -> None:

@@ -11,7 +11,8 @@ module attributes {"ttg.num-warps" = 1 : i32} {
 
 // CHECK-LABEL: func.func @wide(
 // CHECK: %[[YES:.*]] = llvm.extractelement
-// CHECK: llvm.inline_asm has_side_effects "{ .reg .pred ignored; not.pred ignored, $2; cp.async.cg.shared.global [$0], [$1], 16, ignored; }", "r,l,b" %{{.*}}, %{{.*}}, %[[YES]]
+// CHECK: %[[IGNORED:.*]] = llvm.xor %[[YES]], %{{.*}} : i1
+// CHECK: llvm.inline_asm has_side_effects "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,b" %{{.*}}, %{{.*}}, %[[IGNORED]]
 // CHECK: "cp.async.commit_group;"
 // CHECK: "cp.async.wait_group 0;"
 func.func @wide(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %yes: i1) {
