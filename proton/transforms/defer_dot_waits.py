@@ -22,7 +22,7 @@ from proton.analysis.pipelining import LOADS, is_innermost
 from proton.analysis.scratch import scratch_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Location, Module, Operation, ir
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.ttg import mem_desc, mem_desc_parts
@@ -39,6 +39,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
+from proton.transforms.late_waits import wait_behind
 
 _PRODUCT, _WAIT = "ttng.warp_group_dot", "ttng.warp_group_dot_wait"
 _CONTROL_FLOW = "scf.if", "func.call"  # registers of a product under way stay where they are
@@ -86,7 +87,7 @@ def _defer_in(loop: Operation) -> None:
     acc = product.operands[2]
     with before(first), wait.location:
         product.operands[2] = WarpGroupDotWaitOp(acc, i32_attr(0), acc.type).result
-    _wait_behind(loop, number, wait.location)
+    wait_behind(loop, number, wait.location)
     replace(wait, [product.results[0]])
     for alloc in allocs:
         _keep_outside(alloc, loop)
@@ -145,13 +146,3 @@ def _keep_outside(alloc: Operation, loop: Operation) -> None:
     with before(alloc):
         LocalStoreOp(source, place)
     replace(alloc, [place])
-
-
-def _wait_behind(loop: Operation, number: int, location: Location) -> None:
-    """Waits for a result of a loop behind it."""
-    result = loop.results[number]
-    uses = list(result.uses)
-    with ir.InsertionPoint.after(loop), location:
-        landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = landed

@@ -13,13 +13,24 @@ memory that its bytes arrive at, and iteration i waits for phase i / S of barrie
 the end nothing is copied, and nothing waits.
 
 A product of warp groups that nothing but the next iteration asks for stays in flight, too: it is
-waited for when the next one has been issued.
+waited for when the next one has been issued. Where an iteration has several products, and its first
+one needs no sum of the iteration before, that is the first one:
+
+    wait for copy i,  issue q k,  wait for p v of i - 1,  begin copy i + S - 1,  ...,  issue p v
 """
 
 from collections.abc import Callable
 from functools import partial
 
-from proton.analysis.pipelining import Load, Slice, consumer_of, flying, slice_of
+from proton.analysis.pipelining import (
+    Load,
+    Slice,
+    consumer_of,
+    flying,
+    going_on,
+    inputs_of,
+    slice_of,
+)
 from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import InsertionPoint, Operation, Type, Value, arith, ir
@@ -34,9 +45,9 @@ from proton.dialect.ttg_memory import (
     LocalReserveOp,
     MemDescIndexOp,
 )
-from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.ttng_memory import InvalBarrierOp, WaitBarrierOp, one_barrier
 from proton.dialect.walk import all_ops, before, defining_op, producer_of
+from proton.transforms.late_waits import wait_behind, wait_in_next
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
 _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
@@ -55,9 +66,15 @@ class PipelinedLoop:
         slice_ = slice_of(loop, loads)
         assert slice_ is not None, "asked of each load"
         self.slice: Slice = slice_
+        # What the copies take, and what only the next ones do: that comes behind them, so that no
+        # address is there twice, as it is and as it will be.
+        taken = inputs_of(loads, slice_.ops)
+        self.taken = [op for op in slice_.ops if op in taken]
+        self.following = [op for op in slice_.ops if op not in taken]
         self.copied = [load for load in loads if not load.is_tma]  # in groups, with tokens
         self.arrivals = [load for load in loads if load.is_tma]
         self.barriers: object = None  # of all stages
+        self.first_end = self.consumer  # behind it nothing of the iteration before is under way
 
     def run(self) -> None:
         """Makes the pipeline."""
@@ -74,8 +91,11 @@ class PipelinedLoop:
             phases = [i32(0)] if self.arrivals else []
             initial = [*state, *phases, i32(self.distance), i32(0)]
         in_flight = flying(self.loop, self.loads)
+        late = going_on(self.loop, self.loads, self.consumer)
         old = len(self.loop.results)
         self.carry(initial)
+        for wait in late:
+            self.first_end = wait_in_next(wait, self.loop, self.first_end)
         self._body(old, in_flight)
         self._epilogue(old, in_flight)
 
@@ -139,7 +159,7 @@ class PipelinedLoop:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
         of those that have one. `note` writes on an op of theirs which iteration that is, unless
         TMA's copies have its number."""
-        clone(self.slice.ops, mapping)
+        clone(self.taken, mapping)
         if self.arrivals:
             with self.arrivals[0].op.location:
                 barrier = MemDescIndexOp(self.barriers, index, one_barrier()).result
@@ -151,12 +171,14 @@ class PipelinedLoop:
             for op in begun:
                 note(op.operation)
         if not self.copied:
+            clone(self.following, mapping)
             return []
         copies = [self._copy(load, mapping, index, is_inside) for load in self.copied]
         with self.copied[-1].op.location:
             group: Value = AsyncCommitGroupOp(copies, _token()).group
         for token in (*copies, group):
             note(producer_of(token))
+        clone(self.following, mapping)
         return [group]
 
     def _copy(
@@ -201,7 +223,7 @@ class PipelinedLoop:
         if is_flying:
             return ir.InsertionPoint(end)
         if self.consumer.name == "ttng.warp_group_dot":
-            return ir.InsertionPoint.after(self.consumer)
+            return ir.InsertionPoint.after(self.first_end)
         return ir.InsertionPoint(self.consumer)
 
     def _ahead(self, view: ForLoop) -> tuple[Value, Value]:
@@ -236,12 +258,7 @@ class PipelinedLoop:
         for wait in in_flight:
             wait.attributes["pendings"] = i32_attr(1)
             (use,) = wait.results[0].uses
-            result = self.loop.results[use.operand_number]
-            uses = list(result.uses)
-            with ir.InsertionPoint.after(self.loop), wait.location:
-                landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
-            for outer in uses:
-                outer.owner.operation.operands[outer.operand_number] = landed
+            wait_behind(self.loop, use.operand_number, wait.location)
 
 
 def _drop_unused(loop: Operation, count: int) -> None:

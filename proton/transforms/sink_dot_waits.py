@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Module, Operation
-from proton.dialect.traits import SharedEffects
+from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
 from proton.dialect.walk import all_ops, defining_op, ops_named
 from proton.passes import Pass, register
@@ -58,8 +58,8 @@ def _sink(wait: Operation) -> None:
 
 
 def _stops(op: Operation) -> bool:
-    """Whether an op may write memory that a product under way reads, or counts on there being
-    none: control flow is one."""
-    if op.name.startswith("scf.") or op.name == "func.call":
+    """Whether an op may write memory that a product under way reads, makes memory that may lie
+    where that did, or counts on there being none under way: control flow is one."""
+    if op.name.startswith("scf.") or op.name == "func.call" or has(op, AllocatesShared):
         return True
     return any(is_mem_desc(op.operands[n].type) for n in SharedEffects.of(op).writes)

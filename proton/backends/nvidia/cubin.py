@@ -23,6 +23,7 @@ _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 _HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"}
 # Serialised tensor-core instructions: not what the compiler meant.
 _SERIOUS = ("C7517", "C7519")
+_SERIALISED = re.compile(r"\(C75\d\d\) Potential Performance Loss")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Cubin:
     registers: int
     spills: int
     log: str
+
+    @property
+    def is_serialised(self) -> bool:
+        """Whether each of its products on tensor cores is waited for before the next one, which
+        the assembler does where it cannot follow their registers, or has too few."""
+        return _SERIALISED.search(self.log) is not None
 
     def threads(self, target: GPUTarget, program: int) -> int:
         """Threads of programs of so many that an SM has registers for."""

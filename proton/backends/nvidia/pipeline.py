@@ -34,6 +34,7 @@ from proton.transforms.membar import Membar
 from proton.transforms.optimize_accumulator_init import OptimizeAccumulatorInit
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.pipeline import PipelineLoops
+from proton.transforms.place_local_loads import PlaceLocalLoads
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.record_work import SEPARATOR, RecordWork
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
@@ -61,6 +62,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         TMALowering(),
         CreateTensorMaps(),
         SinkDotWaits(),
+        PlaceLocalLoads(),
         OptimizeAccumulatorInit(),
         DeferDotWaits(arch=options.target.arch),
         FenceInsertion(),

@@ -184,15 +184,16 @@ def shared_address(pointer: Value) -> Value:
     return v.create("llvm.ptrtoint", v.integer(32), pointer)
 
 
-def copy_async(target: Value, source: Any, size: int, given: Any = None) -> None:
-    """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory. `given`, i32: how
-    many of them are copied, the others are zeros; without it all."""
+def copy_async(target: Value, source: Any, size: int, predicate: Any = None) -> None:
+    """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory; of zeros, where a
+    predicate is given that does not hold."""
     kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
     text = f"cp.async.{kind}.shared.global [$0], [$1], {size}"
-    if given is None:
+    if predicate is None:
         assembly(f"{text};", "r,l", None, shared_address(target), source)
-    else:
-        assembly(f"{text}, $2;", "r,l,r", None, shared_address(target), source, given)
+        return
+    is_ignored = v.binary("llvm.xor", predicate, v.constant(1, v.integer(1)))
+    assembly(f"{text}, $2;", "r,l,b", None, shared_address(target), source, is_ignored)
 
 
 def commit_copies() -> None:

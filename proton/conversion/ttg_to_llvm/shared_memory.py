@@ -108,8 +108,7 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
         if size not in COPY_BYTES:
             _copy(source, target, size, inside)
             continue
-        given = None if inside is None else v.select(inside, v.i32(size), v.i32(0))
-        nvidia.copy_async(target, source, size, given)
+        nvidia.copy_async(target, source, size, inside)
     return [v.i32(0)]
 
 

@@ -297,33 +297,33 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %23 = arith.cmpi slt, %c0_i32, %18 : i32
     %24 = arith.subi %18, %c0_i32 : i32
     %c0_i32_1 = arith.constant 0 : i32
-    %25 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %26 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %27 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
-    %28 = "ttg.memdesc_index"(%21, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %29 = "ttg.async_copy_global_to_local"(%10, %28, %27) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %30 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
-    %31 = "ttg.memdesc_index"(%22, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %32 = "ttg.async_copy_global_to_local"(%16, %31, %30) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %33 = "ttg.async_commit_group"(%29, %32) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %25 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %26 = "ttg.memdesc_index"(%21, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %27 = "ttg.async_copy_global_to_local"(%10, %26, %25) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %28 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %29 = "ttg.memdesc_index"(%22, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %30 = "ttg.async_copy_global_to_local"(%16, %29, %28) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %31 = "ttg.async_commit_group"(%27, %30) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %32 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %33 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %34 = arith.addi %c0_i32, %c1_i32 : i32
     %35 = arith.cmpi ugt, %24, %c1_i32 : i32
     %36 = arith.andi %23, %35 : i1
     %c1_i32_2 = arith.constant 1 : i32
-    %37 = "tt.addptr"(%25, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %38 = "tt.addptr"(%26, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %39 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
-    %40 = "ttg.memdesc_index"(%21, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %41 = "ttg.async_copy_global_to_local"(%25, %40, %39) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %42 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
-    %43 = "ttg.memdesc_index"(%22, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %44 = "ttg.async_copy_global_to_local"(%26, %43, %42) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %45 = "ttg.async_commit_group"(%41, %44) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %37 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
+    %38 = "ttg.memdesc_index"(%21, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %39 = "ttg.async_copy_global_to_local"(%32, %38, %37) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %40 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
+    %41 = "ttg.memdesc_index"(%22, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %42 = "ttg.async_copy_global_to_local"(%33, %41, %40) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %43 = "ttg.async_commit_group"(%39, %42) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %44 = "tt.addptr"(%32, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %45 = "tt.addptr"(%33, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %46 = arith.addi %34, %c1_i32 : i32
     %47 = arith.addi %c1_i32, %c1_i32 : i32
     %c2_i32 = arith.constant 2 : i32
     %c0_i32_3 = arith.constant 0 : i32
-    %48:9 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %16, %arg11 = %37, %arg12 = %38, %arg13 = %33, %arg14 = %45, %arg15 = %c2_i32, %arg16 = %c0_i32_3) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+    %48:9 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %16, %arg11 = %44, %arg12 = %45, %arg13 = %31, %arg14 = %43, %arg15 = %c2_i32, %arg16 = %c0_i32_3) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
       "ttg.async_wait"(%arg13) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %58 = "ttg.memdesc_index"(%21, %arg16) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %59 = "ttg.memdesc_index"(%22, %arg16) : (!mutable_memdesc, i32) -> !mutable_memdesc1
@@ -336,15 +336,15 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %65 = arith.subi %18, %arg7 : i32
       %66 = arith.cmpi ugt, %65, %64 : i32
       %67 = arith.addi %arg7, %64 : i32
-      %68 = "tt.addptr"(%arg11, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %69 = "tt.addptr"(%arg12, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %70 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
-      %71 = "ttg.memdesc_index"(%21, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %72 = "ttg.async_copy_global_to_local"(%arg11, %71, %70) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %73 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
-      %74 = "ttg.memdesc_index"(%22, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %75 = "ttg.async_copy_global_to_local"(%arg12, %74, %73) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %76 = "ttg.async_commit_group"(%72, %75) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %68 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
+      %69 = "ttg.memdesc_index"(%21, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %70 = "ttg.async_copy_global_to_local"(%arg11, %69, %68) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %71 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
+      %72 = "ttg.memdesc_index"(%22, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %73 = "ttg.async_copy_global_to_local"(%arg12, %72, %71) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %74 = "ttg.async_commit_group"(%70, %73) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %75 = "tt.addptr"(%arg11, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %76 = "tt.addptr"(%arg12, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %c1_i32_5 = arith.constant 1 : i32
       %77 = arith.addi %arg15, %c1_i32_5 : i32
       %c3_i32 = arith.constant 3 : i32
@@ -357,7 +357,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %81 = arith.cmpi eq, %80, %c3_i32_8 : i32
       %c0_i32_9 = arith.constant 0 : i32
       %82 = arith.select %81, %c0_i32_9, %80 : i32
-      scf.yield %61, %arg9, %arg10, %68, %69, %arg14, %76, %79, %82 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+      scf.yield %61, %arg9, %arg10, %75, %76, %arg14, %74, %79, %82 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
     %49 = "ttng.warp_group_dot_wait"(%48#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
     "ttg.async_wait"(%48#6) {pendings = 0 : i32} : (!ttg.async_token) -> ()
@@ -418,25 +418,25 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %21 = "ttg.local_reserve"() : () -> !mutable_memdesc
     %22 = "ttg.local_reserve"() : () -> !mutable_memdesc
     %23 = arith.cmpi sgt, %18, %c0_i32 : i32
-    %24 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %25 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %26 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
-    %27 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %29 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %24 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %25 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %26 = "ttg.async_copy_global_to_local"(%10, %25, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %27 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %28 = "ttg.async_copy_global_to_local"(%16, %27, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %29 = "ttg.async_commit_group"(%26, %28) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %30 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %31 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %32 = arith.cmpi ugt, %18, %c1_i32 : i32
     %33 = arith.andi %23, %32 : i1
-    %34 = "tt.addptr"(%24, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %35 = "tt.addptr"(%25, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %36 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
-    %37 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
-    %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+    %34 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
+    %35 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %36 = "ttg.async_copy_global_to_local"(%30, %35, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %37 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %38 = "ttg.async_copy_global_to_local"(%31, %37, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %39 = "ttg.async_commit_group"(%36, %38) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %40 = "tt.addptr"(%30, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %41 = "tt.addptr"(%31, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %40, %arg10 = %41, %arg11 = %29, %arg12 = %39, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
       "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %53 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
@@ -444,21 +444,21 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %55 = "ttng.warp_group_dot_wait"(%54) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
       %56 = arith.subi %18, %arg7 : i32
       %57 = arith.cmpi ugt, %56, %c2_i32 : i32
-      %58 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %59 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %60 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
-      %61 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %63 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %58 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
+      %59 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %60 = "ttg.async_copy_global_to_local"(%arg9, %59, %58) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %61 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %62 = "ttg.async_copy_global_to_local"(%arg10, %61, %58) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %63 = "ttg.async_commit_group"(%60, %62) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %64 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %65 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %66 = arith.addi %arg13, %c1_i32 : i32
       %67 = arith.cmpi eq, %66, %c3_i32 : i32
       %68 = arith.select %67, %c0_i32, %66 : i32
       %69 = arith.addi %arg14, %c1_i32 : i32
       %70 = arith.cmpi eq, %69, %c3_i32 : i32
       %71 = arith.select %70, %c0_i32, %69 : i32
-      scf.yield %55, %58, %59, %arg12, %65, %68, %71 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+      scf.yield %55, %64, %65, %arg12, %63, %68, %71 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
     "ttg.async_wait"(%42#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
     %43 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
@@ -519,26 +519,26 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %21 = "ttg.local_reserve"() : () -> !mutable_memdesc
     %22 = "ttg.local_reserve"() : () -> !mutable_memdesc
     %23 = arith.cmpi sgt, %18, %c0_i32 : i32
-    %24 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %25 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %26 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
-    %27 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %29 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %24 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %25 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %26 = "ttg.async_copy_global_to_local"(%10, %25, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %27 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %28 = "ttg.async_copy_global_to_local"(%16, %27, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %29 = "ttg.async_commit_group"(%26, %28) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %30 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %31 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %32 = arith.cmpi ugt, %18, %c1_i32 : i32
     %33 = arith.andi %23, %32 : i1
-    %34 = "tt.addptr"(%24, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %35 = "tt.addptr"(%25, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %36 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
-    %37 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %34 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
+    %35 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %36 = "ttg.async_copy_global_to_local"(%30, %35, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %37 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %38 = "ttg.async_copy_global_to_local"(%31, %37, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %39 = "ttg.async_commit_group"(%36, %38) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %40 = "tt.addptr"(%30, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %41 = "tt.addptr"(%31, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %42 = ub.poison : tensor<64x64xf32, #linear>
-    %43:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %42, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+    %43:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %42, %arg9 = %40, %arg10 = %41, %arg11 = %29, %arg12 = %39, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
       "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %55 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %56 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
@@ -548,21 +548,21 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %59 = "ttng.warp_group_dot_wait"(%58) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
       %60 = arith.subi %18, %arg7 : i32
       %61 = arith.cmpi ugt, %60, %c2_i32 : i32
-      %62 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %63 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %64 = "tt.splat"(%61) : (i1) -> tensor<64x64xi1, #linear1>
-      %65 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %66 = "ttg.async_copy_global_to_local"(%arg9, %65, %64) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %67 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %68 = "ttg.async_copy_global_to_local"(%arg10, %67, %64) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %69 = "ttg.async_commit_group"(%66, %68) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %62 = "tt.splat"(%61) : (i1) -> tensor<64x64xi1, #linear1>
+      %63 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %64 = "ttg.async_copy_global_to_local"(%arg9, %63, %62) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %65 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %66 = "ttg.async_copy_global_to_local"(%arg10, %65, %62) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %67 = "ttg.async_commit_group"(%64, %66) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %68 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %69 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %70 = arith.addi %arg13, %c1_i32 : i32
       %71 = arith.cmpi eq, %70, %c3_i32 : i32
       %72 = arith.select %71, %c0_i32, %70 : i32
       %73 = arith.addi %arg14, %c1_i32 : i32
       %74 = arith.cmpi eq, %73, %c3_i32 : i32
       %75 = arith.select %74, %c0_i32, %73 : i32
-      scf.yield %59, %62, %63, %arg12, %69, %72, %75 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+      scf.yield %59, %68, %69, %arg12, %67, %72, %75 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
     "ttg.async_wait"(%43#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
     %44 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>

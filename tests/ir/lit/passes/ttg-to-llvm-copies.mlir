@@ -10,8 +10,9 @@ module attributes {"ttg.num-warps" = 1 : i32} {
 // 16 bytes of each thread, or zeros, by one instruction that goes on; a group, and the wait for it.
 
 // CHECK-LABEL: func.func @wide(
-// CHECK: %[[N:.*]] = llvm.select %{{.*}} : i1, i32
-// CHECK: llvm.inline_asm has_side_effects "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r" %{{.*}}, %{{.*}}, %[[N]]
+// CHECK: %[[YES:.*]] = llvm.extractelement
+// CHECK: %[[IGNORED:.*]] = llvm.xor %[[YES]], %{{.*}} : i1
+// CHECK: llvm.inline_asm has_side_effects "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,b" %{{.*}}, %{{.*}}, %[[IGNORED]]
 // CHECK: "cp.async.commit_group;"
 // CHECK: "cp.async.wait_group 0;"
 func.func @wide(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %yes: i1) {

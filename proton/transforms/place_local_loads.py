@@ -1,0 +1,132 @@
+"""Reads small blocks of shared memory in the layout that is asked for, and beside products.
+
+    %s = ttng.warp_group_dot_wait %e {0}           %x = ttg.local_load %m          : #wanted
+    %x = ttg.local_load %m          : #copied      %s = ttng.warp_group_dot_wait %e {0}
+    %y = arith.select %c, %x, %inf  : #copied  =>  %y = arith.select %d, %x, %inf  : #wanted
+    %z = ttg.convert_layout %y      : #wanted
+
+A pipelined load had the layout in which its elements are copied. Where a row of them goes to each
+row of a block, threads would pass it on by way of shared memory, from which it has just come: a
+store, two barriers and a load in each iteration.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.analysis.layout_rules import operand_layouts
+from proton.analysis.scratch import stored_bytes
+from proton.dialect.diagnostics import element_of
+from proton.dialect.emit import create
+from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.traits import Cheap, Pure, has
+from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.walk import defining_op, ops_named, replace
+from proton.layout import LinearLayout
+from proton.layout.conversion import Permutation, plan
+from proton.passes import Pass, register
+
+_LOAD, _CONVERSION, _WAIT = "ttg.local_load", "ttg.convert_layout", "ttng.warp_group_dot_wait"
+_MOST = 32  # registers of a thread that take a row: so many comparisons of a mask, too
+
+
+@register
+@dataclass(frozen=True)
+class PlaceLocalLoads(Pass):
+    """Rows in shared memory are read as their users want them, ahead of waits for products."""
+
+    name: ClassVar[str] = "tritongpu-place-local-loads"
+
+    def run(self, module: Module) -> None:
+        for conversion in ops_named(module, _CONVERSION):
+            (value,) = conversion.operands
+            layout = layout_of(conversion.results[0].type)
+            way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
+            is_few = layout.in_size("register") <= _MOST
+            if not isinstance(way, Permutation) and is_few and _is_read(value):
+                replace(conversion, [_again(value, layout)])
+                _erase_unused(value)
+        for load in ops_named(module, _LOAD):
+            if _is_row(load.results[0]):
+                _move_ahead_of_waits(load)
+
+
+def _is_read(value: Value) -> bool:
+    """Whether a row is computed from shared memory, by little arithmetic."""
+    return _can_be_again(value) and _holds_load(value)
+
+
+def _holds_load(value: Value) -> bool:
+    op = defining_op(value)
+    assert op is not None, "as it can be computed again"
+    return op.name == _LOAD or any(_holds_load(v) for v in op.operands if is_tensor(v.type))
+
+
+def _can_be_again(value: Value) -> bool:
+    op = defining_op(value)
+    if op is None or not _is_row(value):
+        return False
+    if op.name == _LOAD:
+        return True
+    if not has(op, Pure) or not has(op, Cheap):
+        return False
+    return all(_can_be_again(v) for v in op.operands if is_tensor(v.type))
+
+
+def _is_row(value: Value) -> bool:
+    """Whether a tensor has one dimension, but for those of one element."""
+    return is_tensor(value.type) and sum(size > 1 for size in value.type.shape) <= 1
+
+
+def _again(value: Value, layout: LinearLayout) -> Value:
+    """A row in another layout: it is read, and computed, right behind where it was."""
+    type_ = with_layout(value.type, layout)
+    op = defining_op(value)
+    assert op is not None, "as it can be computed again"
+    if value.type == type_:
+        return value
+    operands = list(op.operands)
+    if op.name != _LOAD:
+        wanted = iter(operand_layouts(op, layout) or [])
+        operands = [_again(v, next(wanted)) if is_tensor(v.type) else v for v in operands]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if op.name == "arith.constant":
+        splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
+        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
+    with ir.InsertionPoint.after(op), op.location:
+        return create(op.name, type_, *operands, **attributes)
+
+
+def _erase_unused(value: Value) -> None:
+    op = defining_op(value)
+    if op is None or list(value.uses):
+        return
+    operands = list(op.operands)
+    op.erase()
+    for operand in operands:
+        if is_tensor(operand.type):
+            _erase_unused(operand)
+
+
+def _move_ahead_of_waits(load: Operation) -> None:
+    """Reads while products are under way, which do not change what is read: nothing that is passed
+    by has an effect on memory."""
+    passed: list[Operation] = []
+    count = 0  # of those that are passed by
+    for op in reversed(_ahead_of(load)):
+        if op.name != _WAIT and not has(op, Pure):
+            break
+        passed.append(op)
+        count = len(passed) if op.name == _WAIT else count
+    moved = [load]
+    for op in passed[:count]:
+        if any(result in o.operands for o in moved for result in op.results):
+            moved.append(op)
+    if count and all(op.name != _WAIT for op in moved):
+        for op in reversed(moved):
+            op.move_before(passed[count - 1])
+
+
+def _ahead_of(op: Operation) -> list[Operation]:
+    """The ops of a block up to one of them."""
+    ops = [view.operation for view in op.block.operations]
+    return ops[: ops.index(op)]
