@@ -4,7 +4,7 @@ they are computed from, who takes their data, and the products that may go on me
 The questions are asked by `tritongpu-pipeline`, which makes the loop; nothing here changes the IR.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,12 @@ from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
-from proton.dialect.walk import all_ops, defining_op, ops_named, users
+from proton.dialect.walk import all_ops, defining_op, ops_named
 from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
 
 COPY_BYTES = 4  # at least, of one `cp.async`
-MOST_SUMS = 160  # of a loop's products, in registers of a thread: with more it spills as it is
 TMA_LOAD = "ttng.tma_load"
 LOADS = ("tt.load", TMA_LOAD)
 PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
@@ -326,45 +325,6 @@ def flying(loop: Operation, loads: list[Load]) -> list[Operation]:
         if all(_stays(side, loop, pipelined) for side in list(product.operands)[:2]):
             found.append(op)
     return found
-
-
-def going_on(loop: Operation, loads: list[Load], first: Operation) -> list[Operation]:
-    """The waits for products that nothing but a later part of the next iteration takes: behind the
-    product `first` of that, which is issued while they are under way."""
-    if first.name != "ttng.warp_group_dot" or flying(loop, loads):
-        return []
-    view = ForLoop(loop)
-    if any(op.name in ("scf.if", "func.call") for op in all_ops(loop)):
-        return []  # registers of a product under way stay where they are
-    if sum(map(_sums, ops_named(loop, "ttng.warp_group_dot"))) > MOST_SUMS:
-        return []
-    ahead = set(_up_to(first, view))
-    found = []
-    for op in ops_named(loop, "ttng.warp_group_dot_wait"):
-        product, uses = defining_op(op.operands[0]), list(op.results[0].uses)
-        if product is None or len(uses) != 1 or uses[0].owner.operation != end_of(view.body):
-            continue
-        number = uses[0].operand_number
-        start = defining_op(view.init_args[number])
-        if start is not None and start.name == "scf.if":
-            continue  # ptxas sees registers that are moved, and has each product wait
-        if product not in ahead and not ahead & set(users(view.iter_args[number])):
-            found.append(op)
-    return found
-
-
-def _sums(product: Operation) -> int:
-    """Registers of a thread that hold a product's sums."""
-    type_ = product.results[0].type
-    return layout_of(type_).in_size("register") * int(type_.element_type.width) // 32
-
-
-def _up_to(last: Operation, view: ForLoop) -> Iterator[Operation]:
-    """The ops of a loop's body up to one of them."""
-    for op in view.body.operations:
-        yield op.operation
-        if op.operation == last:
-            return
 
 
 def _stays(side: Value, loop: Operation, pipelined: list[Operation]) -> bool:

@@ -13,10 +13,7 @@ memory that its bytes arrive at, and iteration i waits for phase i / S of barrie
 the end nothing is copied, and nothing waits.
 
 A product of warp groups that nothing but the next iteration asks for stays in flight, too: it is
-waited for when the next one has been issued. Where an iteration has several products, and its first
-one needs no sum of the iteration before, that is the first one:
-
-    wait for copy i,  issue q k,  wait for p v of i - 1,  begin copy i + S - 1,  ...,  issue p v
+waited for when the next one has been issued.
 """
 
 from collections.abc import Callable
@@ -27,7 +24,6 @@ from proton.analysis.pipelining import (
     Slice,
     consumer_of,
     flying,
-    going_on,
     inputs_of,
     slice_of,
 )
@@ -47,7 +43,7 @@ from proton.dialect.ttg_memory import (
 )
 from proton.dialect.ttng_memory import InvalBarrierOp, WaitBarrierOp, one_barrier
 from proton.dialect.walk import all_ops, before, defining_op, producer_of
-from proton.transforms.late_waits import wait_behind, wait_in_next
+from proton.transforms.late_waits import wait_behind
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
 _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
@@ -74,7 +70,6 @@ class PipelinedLoop:
         self.copied = [load for load in loads if not load.is_tma]  # in groups, with tokens
         self.arrivals = [load for load in loads if load.is_tma]
         self.barriers: object = None  # of all stages
-        self.first_end = self.consumer  # behind it nothing of the iteration before is under way
 
     def run(self) -> None:
         """Makes the pipeline."""
@@ -91,11 +86,8 @@ class PipelinedLoop:
             phases = [i32(0)] if self.arrivals else []
             initial = [*state, *phases, i32(self.distance), i32(0)]
         in_flight = flying(self.loop, self.loads)
-        late = going_on(self.loop, self.loads, self.consumer)
         old = len(self.loop.results)
         self.carry(initial)
-        for wait in late:
-            self.first_end = wait_in_next(wait, self.loop, self.first_end)
         self._body(old, in_flight)
         self._epilogue(old, in_flight)
 
@@ -223,7 +215,7 @@ class PipelinedLoop:
         if is_flying:
             return ir.InsertionPoint(end)
         if self.consumer.name == "ttng.warp_group_dot":
-            return ir.InsertionPoint.after(self.first_end)
+            return ir.InsertionPoint.after(self.consumer)
         return ir.InsertionPoint(self.consumer)
 
     def _ahead(self, view: ForLoop) -> tuple[Value, Value]:

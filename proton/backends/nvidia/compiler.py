@@ -29,7 +29,7 @@ from proton.transforms.strip_records import StripRecords
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
-_FEW_MORE = 6 / 5  # of the registers with which one more program fits
+_FEW_MORE = 7 / 6  # of the registers with which one more program fits
 # Of 33 kernels of liger-kernel and flag-gems for which another order was assembled, those for which
 # it was worth it took this share of the registers that their values let one expect, or more.
 _LUCK = 0.85
