@@ -1,0 +1,245 @@
+"""Triton's layouts, as its text names them, and what they are as linear layouts.
+
+    #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], ...}>
+    #ttg.slice<{dim = 1, parent = #blocked}>
+
+An encoding is a `Fields`: its name, and its fields. Which thread holds which element depends on the
+tensor's shape, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton.layout import LinearLayout
+from proton.layout.named import (
+    DISTRIBUTED,
+    WARP_SIZE,
+    blocked,
+    dim,
+    fit,
+    mma_operand_a,
+    mma_operand_b,
+    mma_v2,
+    shared_nvmma,
+    shared_row_major,
+    shared_swizzled,
+    sliced,
+    wgmma_accumulator,
+    wgmma_operand_a,
+)
+from proton.triton_text.cursor import Cursor, Token
+
+REGISTER_BITS = 32
+_AMPERE, _HOPPER = 2, 3  # generations of tensor cores, by their `versionMajor`
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An attribute such as `#ttg.blocked<{order = [0]}>`: integers, lists and others by name;
+    `token` is where it begins."""
+
+    name: str
+    fields: dict[str, Any]
+    token: Token
+
+    def numbers(self, name: str) -> list[int]:
+        """A field that is a list of integers."""
+        return list(self.fields[name])
+
+
+def parse(cursor: Cursor, known: dict[str, Fields]) -> Fields:
+    """The encoding that comes next; `known` has those with an alias."""
+    token = cursor.next()
+    if token.text in known:
+        return known[token.text]
+    if token.kind != "alias" or "." not in token.text:
+        cursor.refuse(f"expected a layout, got {token.text or 'the end'!r}", token)
+    fields: dict[str, Any] = {}
+    if cursor.accept("<"):
+        has_braces = cursor.accept("{")
+        while not cursor.at("}", ">"):
+            name = cursor.next().text
+            cursor.expect("=")
+            fields[name] = _value(cursor, known)
+            cursor.accept(",")
+        if has_braces:
+            cursor.expect("}")
+        cursor.expect(">")
+    return Fields(token.text, fields, token)
+
+
+def _value(cursor: Cursor, known: dict[str, Fields]) -> Any:
+    token = cursor.peek()
+    if token.kind == "alias":
+        return parse(cursor, known)
+    if cursor.accept("["):
+        items = []
+        while not cursor.accept("]"):
+            items.append(_value(cursor, known))
+            cursor.accept(",")
+        return items
+    cursor.next()
+    if token.kind == "number":
+        return int(token.text, 0)
+    return {"true": True, "false": False}.get(token.text, token.text)
+
+
+def distributed(
+    cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int, warps: int
+) -> LinearLayout:
+    """The layout of a tensor with elements of so many bits in a program of `warps` warps; raises
+    UnsupportedLanguageConstruct for encodings that have none here."""
+    try:
+        layout = _distributed(cursor, encoding, shape, bits)
+    except (ValueError, KeyError, IndexError) as problem:
+        said = f"is without {problem}" if isinstance(problem, KeyError) else f"is not sound: {problem}"
+        cursor.refuse(f"{encoding.name} {said}", encoding.token)
+    has = layout.in_size("warp")
+    if has != warps:
+        cursor.refuse(
+            f"{encoding.name} is for {has} warps, and the module for {warps}", encoding.token
+        )
+    return layout
+
+
+def _distributed(
+    cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int
+) -> LinearLayout:
+    _check_one_cta(cursor, encoding)
+    match encoding.name:
+        case "#ttg.blocked":
+            names = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
+            return blocked(shape, *(encoding.numbers(name) for name in names))
+        case "#ttg.slice":
+            axis = encoding.fields["dim"]
+            whole = [*shape[:axis], 1, *shape[axis:]]
+            return sliced(_distributed(cursor, encoding.fields["parent"], whole, bits), axis)
+        case "#ttg.linear":
+            ins = {name: encoding.fields[name] for name in DISTRIBUTED}
+            return LinearLayout.of(ins, {dim(axis): size for axis, size in enumerate(shape)})
+        case "#ttg.nvidia_mma":
+            return _accumulator(cursor, encoding, shape)
+        case "#ttg.dot_op":
+            return _operand(cursor, encoding, shape, bits)
+    cursor.unsupported(
+        f"tensors in the layout {encoding.name} are not supported",
+        encoding.token,
+        "compile the .ttir of the kernel, which has no layouts",
+    )
+
+
+def _check_one_cta(cursor: Cursor, encoding: Fields) -> None:
+    """Bases of a field for blocks of a cluster must be none."""
+    clusters = encoding.fields.get("CGALayout", [])
+    per_cga = encoding.fields.get("CTAsPerCGA", [])
+    if clusters or any(count != 1 for count in per_cga):
+        cursor.unsupported(
+            f"{encoding.name} spreads a tensor over several CTAs",
+            encoding.token,
+            "compile the kernel with num_ctas=1",
+        )
+
+
+def _accumulator(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
+    warps = encoding.numbers("warpsPerCTA")
+    if len(shape) == 2 and encoding.fields["versionMajor"] == _AMPERE:
+        return mma_v2(shape, warps)
+    if len(shape) == 2 and encoding.fields["versionMajor"] == _HOPPER:
+        return wgmma_accumulator(shape, encoding.numbers("instrShape")[1], warps)
+    return _no_tensor_core(cursor, encoding, shape)
+
+
+def _no_tensor_core(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
+    cursor.unsupported(
+        f"{encoding.name} of version {encoding.fields.get('versionMajor')} for {len(shape)} "
+        "dimensions is not supported",
+        encoding.token,
+        "compile the .ttir of the kernel, which has no layouts",
+    )
+
+
+def _operand(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
+    """An operand of a product: the left one where `opIdx` is 0."""
+    parent, side = encoding.fields["parent"], encoding.fields["opIdx"]
+    if parent.name == "#ttg.blocked":
+        return _blocked_operand(parent, side, shape)
+    natural = max(1, REGISTER_BITS // bits)
+    is_natural = encoding.fields.get("kWidth", natural) == natural
+    version = parent.fields.get("versionMajor")
+    if parent.name != "#ttg.nvidia_mma" or len(shape) != 2 or not is_natural:
+        return _no_tensor_core(cursor, encoding, shape)
+    rows, columns = parent.numbers("warpsPerCTA")
+    if version == _HOPPER and side == 0:
+        return wgmma_operand_a(shape, bits, (rows, columns))
+    if version != _AMPERE:
+        return _no_tensor_core(cursor, encoding, shape)
+    # Warps that share a row of results have one left operand, those of a column one right one.
+    along, across = (("dim0", "dim1") if side == 0 else ("dim1", "dim0"))
+    tile = mma_operand_a(bits) if side == 0 else mma_operand_b(bits)
+    spread = [
+        LinearLayout.zeros(columns, "warp", across) if side == 0 else None,
+        LinearLayout.identity(rows, "warp", along) if side == 0 else None,
+        LinearLayout.identity(columns, "warp", along) if side else None,
+        LinearLayout.zeros(rows, "warp", across) if side else None,
+    ]
+    for part in spread:
+        tile = tile if part is None else tile * part
+    return fit(tile, shape)
+
+
+def _blocked_operand(parent: Fields, side: int, shape: Sequence[int]) -> LinearLayout:
+    """Each thread has all of the inner dimension, for the rows or columns that are its results."""
+    rank = len(shape)
+    inner = rank - 1 if side == 0 else rank - 2
+    per_thread = parent.numbers("sizePerThread")
+    per_thread[inner] = shape[inner]
+    layout = blocked(
+        [size if axis != inner else _covered(parent, inner, size) for axis, size in enumerate(shape)],
+        per_thread,
+        parent.numbers("threadsPerWarp"),
+        parent.numbers("warpsPerCTA"),
+        parent.numbers("order"),
+    )
+    return fit(layout, shape)
+
+
+def _covered(parent: Fields, axis: int, size: int) -> int:
+    """The size of a dimension that the threads and warps along it would cover."""
+    threads, warps = parent.numbers("threadsPerWarp"), parent.numbers("warpsPerCTA")
+    return size * threads[axis] * warps[axis]
+
+
+def shared(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
+    """The layout of a tensor in shared memory; raises UnsupportedLanguageConstruct for encodings
+    that have none here."""
+    _check_one_cta(cursor, encoding)
+    fields = encoding.fields
+    if encoding.name == "#ttg.swizzled_shared":
+        order = encoding.numbers("order")
+        if fields["maxPhase"] == 1 or len(shape) != 2:
+            if fields["maxPhase"] == 1:
+                return shared_row_major(shape, order)
+        else:
+            return shared_swizzled(
+                shape, fields["vec"], fields["perPhase"], fields["maxPhase"], order
+            )
+    if encoding.name == "#ttg.nvmma_shared" and len(shape) == 2 and not fields.get("fp4Padded"):
+        order = (0, 1) if fields["transposed"] else (1, 0)
+        swizzle = fields["swizzlingByteWidth"]
+        if not swizzle:
+            return shared_row_major(shape, order)
+        return shared_nvmma(shape, max(1, bits // 8), swizzle, order)
+    if encoding.name == "#ttg.shared_linear":
+        outs = {dim(axis): size for axis, size in enumerate(shape)}
+        return LinearLayout.of({"offset": fields["offset"]}, outs)
+    cursor.unsupported(
+        f"shared memory of {len(shape)} dimensions in the layout {encoding.name} is not supported",
+        encoding.token,
+        "compile the .ttir of the kernel, which has no shared memory",
+    )
+
+
+def warp_size_is(lanes: int) -> bool:
+    """Whether warps have as many threads as ours."""
+    return lanes == WARP_SIZE

@@ -1,0 +1,111 @@
+"""The heads of Triton's functions: names, arguments, and what is known of them."""
+
+import re
+from dataclasses import dataclass, field
+
+from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL, NOINLINE
+from proton.triton_text.cursor import Token
+from proton.triton_text.made import Made, i32, string
+from proton.triton_text.syntax import OpReader, integers
+from proton.triton_text.types import Descriptor, Pointer, Scalar, Type, TypeReader
+
+INLINED = "tt.inlined"  # unit on a function that its callers take in (inline.py)
+_NAMELESS = re.compile(r"%(?:arg)?\d+")
+_PLACE = re.compile(r'loc\("([^"]*)"\(')
+# What Triton passes besides a descriptor, by the end of the argument's name.
+_PART = re.compile(r"(.*)\.(shape|stride)\.(\d+)")
+_PART_OPS = {"shape": ("tt.descriptor_size", "i32"), "stride": ("tt.descriptor_stride", "i64")}
+
+
+@dataclass
+class _Argument:
+    """An argument: its value, its name in Python, its type, and text behind these."""
+
+    value: str
+    name: str
+    type: Type
+    attributes: dict[str, str] = field(default_factory=dict)
+    location: str = ""
+
+    def text(self) -> str:
+        """As MLIR writes it."""
+        entries = ", ".join(f"{name} = {said}" for name, said in self.attributes.items())
+        said = f" {{{entries}}}" if entries else ""
+        return f"{self.value}: {self.type.text}{said}{self.location}"
+
+
+class FunctionReader:
+    """Reads `tt.func public @add(...) -> ... attributes {...} {`, up to the brace of its body."""
+
+    def __init__(self, reader: OpReader, types: TypeReader, level: str) -> None:
+        self.reader, self.types, self.cursor = reader, types, reader.cursor
+        self.level = level
+
+    def read(self, token: Token) -> str:
+        """The head of ours, and what the body begins with. `token` is the name of the op."""
+        is_private = self.cursor.accept("private")
+        self.cursor.accept("public")
+        symbol = self.cursor.of_kind("symbol", "the name of the function")
+        arguments = self._arguments()
+        results = ""
+        if self.cursor.accept("->"):
+            types = ", ".join(type_.text for type_ in self.types.results())
+            results = f" -> ({types})"
+        said = self.reader.attributes() if self.cursor.accept("attributes") else {}
+        if not self.cursor.at("{"):
+            self.cursor.unsupported(
+                f"{symbol} has no body", token, "put what it calls into the module"
+            )
+        is_kept = said.get("noinline") == "true"
+        kind = KERNEL if not is_private else NOINLINE if is_kept else INLINED
+        kept = [argument for argument in arguments if self._whole(argument, arguments) is None]
+        parts = [argument for argument in arguments if argument not in kept]
+        heads = ", ".join(argument.text() for argument in kept)
+        visibility = "private " if is_private else ""
+        self.cursor.next()
+        body = "".join(f" {self._part(part, arguments)}" for part in parts)
+        return f"func.func {visibility}{symbol}({heads}){results} attributes {{{kind}}} {{{body}"
+
+    def _arguments(self) -> list[_Argument]:
+        found: list[_Argument] = []
+        self.cursor.expect("(")
+        while not self.cursor.accept(")"):
+            value = self.cursor.of_kind("value", "an argument")
+            self.cursor.expect(":")
+            type_ = self.types.read()
+            said = self.reader.attributes() if self.cursor.at("{") else {}
+            location = self.reader.location()
+            name = value.removeprefix("%")
+            if _NAMELESS.fullmatch(value) and (place := _PLACE.search(location)):
+                name = place[1]
+            found.append(_Argument(value, name, type_, _kept(name, type_, said), location))
+            self.cursor.accept(",")
+        return found
+
+    def _whole(self, argument: _Argument, arguments: list[_Argument]) -> _Argument | None:
+        """The descriptor that an argument is a size or a stride of."""
+        part = _PART.fullmatch(argument.name)
+        if part is None:
+            return None
+        return next(
+            (a for a in arguments if a.name == part[1] and isinstance(a.type, Descriptor)), None
+        )
+
+    def _part(self, argument: _Argument, arguments: list[_Argument]) -> str:
+        """An op that asks the descriptor for it."""
+        whole, part = self._whole(argument, arguments), _PART.fullmatch(argument.name)
+        assert whole is not None
+        assert part is not None
+        name, type_ = _PART_OPS[part[2]]
+        made = Made(name, [(whole.value, whole.type)], [Scalar(type_)], {"axis": i32(int(part[3]))})
+        return f"{argument.value} = {made.head()}{made.tail()}\n"
+
+
+def _kept(name: str, type_: Type, said: dict[str, str]) -> dict[str, str]:
+    """What an argument says of itself here, by what it says in Triton's text."""
+    kept = {ARGUMENT_NAME: string(name)}
+    if DIVISIBILITY in said:
+        kept[DIVISIBILITY] = i32(integers(said[DIVISIBILITY])[0])
+    if isinstance(type_, Pointer) and type_.pointee.text == "i1":
+        kept[ELEMENT] = string("i1")
+    return kept
