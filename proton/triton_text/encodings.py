@@ -9,6 +9,7 @@ tensor's shape, too.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from proton.layout import LinearLayout
@@ -28,6 +29,7 @@ from proton.layout.named import (
     wgmma_accumulator,
     wgmma_operand_a,
 )
+from proton.layout.tensor_cores import warp_group_tiling
 from proton.triton_text.cursor import Cursor, Token
 
 REGISTER_BITS = 32
@@ -142,10 +144,14 @@ def _check_one_cta(cursor: Cursor, encoding: Fields) -> None:
 
 
 def _accumulator(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
+    """Of Hopper's the layout of our own products, which the same threads hold in another order."""
     warps = encoding.numbers("warpsPerCTA")
     if len(shape) == 2 and encoding.fields["versionMajor"] == _AMPERE:
         return mma_v2(shape, warps)
     if len(shape) == 2 and encoding.fields["versionMajor"] == _HOPPER:
+        tiling = warp_group_tiling((shape[0], shape[1]), prod(warps))
+        if tiling is not None:
+            return tiling.accumulator
         return wgmma_accumulator(shape, encoding.numbers("instrShape")[1], warps)
     return _no_tensor_core(cursor, encoding, shape)
 
@@ -164,27 +170,22 @@ def _operand(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) 
     parent, side = encoding.fields["parent"], encoding.fields["opIdx"]
     if parent.name == "#ttg.blocked":
         return _blocked_operand(parent, side, shape)
-    natural = max(1, REGISTER_BITS // bits)
-    is_natural = encoding.fields.get("kWidth", natural) == natural
     version = parent.fields.get("versionMajor")
-    if parent.name != "#ttg.nvidia_mma" or len(shape) != 2 or not is_natural:
+    if parent.name != "#ttg.nvidia_mma" or len(shape) != 2:
         return _no_tensor_core(cursor, encoding, shape)
+    # A register holds so many elements side by side, of whatever type: conversions of types keep
+    # the layout.
+    in_register = REGISTER_BITS // encoding.fields.get("kWidth", max(1, REGISTER_BITS // bits))
     rows, columns = parent.numbers("warpsPerCTA")
     if version == _HOPPER and side == 0:
-        return wgmma_operand_a(shape, bits, (rows, columns))
+        return wgmma_operand_a(shape, in_register, (rows, columns))
     if version != _AMPERE:
         return _no_tensor_core(cursor, encoding, shape)
     # Warps that share a row of results have one left operand, those of a column one right one.
-    along, across = (("dim0", "dim1") if side == 0 else ("dim1", "dim0"))
-    tile = mma_operand_a(bits) if side == 0 else mma_operand_b(bits)
-    spread = [
-        LinearLayout.zeros(columns, "warp", across) if side == 0 else None,
-        LinearLayout.identity(rows, "warp", along) if side == 0 else None,
-        LinearLayout.identity(columns, "warp", along) if side else None,
-        LinearLayout.zeros(rows, "warp", across) if side else None,
-    ]
-    for part in spread:
-        tile = tile if part is None else tile * part
+    tile = mma_operand_a(in_register) if side == 0 else mma_operand_b(in_register)
+    for axis, count in ((1, columns), (0, rows)):
+        make = LinearLayout.identity if axis == side else LinearLayout.zeros
+        tile = tile * make(count, "warp", dim(axis))
     return fit(tile, shape)
 
 
