@@ -44,7 +44,8 @@ class _Translator:
 
     def run(self) -> Translation:
         """Goes over the whole text."""
-        self._find_paddings()
+        if self.context.level == "ttir":
+            self._find_paddings()
         self._region()
         end = self.cursor.peek()
         if end.kind != "end":
