@@ -1,12 +1,10 @@
 """Triton's `tt` ops on memory: how each is written, and what it is here."""
 
-from proton.triton_text.made import Context, Made, Rule, Step, Value, i32, segments, string
+from proton.triton_text.made import Context, Made, Rule, Step, Value, segments, string
 from proton.triton_text.syntax import Op, integers
 from proton.triton_text.types import (
     Descriptor,
-    Pointer,
     Scalar,
-    Tensor,
     Type,
     element_of,
     like,
@@ -86,7 +84,6 @@ def _atomic_cas(context: Context, op: Op) -> list[Step | Made]:
 def _unsupported(hint: str) -> Rule:
     def rule(context: Context, op: Op) -> list[Step | Made]:
         context.unsupported(op, "is not supported", hint)
-        return []
 
     return rule
 
@@ -205,4 +202,3 @@ FORMS: dict[str, tuple[str, Rule]] = {
         _descriptor_scatter,
     ),
 }
-

@@ -10,12 +10,11 @@ tensor's shape, too.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 from proton.layout import LinearLayout
 from proton.layout.named import (
     DISTRIBUTED,
-    WARP_SIZE,
     blocked,
     dim,
     fit,
@@ -59,15 +58,13 @@ def parse(cursor: Cursor, known: dict[str, Fields]) -> Fields:
         cursor.refuse(f"expected a layout, got {token.text or 'the end'!r}", token)
     fields: dict[str, Any] = {}
     if cursor.accept("<"):
-        has_braces = cursor.accept("{")
-        while not cursor.at("}", ">"):
+        while not cursor.accept(">"):
+            if cursor.at("{", "}", ","):
+                cursor.next()
+                continue
             name = cursor.next().text
             cursor.expect("=")
             fields[name] = _value(cursor, known)
-            cursor.accept(",")
-        if has_braces:
-            cursor.expect("}")
-        cursor.expect(">")
     return Fields(token.text, fields, token)
 
 
@@ -94,9 +91,8 @@ def distributed(
     UnsupportedLanguageConstruct for encodings that have none here."""
     try:
         layout = _distributed(cursor, encoding, shape, bits)
-    except (ValueError, KeyError, IndexError) as problem:
-        said = f"is without {problem}" if isinstance(problem, KeyError) else f"is not sound: {problem}"
-        cursor.refuse(f"{encoding.name} {said}", encoding.token)
+    except (ValueError, KeyError, IndexError, TypeError) as problem:
+        _unsound(cursor, encoding, problem)
     has = layout.in_size("warp")
     if has != warps:
         cursor.refuse(
@@ -105,9 +101,7 @@ def distributed(
     return layout
 
 
-def _distributed(
-    cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int
-) -> LinearLayout:
+def _distributed(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
     _check_one_cta(cursor, encoding)
     match encoding.name:
         case "#ttg.blocked":
@@ -196,7 +190,10 @@ def _blocked_operand(parent: Fields, side: int, shape: Sequence[int]) -> LinearL
     per_thread = parent.numbers("sizePerThread")
     per_thread[inner] = shape[inner]
     layout = blocked(
-        [size if axis != inner else _covered(parent, inner, size) for axis, size in enumerate(shape)],
+        [
+            size if axis != inner else _covered(parent, inner, size)
+            for axis, size in enumerate(shape)
+        ],
         per_thread,
         parent.numbers("threadsPerWarp"),
         parent.numbers("warpsPerCTA"),
@@ -215,32 +212,40 @@ def shared(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) ->
     """The layout of a tensor in shared memory; raises UnsupportedLanguageConstruct for encodings
     that have none here."""
     _check_one_cta(cursor, encoding)
-    fields = encoding.fields
-    if encoding.name == "#ttg.swizzled_shared":
-        order = encoding.numbers("order")
-        if fields["maxPhase"] == 1 or len(shape) != 2:
-            if fields["maxPhase"] == 1:
+    try:
+        layout = _shared(encoding, shape, bits)
+    except (ValueError, KeyError, IndexError, TypeError) as problem:
+        _unsound(cursor, encoding, problem)
+    if layout is None:
+        cursor.unsupported(
+            f"shared memory of {len(shape)} dimensions in the layout {encoding.name} is not "
+            "supported",
+            encoding.token,
+            "compile the .ttir of the kernel, which has no shared memory",
+        )
+    return layout
+
+
+def _shared(encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout | None:
+    fields, is_matrix = encoding.fields, len(shape) == 2
+    match encoding.name:
+        case "#ttg.swizzled_shared" if fields["maxPhase"] == 1:
+            return shared_row_major(shape, encoding.numbers("order"))
+        case "#ttg.swizzled_shared" if is_matrix:
+            vec, per_phase, max_phase = (int(fields[n]) for n in ("vec", "perPhase", "maxPhase"))
+            return shared_swizzled(shape, vec, per_phase, max_phase, encoding.numbers("order"))
+        case "#ttg.nvmma_shared" if is_matrix and not fields.get("fp4Padded"):
+            order = [0, 1] if fields["transposed"] else [1, 0]
+            swizzle = int(fields["swizzlingByteWidth"])
+            if not swizzle:
                 return shared_row_major(shape, order)
-        else:
-            return shared_swizzled(
-                shape, fields["vec"], fields["perPhase"], fields["maxPhase"], order
-            )
-    if encoding.name == "#ttg.nvmma_shared" and len(shape) == 2 and not fields.get("fp4Padded"):
-        order = (0, 1) if fields["transposed"] else (1, 0)
-        swizzle = fields["swizzlingByteWidth"]
-        if not swizzle:
-            return shared_row_major(shape, order)
-        return shared_nvmma(shape, max(1, bits // 8), swizzle, order)
-    if encoding.name == "#ttg.shared_linear":
-        outs = {dim(axis): size for axis, size in enumerate(shape)}
-        return LinearLayout.of({"offset": fields["offset"]}, outs)
-    cursor.unsupported(
-        f"shared memory of {len(shape)} dimensions in the layout {encoding.name} is not supported",
-        encoding.token,
-        "compile the .ttir of the kernel, which has no shared memory",
-    )
+            return shared_nvmma(shape, max(1, bits // 8), swizzle, order)
+        case "#ttg.shared_linear":
+            outs = {dim(axis): size for axis, size in enumerate(shape)}
+            return LinearLayout.of({"offset": fields["offset"]}, outs)
+    return None
 
 
-def warp_size_is(lanes: int) -> bool:
-    """Whether warps have as many threads as ours."""
-    return lanes == WARP_SIZE
+def _unsound(cursor: Cursor, encoding: Fields, problem: Exception) -> NoReturn:
+    said = f"is without {problem}" if isinstance(problem, KeyError) else f"is not sound: {problem}"
+    cursor.refuse(f"{encoding.name} {said}", encoding.token)

@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
+from proton.base.float8 import BY_NAME
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL, NOINLINE
+from proton.language import types as ty
 from proton.triton_text.cursor import Token
 from proton.triton_text.made import Made, i32, string
 from proton.triton_text.syntax import OpReader, integers
@@ -14,6 +16,8 @@ _NAMELESS = re.compile(r"%(?:arg)?\d+")
 _PLACE = re.compile(r'loc\("([^"]*)"\(')
 # What Triton passes besides a descriptor, by the end of the argument's name.
 _PART = re.compile(r"(.*)\.(shape|stride)\.(\d+)")
+_SHORT = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+_SHORT |= {type_.mlir: getattr(ty, name).mangle() for name, type_ in BY_NAME.items()}
 _PART_OPS = {"shape": ("tt.descriptor_size", "i32"), "stride": ("tt.descriptor_stride", "i64")}
 
 
@@ -106,6 +110,13 @@ def _kept(name: str, type_: Type, said: dict[str, str]) -> dict[str, str]:
     kept = {ARGUMENT_NAME: string(name)}
     if DIVISIBILITY in said:
         kept[DIVISIBILITY] = i32(integers(said[DIVISIBILITY])[0])
-    if isinstance(type_, Pointer) and type_.pointee.text == "i1":
-        kept[ELEMENT] = string("i1")
+    if isinstance(type_, Pointer):
+        kept[ELEMENT] = string(_in_python(type_.pointee))
+    if isinstance(type_, Descriptor):
+        kept[ELEMENT] = string(_in_python(type_.element))
     return kept
+
+
+def _in_python(element: Scalar) -> str:
+    """The short name of a type in the language: `fp32` of `f32`."""
+    return _SHORT.get(element.text, element.text)

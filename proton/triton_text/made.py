@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from proton.triton_text.cursor import Cursor
 from proton.triton_text.syntax import Op
@@ -47,7 +48,7 @@ class Context:
         """A new value's: Triton's have no `$`."""
         return f"%${next(self._names)}"
 
-    def unsupported(self, op: Op, what: str, hint: str) -> None:
+    def unsupported(self, op: Op, what: str, hint: str) -> NoReturn:
         """Raises UnsupportedLanguageConstruct about an op."""
         self.cursor.unsupported(f"{op.name} {what}", op.place, hint)
 

@@ -122,7 +122,9 @@ def _warp_group_dot_wait(context: Context, op: Op) -> list[Step | Made]:
     names, op.results = op.result_names(), []
     steps: list[Step | Made] = []
     inputs = list(zip(op.values["inputs"], op.types["inputs"], strict=True))
-    for result, (name, type_) in zip(names or [context.name() for _ in inputs], inputs, strict=True):
+    for result, (name, type_) in zip(
+        names or [context.name() for _ in inputs], inputs, strict=True
+    ):
         if isinstance(type_, Tensor):
             new = context.name()
             steps.append((new, _waited(name, type_, op.number("pendings"))))

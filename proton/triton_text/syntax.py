@@ -182,6 +182,8 @@ class OpReader:
             op.words[name] = self.cursor.of_kind("string", "a string")
         elif element.startswith("<") and element != "<":
             short = element.strip("<>").partition(":")[2]
-            op.types[name] = self.types.several(short) if "*" in element else [self.types.read(short)]
+            op.types[name] = (
+                self.types.several(short) if "*" in element else [self.types.read(short)]
+            )
         else:
             self.cursor.expect(element)

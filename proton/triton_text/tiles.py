@@ -171,7 +171,6 @@ def _dot_scaled(context: Context, op: Op) -> list[Step | Made]:
         "is not supported in text",
         "compile the kernel from Python: tl.dot_scaled is a product of scaled operands there",
     )
-    return []
 
 
 def _with_region(name: str, most: int, *attributes: str) -> Rule:

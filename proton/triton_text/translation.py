@@ -61,4 +61,3 @@ def _line_ends(text: str) -> list[int]:
         ends.append(place + 1)
         place = text.find("\n", place + 1)
     return ends
-

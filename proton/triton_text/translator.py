@@ -300,5 +300,3 @@ class _Translator:
 
 def _named(results: list[tuple[str, int]]) -> str:
     return ", ".join(name if count == 1 else f"{name}:{count}" for name, count in results)
-
-

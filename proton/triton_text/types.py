@@ -1,8 +1,8 @@
 """Types as Triton writes them, and as our dialects do.
 
-    tensor<64x!tt.ptr<f32>, #blocked>                        tensor<64x!tt.ptr<f32>, #ttg.linear<...>>
-    !ttg.memdesc<64x32xf16, #shared, #smem, mutable>         !ttg.mutable_memdesc<[64, 32], f16, ...>
-    !tt.tensordesc<16x64xf16>                                !tt.tensordesc<tensor<16x64xf16>, "zero">
+tensor<64x!tt.ptr<f32>, #blocked>                        tensor<64x!tt.ptr<f32>, #ttg.linear<...>>
+!ttg.memdesc<64x32xf16, #shared, #smem, mutable>         !ttg.mutable_memdesc<[64, 32], f16, ...>
+!tt.tensordesc<16x64xf16>                                !tt.tensordesc<tensor<16x64xf16>, "zero">
 """
 
 import re
@@ -209,9 +209,7 @@ class TypeReader:
         layout = None
         if self.cursor.accept(","):
             encoding = encodings.parse(self.cursor, self.known)
-            layout = encodings.distributed(
-                self.cursor, encoding, shape, element.bits, self.warps
-            )
+            layout = encodings.distributed(self.cursor, encoding, shape, element.bits, self.warps)
         self.cursor.expect(">")
         return Tensor(shape, element, layout)
 
@@ -265,9 +263,7 @@ class TypeReader:
                 "compile the .ttir of the kernel, which has no memory",
             )
         rank = _rank(encoding) or len(shape)
-        layout = encodings.shared(
-            self.cursor, encoding, shape[len(shape) - rank :], element.bits
-        )
+        layout = encodings.shared(self.cursor, encoding, shape[len(shape) - rank :], element.bits)
         assert isinstance(element, Scalar)
         return Memory(shape, element, layout, is_mutable)
 
