@@ -376,6 +376,46 @@ tensor<64x64xf32, #mma>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, \
 }
 """
 
+# Twice a block, by TMA there and back.
+TWICE = """\
+#blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], \
+order = [1, 0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 32}>
+#shared1 = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, \
+ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @twice(%d: !tt.tensordesc<16x32xf32, #shared>, %d.shape.0: i32, \
+%d.shape.1: i32, %d.stride.0: i64, %d.stride.1: i64, %row: i32) attributes {noinline = false} {
+    %c0_i32 = arith.constant 0 : i32
+    %true = arith.constant true
+    %a = ttg.local_alloc : () -> !ttg.memdesc<16x32xf32, #shared, #smem, mutable>
+    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+    ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+    ttng.barrier_expect %bar, 2048, %true : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+    ttng.async_tma_copy_global_to_local %d[%row, %c0_i32] %a, %bar, %true : \
+!tt.tensordesc<16x32xf32, #shared>, !ttg.memdesc<1xi64, #shared1, #smem, mutable> -> \
+!ttg.memdesc<16x32xf32, #shared, #smem, mutable>
+    ttng.wait_barrier %bar, %c0_i32 deps %a : !ttg.memdesc<1xi64, #shared1, #smem, mutable>, \
+!ttg.memdesc<16x32xf32, #shared, #smem, mutable>
+    ttng.inval_barrier %bar : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+    %0 = ttg.local_load %a : !ttg.memdesc<16x32xf32, #shared, #smem, mutable> -> \
+tensor<16x32xf32, #blocked>
+    %1 = arith.addf %0, %0 : tensor<16x32xf32, #blocked>
+    %2 = arith.sitofp %d.stride.1 : i64 to f32
+    %3 = tt.splat %2 : f32 -> tensor<16x32xf32, #blocked>
+    %4 = arith.mulf %1, %3 : tensor<16x32xf32, #blocked>
+    %5 = ttg.local_alloc %4 : (tensor<16x32xf32, #blocked>) -> \
+!ttg.memdesc<16x32xf32, #shared, #smem>
+    ttng.fence_async_shared {bCluster = false}
+    ttng.async_tma_copy_local_to_global %d[%row, %c0_i32] %5 : \
+!tt.tensordesc<16x32xf32, #shared>, !ttg.memdesc<16x32xf32, #shared, #smem>
+    ttng.async_tma_store_wait {pendings = 0 : i32}
+    tt.return
+  }
+}
+"""
+
 # A kernel with the statements of a table row; what they take is there.
 _AROUND = """\
 #blocked = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], \

@@ -7,11 +7,13 @@ from proton.base.float8 import BY_NAME
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL, NOINLINE
 from proton.language import types as ty
 from proton.triton_text.cursor import Token
-from proton.triton_text.made import Made, i32, string
+from proton.triton_text.made import Made, i32, segments, string
 from proton.triton_text.syntax import OpReader, integers
 from proton.triton_text.types import Descriptor, Pointer, Scalar, Type, TypeReader
 
 INLINED = "tt.inlined"  # unit on a function that its callers take in (inline.py)
+_TMA_BYTES = 16
+_I32, _I64 = Scalar("i32"), Scalar("i64")
 _NAMELESS = re.compile(r"%(?:arg)?\d+")
 _PLACE = re.compile(r'loc\("([^"]*)"\(')
 # What Triton passes besides a descriptor, by the end of the argument's name.
@@ -41,9 +43,8 @@ class _Argument:
 class FunctionReader:
     """Reads `tt.func public @add(...) -> ... attributes {...} {`, up to the brace of its body."""
 
-    def __init__(self, reader: OpReader, types: TypeReader, level: str) -> None:
+    def __init__(self, reader: OpReader, types: TypeReader) -> None:
         self.reader, self.types, self.cursor = reader, types, reader.cursor
-        self.level = level
 
     def read(self, token: Token) -> str:
         """The head of ours, and what the body begins with. `token` is the name of the op."""
@@ -62,12 +63,26 @@ class FunctionReader:
             )
         is_kept = said.get("noinline") == "true"
         kind = KERNEL if not is_private else NOINLINE if is_kept else INLINED
-        kept = [argument for argument in arguments if self._whole(argument, arguments) is None]
-        parts = [argument for argument in arguments if argument not in kept]
+        descriptors = {a.name: a for a in arguments if isinstance(a.type, Descriptor)}
+        kept, made = list[_Argument](), list[str]()
+        for argument in arguments:
+            part = _PART.fullmatch(argument.name)
+            if part is not None and part[1] in descriptors:
+                if not self.types.has_maps:
+                    made.append(_asked(argument, descriptors[part[1]], part))
+            elif isinstance(argument.type, Descriptor) and argument.type.is_map:
+                if is_private:
+                    self.cursor.unsupported(
+                        f"{symbol} takes a tensor descriptor", token, "leave noinline out"
+                    )
+                kept += _parts(argument, argument.type)
+                made += _mapped(argument, argument.type)
+            else:
+                kept.append(argument)
         heads = ", ".join(argument.text() for argument in kept)
         visibility = "private " if is_private else ""
         self.cursor.next()
-        body = "".join(f" {self._part(part, arguments)}" for part in parts)
+        body = "".join(f" {op}\n" for op in made)
         return f"func.func {visibility}{symbol}({heads}){results} attributes {{{kind}}} {{{body}"
 
     def _arguments(self) -> list[_Argument]:
@@ -86,23 +101,42 @@ class FunctionReader:
             self.cursor.accept(",")
         return found
 
-    def _whole(self, argument: _Argument, arguments: list[_Argument]) -> _Argument | None:
-        """The descriptor that an argument is a size or a stride of."""
-        part = _PART.fullmatch(argument.name)
-        if part is None:
-            return None
-        return next(
-            (a for a in arguments if a.name == part[1] and isinstance(a.type, Descriptor)), None
-        )
 
-    def _part(self, argument: _Argument, arguments: list[_Argument]) -> str:
-        """An op that asks the descriptor for it."""
-        whole, part = self._whole(argument, arguments), _PART.fullmatch(argument.name)
-        assert whole is not None
-        assert part is not None
-        name, type_ = _PART_OPS[part[2]]
-        made = Made(name, [(whole.value, whole.type)], [Scalar(type_)], {"axis": i32(int(part[3]))})
-        return f"{argument.value} = {made.head()}{made.tail()}\n"
+def _asked(argument: _Argument, whole: _Argument, part: re.Match[str]) -> str:
+    """An op that asks a descriptor for a size or a stride, which Triton passes besides."""
+    name, type_ = _PART_OPS[part[2]]
+    made = Made(name, [(whole.value, whole.type)], [Scalar(type_)], {"axis": i32(int(part[3]))})
+    return f"{argument.value} = {made.head()}{made.tail()}"
+
+
+def _parts(argument: _Argument, type_: Descriptor) -> list[_Argument]:
+    """What launches give of a descriptor: the address, the sizes, and all strides but the last.
+    TMA takes addresses and strides that are multiples of 16 bytes."""
+    rank, element = len(type_.shape), type_.element
+    known = {DIVISIBILITY: i32(_TMA_BYTES)}
+    base = _Argument(
+        f"{argument.value}$base",
+        argument.name,
+        Pointer(element),
+        _kept(argument.name, Pointer(element), known),
+        argument.location,
+    )
+    sizes = [_Argument(f"{argument.value}.shape.{n}", "", _I32) for n in range(rank)]
+    divisor = {DIVISIBILITY: i32(max(1, 8 * _TMA_BYTES // element.bits))}
+    strides = [
+        _Argument(f"{argument.value}.stride.{n}", "", _I64, divisor) for n in range(rank - 1)
+    ]
+    return [base, *sizes, *strides]
+
+
+def _mapped(argument: _Argument, type_: Descriptor) -> list[str]:
+    """The tensor map of these parts, and the last stride."""
+    parts = [(part.value, part.type) for part in _parts(argument, type_)]
+    rank = len(type_.shape)
+    said = {"operandSegmentSizes": segments([1, rank, rank - 1])}
+    made = Made("ttng.tensor_map", parts, [type_], said)
+    last = f"{argument.value}.stride.{rank - 1}"
+    return [f"{argument.value} = {made.head()}{made.tail()}", f"{last} = arith.constant 1 : i64"]
 
 
 def _kept(name: str, type_: Type, said: dict[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import re
 
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
-from proton.triton_text import accesses, encodings, shared_memory, tiles
+from proton.triton_text import accesses, encodings, shared_memory, tiles, tma
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.encodings import Fields
 from proton.triton_text.functions import FunctionReader
@@ -12,7 +12,12 @@ from proton.triton_text.syntax import Op, OpReader, integers
 from proton.triton_text.translation import Piece, Translation
 from proton.triton_text.types import TypeReader
 
-FORMS: dict[str, tuple[str, Rule]] = {**tiles.FORMS, **accesses.FORMS, **shared_memory.FORMS}
+FORMS: dict[str, tuple[str, Rule]] = {
+    **tiles.FORMS,
+    **accesses.FORMS,
+    **shared_memory.FORMS,
+    **tma.FORMS,
+}
 RENAMED = {"tt.call": "func.call", "tt.return": "func.return"}
 _OURS = ("tt.", "ttg.", "ttng.")
 _BEGINS = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
@@ -35,10 +40,10 @@ class _Translator:
     def __init__(self, text: str, file: str, level: str) -> None:
         self.cursor = Cursor(text, file)
         self.encodings: dict[str, Fields] = {}
-        self.types = TypeReader(self.cursor, self.encodings)
+        self.types = TypeReader(self.cursor, self.encodings, has_maps=level != "ttir")
         self.reader = OpReader(self.cursor, self.types)
         self.context = Context(self.cursor, level)
-        self.functions = FunctionReader(self.reader, self.types, level)
+        self.functions = FunctionReader(self.reader, self.types)
         self.pieces: list[Piece] = []
         self.copied = 0  # the text up to here is among the pieces
 

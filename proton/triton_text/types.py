@@ -7,7 +7,7 @@ tensor<64x!tt.ptr<f32>, #blocked>                        tensor<64x!tt.ptr<f32>,
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED
@@ -94,11 +94,13 @@ class Descriptor:
     shape: tuple[int, ...]
     element: Scalar
     padding: str
+    is_map: bool = False  # behind the first level: a tensor map of TMA
 
     @property
     def text(self) -> str:
         """As our dialects write it."""
-        return f'!tt.tensordesc<{Tensor(self.shape, self.element).text}, "{self.padding}">'
+        kind = "!ttng.tensormap" if self.is_map else "!tt.tensordesc"
+        return f'{kind}<{Tensor(self.shape, self.element).text}, "{self.padding}">'
 
 
 Type = Scalar | Pointer | Tensor | Memory | Descriptor
@@ -143,10 +145,12 @@ def distributed_text(layout: LinearLayout) -> str:
 @dataclass
 class TypeReader:
     """Reads types of one text. `known` has its encodings with an alias, `warps` is of a program;
-    `paddings` is what blocks of a descriptor's type have outside of their tensor."""
+    `paddings` is what blocks of a descriptor's type have outside of their tensor; with `has_maps`
+    descriptors are tensor maps."""
 
     cursor: Cursor
     known: dict[str, Fields] = field(default_factory=dict)
+    has_maps: bool = False
     warps: int = 0
     paddings: dict[str, str] = field(default_factory=dict)
 
@@ -278,8 +282,8 @@ class TypeReader:
                 encodings.parse(self.cursor, self.known)
         self.cursor.expect(">")
         assert isinstance(element, Scalar)
-        plain = Descriptor(shape, element, _PADDINGS[0])
-        return Descriptor(shape, element, self.paddings.get(plain.text, _PADDINGS[0]))
+        plain = Descriptor(shape, element, _PADDINGS[0], self.has_maps)
+        return replace(plain, padding=self.paddings.get(plain.text, _PADDINGS[0]))
 
 
 def _rank(encoding: Fields) -> int:

@@ -92,6 +92,23 @@ def test_copies_and_products_are_those_of_the_text(tmp_path: Path) -> None:
     assert kernel.shared >= 3 * 64 * 64 * 2
 
 
+def test_descriptors_go_by_tma(tmp_path: Path) -> None:
+    """Launches give the address, the sizes and the strides but for the last; the host makes a
+    tensor map of these."""
+    kernel = proton.compile(written(tmp_path, "TWICE", "ttgir"), target=HOPPER)
+    (tensor_map,) = kernel.metadata.tensor_maps
+    assert tensor_map["box"] == [16, 32]
+    assert tensor_map["swizzle"] == 128
+    source = IRSource(tmp_path / "twice.ttgir")
+    assert [*source.signature.values()] == ["*fp32", "i32", "i32", "i64", "i32"]
+    assert [divisor for _, divisor in source.arguments.values()] == [16, 1, 1, 4, 1]
+    ptx = kernel.asm["ptx"]
+    order = ("mbarrier.init", "bar.sync", "expect_tx", "tensor.2d.shared", "try_wait", "st.shared")
+    places = [ptx.index(word) for word in (*order, "tensor.2d.global", "bulk.wait_group")]
+    assert places == sorted(places)
+    assert ptx.count("fence.proxy.async") == 2  # behind the barrier's making, and behind the stores
+
+
 def test_products_without_memory_are_for_the_lowering(tmp_path: Path) -> None:
     """A `tt.dot` in the layouts of `mma` is a product of tensor cores, whichever the target has."""
     parent = (

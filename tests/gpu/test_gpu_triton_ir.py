@@ -77,3 +77,13 @@ def test_a_product_by_wgmma(torch: Any, rng: Any, compiled: Any) -> None:
     c = torch.zeros((64, 64), device="cuda")
     compiled(samples.PRODUCT, "ttgir")[(1, 1, 1)](a, b, c)
     torch.testing.assert_close(c, a.float() @ b.float(), rtol=1e-2, atol=1e-2)
+
+
+def test_a_block_by_tma(torch: Any, rng: Any, compiled: Any) -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the text is for Hopper")
+    x = torch.from_numpy(rng.standard_normal((24, 20)).astype(np.float32)).cuda()
+    wanted = x.clone()
+    wanted[12:] *= 2
+    compiled(samples.TWICE, "ttgir")[(1, 1, 1)](x, 24, 20, 20, 12)
+    torch.testing.assert_close(x, wanted, rtol=0, atol=0)

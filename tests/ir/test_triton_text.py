@@ -13,7 +13,7 @@ from proton.triton_text import encodings, is_triton, tiles, translated
 from proton.triton_text.cursor import Cursor
 from proton.triton_text.translator import FORMS
 from tests import triton_samples as samples
-from tests.ir.triton_forms import COPIED, ROWS, SHARED, T
+from tests.ir.triton_forms import BARRIER, COPIED, MADE, ROWS, SHARED, T
 from tests.tables import check_rows
 
 NOT_THERE = {"tt.dot_scaled", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"}
@@ -105,6 +105,12 @@ REFUSED = [
         "a part of memory of 8x8 elements is not",
         "34",
     ),
+    (
+        (MADE + f"    ttng.wait_barrier %bar, %n, %c : {BARRIER}").strip(),
+        "with a predicate is not supported",
+        "5",
+    ),
+    ("ttng.arrive_barrier %bar, 1", "ttng.arrive_barrier is not supported", "5"),
     (COPIED.replace("0.000000e+00", "1.0").strip(), "of something else than zeros", "10"),
     (
         '%0 = tt.extern_elementwise %x {libname = "", libpath = "", pure = false, symbol = "f"} : '

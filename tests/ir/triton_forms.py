@@ -41,6 +41,11 @@ DESC = (
     "    %d = tt.make_tensor_descriptor %p, [%n, %n], [%k, %k] : <f32>, <8x16xf32>\n"
 )
 BLOCK = "tensor<8x16xf32>"
+BARRIER = MEMORY.replace("64xf32", "1xi64")
+MADE = f"    %bar = ttg.local_alloc : () -> {BARRIER}\n"
+ROW_MEMORY = MEMORY.replace("64xf32", "1x32xf32").replace("[0]", "[1, 0]")
+ROW = f"    %to = ttg.local_alloc : () -> {ROW_MEMORY}\n"
+DESC_TYPE = "!tt.tensordesc<1x32xf32>"
 REGION = """({
     ^bb0(%a: f32, %b: f32):
       %z = arith.addf %a, %b : f32
@@ -434,5 +439,47 @@ ROWS: list[tuple[str, str, str]] = [
         "ttng.fence_async_shared",
         "ttng.fence_async_shared {bCluster = false}",
         'fence_async_shared"()',
+    ),
+    (
+        "ttng.init_barrier",
+        MADE + f"    ttng.init_barrier %bar, 2 : {BARRIER}",
+        '"ttng.init_barrier"(%6) {count = 2 : i32}',
+    ),
+    (
+        "ttng.inval_barrier",
+        MADE + f"    ttng.inval_barrier %bar : {BARRIER}",
+        '"ttng.inval_barrier"(%6)',
+    ),
+    (
+        "ttng.barrier_expect",
+        MADE + f"    ttng.barrier_expect %bar, 128, %c : {BARRIER}",
+        "{bytes = 128 : i32, operandSegmentSizes = array<i32: 1, 1, 0>}",
+    ),
+    (
+        "ttng.wait_barrier",
+        MADE + ROW + f"    ttng.wait_barrier %bar, %n deps %to : {BARRIER}, {ROW_MEMORY}",
+        '"ttng.wait_barrier"(%6, %arg2)',
+    ),
+    (
+        "ttng.async_tma_copy_global_to_local",
+        MADE + ROW + "    ttng.async_tma_copy_global_to_local %desc[%n, %n] %to, %bar, %c : "
+        f"{DESC_TYPE}, {BARRIER} -> {ROW_MEMORY}",
+        "operandSegmentSizes = array<i32: 1, 1, 1, 1, 2>",
+    ),
+    (
+        "ttng.async_tma_copy_local_to_global",
+        ROW + f"    ttng.async_tma_copy_local_to_global %desc[%n, %n] %to : {DESC_TYPE}, "
+        f"{ROW_MEMORY}",
+        '{operandSegmentSizes = array<i32: 1, 1, 2>, reduction = "none"}',
+    ),
+    (
+        "ttng.async_tma_reduce",
+        ROW + f"    ttng.async_tma_reduce add, %desc[%n, %n] %to : {DESC_TYPE}, {ROW_MEMORY}",
+        'reduction = "fadd"',
+    ),
+    (
+        "ttng.async_tma_store_wait",
+        "ttng.async_tma_store_wait {pendings = 1 : i32, read_only}",
+        "{landed = false, pendings = 1 : i32}",
     ),
 ]
