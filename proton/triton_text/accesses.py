@@ -1,7 +1,7 @@
 """Triton's `tt` ops on memory: how each is written, and what it is here."""
 
 from proton.triton_text.made import Context, Made, Rule, Step, Value, segments, string
-from proton.triton_text.syntax import Op, integers
+from proton.triton_text.syntax import Op
 from proton.triton_text.types import (
     Descriptor,
     Scalar,
@@ -39,7 +39,7 @@ def _caching(op: Op) -> dict[str, str]:
 
 
 def _load(context: Context, op: Op) -> list[Step | Made]:
-    type_ = op.type("ptr")
+    type_ = op.type_of("ptr")
     result = pointee(type_)
     masks, others = op.values.get("mask", []), op.values.get("other", [])
     values: list[Value] = [(op.value("ptr"), type_)]
@@ -53,7 +53,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _store(context: Context, op: Op) -> list[Step | Made]:
-    type_ = op.type("ptr")
+    type_ = op.type_of("ptr")
     masks = op.values.get("mask", [])
     values: list[Value] = [(op.value("ptr"), type_), (op.value("value"), pointee(type_))]
     values += [(mask, like(type_, _I1)) for mask in masks]
@@ -92,15 +92,12 @@ def _unsupported(hint: str) -> Rule:
 
 
 def _descriptor(op: Op) -> Descriptor:
-    type_ = op.type("desc")
-    assert isinstance(type_, Descriptor)
-    return type_
+    return op.of("desc", Descriptor)
 
 
 def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
-    result, base = op.type("result"), op.type("base")
-    assert isinstance(result, Descriptor)
-    wanted = _PADDINGS[op.number("padding", 1)]
+    result, base = op.of("result", Descriptor), op.type_of("base")
+    wanted = padding_of(op)
     if result.padding != wanted:
         context.unsupported(
             op,
@@ -116,9 +113,9 @@ def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.make_tensor_descriptor", values, [result], said)]
 
 
-def padding_of(attributes: dict[str, str]) -> str:
-    """What a descriptor's blocks have outside, by the attributes of the op that makes it."""
-    return _PADDINGS[integers(attributes.get("padding", "1"))[0]]
+def padding_of(op: Op) -> str:
+    """What a descriptor's blocks have outside, by the op that makes it."""
+    return _PADDINGS[op.number("padding", 1)]
 
 
 def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
@@ -126,12 +123,15 @@ def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
     values: list[Value] = [(op.value("desc"), _descriptor(op))]
     values += [(index, _I32) for index in indices]
     said = _caching(op) | {"operandSegmentSizes": segments([1, len(indices)])}
-    return [Made("tt.descriptor_load", values, [op.type("result")], said)]
+    return [Made("tt.descriptor_load", values, [op.type_of("result")], said)]
 
 
 def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
     indices = op.values["indices"]
-    values: list[Value] = [(op.value("desc"), _descriptor(op)), (op.value("src"), op.type("src"))]
+    values: list[Value] = [
+        (op.value("desc"), _descriptor(op)),
+        (op.value("src"), op.type_of("src")),
+    ]
     values += [(index, _I32) for index in indices]
     said = {"operandSegmentSizes": segments([1, 1, len(indices)])}
     if op.name == "tt.descriptor_store":

@@ -48,6 +48,14 @@ class Fields:
         """A field that is a list of integers."""
         return list(self.fields[name])
 
+    @property
+    def parent(self) -> "Fields":
+        """The layout that this one is of."""
+        found = self.fields["parent"]
+        if not isinstance(found, Fields):
+            raise ValueError(f"its parent is {found}")
+        return found
+
 
 def parse(cursor: Cursor, known: dict[str, Fields]) -> Fields:
     """The encoding that comes next; `known` has those with an alias."""
@@ -80,7 +88,9 @@ def _value(cursor: Cursor, known: dict[str, Fields]) -> Any:
         return items
     cursor.next()
     if token.kind == "number":
-        return int(token.text, 0)
+        if not token.text.isdigit():
+            cursor.refuse(f"expected an integer, got {token.text}", token)
+        return int(token.text)
     return {"true": True, "false": False}.get(token.text, token.text)
 
 
@@ -110,7 +120,7 @@ def _distributed(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: i
         case "#ttg.slice":
             axis = encoding.fields["dim"]
             whole = [*shape[:axis], 1, *shape[axis:]]
-            return sliced(_distributed(cursor, encoding.fields["parent"], whole, bits), axis)
+            return sliced(_distributed(cursor, encoding.parent, whole, bits), axis)
         case "#ttg.linear":
             ins = {name: encoding.fields[name] for name in DISTRIBUTED}
             return LinearLayout.of(ins, {dim(axis): size for axis, size in enumerate(shape)})
@@ -161,7 +171,7 @@ def _no_tensor_core(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> L
 
 def _operand(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
     """An operand of a product: the left one where `opIdx` is 0."""
-    parent, side = encoding.fields["parent"], encoding.fields["opIdx"]
+    parent, side = encoding.parent, encoding.fields["opIdx"]
     if parent.name == "#ttg.blocked":
         return _blocked_operand(parent, side, shape)
     version = parent.fields.get("versionMajor")

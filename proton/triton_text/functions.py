@@ -8,7 +8,7 @@ from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERN
 from proton.language import types as ty
 from proton.triton_text.cursor import Token
 from proton.triton_text.made import Made, i32, segments, string
-from proton.triton_text.syntax import OpReader, integers
+from proton.triton_text.syntax import OpReader
 from proton.triton_text.types import Descriptor, Pointer, Scalar, Type, TypeReader
 
 INLINED = "tt.inlined"  # unit on a function that its callers take in (inline.py)
@@ -85,6 +85,14 @@ class FunctionReader:
         body = "".join(f" {op}\n" for op in made)
         return f"func.func {visibility}{symbol}({heads}){results} attributes {{{kind}}} {{{body}"
 
+    def _known(self) -> dict[str, str]:
+        """What is said of an argument, which is i64 of those of functions that are called."""
+        token = self.cursor.peek()
+        said = self.reader.attributes()
+        if DIVISIBILITY in said:
+            said[DIVISIBILITY] = i32(self.reader.integers(said[DIVISIBILITY], token)[0])
+        return said
+
     def _arguments(self) -> list[_Argument]:
         found: list[_Argument] = []
         self.cursor.expect("(")
@@ -92,7 +100,7 @@ class FunctionReader:
             value = self.cursor.of_kind("value", "an argument")
             self.cursor.expect(":")
             type_ = self.types.read()
-            said = self.reader.attributes() if self.cursor.at("{") else {}
+            said = self._known() if self.cursor.at("{") else {}
             location = self.reader.location()
             name = value.removeprefix("%")
             if _NAMELESS.fullmatch(value) and (place := _PLACE.search(location)):
@@ -143,7 +151,7 @@ def _kept(name: str, type_: Type, said: dict[str, str]) -> dict[str, str]:
     """What an argument says of itself here, by what it says in Triton's text."""
     kept = {ARGUMENT_NAME: string(name)}
     if DIVISIBILITY in said:
-        kept[DIVISIBILITY] = i32(integers(said[DIVISIBILITY])[0])
+        kept[DIVISIBILITY] = said[DIVISIBILITY]
     if isinstance(type_, Pointer):
         kept[ELEMENT] = string(_in_python(type_.pointee))
     if isinstance(type_, Descriptor):

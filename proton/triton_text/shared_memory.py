@@ -13,9 +13,8 @@ _BYTE = 8
 
 def _local_alloc(context: Context, op: Op) -> list[Step | Made]:
     """Memory that something changes begins with nothing in it."""
-    (memory,) = op.types["results"]
+    memory = op.of("results", Memory)
     values = list(zip(op.values.get("src", []), op.types["operands"], strict=True))
-    assert isinstance(memory, Memory)
     if not values:
         return [Made("ttg.local_reserve", [], [memory])]
     if not memory.is_mutable:
@@ -31,17 +30,17 @@ def _nothing(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _local_store(context: Context, op: Op) -> list[Step | Made]:
-    values = [(op.value("src"), op.type("src")), (op.value("dst"), op.type("dst"))]
+    values = [(op.value("src"), op.type_of("src")), (op.value("dst"), op.type_of("dst"))]
     return [Made("ttg.local_store", values)]
 
 
 def _memdesc_index(context: Context, op: Op) -> list[Step | Made]:
-    values = [(op.value("src"), op.type("src")), (op.value("index"), _I32)]
-    return [Made("ttg.memdesc_index", values, [op.type("result")])]
+    values = [(op.value("src"), op.type_of("src")), (op.value("index"), _I32)]
+    return [Made("ttg.memdesc_index", values, [op.type_of("result")])]
 
 
 def _async_copy(context: Context, op: Op) -> list[Step | Made]:
-    source, memory = op.type("src"), op.type("dst")
+    source, memory = op.type_of("src"), op.type_of("dst")
     if not context.zeros.issuperset(op.values.get("other", [])):
         context.unsupported(
             op, "of something else than zeros is not supported", "load it, and store it then"
@@ -81,10 +80,9 @@ def _async_wait(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _warp_group_dot(context: Context, op: Op) -> list[Step | Made]:
-    result, left, right = op.type("result"), op.type("a"), op.type("b")
-    assert isinstance(result, Tensor)
-    assert isinstance(right, Memory)
-    assert result.layout is not None
+    result, left, right = op.of("result", Tensor), op.type_of("a"), op.of("b", Memory)
+    if result.layout is None:
+        raise ValueError(f"the result, {result.text}, has no layout")
     rows, columns = result.shape
     tiling = warp_group_tiling((rows, columns), result.layout.in_size("warp"))
     if tiling is None:

@@ -12,10 +12,12 @@ as that.
 import functools
 import re
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.types import Type, TypeReader
 
+_Kind = TypeVar("_Kind")
 _ELEMENT = re.compile(r"\)[?*]?|->|\$\w+\*?|@\w+|&\w+|\{\}|<->|<\w+\*?(?::[!\w.]+)?>|[\w.]+|\S")
 _NUMBERED = re.compile(r"array<i\d+(?::(.*))?>|\[(.*)\]", re.DOTALL)
 _DENSE = re.compile(r"dense<(.*?)>\s*:\s*tensor<(\d+)x", re.DOTALL)
@@ -68,15 +70,22 @@ class Op:
         (value,) = self.values[name]
         return value
 
-    def type(self, name: str) -> Type:
+    def type_of(self, name: str) -> Type:
         """The only type of a name."""
         (type_,) = self.types[name]
+        return type_
+
+    def of(self, name: str, kind: type[_Kind]) -> _Kind:
+        """The only type of a name, which must be of a kind; raises ValueError."""
+        type_ = self.type_of(name)
+        if not isinstance(type_, kind):
+            raise ValueError(f"{name} is {type_.text}, and no {kind.__name__.lower()}")
         return type_
 
     def number(self, name: str, default: int = 0) -> int:
         """An attribute that is an integer: `3 : i32`."""
         text = self.attributes.get(name)
-        return default if text is None else int(text.split(":")[0], 0)
+        return default if text is None else integers(text)[0]
 
     def flag(self, name: str) -> bool:
         """Whether an attribute is there, and not false."""
@@ -122,6 +131,13 @@ class OpReader:
         if not self.cursor.accept("loc"):
             return ""
         return f" loc{self.cursor.balanced()}"
+
+    def integers(self, text: str, token: Token) -> list[int]:
+        """Those of a text behind a token."""
+        try:
+            return integers(text)
+        except ValueError:
+            self.cursor.refuse(f"expected integers, got {text.strip()}", token)
 
     def attributes(self) -> dict[str, str]:
         """Those in braces, by name; one without a value is `true`."""

@@ -28,7 +28,7 @@ def same(name: str, *operands: str, result: str = "result", **attributes: str) -
     integers of Triton's attributes: `ours="theirs"`."""
 
     def rule(context: Context, op: Op) -> list[Step | Made]:
-        given = op.type(result)
+        given = op.type_of(result)
         taken: list[Value] = []
         for operand in operands:
             known = op.types.get(operand, [given])[0]
@@ -49,37 +49,36 @@ def _program(name: str) -> Rule:
         axis = op.words["axis"]
         if axis not in _AXES:
             context.cursor.refuse(f"the axis of {op.name} is x, y or z, got {axis}", op.place)
-        return [Made(name, [], [op.type("result")], {"axis": i32(_AXES[axis])})]
+        return [Made(name, [], [op.type_of("result")], {"axis": i32(_AXES[axis])})]
 
     return rule
 
 
 def _make_range(context: Context, op: Op) -> list[Step | Made]:
     said = {name: i32(op.number(name)) for name in ("start", "end")}
-    return [Made("tt.make_range", [], [op.type("result")], said)]
+    return [Made("tt.make_range", [], [op.type_of("result")], said)]
 
 
 def _unsplat(context: Context, op: Op) -> list[Step | Made]:
-    source = op.type("src")
+    source = op.type_of("src")
     return [Made("tt.unsplat", [(op.value("src"), source)], [element_of(source)])]
 
 
 def _addptr(context: Context, op: Op) -> list[Step | Made]:
-    result = op.type("result")
-    values = [(op.value("ptr"), result), (op.value("offset"), op.type("offset"))]
+    result = op.type_of("result")
+    values = [(op.value("ptr"), result), (op.value("offset"), op.type_of("offset"))]
     return [Made("tt.addptr", values, [result])]
 
 
 def _trans(context: Context, op: Op) -> list[Step | Made]:
     order = ", ".join(map(str, op.numbers("order")))
-    source = op.value("src"), op.type("src")
-    return [Made("tt.trans", [source], [op.type("result")], {"order": f"array<i64: {order}>"})]
+    source = op.value("src"), op.type_of("src")
+    return [Made("tt.trans", [source], [op.type_of("result")], {"order": f"array<i64: {order}>"})]
 
 
 def _cat(context: Context, op: Op) -> list[Step | Made]:
     """One tensor behind the other."""
-    source, result = op.type("lhs"), op.type("result")
-    assert isinstance(source, Tensor)
+    source, result = op.of("lhs", Tensor), op.type_of("result")
     if len(source.shape) != 1:
         context.unsupported(op, "of more than one dimension is not supported", "reshape them first")
     (size,), element = source.shape, source.element
@@ -95,15 +94,15 @@ def _cat(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _split(context: Context, op: Op) -> list[Step | Made]:
-    half = op.type("result")
-    return [Made("tt.split", [(op.value("src"), op.type("src"))], [half, half])]
+    half = op.type_of("result")
+    return [Made("tt.split", [(op.value("src"), op.type_of("src"))], [half, half])]
 
 
 # Conversions
 
 
 def _bitcast(context: Context, op: Op) -> list[Step | Made]:
-    source, result = op.type("src"), op.type("result")
+    source, result = op.type_of("src"), op.type_of("result")
     is_pointer = isinstance(element_of(source), Pointer)
     name = "tt.bitcast" if is_pointer else "arith.bitcast"
     return [Made(name, [(op.value("src"), source)], [result])]
@@ -111,7 +110,7 @@ def _bitcast(context: Context, op: Op) -> list[Step | Made]:
 
 def _fp_to_fp(context: Context, op: Op) -> list[Step | Made]:
     """Of floats of one width the other is by way of fp32."""
-    source, result = op.type("src"), op.type("result")
+    source, result = op.type_of("src"), op.type_of("result")
     value = op.value("src"), source
     before, after = element_of(source), element_of(result)
     rounding = op.words.get("rounding", "")
@@ -130,7 +129,7 @@ def _fp_to_fp(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _clampf(context: Context, op: Op) -> list[Step | Made]:
-    type_ = op.type("result")
+    type_ = op.type_of("result")
     keeps_nan = op.words["propagateNan"] == "all"
     larger, smaller = ("maximumf", "minimumf") if keeps_nan else ("maxnumf", "minnumf")
     name = context.name()
@@ -145,11 +144,11 @@ def _clampf(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _dot(context: Context, op: Op) -> list[Step | Made]:
-    result = op.type("result")
+    result = op.type_of("result")
     # Ours has layouts of tensor cores where it is lowered; the operands' are Triton's there.
     values = [
-        (op.value("a"), op.type("a")),
-        (op.value("b"), op.type("b")),
+        (op.value("a"), op.type_of("a")),
+        (op.value("b"), op.type_of("b")),
         (op.value("c"), result),
     ]
     given = op.words.get("inputPrecision") or _named(op, "inputPrecision", _PRECISIONS, "ieee")
@@ -206,11 +205,11 @@ def _returned(name: str, most: int) -> Rule:
 
 
 def _histogram(context: Context, op: Op) -> list[Step | Made]:
-    source = op.type("src")
+    source = op.type_of("src")
     values = [(op.value("src"), source)]
     values += [(mask, like(source, Scalar("i1"))) for mask in op.values.get("mask", [])]
     said = {"operandSegmentSizes": segments([1, len(values) - 1])}
-    return [Made("tt.histogram", values, [op.type("result")], said)]
+    return [Made("tt.histogram", values, [op.type_of("result")], said)]
 
 
 def _gather(context: Context, op: Op) -> list[Step | Made]:
@@ -283,7 +282,7 @@ def _assert(context: Context, op: Op) -> list[Step | Made]:
     line, _ = context.cursor.place_of(op.place.start)
     said = op.words["message"][1:-1]
     message = f'"{context.cursor.file}:{line}: assertion failed: {said}"'
-    value = op.value("condition"), op.type("condition")
+    value = op.value("condition"), op.type_of("condition")
     return [Made("tt.assert", [value], [], {"message": message})]
 
 

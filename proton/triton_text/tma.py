@@ -10,7 +10,7 @@ _ORDERED = ("min", "max")
 
 
 def _barrier(op: Op) -> Value:
-    return op.value("alloc"), op.type("alloc")
+    return op.value("alloc"), op.type_of("alloc")
 
 
 def _init_barrier(context: Context, op: Op) -> list[Step | Made]:
@@ -47,9 +47,9 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
         context.unsupported(op, "to several CTAs is not supported", _ONE_CTA)
     indices = op.values["coord"]
     values = [
-        (op.value("desc"), op.type("desc")),
-        (op.value("barrier"), op.type("barrier")),
-        (op.value("dst"), op.type("dst")),
+        (op.value("desc"), op.type_of("desc")),
+        (op.value("barrier"), op.type_of("barrier")),
+        (op.value("dst"), op.type_of("dst")),
         (op.value("pred"), _I1),
         *((index, _I32) for index in indices),
     ]
@@ -58,9 +58,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _store(context: Context, op: Op) -> list[Step | Made]:
-    desc, memory, indices = op.type("desc"), op.type("src"), op.values["coord"]
-    assert isinstance(desc, Descriptor)
-    assert isinstance(memory, Memory)
+    desc, memory, indices = op.of("desc", Descriptor), op.of("src", Memory), op.values["coord"]
     values: list[Value] = [(op.value("desc"), desc), (op.value("src"), memory)]
     values += [(index, _I32) for index in indices]
     kind = op.words.get("kind", "none")

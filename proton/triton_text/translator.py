@@ -1,5 +1,6 @@
 """From the text of a module as Triton prints it to one that MLIR reads with our dialects."""
 
+import contextlib
 import re
 
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
@@ -8,7 +9,7 @@ from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.encodings import Fields
 from proton.triton_text.functions import FunctionReader
 from proton.triton_text.made import Context, Made, Rule
-from proton.triton_text.syntax import Op, OpReader, integers
+from proton.triton_text.syntax import Op, OpReader
 from proton.triton_text.translation import Piece, Translation
 from proton.triton_text.types import TypeReader
 
@@ -69,8 +70,10 @@ class _Translator:
             if token.text == "tt.make_tensor_descriptor":
                 op = Op(token.text, [], token)
                 reader.read(op, form)
-                padding = accesses.padding_of(op.attributes)
-                self.types.paddings.setdefault(op.type("result").text, padding)
+                with contextlib.suppress(KeyError, ValueError):  # which the op's own turn refuses
+                    self.types.paddings.setdefault(
+                        op.type_of("result").text, accesses.padding_of(op)
+                    )
 
     # Pieces
 
@@ -149,7 +152,7 @@ class _Translator:
         while not self.cursor.at(",", "}"):
             is_open = self.cursor.at("<", "[", "(", "{")
             _ = self.cursor.balanced() if is_open else self.cursor.next()
-        numbers = integers(self.cursor.text[start : self.cursor.place])
+        numbers = self.reader.integers(self.cursor.text[start : self.cursor.place], token)
         self._put(f"{token.text} = array<i64: {', '.join(map(str, numbers))}>", token)
 
     def _alias(self, token: Token) -> None:
@@ -170,14 +173,15 @@ class _Translator:
             return
         attributes = self.reader.attributes()
         for name, wanted in (("ttg.threads-per-warp", 32), ("ttg.num-ctas", 1)):
-            if integers(attributes.get(name, str(wanted))) != [wanted]:
+            said = attributes.get(name, f"{wanted}")
+            if self.reader.integers(said, token) != [wanted]:
                 self.cursor.unsupported(
                     f"modules with {name} = {attributes[name]} are not supported",
                     token,
                     f"compile the kernel for {wanted}",
                 )
         if NUM_WARPS in attributes:
-            (self.types.warps,) = integers(attributes[NUM_WARPS])
+            self.types.warps = self.reader.integers(attributes[NUM_WARPS], token)[0]
             self._put(f'module attributes {{"{NUM_WARPS}" = {self.types.warps} : i32}}', token)
         else:
             self._put("module", token)
@@ -279,8 +283,11 @@ class _Translator:
             op.values[name] = [self.context.aliases.get(value, value) for value in values]
         try:
             made = rule(self.context, op)
-        except (KeyError, ValueError) as problem:
-            self.cursor.refuse(f"{op.name} is not complete: {problem}", op.place)
+        except (KeyError, ValueError, IndexError) as problem:
+            said = (
+                f"lacks {problem}" if isinstance(problem, KeyError) else f"is not right: {problem}"
+            )
+            self.cursor.refuse(f"{op.name} {said}", op.place)
         self._put("", first)
         for step in made:
             name, one = step if isinstance(step, tuple) else (_named(op.results), step)

@@ -113,7 +113,8 @@ def element_of(type_: Type) -> Scalar | Pointer:
 
 
 def _scalar(type_: Type) -> Scalar | Pointer:
-    assert isinstance(type_, Scalar | Pointer), type_
+    if not isinstance(type_, Scalar | Pointer):
+        raise ValueError(f"{type_.text} is no scalar")
     return type_
 
 
@@ -218,7 +219,18 @@ class TypeReader:
         return Tensor(shape, element, layout)
 
     def _element(self) -> Scalar | Pointer:
-        return _scalar(self.read())
+        token = self.cursor.peek()
+        type_ = self.read()
+        if not isinstance(type_, Scalar | Pointer):
+            self.cursor.refuse(f"expected the type of a scalar, got {type_.text}", token)
+        return type_
+
+    def _number(self) -> Scalar:
+        token = self.cursor.peek()
+        type_ = self._element()
+        if not isinstance(type_, Scalar):
+            self.cursor.refuse(f"expected the type of a number, got {type_.text}", token)
+        return type_
 
     def _pointer(self) -> Pointer:
         self.cursor.expect("<")
@@ -243,7 +255,7 @@ class TypeReader:
 
     def _memory(self, token: Token) -> Memory:
         self.cursor.expect("<")
-        shape, element = self.cursor.sizes(), self._element()
+        shape, element = self.cursor.sizes(), self._number()
         self.cursor.expect(",")
         encoding = encodings.parse(self.cursor, self.known)
         self.cursor.expect(",")
@@ -268,20 +280,19 @@ class TypeReader:
             )
         rank = _rank(encoding) or len(shape)
         layout = encodings.shared(self.cursor, encoding, shape[len(shape) - rank :], element.bits)
-        assert isinstance(element, Scalar)
         return Memory(shape, element, layout, is_mutable)
 
     def _descriptor(self, token: Token) -> Descriptor:
         self.cursor.expect("<")
         if self.cursor.accept("tensor"):  # older versions write the tensor's type
-            block = self._tensor()
-            shape, element = block.shape, block.element
+            self.cursor.expect("<")
+            shape, element = self.cursor.sizes(), self._number()
+            self.cursor.expect(">")
         else:
-            shape, element = self.cursor.sizes(), self._element()
+            shape, element = self.cursor.sizes(), self._number()
             if self.cursor.accept(","):
                 encodings.parse(self.cursor, self.known)
         self.cursor.expect(">")
-        assert isinstance(element, Scalar)
         plain = Descriptor(shape, element, _PADDINGS[0], self.has_maps)
         return replace(plain, padding=self.paddings.get(plain.text, _PADDINGS[0]))
 

@@ -197,12 +197,10 @@ tensor<64xi32>, tensor<64xi1>) -> tensor<64xi32>
 def test_numbers_and_atomics(compiled: Any, rng: Any) -> None:
     kernel, p = compiled(NUMBERS), floats(rng, 64) * 2
     q = rng.integers(0, 1 << 30, 64).astype(np.int32)
-    narrow = np.clip(p, np.float32(-1), np.float32(1.5)).astype(np.float16)
-    bits = narrow.view(np.uint16).astype(np.uint32)
-    bits = (
-        bits + 0x7F + ((bits >> 8) & 1)
-    ) & 0xFF00  # to the nearest float of 8 bits, ties to even
-    number = np.abs(bits.astype(np.uint16).view(np.float16).astype(np.float32) / np.float32(1.5))
+    clipped = np.clip(p, np.float32(-1), np.float32(1.5)).astype(np.float64)
+    # fp8e5: two bits behind the first one, down to 2^-14; rint rounds ties to even.
+    step = 2.0 ** (np.maximum(np.frexp(clipped)[1] - 1, -14) - 2)
+    number = np.abs((np.rint(clipped / step) * step).astype(np.float32) / np.float32(1.5))
     root = np.sqrt(number)
     words = root.view(np.uint32).astype(np.uint64)
     upper = (words * words >> 32).astype(np.int32)

@@ -1,16 +1,19 @@
 """Triton's text, op by op: what is made of each form, where it says it is, and what is refused."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import proton
+from proton.backends import parsing
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.text import module_text
+from proton.language.ir_text import IRText
 from proton.triton_text import encodings, is_triton, tiles, translated
-from proton.triton_text.cursor import Cursor
+from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.translator import FORMS
 from tests import triton_samples as samples
 from tests.ir.triton_forms import BARRIER, COPIED, MADE, ROWS, SHARED, T
@@ -58,7 +61,7 @@ REFUSED = [
     ("%0 = tt.get_program_id w : i32", "the axis of tt.get_program_id is x, y or z, got w", "10"),
     (
         "%0 = tt.trans %x : tensor<4xf32> -> tensor<4xf32>",
-        "tt.trans is not complete: 'order'",
+        "tt.trans lacks 'order'",
         "10",
     ),
     ("%0 = tt.splat %s : f32 -> !ttg.thing<3>", "values of type !ttg.thing are not supp", "31"),
@@ -139,6 +142,32 @@ def _check_refused(body: str, rule: str, column: str) -> None:
 
 def test_what_is_refused_says_what_and_where() -> None:
     check_rows(_check_refused, REFUSED)
+
+
+def test_damaged_text_is_an_error_of_ours(rng: Any) -> None:
+    """Whatever a token is replaced by: what is made of it parses, or there is an error of ours."""
+    named = [getattr(samples, name) for name in dir(samples) if name.isupper() and name[0] != "_"]
+    words = [[*_tokens(text)] for text in named]
+    refused = 0
+    with mlir_context():
+        for _ in range(300):
+            number = int(rng.integers(len(named)))
+            text, other = named[number], words[int(rng.integers(len(named)))]
+            token, by = (list_[int(rng.integers(len(list_)))] for list_ in (words[number], other))
+            new = ("", f"{token.text} {token.text}", by.text)[int(rng.integers(3))]
+            level = "ttgir" if "#ttg." in text else "ttir"
+            damaged = IRText(f"k.{level}", level, text[: token.start] + new + text[token.end :])
+            try:
+                parsing.parsed(damaged)
+            except proton.CompilationError:
+                refused += 1
+    assert refused > 200
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    cursor = Cursor(text, "k.ttir")
+    while (token := cursor.next()).kind != "end":
+        yield token
 
 
 HEADS = [('"ttg.threads-per-warp" = ', "32", "64"), ('"ttg.num-ctas" = ', "1", "2")]
