@@ -173,7 +173,7 @@ class TypeReader:
             case "!ttg.memdesc":
                 return self._memory(token)
             case "!tt.tensordesc":
-                return self._descriptor(token)
+                return self._descriptor()
             case "!ttg.async.token":
                 return TOKEN
         if token.kind == "word":
@@ -282,16 +282,22 @@ class TypeReader:
         layout = encodings.shared(self.cursor, encoding, shape[len(shape) - rank :], element.bits)
         return Memory(shape, element, layout, is_mutable)
 
-    def _descriptor(self, token: Token) -> Descriptor:
+    def _block(self) -> tuple[tuple[int, ...], Scalar]:
+        """The shape and the elements of a descriptor's blocks; how they lie in shared memory is for
+        the memory to say."""
+        shape, element = self.cursor.sizes(), self._number()
+        if self.cursor.accept(","):
+            encodings.parse(self.cursor, self.known)
+        return shape, element
+
+    def _descriptor(self) -> Descriptor:
         self.cursor.expect("<")
         if self.cursor.accept("tensor"):  # older versions write the tensor's type
             self.cursor.expect("<")
-            shape, element = self.cursor.sizes(), self._number()
+            shape, element = self._block()
             self.cursor.expect(">")
         else:
-            shape, element = self.cursor.sizes(), self._number()
-            if self.cursor.accept(","):
-                encodings.parse(self.cursor, self.known)
+            shape, element = self._block()
         self.cursor.expect(">")
         plain = Descriptor(shape, element, _PADDINGS[0], self.has_maps)
         return replace(plain, padding=self.paddings.get(plain.text, _PADDINGS[0]))

@@ -319,6 +319,13 @@ ROWS: list[tuple[str, str, str]] = [
         "operandSegmentSizes = array<i32: 1, 2>",
     ),
     (
+        "tt.descriptor_load",  # as 3.6 has it
+        DESC.replace("8x16xf32", "tensor<8x16xf32>")
+        + "    %0 = tt.descriptor_load %d[%n, %n] cacheModifier = cg : "
+        f"!tt.tensordesc<{BLOCK}> -> {BLOCK}",
+        'cache = ".cg"',
+    ),
+    (
         "tt.descriptor_store",
         DESC + f"    %0 = arith.constant dense<1.0> : {BLOCK}\n    "
         f"tt.descriptor_store %d[%n, %n], %0 : !tt.tensordesc<8x16xf32>, {BLOCK}",
