@@ -28,11 +28,11 @@ class IRSource:
 
     def _read(self) -> tuple[str, int, dict[str, tuple[dtype, int]]]:
         """The kernel's name, for how many warps it is (0 where nothing says it), its arguments."""
-        from proton.backends import sources
+        from proton.backends import parsing, sources
         from proton.dialect.context import mlir_context
 
         with mlir_context():
-            module = sources.parsed(self.text)
+            module = parsing.parsed(self.text)
             kernel = sources.kernel_of(module, self.text)
             name = written(kernel.attributes["sym_name"].value)
             warps = sources.warps_of(module, self.text)

@@ -21,7 +21,7 @@ FLOORS = (
     ("base", "layout", "trace"),
     ("language",),
     ("dialect",),
-    ("frontend",),
+    ("frontend", "triton_text"),
     ("passes", "analysis"),
     ("transforms",),
     ("conversion",),

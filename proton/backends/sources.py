@@ -1,6 +1,7 @@
 """What compilation begins with: the IR that the front end makes of Python, or that of a file."""
 
-from proton.base.errors import CompilationError, LaunchError, ProtonError, SourceSpan
+from proton.backends.parsing import parsed
+from proton.base.errors import CompilationError, LaunchError
 from proton.base.symbols import mangled, written
 from proton.base.targets import GPUTarget, Target
 from proton.dialect.attributes import (
@@ -13,7 +14,7 @@ from proton.dialect.attributes import (
 )
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, Operation, Value, ir
-from proton.dialect.walk import functions, kernel_functions, ops_named, source_span
+from proton.dialect.walk import functions, kernel_functions, ops_named
 from proton.frontend import build_module
 from proton.frontend.arguments import argument_type, argument_types
 from proton.frontend.builder import to_ir
@@ -24,10 +25,6 @@ from proton.language.signature import Signature
 
 FRONT = "ttir"  # the level that the front end makes
 POINTER_DIVISOR = 16  # bytes: what is asked of an address
-_SYNTAX = (
-    "ops are written as kernel.asm[level] shows them, most of them in MLIR's generic form: "
-    '%0 = "tt.get_program_id"() {axis = 0 : i32} : () -> i32'
-)
 
 
 def first_module(
@@ -88,41 +85,6 @@ def _restore_names(module: Module) -> None:
     for call in ops_named(module, "func.call"):
         callee = written(call.attributes["callee"].value)
         call.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)
-
-
-def parsed(text: IRText) -> Module:
-    """The module of a file, verified; its ops have their place in it, unless the text says another.
-    Raises CompilationError with the place of what does not parse."""
-    try:
-        if _is_there(text):
-            return ir.Module.parseFile(text.file)
-        return ir.Module.parse(text.text)  # whose places have no file
-    except ir.MLIRError as problem:
-        raise _refused(problem, text) from None
-
-
-def _is_there(text: IRText) -> bool:
-    """Whether a file is still what was read."""
-    try:
-        return IRText.read(text.file) == text
-    except ProtonError:
-        return False
-
-
-def _refused(problem: ir.MLIRError, text: IRText) -> CompilationError:
-    first = problem.error_diagnostics[0]
-    # Diagnostics do not say of which class their location is.
-    place = source_span(ir.Location.from_attr(first.location.attr, first.location.context))
-    notes = [f" ({note.message})" for note in first.notes if note.message]
-    span = SourceSpan(
-        file=text.file,
-        line=place.line,
-        column=place.column,
-        end_line=place.line,
-        end_column=place.column + 1,
-        lines=text.text.splitlines(),
-    )
-    return CompilationError(f"{first.message}{''.join(notes)}", span, _SYNTAX)
 
 
 def kernel_of(module: Module, text: IRText) -> Operation:

@@ -207,7 +207,10 @@ def test_a_kernel_without_arguments(ir: Any) -> None:
         (ADD_ONE.replace("start = 0", "start = 9"), r"kernel.ttir:4:\d+: 'tt.make_range'"),
         (ADD_ONE.replace('"tt.load"', '"tt.lode"'), r":7:\d+: unregistered operation 'tt.lode'"),
         (ADD_ONE.replace("%by: i32", "%by: f16"), r":9:\d+: use of value '%by' expects different"),
-        ("module { tt.func public @k(%x : i32) { tt.return } }", "'tt.func' is unknown"),
+        (
+            "module { tt.func public @k(%x : i32) { tt.turn } }",
+            r":1:40: custom op 'tt\.turn' is unknown",
+        ),
         (ADD_ONE.replace("!tt.ptr<i32>, %by", "tensor<8xi32>, %by"), "kernel.ttir"),
         (
             "module { func.func @a(%x: f16) { return } }",

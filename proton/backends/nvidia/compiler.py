@@ -6,7 +6,12 @@ from dataclasses import replace
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
-from proton.backends.nvidia.pipeline import llir_passes, record_passes, ttgir_passes
+from proton.backends.nvidia.pipeline import (
+    foreign_passes,
+    llir_passes,
+    record_passes,
+    ttgir_passes,
+)
 from proton.backends.nvidia.ptx import emit_ptx, with_least_programs, with_most_registers
 from proton.backends.nvidia.ptx_order import at_first_use, pressure
 from proton.backends.sources import FRONT, first_module
@@ -23,10 +28,12 @@ from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import gpu_functions
 from proton.frontend import Signature
 from proton.language.function import DeviceFunction
+from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.strip_records import StripRecords
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
+from proton.triton_text import is_triton
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
 _FEW_MORE = 7 / 6  # of the registers with which one more program fits
@@ -58,7 +65,7 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-        module = _on_tiles(module, stages, options, is_first=text is None or text.level == FRONT)
+        module = _on_tiles(module, stages, options, text)
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
@@ -96,11 +103,12 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _on_tiles(module: Module, stages: Stages, options: GPUOptions, *, is_first: bool) -> Module:
-    """A module of `ttgir` in its final order, of one of the front end (`is_first`) or of a later
-    level."""
-    if not is_first:
-        return stages.run("ttgir", module, record_passes(options) or [StripRecords()])
+def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText | None) -> Module:
+    """A module of `ttgir` in its final order, of one of the front end or of a text's level."""
+    if text is not None and text.level != FRONT:
+        own = record_passes(options) or [StripRecords()]
+        is_foreign = is_triton(text.text)
+        return stages.run("ttgir", module, foreign_passes(options) if is_foreign else own)
     # Of two launches that overlap, each would have its maps where the other one has them.
     device, debug = not options.launch_pdl, options.debug
     tma = TensorDescriptorToTMA(arch=options.target.arch, device=device, debug=debug)

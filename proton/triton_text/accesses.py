@@ -1,0 +1,204 @@
+"""Triton's `tt` ops on memory: how each is written, and what it is here."""
+
+from proton.triton_text.made import Context, Made, Rule, Step, Value, segments, string
+from proton.triton_text.syntax import Op
+from proton.triton_text.types import (
+    Descriptor,
+    Scalar,
+    Type,
+    element_of,
+    like,
+    pointee,
+)
+
+_I32, _I64, _I1 = Scalar("i32"), Scalar("i64"), Scalar("i1")
+_RMW = {"exch": "xchg"}  # others have one name
+_PADDINGS = {1: "zero", 2: "nan"}
+# As older versions number them in a dictionary.
+_CACHES = {1: "", 2: ".ca", 3: ".cg", 4: ".wb", 5: ".cs", 6: ".wt", 7: ".cv"}
+_EVICTIONS = {1: "", 2: "evict_first", 3: "evict_last"}
+
+
+def _caching(op: Op) -> dict[str, str]:
+    """`cache` and `evict` of an access: from its policy, or from words of older versions."""
+    words = dict(op.words)
+    policy = op.attributes.get("cachePolicy", "")
+    if "<" in policy:
+        inner = policy[policy.index("<") + 1 : policy.rindex(">")]
+        pairs = (entry.split("=") for entry in inner.split(","))
+        words |= {name.strip(): value.strip() for name, value in pairs}
+    cache = words.get("cache_modifier", "none")
+    evict = words.get("eviction_policy", "evict_normal")
+    cache = "" if cache == "none" else f".{cache}"
+    evict = "" if evict == "evict_normal" else evict
+    if "cache" in op.attributes:
+        cache = _CACHES[op.number("cache")]
+    if "evict" in op.attributes:
+        evict = _EVICTIONS[op.number("evict")]
+    return {"cache": string(cache), "evict": string(evict)}
+
+
+def _load(context: Context, op: Op) -> list[Step | Made]:
+    type_ = op.type_of("ptr")
+    result = pointee(type_)
+    masks, others = op.values.get("mask", []), op.values.get("other", [])
+    values: list[Value] = [(op.value("ptr"), type_)]
+    values += [(mask, like(type_, _I1)) for mask in masks]
+    values += [(other, result) for other in others]
+    said = _caching(op) | {
+        "volatile": op.attributes.get("isVolatile", "false"),
+        "operandSegmentSizes": segments([1, len(masks), len(others)]),
+    }
+    return [Made("tt.load", values, [result], said)]
+
+
+def _store(context: Context, op: Op) -> list[Step | Made]:
+    type_ = op.type_of("ptr")
+    masks = op.values.get("mask", [])
+    values: list[Value] = [(op.value("ptr"), type_), (op.value("value"), pointee(type_))]
+    values += [(mask, like(type_, _I1)) for mask in masks]
+    said = _caching(op) | {"operandSegmentSizes": segments([1, 1, len(masks)])}
+    return [Made("tt.store", values, [], said)]
+
+
+def _atomic_rmw(context: Context, op: Op) -> list[Step | Made]:
+    names = [op.value("ptr"), op.value("value"), *op.values.get("mask", [])]
+    values = list(zip(names, op.types["operands"], strict=True))
+    kind = op.words["rmw"]
+    said = {
+        "rmw_op": string(_RMW.get(kind, kind)),
+        "sem": string(op.words["sem"]),
+        "scope": string(op.words["scope"]),
+        "operandSegmentSizes": segments([1, 1, len(names) - 2]),
+    }
+    return [Made("tt.atomic_rmw", values, op.types["results"], said)]
+
+
+def _atomic_cas(context: Context, op: Op) -> list[Step | Made]:
+    names = [op.value(name) for name in ("ptr", "cmp", "value")]
+    values = list(zip(names, op.types["operands"], strict=True))
+    said = {name: string(op.words[name]) for name in ("sem", "scope")}
+    return [Made("tt.atomic_cas", values, op.types["results"], said)]
+
+
+def _unsupported(hint: str) -> Rule:
+    def rule(context: Context, op: Op) -> list[Step | Made]:
+        context.unsupported(op, "is not supported", hint)
+
+    return rule
+
+
+# Tensor descriptors
+
+
+def _descriptor(op: Op) -> Descriptor:
+    return op.of("desc", Descriptor)
+
+
+def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
+    result, base = op.of("result", Descriptor), op.type_of("base")
+    wanted = padding_of(op)
+    if result.padding != wanted:
+        context.unsupported(
+            op,
+            f"pads with {wanted}, and another descriptor of blocks of {list(result.shape)} with "
+            f"{result.padding}",
+            "give blocks that are padded otherwise another shape",
+        )
+    shape, strides = op.values["shape"], op.values["strides"]
+    values = [(op.value("base"), base)]
+    values += [(size, _I32) for size in shape]
+    values += [(stride, _I64) for stride in strides]
+    said = {"operandSegmentSizes": segments([1, len(shape), len(strides)])}
+    return [Made("tt.make_tensor_descriptor", values, [result], said)]
+
+
+def padding_of(op: Op) -> str:
+    """What a descriptor's blocks have outside, by the op that makes it."""
+    return _PADDINGS[op.number("padding", 1)]
+
+
+def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
+    indices = op.values["indices"]
+    values: list[Value] = [(op.value("desc"), _descriptor(op))]
+    values += [(index, _I32) for index in indices]
+    said = _caching(op) | {"operandSegmentSizes": segments([1, len(indices)])}
+    return [Made("tt.descriptor_load", values, [op.type_of("result")], said)]
+
+
+def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
+    indices = op.values["indices"]
+    values: list[Value] = [
+        (op.value("desc"), _descriptor(op)),
+        (op.value("src"), op.type_of("src")),
+    ]
+    values += [(index, _I32) for index in indices]
+    said = {"operandSegmentSizes": segments([1, 1, len(indices)])}
+    if op.name == "tt.descriptor_store":
+        return [Made(op.name, values, [], said)]
+    # Text does not say signs: integers are signed.
+    said |= {"kind": string(op.words["kind"]), "is_unsigned": "false"}
+    return [Made(op.name, values, [], said)]
+
+
+def _descriptor_gather(context: Context, op: Op) -> list[Step | Made]:
+    desc, offsets, column = op.types["operands"]
+    values, wide = _rows(context, op, desc, offsets, column)
+    return [*wide, Made("tt.descriptor_gather", values, op.types["results"])]
+
+
+def _descriptor_scatter(context: Context, op: Op) -> list[Step | Made]:
+    desc, offsets, column, source = op.types["types"]
+    values, wide = _rows(context, op, desc, offsets, column)
+    return [*wide, Made("tt.descriptor_scatter", [*values, (op.value("src"), source)])]
+
+
+def _rows(
+    context: Context, op: Op, desc: Type, offsets: Type, column: Type
+) -> tuple[list[Value], list[Step | Made]]:
+    """The descriptor, the rows' numbers as i32, and the first column."""
+    rows: Value = op.value("x"), offsets
+    steps: list[Step | Made] = []
+    if element_of(offsets) != _I32:
+        wide = like(offsets, _I32)
+        name = context.name()
+        steps = [(name, Made("arith.extsi", [rows], [wide]))]
+        rows = name, wide
+    return [(op.value("desc"), desc), rows, (op.value("y"), column)], steps
+
+
+_CACHING = "(cacheModifier = @cache_modifier)? (evictionPolicy = @eviction_policy)?"
+
+FORMS: dict[str, tuple[str, Rule]] = {
+    "tt.load": (f"$ptr (, $mask)? (, $other)? {_CACHING} {{}} : <ptr>", _load),
+    "tt.store": (f"$ptr , $value (, $mask)? {_CACHING} {{}} : <ptr>", _store),
+    "tt.atomic_rmw": (
+        "@rmw , @sem , @scope , $ptr , $value (, $mask)? {} : <->",
+        _atomic_rmw,
+    ),
+    "tt.atomic_cas": ("@sem , @scope , $ptr , $cmp , $value {} : <->", _atomic_cas),
+    "tt.atomic_load": ("", _unsupported("use tl.atomic_add of 0, or a volatile tl.load")),
+    "tt.atomic_store": ("", _unsupported("use tl.atomic_xchg")),
+    "tt.atomic_poll": ("", _unsupported("loop over a volatile tl.load")),
+    "tt.make_tensor_descriptor": (
+        "$base , [ $shape* ] , [ $strides* ] {} : <base:!tt.ptr> , <result:!tt.tensordesc>",
+        _make_descriptor,
+    ),
+    "tt.descriptor_load": (
+        f"$desc [ $indices* ] {_CACHING} {{}} : <desc> -> <result>",
+        _descriptor_load,
+    ),
+    "tt.descriptor_store": (
+        "$desc [ $indices* ] , $src {} : <desc> , <src>",
+        _descriptor_store,
+    ),
+    "tt.descriptor_reduce": (
+        "@kind , $desc [ $indices* ] , $src {} : <desc> , <src>",
+        _descriptor_store,
+    ),
+    "tt.descriptor_gather": ("$desc [ $x , $y ] {} : <->", _descriptor_gather),
+    "tt.descriptor_scatter": (
+        "$desc [ $x , $y ] , $src {} : <types*>",
+        _descriptor_scatter,
+    ),
+}

@@ -1,0 +1,80 @@
+"""Ops of ours, in MLIR's generic form, that stand for an op of Triton's text."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from proton.triton_text.cursor import Cursor
+from proton.triton_text.syntax import Op
+from proton.triton_text.types import Type
+
+Value = tuple[str, Type]  # its name, and what it is
+
+
+@dataclass(frozen=True)
+class Made:
+    """An op: what it takes, what it gives, attributes as text. `regions` are those of Triton's."""
+
+    name: str
+    operands: Sequence[Value] = ()
+    results: Sequence[Type] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    regions: Sequence[object] = ()
+
+    def head(self) -> str:
+        """The text before its regions."""
+        return f'"{self.name}"({", ".join(name for name, _ in self.operands)})'
+
+    def tail(self) -> str:
+        """The text behind its regions."""
+        entries = ", ".join(f"{name} = {text}" for name, text in sorted(self.attributes.items()))
+        taken = ", ".join(type_.text for _, type_ in self.operands)
+        given = ", ".join(type_.text for type_ in self.results)
+        said = f" {{{entries}}}" if entries else ""
+        return f"{said} : ({taken}) -> ({given})"
+
+
+class Context:
+    """What rules know of the text around an op."""
+
+    def __init__(self, cursor: Cursor, level: str) -> None:
+        self.cursor, self.level = cursor, level
+        self.aliases: dict[str, str] = {}  # results that are other values
+        self.zeros: set[str] = set()  # constants that are nothing but zeros
+        self._names = itertools.count()
+
+    def name(self) -> str:
+        """A new value's: Triton's have no `$`."""
+        return f"%${next(self._names)}"
+
+    def unsupported(self, op: Op, what: str, hint: str) -> NoReturn:
+        """Raises UnsupportedLanguageConstruct about an op."""
+        self.cursor.unsupported(f"{op.name} {what}", op.place, hint)
+
+
+# A rule gives ops, the last of which has the results; each before it comes with its own name. None
+# where an op means nothing here.
+Step = tuple[str, Made]
+Rule = Callable[[Context, Op], "list[Step | Made]"]
+
+
+def segments(counts: Sequence[int]) -> str:
+    """The sizes of groups of operands, or of results."""
+    return f"array<i32: {', '.join(map(str, counts))}>" if counts else "array<i32>"
+
+
+def first_of(count: int, most: int) -> str:
+    """Of optional operands of which the first so many are there."""
+    return segments([1] * count + [0] * (most - count))
+
+
+def i32(number: int) -> str:
+    """An attribute."""
+    return f"{number} : i32"
+
+
+def string(text: str) -> str:
+    """An attribute."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,105 @@
+"""Triton's `ttng` ops on the tensor memory accelerator and its barriers: how each is written, and
+what it is here."""
+
+from proton.triton_text.made import Context, Made, Rule, Step, Value, i32, segments, string
+from proton.triton_text.syntax import Op
+from proton.triton_text.types import Descriptor, Memory, Scalar
+
+_I1, _I32 = Scalar("i1"), Scalar("i32")
+_ORDERED = ("min", "max")
+
+
+def _barrier(op: Op) -> Value:
+    return op.value("alloc"), op.type_of("alloc")
+
+
+def _init_barrier(context: Context, op: Op) -> list[Step | Made]:
+    """TMA, too, has to see that it is one."""
+    said = {"count": i32(int(op.words["count"]))}
+    made = Made("ttng.init_barrier", [_barrier(op)], [], said)
+    return [made, Made("ttng.fence_async_shared")]
+
+
+def _inval_barrier(context: Context, op: Op) -> list[Step | Made]:
+    return [Made("ttng.inval_barrier", [_barrier(op)])]
+
+
+def _barrier_expect(context: Context, op: Op) -> list[Step | Made]:
+    if "fromCTA" in op.attributes:
+        context.unsupported(op, "of another CTA is not supported", _ONE_CTA)
+    values = [_barrier(op), (op.value("pred"), _I1)]
+    said = {
+        "bytes": i32(int(op.words["size"])),
+        "operandSegmentSizes": segments([1, 1, 0]),
+    }
+    return [Made("ttng.barrier_expect", values, [], said)]
+
+
+def _wait_barrier(context: Context, op: Op) -> list[Step | Made]:
+    """All memory counts as what the barrier's copies write."""
+    if op.values.get("pred"):
+        context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
+    return [Made("ttng.wait_barrier", [_barrier(op), (op.value("phase"), _I32)])]
+
+
+def _load(context: Context, op: Op) -> list[Step | Made]:
+    if op.flag("multicast"):
+        context.unsupported(op, "to several CTAs is not supported", _ONE_CTA)
+    indices = op.values["coord"]
+    values = [
+        (op.value("desc"), op.type_of("desc")),
+        (op.value("barrier"), op.type_of("barrier")),
+        (op.value("dst"), op.type_of("dst")),
+        (op.value("pred"), _I1),
+        *((index, _I32) for index in indices),
+    ]
+    said = {"operandSegmentSizes": segments([1, 1, 1, 1, len(indices)])}
+    return [Made("ttng.async_tma_copy_global_to_local", values, [], said)]
+
+
+def _store(context: Context, op: Op) -> list[Step | Made]:
+    desc, memory, indices = op.of("desc", Descriptor), op.of("src", Memory), op.values["coord"]
+    values: list[Value] = [(op.value("desc"), desc), (op.value("src"), memory)]
+    values += [(index, _I32) for index in indices]
+    kind = op.words.get("kind", "none")
+    if kind in _ORDERED and not desc.element.is_float:
+        # Text does not say signs, and the host makes another tensor map for those that have one.
+        context.unsupported(
+            op, f"of the {kind} of integers is not supported", "compile the .ttir of the kernel"
+        )
+    if kind != "none" and desc.element.is_float:
+        kind = f"f{kind}"
+    said = {
+        "reduction": string(kind),
+        "operandSegmentSizes": segments([1, 1, len(indices)]),
+    }
+    return [Made("ttng.async_tma_copy_local_to_global", values, [], said)]
+
+
+def _store_wait(context: Context, op: Op) -> list[Step | Made]:
+    said = {
+        "pendings": i32(op.number("pendings")),
+        "landed": "false" if op.flag("read_only") else "true",
+    }
+    return [Made("ttng.tma_store_wait", [], [], said)]
+
+
+_ONE_CTA = "compile the kernel with num_ctas=1"
+_STORE = "$desc [ $coord* ] $src {} : <desc> , <src>"
+
+FORMS: dict[str, tuple[str, Rule]] = {
+    "ttng.init_barrier": ("$alloc , @count {} : <alloc>", _init_barrier),
+    "ttng.inval_barrier": ("$alloc {} : <alloc>", _inval_barrier),
+    "ttng.barrier_expect": ("$alloc , @size {} , $pred : <alloc>", _barrier_expect),
+    "ttng.wait_barrier": (
+        "$alloc , $phase (, $pred)? (deps $deps*)? {} : <alloc> (, <deps*>)?",
+        _wait_barrier,
+    ),
+    "ttng.async_tma_copy_global_to_local": (
+        "$desc [ $coord* ] $dst , $barrier , $pred {} : <desc> , <barrier> -> <dst>",
+        _load,
+    ),
+    "ttng.async_tma_copy_local_to_global": (_STORE, _store),
+    "ttng.async_tma_reduce": (f"@kind , {_STORE}", _store),
+    "ttng.async_tma_store_wait": ("{}", _store_wait),
+}
