@@ -1,7 +1,8 @@
 """How long a kernel takes to compile for an H200: by Proton and, where it is there, by Triton.
 
     python benchmarks/gpu_compile_time.py [--repeats 15] [--starts 7] [--triton-python FILE]
-                                          [--ptxas FILE] [--json FILE] [--specimens FILE]
+                                          [--ptxas FILE] [--json FILE] [--specimens FILE...]
+                                          [--only REGEX] [--cpus 0]
 
 Needs no GPU: nothing is loaded or launched. Both compile the same source (peers.py) for the same
 types, from the Python function on, each in a process of its own, and take turns. Shown are
@@ -20,12 +21,16 @@ numpy, which the kernels' files use, is imported before that; torch is not, as n
 needs it.
 
 With `--specimens` the kernels are those of public libraries, as library_specimens.py writes them,
-and only warm compiles are measured. Both need torch and the libraries then.
+and only warm compiles are measured, by the clock and in CPU time, of user and system, with that of
+the assemblers: other work on the machine changes that least. Both need torch and the libraries
+then. `--cpus` has both compilers run there alone, so that neither has its assembler beside it.
 """
 
 import argparse
 import json
+import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -45,6 +50,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "proton" / "kernels"
 ASSEMBLER_VARIABLES = ("PROTON_PTXAS", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
 SLOW_MS = 2000  # a compile that is worth a line
+MEASURES = ("ms", "cpu ms")  # in the answers of one_compiler.py
 STAGES = ("frontend", "ttir", "ttgir", "llir", "ptx", "cubin")
 Answers = dict[str, dict[str, list[dict[str, Any]]]]  # specimen -> compiler -> one a round
 
@@ -223,24 +229,35 @@ def stages(answers: Answers) -> Table:
 
 
 def shown_libraries(answers: Answers, console: Console) -> None:
-    """The kernels of libraries: how the ratios of medians are spread, and what is slow."""
-    table = Table("kernel", "Proton, ms", "Triton, ms", "ratio")
-    ratios = dict[str, float]()
+    """The kernels of libraries: a row each, how the ratios of medians are spread, and which
+    kernels take longer by Proton, or long."""
+    table = Table("kernel", *(f"{c}, {w}" for w in MEASURES for c in ("Proton", "Triton", "ratio")))
+    ratios: dict[str, dict[str, float]] = {what: {} for what in MEASURES}
+    slow = []
     for name, by_compiler in answers.items():
         errors = {c: a["error"] for c, found in by_compiler.items() for a in found if "error" in a}
         for compiler, error in errors.items():
-            console.print(f"{name}, {compiler}: {error}"[:200])
+            console.print(f"{name}, {compiler}: {error}"[:200], markup=False)
         if errors or len(by_compiler) < 2:
             continue
-        ours, theirs = (statistics.median(a["ms"] for a in f) for f in by_compiler.values())
-        ratios[name] = ours / theirs
-        table.add_row(name, f"{ours:.0f}", f"{theirs:.0f}", f"{ratios[name]:.2f}")
-        if max(ours, theirs) > SLOW_MS:
-            console.print(f"slow: {name}: Proton {ours:.0f} ms, Triton {theirs:.0f}")
+        cells = []
+        for what in MEASURES:
+            ours, theirs = (statistics.median(a[what] for a in f) for f in by_compiler.values())
+            ratios[what][name] = ours / theirs
+            cells += [f"{ours:.0f}", f"{theirs:.0f}", f"{ours / theirs:.2f}"]
+            if max(ours, theirs) > SLOW_MS:
+                slow.append(f"{name}: {what}: Proton {ours:.0f}, Triton {theirs:.0f}")
+        table.add_row(name, *cells)
     console.print(table)
-    worst = sorted(ratios, key=lambda name: -ratios[name])[:5]
-    console.print(*(f"{ratios[name]:.2f} {name}" for name in worst), sep="\n")
-    console.print(f"ratios of {len(ratios)} kernels: {spread(list(ratios.values()), 2)}")
+    console.print(f"above {SLOW_MS} ms:", *slow or ["none"], sep="\n")
+    for what, found in ratios.items():
+        ranked = sorted(found.items(), key=lambda item: -item[1])
+        above = [f"{ratio:.2f} {name}" for name, ratio in ranked if ratio > 1]
+        console.print(f"{what}, above 1.0:", *above or ["none"], sep="\n")
+    for what, found in ratios.items():
+        values = sorted(found.values())
+        p90 = values[math.ceil(0.9 * len(values)) - 1]
+        console.print(f"{what}, ratios of {len(values)}: {spread(values, 2)}, p90 {p90:.2f}")
 
 
 def has_triton(python: str) -> bool:
@@ -256,11 +273,15 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=7, help="new processes")
     parser.add_argument("--triton-python", default=sys.executable, help="the Python with Triton")
     parser.add_argument(
-        "--specimens", type=Path, default=None, help="kernels that library_specimens.py wrote"
+        "--specimens", type=Path, nargs="+", help="files that library_specimens.py wrote"
     )
+    parser.add_argument("--only", default="", help="of these the kernels whose names match")
+    parser.add_argument("--cpus", type=int, nargs="+", help="where both compilers run")
     parser.add_argument("--ptxas", default=None, help="the assembler of both, not each one's own")
     parser.add_argument("--json", type=Path, default=None, help="write all times there, too")
     options = parser.parse_args()
+    if options.cpus:
+        os.sched_setaffinity(0, options.cpus)  # the processes that it starts, too
     console = Console(width=120)
     with ExitStack() as stack:
         modules, cache, bytecode = (
@@ -282,9 +303,14 @@ def main() -> None:
         about = [process.ask("about") for process in processes]
         console.print(*about, sep="\n", soft_wrap=True)
         if options.specimens:
-            specimens = json.loads(options.specimens.read_text())
+            found = [json.loads(file.read_text()).items() for file in options.specimens]
+            specimens = {n: s for of in found for n, s in of if re.search(options.only, n)}
             warm = rounds(processes, specimens, options.repeats, cached=False)
             shown_libraries(warm, console)
+            load = ", ".join(f"{of:.1f}" for of in os.getloadavg())
+            console.print(f"{os.cpu_count()} CPUs, load {load}")
+            if options.json:
+                options.json.write_text(json.dumps({"about": about, "warm": warm}, indent=1))
             return
         warm = rounds(processes, SPECIMENS, options.repeats, cached=False)
         hits = rounds(processes, SPECIMENS, options.repeats, cached=True)

@@ -14,6 +14,7 @@ import inspect
 import json
 import platform
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -181,16 +182,23 @@ def answered(compile_: Callable[[dict[str, Any]], Any], request: dict[str, Any])
         return {"error": f"{type(problem).__name__}: {problem}"}
 
 
+def cpu_ms() -> float:
+    """Of this process and of its children that have ended: the assemblers."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used) * 1e3
+
+
 def main() -> None:
     about, compile_ = COMPILERS[sys.argv[1]]
     for line in sys.stdin:
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), cpu_ms()
         request = json.loads(line)
         if request == "about":
             answer: Any = f"{about()}, Python {platform.python_version()}"
         else:
             answer = answered(compile_, request)
             answer["ms since request"] = (time.perf_counter() - begin) * 1e3
+            answer["cpu ms"] = cpu_ms() - cpu
         print(json.dumps(answer), flush=True)
 
 

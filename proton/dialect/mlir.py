@@ -6,10 +6,13 @@ so it stands in `sys.modules` unexecuted until somebody else wants it: the first
 anything in it but the bindings runs its `__init__` as if it had just been imported.
 """
 
+import ctypes
+import functools
 import importlib
 import importlib.util
 import sys
 import types
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proton.base.packages import missing_compiler
@@ -76,6 +79,21 @@ def _wheel() -> str:
 
 
 _root = _upstream() or _wheel()
+
+
+@functools.cache
+def disable_llvm_pass(name: str) -> None:
+    """Has the wheel's LLVM leave a pass out, in all of the process from now on: there is no other
+    way to say which passes a target runs. Where the bindings are upstream's, nothing is said to
+    their LLVM, which may know no such option."""
+    if not _root.startswith(_WHEEL):
+        return
+    package = _module("_mlir_libs").__file__
+    assert package is not None
+    (library,) = (ctypes.CDLL(str(p)) for p in Path(package).parent.glob("libMLIRPythonCAPI.*"))
+    words = (b"proton", f"-opt-disable={name}".encode(), b"-opt-bisect-verbose=false")
+    options = (ctypes.c_char_p * len(words))(*words)
+    library.LLVMParseCommandLineOptions(len(options), options, b"")
 
 
 def _module(name: str) -> types.ModuleType:

@@ -115,6 +115,8 @@ class ThreadInterpreter:
                 return [word[self.threads // WARP * WARP + lane % WARP]]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
                 return [permuted_bytes(*given)]
+            case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("mov.b32 "):
+                return given
             case "llvm.load" | "llvm.store" | "llvm.inline_asm":
                 return self.access(op, given)
         raise AssertionError(f"no rule for {op}")

@@ -12,7 +12,12 @@ from proton.backends.nvidia.pipeline import (
     record_passes,
     ttgir_passes,
 )
-from proton.backends.nvidia.ptx import emit_ptx, with_least_programs, with_most_registers
+from proton.backends.nvidia.ptx import (
+    emit_ptx,
+    has_least_programs,
+    with_least_programs,
+    with_most_registers,
+)
 from proton.backends.nvidia.ptx_order import at_first_use, pressure
 from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
@@ -41,6 +46,8 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 # it was worth it took this share of the registers that their values let one expect, or more.
 _LUCK = 0.85
 _TOO_MANY = 2  # times the registers of a thread: any order spills then
+_FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
+_LINES_EACH = 4  # of PTX at least, for each value that is alive at once
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
 
@@ -75,7 +82,7 @@ def compile_kernel(
         )
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
-            ptx = emit_ptx(module, target)
+            ptx = _alone(emit_ptx(module, target), options)
         with stages.timed("cubin"):
             assembler.feed(ptx)
             texts = stages.texts()  # while the assembler works
@@ -117,6 +124,17 @@ def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText 
     return stages.run("ttgir", module, ttgir_passes(options))
 
 
+def _alone(ptx: str, options: GPUOptions) -> str:
+    """The PTX, with an SM for one program where so many values are alive at once that ptxas would
+    spill most of them, so that more programs fit, take long for that, and be asked again."""
+    most = _FAR_TOO_MANY * most_registers(1, options.num_warps * WARP_SIZE)
+    if options.maxnreg is not None or ptx.count("\n") < _LINES_EACH * most:
+        return ptx
+    if _TENSOR_CORES.search(ptx) or pressure(ptx) <= most:
+        return ptx
+    return with_least_programs(ptx, 1)
+
+
 def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
     """The PTX in another order, and its machine code, where more threads fit on an SM with that:
     tried where registers leave room for less than half of what an SM takes, or do not suffice, and
@@ -150,17 +168,18 @@ def _unspilled(
 ) -> tuple[str, Cubin]:
     """The PTX with the number of programs that have to fit on an SM, and its machine code, where
     less is spilled with that: as many as shared memory leaves an SM, of which ptxas does not know,
-    or one. What does not fit into all registers of a program may be given a quarter of them, so
-    that more programs run at once, and all of them spill."""
+    if these are fewer than it made room for, or one. What does not fit into all registers of a
+    program may be given a quarter of them, so that more programs run at once, and all of them
+    spill."""
     threads = options.num_warps * WARP_SIZE
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
-    if cubin.registers >= most_registers(1, threads):
+    if cubin.registers >= most_registers(1, threads) or has_least_programs(ptx):
         return ptx, cubin
-    fit = options.target.facts.programs_per_sm(threads, shared)
-    most = max(1, min(fit, cubin.threads(options.target, threads) // threads))
+    fit = max(1, options.target.facts.programs_per_sm(threads, shared))
+    room = cubin.threads(options.target, threads) // threads
     best = ptx, cubin
-    for programs in dict.fromkeys((most, 1)):
+    for programs in dict.fromkeys((fit, 1) if fit < room else (1,)):
         if not best[1].spills:
             break
         fewer = with_least_programs(ptx, programs)

@@ -4,9 +4,13 @@ import re
 
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
-from proton.dialect.mlir import Module, gpu
+from proton.dialect.mlir import Module, disable_llvm_pass, gpu
 from proton.dialect.walk import gpu_functions
 from proton.passes import Upstream
+
+# Straight-line strength reduction: its time is quadratic in the additions of a function, and it
+# changes next to nothing here (docs/decisions.md, "LLVM leaves out").
+_LEFT_OUT = "slsr"
 
 
 def _needs_libdevice(module: Module) -> bool:
@@ -22,6 +26,7 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     Line tables map instructions to the kernel's source; the mark of a debug build, which would
     turn the assembler's optimisation off, is taken away.
     """
+    disable_llvm_pass(_LEFT_OUT)
     facts = target.facts
     options = f"chip={facts.chip} features=+ptx{facts.ptx} O=3"
     if _needs_libdevice(module):
@@ -43,6 +48,11 @@ def with_most_registers(ptx: str, most: int) -> str:
 def with_least_programs(ptx: str, least: int) -> str:
     """The PTX of a kernel of which so many programs have to fit on an SM, and no more."""
     return _directed(ptx, f".minnctapersm {least}")
+
+
+def has_least_programs(ptx: str) -> bool:
+    """Whether the PTX says how many programs have to fit on an SM."""
+    return re.search(r"^\.minnctapersm ", ptx, re.M) is not None
 
 
 def _directed(ptx: str, directive: str) -> str:

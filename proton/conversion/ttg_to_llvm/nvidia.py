@@ -78,6 +78,11 @@ def thread_number(count: int) -> Value:
     return _read("tid.x", 0, count)
 
 
+def copied(value: Value) -> Value:
+    """An i32 as one of which LLVM knows nothing."""
+    return assembly("mov.b32 $0, $1;", "=r,r", value.type, value, effects=False)
+
+
 def program_id(axis: int) -> Value:
     """The program's place in the grid, i32."""
     return _read(f"ctaid.{'xyz'[axis]}", 0, MAX_GRID[axis])

@@ -57,6 +57,17 @@ class Threads:
         return self.known["thread"]
 
     @property
+    def _unbounded(self) -> Value:
+        """The thread's number as one of which LLVM knows no bound, to be masked. Of a masked number
+        to which a register's place is added LLVM would leave the mask out where the place has all
+        bits above, as one of two or four places has: such sums are no longer a constant apart."""
+        thread = self.number
+        if "unbounded" not in self.known:
+            with self._behind(thread):
+                self.known["unbounded"] = nvidia.copied(thread)
+        return self.known["unbounded"]
+
+    @property
     def warp(self) -> Value:
         """The number of the warp, i32, the same in all lanes for the assembler, too."""
         thread = self.number
@@ -74,10 +85,10 @@ class Threads:
 
     def bits(self, bases: tuple[int, ...]) -> Value:
         """The linear map of the thread's number, lane bits lowest."""
-        thread = self.number
+        thread = self._unbounded
         if bases not in self.known:
             with self._behind(thread):
-                self.known[bases] = v.xor_of_bits(thread, bases)
+                self.known[bases] = v.xor_of_bits(thread, bases, self.number)
         return self.known[bases]
 
     def warp_bits(self, bases: tuple[int, ...]) -> Value | None:

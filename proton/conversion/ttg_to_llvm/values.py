@@ -214,13 +214,16 @@ def from_words(words: Value, type_: Type) -> Value:
     return bitcast(narrow, type_)
 
 
-def xor_of_bits(value: Value, bases: Sequence[int]) -> Value:
+def xor_of_bits(value: Value, bases: Sequence[int], bounded: Value | None = None) -> Value:
     """The linear map of a number: the XOR of `bases[k]` over its set bits k.
 
-    Runs of bases that double are one mask and one shift.
+    Runs of bases that double are one mask and one shift. `bounded` is the same number, which has
+    no bits beyond those: it is taken where no mask is needed.
     """
     total = None
     for start, length in _runs(bases):
+        if bounded is not None and start + length == len(bases):
+            value = bounded  # the last run
         basis = bases[start]
         shift = basis.bit_length() - 1
         mask = ((1 << length) - 1) << start
