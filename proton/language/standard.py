@@ -6,7 +6,7 @@ from typing import Any
 from proton.language import core, memory, profiling
 from proton.language.extra import cuda
 from proton.language.function import DeviceFunction, constexpr_function, member
-from proton.language.types import constexpr, float32, int32
+from proton.language.types import constexpr, float32, int32, uint32
 
 
 @member
@@ -33,11 +33,11 @@ def next_power_of_2(n):
 
 @constexpr_function
 def _reduced_dtype(dtype, requested):
-    """Sums of narrow integers are taken in i32, as Triton does."""
+    """Sums of narrow integers are taken in 32 bits, as in Triton, to which a bool is unsigned."""
     if requested is not None:
         return requested
     if dtype.is_int() and dtype.primitive_bitwidth < 32:
-        return int32
+        return uint32 if dtype.is_int_unsigned() or dtype.is_bool() else int32
     return dtype
 
 
@@ -161,7 +161,7 @@ def _indices(input, axis: constexpr):
 @member
 @DeviceFunction
 def sum(input, axis: constexpr = None, keep_dims: constexpr = False, dtype: constexpr = None):
-    """The sum along `axis`; narrow integers are summed in i32 unless `dtype` says otherwise."""
+    """The sum along `axis`; narrow integers are summed in 32 bits unless `dtype` says otherwise."""
     input = input.to(_reduced_dtype(input.dtype, dtype))
     return core.reduce(input, axis, _add, keep_dims)
 
@@ -245,29 +245,25 @@ def _multiply(a, b):
     return a * b
 
 
-@constexpr_function
-def _scanned_dtype(dtype):
-    """bf16 is scanned in fp32, as Triton does."""
-    return float32 if dtype.is_bf16() else dtype
-
-
 @member
 @DeviceFunction
 def cumsum(input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None):
     """The sums of what comes up to each element along `axis`, or from it on if `reverse`.
 
-    Narrow integers are summed in i32 and bf16 in fp32, unless `dtype` says otherwise.
+    Narrow integers are summed in 32 bits unless `dtype` says otherwise.
     """
-    input = input.to(_scanned_dtype(_reduced_dtype(input.dtype, dtype)))
+    input = input.to(_reduced_dtype(input.dtype, dtype))
     return core.associative_scan(input, axis, _add, reverse)
 
 
 @member
 @DeviceFunction
 def cumprod(input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None):
-    """The products of what comes up to each element along `axis`, or from it on if `reverse`, in
-    `dtype`, if it is given."""
-    input = input.to(_scanned_dtype(input.dtype if dtype is None else dtype))
+    """The products of what comes up to each element along `axis`, or from it on if `reverse`.
+
+    Narrow integers are multiplied in 32 bits unless `dtype` says otherwise.
+    """
+    input = input.to(_reduced_dtype(input.dtype, dtype))
     return core.associative_scan(input, axis, _multiply, reverse)
 
 

@@ -408,8 +408,6 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
         if isinstance(annotation, str):
             annotation = _evaluate_annotation(fn, annotation)
         is_const = annotation is ty.const
-        if isinstance(annotation, str):
-            annotation = ty.str_to_ty(annotation)
         parameters.append(
             Parameter(
                 name,
@@ -427,7 +425,8 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
 
 def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     """An annotation that is a string: a type's short name, or postponed evaluation of anything,
-    which only says something here where it is a type of ours."""
+    which only says something here where it is a type of ours. What has the look of a type and is
+    none is a TypeError; words and names of others say nothing."""
     if text.split(".")[-1] == "constexpr":
         return ty.constexpr
     if text.split(".")[-1] == "const":
@@ -439,9 +438,9 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     try:
         return eval(text, fn.fn.__globals__)
     except NameError:  # of a module that is imported for type checkers alone, perhaps
-        return None if "." in text else text
+        return None if "." in text or text.isalpha() else ty.str_to_ty(text)
     except (AttributeError, SyntaxError, TypeError):
-        return text
+        return ty.str_to_ty(text)
 
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
