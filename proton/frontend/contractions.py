@@ -5,7 +5,7 @@ import math
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, string_attr
-from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
+from proton.frontend.builder import as_tensor, constant, error, to_ir, warn, wrap
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import bitcast
 from proton.frontend.rules import generator_rule, rule
@@ -26,6 +26,11 @@ def _dot(
     out_dtype: ty.dtype | None = None,
 ) -> tensor:
     a, b = as_tensor(input), as_tensor(other)
+    if a.dtype.is_fp8e4b15() or b.dtype.is_fp8e4b15():
+        warn(
+            "products of fp8e4b15 are deprecated, as in Triton on Hopper: no tensor core takes it, "
+            "use float8e4nv"
+        )
     precision = _input_precision(input_precision, allow_tf32)
     if out_dtype is not None and not isinstance(out_dtype, ty.dtype):
         raise error(

@@ -26,7 +26,7 @@ from proton.frontend import (
     trees,
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
-from proton.frontend.builder import at_compile_time, error, truth
+from proton.frontend.builder import at_compile_time, error, truth, warn
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
@@ -200,6 +200,9 @@ def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
             return value
     if not operands:
         return value
+    if any(operand.is_block() for operand in operands):
+        word, symbol = ("and", "&") if is_and else ("or", "|")
+        warn(f"'{word}' of blocks is deprecated, as in Triton: write (x > 0) {symbol} (y > 0)")
     result = operands[0]
     for operand in operands[1:]:
         result = arithmetic.logical("and" if is_and else "or", result, operand)
@@ -413,6 +416,8 @@ def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
                 f"{name} takes two values or more, got {len(values)}",
                 f"tl.{name}(x, axis=0) reduces a block",
             )
+        if any(isinstance(value, tensor) and value.is_block() for value in values):
+            warn(f"Python's {name} of blocks is deprecated, as in Triton: use tl.{name}imum")
         return functools.reduce(rule_, values)
 
     return extremum

@@ -1,6 +1,7 @@
 """The part of the language that is written in the language itself."""
 
 import importlib
+import warnings
 from typing import Any
 
 from proton.language import core, memory, profiling
@@ -29,6 +30,12 @@ constexpr_cdiv.__name__ = "cdiv"  # as it is called: proton.cdiv
 def next_power_of_2(n):
     """The least power of two that is not below `n`, of constexprs."""
     return 1 if n <= 1 else 1 << (n - 1).bit_length()
+
+
+@constexpr_function
+def _warn(text):
+    """A warning to who compiles a kernel."""
+    warnings.warn(text, UserWarning, stacklevel=2)
 
 
 @constexpr_function
@@ -307,6 +314,8 @@ def interleave(a, b):
 def cat(input, other, can_reorder: constexpr = False, dim: constexpr = 0):
     """`input` and after it `other` along `dim`; they have one shape. The order of elements is kept,
     also where `can_reorder` allows another one."""
+    if can_reorder:
+        _warn("tl.cat(can_reorder=True) is deprecated, as in Triton: leave it out")
     pairs = core.join(input, other)
     rank: constexpr = len(pairs.shape)
     core.static_assert(rank > 1, "tl.cat takes blocks, got scalars; use tl.join")
@@ -340,6 +349,8 @@ def softmax(
     x, dim: constexpr = None, keep_dims: constexpr = None, ieee_rounding: constexpr = False
 ):
     """Softmax along `dim`, by default the first dimension, as in Triton."""
+    if keep_dims is not None:
+        _warn("keep_dims of tl.softmax is deprecated and ignored, as in Triton: leave it out")
     axis: constexpr = 0 if dim is None else dim
     z = x - max(x, axis, keep_dims=True)
     numerator = core.exp(z)
