@@ -155,7 +155,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> object:
         if not isinstance(node.ctx, ast.Load):
             return node
-        template = ast.Attribute(_operand(0), node.attr, ast.Load())
+        owner: Any = _operand(0)
+        owner.original = node.value
+        template = ast.Attribute(owner, node.attr, ast.Load())
         return self._value(node, template, self.visit(node.value))
 
     def visit_Subscript(self, node: ast.Subscript) -> object:

@@ -20,7 +20,7 @@ from proton.language.surroundings import (
     python_links,
     resolve,
 )
-from proton.language.types import dtype
+from proton.language.types import constexpr, dtype
 
 
 class Builtin:
@@ -104,7 +104,7 @@ class ExternFunction:
         is_test: bool = False,
     ) -> None:
         self.__name__, self.table, self.library, self.is_test = name, table, library, is_test
-        kinds = [f"({', '.join(map(str, dtypes))})" for dtypes in table]
+        kinds = [f"({', '.join(map(repr, dtypes))})" for dtypes in table]
         self.__doc__ = f"`{name}` of {library}, of {' or '.join(kinds)}."
         count = len(next(iter(table)))
         self.signature = inspect.Signature(
@@ -167,6 +167,13 @@ def is_builtin(fn: object) -> bool:
     return isinstance(fn, Builtin | ExternPython)
 
 
+def _is_constexpr(parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "constexpr"
+    return annotation is constexpr
+
+
 def _chain(node: ast.expr) -> tuple[str, ...]:
     """The names of `name.attribute...`; empty for anything else."""
     parts = []
@@ -212,7 +219,7 @@ class DeviceFunction:
         make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
         self.source = self.source.with_text(new_src)
         self.revision += 1
-        for cached in ("_nodes", "bound_names", "_reads"):
+        for cached in ("_nodes", "bound_names", "constexpr_names", "_reads"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
@@ -231,6 +238,19 @@ class DeviceFunction:
         names = (node for node in self._nodes if isinstance(node, ast.Name))
         stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         return frozenset(self.arg_names) | stored
+
+    @functools.cached_property
+    def constexpr_names(self) -> frozenset[str]:
+        """Parameters and variables that the source annotates as constexprs."""
+        parameters = {p.name for p in self.signature.parameters.values() if _is_constexpr(p)}
+        assigned = {
+            node.target.id
+            for node in ast.walk(self.parse())
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and ast.unparse(node.annotation).rpartition(".")[2] == "constexpr"
+        }
+        return frozenset(parameters | assigned)
 
     @functools.cached_property
     def _reads(self) -> list[tuple[str, ...]]:
