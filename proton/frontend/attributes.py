@@ -1,6 +1,7 @@
 """Attributes and globals that a kernel names, and what to say of those that are not there."""
 
 import ast
+import enum
 import inspect
 import types
 from typing import Any
@@ -54,6 +55,8 @@ def check_global(name: str, value: object) -> object:
     if isinstance(value, ty.constexpr):
         return value.value
     if value is None or isinstance(value, _GLOBAL_KINDS) or inspect.isclass(value):
+        return value
+    if isinstance(value, enum.Enum) or type(value).__name__ == "dtype":  # of torch or numpy
         return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value

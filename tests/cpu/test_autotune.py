@@ -357,7 +357,7 @@ def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"key": ["m"]}, ValueError, "key names 'm', which is no parameter of add"),
+        ({"key": ["m"]}, ValueError, "not kernel arguments: 'm' is no parameter of add"),
         ({"reset_to_zero": ["out"]}, ValueError, "no parameter of add; did you mean out_ptr?"),
         ({"restore_value": "out_ptr"}, ValueError, "restore_value is a list"),
         ({"configs": [{"BLOCK": 16}]}, TypeError, "a configuration is a Config"),
