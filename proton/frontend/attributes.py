@@ -126,7 +126,7 @@ def type_of(g: CodeGenerator, node: ast.expr, owner: Any) -> Any:
 
 def _tuple_type(values: Any) -> tuple_type:
     """The type of a tuple; a number in it is a scalar."""
-    types = []
+    types: list[ty.dtype] = []
     for value in values:
         if isinstance(value, tuple | list):
             types.append(_tuple_type(value))

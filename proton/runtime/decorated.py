@@ -73,7 +73,7 @@ class Decorated(KernelInterface, ABC):
 def _innermost(fn: object, by: str) -> JITFunction:
     """The kernel that everything is around. What is around one may be an object of any class, with
     the next one as `fn`."""
-    inner, seen = fn, []
+    inner, seen = fn, list[object]()
     while not isinstance(inner, JITFunction) and all(inner is not other for other in seen):
         seen.append(inner)
         inner = getattr(inner, "fn", None)
