@@ -166,6 +166,11 @@ class _Rewriter(ast.NodeTransformer):
         template = ast.Subscript(_operand(0), _operand(1), ast.Load())
         return self._value(node, template, self.visit(node.value), self.visit(node.slice))
 
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> object:
+        value = self._ask("formatted", self._site(node), self.visit(node.value))
+        spec: Any = node.format_spec and self.visit(node.format_spec)
+        return _at(ast.FormattedValue(value, node.conversion, spec), node)
+
     def visit_Slice(self, node: ast.Slice) -> ast.Call:
         parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
         return self._ask("slice", self._site(node), *map(self.visit, parts))

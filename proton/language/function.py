@@ -20,7 +20,7 @@ from proton.language.surroundings import (
     python_links,
     resolve,
 )
-from proton.language.types import constexpr, dtype
+from proton.language.types import constexpr, dtype, unwrap
 
 
 class Builtin:
@@ -138,7 +138,8 @@ def member(fn: Any) -> Any:
 
 
 class ConstexprFunction:
-    """A Python function that kernels may call with constexpr arguments; it runs while compiling."""
+    """A Python function that kernels may call with constexpr arguments; it runs while compiling.
+    On the host it may be called, too; either way it gets what constexprs stand for."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
@@ -146,7 +147,8 @@ class ConstexprFunction:
         self.__wrapped__ = fn
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        return self.fn(*args, **kwargs)
+        given = {name: unwrap(value) for name, value in kwargs.items()}
+        return self.fn(*map(unwrap, args), **given)
 
 
 def constexpr_function(fn: Callable[..., object]) -> ConstexprFunction:
