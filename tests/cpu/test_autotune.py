@@ -413,6 +413,7 @@ def test_a_config_is_what_it_holds() -> None:
     config = proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
     options = {"BLOCK": 16, "num_warps": 8, "num_ctas": 1, "num_stages": 3, "maxnreg": 64}
     assert config.all_kwargs() == options
-    assert str(config) == "BLOCK: 16, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: 64"
+    said = "BLOCK: 16, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: 64, ir_override: None"
+    assert str(config) == said
     assert config == proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
     assert len({config, proton.Config({"BLOCK": 16}), proton.Config({"BLOCK": 16})}) == 2
