@@ -74,6 +74,7 @@ class Generator(CodeGenerator):
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
+        self.dropped: ast.expr | None = None  # an expression whose value is not used
         self._called_at: tuple[ast.AST | None, Location] | None = None
         self.scopes: list[str] = [] if self.own_function or not caller else list(caller.scopes)
         self.first_scope = len(self.scopes)  # of this function
@@ -245,6 +246,7 @@ class Generator(CodeGenerator):
             case ast.AugAssign():
                 self._augmented_assign(node)
             case ast.Expr():
+                self.dropped = node.value
                 self.evaluate(node.value)
             case ast.Assert():
                 self._assert(node)

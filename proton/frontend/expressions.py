@@ -299,6 +299,11 @@ def _call(g: CodeGenerator, node: ast.Call) -> Any:
     args, kwargs = call_arguments(g, node)
     if isinstance(function, Method):
         args, function = [function.owner, *args], function.function
+    if node is g.dropped and (must_use := getattr(function, "_must_use_result", False)):
+        raise error(
+            f"The result of {ast.unparse(node.func)} is not being used.",
+            must_use if isinstance(must_use, str) else "give it a name, or leave the call out",
+        )
     return call(g, function, args, kwargs)
 
 

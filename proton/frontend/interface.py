@@ -46,6 +46,7 @@ class CodeGenerator(Protocol):
     functions: KeptFunctions | None
     own_function: bool
     node: ast.AST | None
+    dropped: ast.expr | None
     scopes: list[str]
     first_scope: int
     block_scope: int

@@ -156,12 +156,13 @@ def constexpr_function(fn: Callable[..., object]) -> ConstexprFunction:
     return ConstexprFunction(fn)
 
 
-def must_use_result(fn: object, must_use: object = True) -> Any:
-    """Says that calls of a function mean nothing where their result is dropped; that is not
-    checked."""
-    if callable(fn) or isinstance(fn, DeviceFunction | Builtin):
-        return fn
-    return lambda function: function  # @must_use_result("why")
+def must_use_result(fn: Any, must_use: bool | str = True) -> Any:
+    """Says that calls of a function mean nothing where their result is dropped: a kernel that does
+    so is refused, with the text of `@must_use_result("what to do")`, if there is one."""
+    if isinstance(fn, str):
+        return lambda function: must_use_result(function, fn)
+    fn._must_use_result = must_use
+    return fn
 
 
 def is_builtin(fn: object) -> bool:

@@ -28,6 +28,7 @@ LINE = 9  # of the store, with the harness's imports ahead
         ("(x < 2) or (x > 6)", lambda x: (x < 2) | (x > 6), "'or' of blocks is deprecated"),
         ("max(x, 3)", lambda x: np.maximum(x, 3), "Python's max of blocks is deprecated"),
         ("min(x, 3, i)", lambda x: np.minimum(np.minimum(x, 3), np.arange(16)), "use tl.minimum"),
+        ("x.view(4, 4).reshape(16)", lambda x: x, "tl.view is deprecated"),
         ("tl.sum(x) if x.reshape(16, 1).min(0) < 99 else 0",
          lambda x: np.full(16, x.sum()), "a block as a condition is deprecated"),
     ],
