@@ -56,7 +56,7 @@ def check_global(name: str, value: object) -> object:
         return value.value
     if value is None or isinstance(value, _GLOBAL_KINDS) or inspect.isclass(value):
         return value
-    if isinstance(value, enum.Enum) or type(value).__name__ == "dtype":  # of torch or numpy
+    if isinstance(value, enum.Enum) or _is_library_dtype(value):
         return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value
@@ -73,6 +73,11 @@ def check_global(name: str, value: object) -> object:
         f"the global {name} = {shown(value)} is not a constexpr",
         f"write `{name} = tl.constexpr({shown(value)})`, or pass it as a parameter",
     )
+
+
+def _is_library_dtype(value: object) -> bool:
+    """Whether a value is a dtype of torch or numpy; neither need be there."""
+    return any(kind.__name__ == "dtype" for kind in type(value).__mro__)
 
 
 def attribute(g: CodeGenerator, owner: object, name: str) -> Any:

@@ -1,6 +1,8 @@
 """What kernels and programs ask of types: `.type` of every kind of value, names of dtypes, bases of
 values and types, `mangle_type`; and what they pass to launches and tuners besides."""
 
+import enum
+import types as types_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,6 +144,32 @@ def test_launches_that_do_not_fit_are_errors_of_python_too(
     assert isinstance(caught.value, BadArguments) == (kind is TypeError)
     assert "scale" in str(caught.value) or "argument" in str(caught.value) or args == (3, [4])
     assert not str(caught.value).startswith('"')  # as a KeyError's own text would
+
+
+class Mode(enum.Enum):
+    DOUBLE = 2
+    TRIPLE = 3
+
+
+LIBRARY = types_.ModuleType("library")
+LIBRARY.mode, LIBRARY.kind = Mode.TRIPLE, np.dtype("float32")  # type: ignore[attr-defined]
+
+
+@proton.jit
+def asks_a_module(x_ptr, MODE: tl.constexpr, KIND: tl.constexpr):
+    if LIBRARY.mode == MODE and LIBRARY.kind == KIND:
+        tl.store(x_ptr, MODE.value)
+
+
+@pytest.mark.interpreted
+def test_enumerators_and_dtypes_of_a_module() -> None:
+    """As torch.float32 is one of torch."""
+    x = np.zeros(1, np.float32)
+    asks_a_module[(1,)](x, Mode.DOUBLE, np.dtype("float32"))
+    asks_a_module[(1,)](x, Mode.TRIPLE, np.dtype("float64"))
+    assert x[0] == 0
+    asks_a_module[(1,)](x, Mode.TRIPLE, np.dtype("float32"))
+    assert x[0] == 3
 
 
 @proton.constexpr_function
