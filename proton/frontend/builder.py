@@ -36,9 +36,13 @@ _warned: dict[Any, Any] = {}  # Python's notes of what it has shown
 
 
 def warn(text: str) -> None:
-    """A UserWarning about the piece of source that is being compiled: of what Triton deprecates."""
+    """A UserWarning about the piece of source that is being compiled: of what Triton deprecates.
+    Where Python's filters make an error of it, it is the kernel's."""
     span = source_span(ir.Location.current)
-    warnings.warn_explicit(text, UserWarning, span.file, span.line, registry=_warned)
+    try:
+        warnings.warn_explicit(text, UserWarning, span.file, span.line, registry=_warned)
+    except UserWarning as problem:
+        raise error(text, "a filter of warnings (-W error) makes an error of this") from problem
 
 
 def at_compile_time(

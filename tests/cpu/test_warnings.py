@@ -71,3 +71,11 @@ def test_what_is_not_deprecated_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kernels_of(SOURCE.format(expression=expression)).kernel[(1,)](x, np.zeros_like(x))
+
+
+@pytest.mark.interpreted
+def test_a_warning_that_is_an_error_is_the_kernels() -> None:
+    x = np.ones(16, np.int32)
+    kernel = kernels_of(SOURCE.format(expression="tl.where(x, 3, 4)")).kernel
+    with pytest.raises(proton.CompilationError, match=f":{LINE}:.*: tl.where with a non-boolean"):
+        kernel[(1,)](x, x)
