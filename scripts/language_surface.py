@@ -182,7 +182,7 @@ NAMES: dict[str, str] = {
     "a kernel": "fn src hash cache_key params arg_names device_caches warmup run repr debug "
     "add_pre_run_hook _unsafe_update_src parse module raw_src starting_line_number "
     "do_not_specialize do_not_specialize_on_alignment launch_metadata preload create_binder "
-    "used_global_vals",
+    "used_global_vals constexprs",
     "triton.testing": "do_bench do_bench_cudagraph assert_close Benchmark Mark perf_report "
     "do_bench_proton do_bench_cudagraph_proton get_dram_gbps get_max_tensorcore_tflops "
     "get_max_simd_tflops nvsmi cuda_memcheck set_gpu_clock cublas",
@@ -194,6 +194,8 @@ NAMES: dict[str, str] = {
     "triton.knobs.runtime": "launch_enter_hook launch_exit_hook kernel_load_start_hook "
     "kernel_load_end_hook jit_cache_hook jit_post_compile_hook debug kernel_unload_hook "
     "add_stages_inspection_hook interpret override_arch",
+    "triton.knobs.language": "default_fp_fusion fp32_default force_disable_fp_fusion "
+    "fp_fusion_enabled",
     "triton.knobs.compilation": "always_compile listener override dump_ir store_binary_only "
     "use_ir_loc enable_asan disable_line_info front_end_debugging allow_non_constexpr_globals "
     "instrumentation_mode",
@@ -206,8 +208,6 @@ ABSENT = {
     "codegen_name": "`mangle()` is the short name",
     "KIND": "`kind` is a word: int, uint, float, ...",
     "dispatch": "`extern_elementwise` does it by its table",
-    "base_type": "types are `tl.dtype`",
-    "base_value": "values are `tl.tensor`, or Python's",
     "convert_custom_float8_sm70": "`.to` converts every format",
     "convert_custom_float8_sm80": "`.to` converts every format",
     "do_bench_proton": "`do_bench`, or a session: `proton.profile`",
@@ -226,7 +226,8 @@ ABSENT = {
     "build": "no C is compiled at run time",
     "kernel_unload_hook": "kernels are not unloaded",
     "add_stages_inspection_hook": "`PROTON_DUMP_TO` and `PROTON_OVERRIDE_FROM`",
-    "override_arch": "`target=` of `warmup`",
+    "force_disable_fp_fusion": "`default_fp_fusion`, and `enable_fp_fusion` of a launch",
+    "fp_fusion_enabled": "a kernel's `metadata.enable_fp_fusion`",
     "override": "`PROTON_OVERRIDE_FROM`",
     "dump_ir": "`PROTON_DUMP_TO`",
     "store_binary_only": "the cache keeps every level",

@@ -18,6 +18,7 @@ from proton.dialect.walk import functions, kernel_functions, ops_named
 from proton.frontend import build_module
 from proton.frontend.arguments import argument_type, argument_types
 from proton.frontend.builder import to_ir
+from proton.frontend.interface import DOT_PRECISION
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
@@ -34,6 +35,7 @@ def first_module(
     *,
     debug: bool,
     sanitize_overflow: bool,
+    dot_precision: str = DOT_PRECISION,
     keep_calls: bool,
     target: Target,
     num_warps: int = 0,
@@ -46,6 +48,7 @@ def first_module(
             signature,
             debug=debug,
             sanitize_overflow=sanitize_overflow,
+            dot_precision=dot_precision,
             keep_calls=keep_calls,
             target=target,
             num_warps=num_warps,

@@ -136,6 +136,20 @@ class ArgumentOverflow(LaunchError, OverflowError):
     """An integer argument has more than 64 bits."""
 
 
+class BadArguments(LaunchError, TypeError):
+    """A launch was given too few or too many arguments, or one of a type that no kernel takes."""
+
+
+class UnknownKeyword(LaunchError, KeyError):
+    """A launch was given a keyword that is neither a parameter nor an option."""
+
+    __str__ = Exception.__str__  # a KeyError shows the repr of its text
+
+
+class NotAKernel(TypeError, AttributeError):
+    """What is no kernel was decorated as one."""
+
+
 class AutotunerError(ProtonError):
     """There is no configuration that autotuning could take."""
 

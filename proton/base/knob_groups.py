@@ -13,13 +13,14 @@ _ALIASES: dict[str, dict[str, str]] = {
     "autotuning": {"cache": "cache_autotuning", "print": "print_autotuning"},
     "cache": {"dir": "cache_dir"},
     "compilation": {"always_compile": "always_compile"},
+    "language": {"default_fp_fusion": "default_fp_fusion", "fp32_default": "fp32_default"},
     "nvidia": {
         "ptxas": "ptxas",
         "nvdisasm": "nvdisasm",
         "libdevice_path": "libdevice",
     },
     "proton": {"disable": "profile_disable"},
-    "runtime": {"debug": "debug", "interpret": "interpret"},
+    "runtime": {"debug": "debug", "interpret": "interpret", "override_arch": "override_arch"},
 }
 # Group -> what programs may set to a function.
 _HOOKS: dict[str, tuple[str, ...]] = {

@@ -147,6 +147,25 @@ class Knobs:
         "PROTON_PRINT_AUTOTUNING", _boolean, False, "print a table of what autotuning measured"
     )
     debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in, of all kernels")
+    default_fp_fusion = Knob(
+        "PROTON_DEFAULT_FP_FUSION",
+        _boolean,
+        True,
+        "on a GPU, make multiply-adds of products and sums where a launch does not say "
+        "enable_fp_fusion",
+    )
+    fp32_default = Knob(
+        "PROTON_F32_DEFAULT",
+        str,
+        None,
+        "on a GPU, the input_precision of tl.dot where it is not given; default: tf32",
+    )
+    override_arch = Knob(
+        "PROTON_OVERRIDE_ARCH",
+        str,
+        None,
+        "compile for this GPU, as sm90, where a launch does not say arch",
+    )
     interpret = Knob(
         "PROTON_INTERPRET",
         _boolean,
@@ -201,6 +220,7 @@ class Knobs:
     autotuning = property(lambda self: self.groups["autotuning"])
     cache = property(lambda self: self.groups["cache"])
     compilation = property(lambda self: self.groups["compilation"])
+    language = property(lambda self: self.groups["language"])
     nvidia = property(lambda self: self.groups["nvidia"])
     proton = property(lambda self: self.groups["proton"])
     runtime = property(lambda self: self.groups["runtime"])

@@ -109,6 +109,13 @@ class GPUTarget(Target):
     def __str__(self) -> str:
         return f"cuda:{self.arch}"
 
+    def of_arch(self, text: object) -> "GPUTarget":
+        """This target with another architecture, written as in Triton's `arch=`: "sm90"."""
+        digits = text.removeprefix("sm") if isinstance(text, str) else ""
+        if text != f"sm{digits}" or not digits.isdigit():
+            raise InvalidOption(f'arch must have the form "sm90", got {shown(text)}')
+        return GPUTarget("cuda", int(digits), self.warp_size)
+
     @staticmethod
     def parse(text: str) -> "GPUTarget":
         """`cuda:90` or `cuda:90:32`, as Triton writes it."""

@@ -15,6 +15,7 @@ from proton.frontend.builder import (
     emit,
     error,
     to_ir,
+    warn,
     wrap,
 )
 from proton.frontend.promotion import binary_operands, cast, promote, to_bool
@@ -227,6 +228,11 @@ def _logical_or(input: object, other: object) -> tensor:
 @rule(core.where)
 def where(condition: Any, x: Any, y: Any) -> tensor:
     """Elementwise choice."""
+    if isinstance(condition, tensor) and not condition.dtype.is_bool():
+        warn(
+            "tl.where with a non-boolean condition is deprecated, as in Triton: got "
+            f"{condition.type}, write x != 0"
+        )
     condition = to_bool(condition)
     if _is_pointer(x) and _is_pointer(y):
         if x.dtype != y.dtype:

@@ -1,5 +1,7 @@
 """Attributes and globals that a kernel names, and what to say of those that are not there."""
 
+import ast
+import enum
 import inspect
 import types
 from typing import Any
@@ -14,6 +16,7 @@ from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
+from proton.language.composite import constexpr_type, tuple_type
 from proton.language.function import (
     MEMBERS,
     Builtin,
@@ -53,6 +56,8 @@ def check_global(name: str, value: object) -> object:
         return value.value
     if value is None or isinstance(value, _GLOBAL_KINDS) or inspect.isclass(value):
         return value
+    if isinstance(value, enum.Enum) or _is_library_dtype(value):
+        return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value
     kinds = (ty.constexpr, *_GLOBAL_KINDS)
@@ -68,6 +73,11 @@ def check_global(name: str, value: object) -> object:
         f"the global {name} = {shown(value)} is not a constexpr",
         f"write `{name} = tl.constexpr({shown(value)})`, or pass it as a parameter",
     )
+
+
+def _is_library_dtype(value: object) -> bool:
+    """Whether a value is a dtype of torch or numpy; neither need be there."""
+    return any(kind.__name__ == "dtype" for kind in type(value).__mro__)
 
 
 def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
@@ -104,6 +114,32 @@ def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
     if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
         return ty.unwrap(value)
     return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
+
+
+def type_of(g: CodeGenerator, node: ast.expr, owner: Any) -> Any:
+    """`node.type` of a value. A number is a constexpr where the source says so, else a scalar."""
+    if isinstance(owner, tensor) or hasattr(owner, "type"):
+        return attribute(g, owner, "type")
+    if isinstance(owner, tuple | list):
+        return _tuple_type(owner)
+    source = getattr(node, "original", node)  # of an operand of the interpreter
+    is_named = isinstance(source, ast.Name) and source.id in g.fn.constexpr_names
+    if owner is None or isinstance(owner, str | ty.dtype) or (is_number(owner) and is_named):
+        return constexpr_type(owner)
+    return attribute(g, owner, "type")
+
+
+def _tuple_type(values: Any) -> tuple_type:
+    """The type of a tuple; a number in it is a scalar."""
+    types: list[ty.dtype] = []
+    for value in values:
+        if isinstance(value, tuple | list):
+            types.append(_tuple_type(value))
+        elif isinstance(value, tensor) or is_number(value):
+            types.append(as_tensor(value).type)
+        else:
+            types.append(getattr(value, "type", None) or constexpr_type(value))
+    return tuple_type(types, getattr(type(values), "_fields", None))
 
 
 def _of_descriptor(owner: Any, name: str) -> Any:

@@ -22,7 +22,7 @@ from proton.base.words import shown
 from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
-from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
+from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth, warn
 from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, promote_integers, to_bool
@@ -71,11 +71,13 @@ def condition_of(g: CodeGenerator, node: ast.expr) -> Any:
     value = g.evaluate(node)
     if not isinstance(value, tensor):
         return truth(value)
-    if value.numel == 1:
+    if value.is_block() and value.numel == 1:
+        warn(f"a block as a condition is deprecated, as in Triton: got {value.type}, write .item()")
         value = item(value)
     if value.is_block():
         raise error(
-            f"a condition must be a scalar, got {value.type}",
+            "Boolean value of Tensor with more than one value is ambiguous: a condition must be a "
+            f"scalar, got {value.type}",
             "use tl.where for blocks, or reduce with tl.max",
         )
     return to_bool(value)

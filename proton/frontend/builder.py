@@ -1,5 +1,6 @@
 """Small steps that every rule of the front end takes: types, constants, elementwise ops."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from proton.base.words import shown
 from proton.dialect import tt, tt_block
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.mlir import Attribute, Operation, Type, ir
+from proton.dialect.walk import source_span
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -28,6 +30,19 @@ _FLOATS = {
 def error(rule: str, hint: str) -> CompilationError:
     """An error about the piece of source that is being compiled; codegen adds the place."""
     return CompilationError(rule, hint=hint)
+
+
+_warned: dict[Any, Any] = {}  # Python's notes of what it has shown
+
+
+def warn(text: str) -> None:
+    """A UserWarning about the piece of source that is being compiled: of what Triton deprecates.
+    Where Python's filters make an error of it, it is the kernel's."""
+    span = source_span(ir.Location.current)
+    try:
+        warnings.warn_explicit(text, UserWarning, span.file, span.line, registry=_warned)
+    except UserWarning as problem:
+        raise error(text, "a filter of warnings (-W error) makes an error of this") from problem
 
 
 def at_compile_time(

@@ -27,7 +27,7 @@ from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import check_unpacked, constant, error, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
-from proton.frontend.interface import CodeGenerator, KeptFunctions, LoopBody
+from proton.frontend.interface import DOT_PRECISION, CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.promotion import to_bool
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
@@ -62,16 +62,19 @@ class Generator(CodeGenerator):
         num_warps: int = 0,
         debug: bool = False,
         sanitize_overflow: bool = True,
+        dot_precision: str = DOT_PRECISION,
         caller: "Generator | None" = None,
         functions: KeptFunctions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
         self.sanitize_overflow = sanitize_overflow  # in debug mode
+        self.dot_precision = dot_precision  # of products that ask for none
         self.target, self.num_warps = target, num_warps  # no warps: of a CPU
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
+        self.dropped: ast.expr | None = None  # an expression whose value is not used
         self._called_at: tuple[ast.AST | None, Location] | None = None
         self.scopes: list[str] = [] if self.own_function or not caller else list(caller.scopes)
         self.first_scope = len(self.scopes)  # of this function
@@ -243,6 +246,7 @@ class Generator(CodeGenerator):
             case ast.AugAssign():
                 self._augmented_assign(node)
             case ast.Expr():
+                self.dropped = node.value
                 self.evaluate(node.value)
             case ast.Assert():
                 self._assert(node)
@@ -387,6 +391,7 @@ class Generator(CodeGenerator):
             num_warps=self.num_warps,
             debug=self.debug,
             sanitize_overflow=self.sanitize_overflow,
+            dot_precision=self.dot_precision,
             caller=self,
             functions=functions,
             own_function=own_function,

@@ -6,10 +6,19 @@ from proton.base.words import shown
 from proton.dialect import tt_collective as tc
 from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import effect
-from proton.dialect.mlir import Block, Operation, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Value, ir
 from proton.dialect.traits import Pure, Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
-from proton.frontend.builder import as_tensor, broadcast_all, broadcast_to, error, to_ir, wrap
+from proton.frontend import assertions
+from proton.frontend.builder import (
+    as_tensor,
+    broadcast_all,
+    broadcast_to,
+    constant,
+    error,
+    to_ir,
+    wrap,
+)
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule, rule
@@ -87,6 +96,34 @@ def _combined(
     attributes: dict[str, int],
 ) -> list[tensor]:
     """The results of a `tt.reduce` or `tt.scan` with `fn` compiled into its region."""
+    op, _ = _compiled(generator, name, fn, sources, types, attributes, None)
+    if assertions.asserts(op.regions[0].blocks[0]):
+        op.erase()
+        if len(sources) == tc.MAX_REDUCED:
+            raise error(
+                f"{fn.__name__} asserts, and combines {len(sources)} blocks: one less is possible",
+                "assert before or after, or combine in several steps",
+            )
+        zeros = constant(0, ty.with_scalar(sources[0].type, assertions.NUMBER))
+        sources = [*sources, zeros]
+        types = [*types, ty.with_scalar(types[0], assertions.NUMBER)]
+        messages: list[Attribute] = []
+        op, numbers = _compiled(generator, name, fn, sources, types, attributes, messages)
+        assertions.assert_all(numbers, messages)
+        types = types[:-1]
+    return [tensor(result, type_) for result, type_ in zip(op.results, types, strict=False)]
+
+
+def _compiled(
+    generator: CodeGenerator,
+    name: str,
+    fn: DeviceFunction,
+    sources: list[tensor],
+    types: list[ty.dtype],
+    attributes: dict[str, int],
+    messages: list[Attribute] | None,
+) -> tuple[Operation, tensor]:
+    """The op, and its last result."""
     op = ir.Operation.create(
         f"tt.{name}",
         results=[to_ir(type_) for type_ in types],
@@ -101,19 +138,28 @@ def _combined(
         },
         regions=1,
     )
-    _combine_region(generator, op, fn, [source.dtype for source in sources])
-    return [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
+    _combine_region(generator, op, fn, [source.dtype for source in sources], messages)
+    return op, tensor(op.results[len(types) - 1], types[-1])
 
 
 def _combine_region(
-    generator: CodeGenerator, op: Operation, fn: DeviceFunction, types: list[ty.dtype]
+    generator: CodeGenerator,
+    op: Operation,
+    fn: DeviceFunction,
+    types: list[ty.dtype],
+    messages: list[Attribute] | None,
 ) -> None:
-    """Compiles `fn` on scalars into the op's region, everything that it calls in place."""
+    """Compiles `fn` on scalars into the op's region, everything that it calls in place. Given
+    `messages`, the last of each side's elements is the number of its assertions."""
     arguments = [to_ir(type_) for type_ in types] * 2
     block = ir.Block.create_at_start(
         op.regions[0], arguments, [ir.Location.current] * len(arguments)
     )
     values = [tensor(v, t) for v, t in zip(block.arguments, types * 2, strict=True)]
+    numbers: list[Value] = []
+    if messages is not None:
+        types = types[:-1]
+        numbers = [values.pop(position).handle for position in (-1, len(types))]
     with ir.InsertionPoint(block):
         combined = generator.call(fn, values, {}, in_place=True)
         combined = combined if isinstance(combined, tuple) else (combined,)
@@ -122,12 +168,16 @@ def _combine_region(
                 f"combine_fn {fn.__name__} must return {len(types)} values, got {len(combined)}",
                 "return one value for each block that is combined",
             )
-        values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
-        effect(
-            f"{op.name}_return",
-            *[value.handle for value in values],
-            operandSegmentSizes=tc.segments(len(values)),
-        )
+        results = [cast(as_tensor(c), t).handle for c, t in zip(combined, types, strict=True)]
+        effect(f"{op.name}_return", *results, operandSegmentSizes=tc.segments(len(results)))
+    if messages is not None:
+        with ir.InsertionPoint.at_block_begin(block):
+            start = assertions.first_failed(*reversed(numbers))
+        results = assertions.collected(block, start, messages)
+        with ir.InsertionPoint(block):
+            effect(f"{op.name}_return", *results, operandSegmentSizes=tc.segments(len(results)))
+    elif assertions.asserts(block):
+        return  # it is compiled once more, with their numbers
     _drop_unused(block)
     check_pure(generator, fn, block, "combine_fn")
 
@@ -152,8 +202,8 @@ def check_pure(generator: CodeGenerator, fn: DeviceFunction, block: Block, what:
             )
         elif has(op, Writes, Reads, Records):
             problem = error(
-                f"{what} {fn.__name__} may only compute: it cannot print, assert, record or "
-                f"touch memory ({op.name})",
+                f"{what} {fn.__name__} may only compute: it cannot print, assert in a loop, record "
+                f"or touch memory ({op.name})",
                 "do it before or after",
             )
         else:

@@ -5,18 +5,19 @@ import math
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, string_attr
-from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
+from proton.frontend.builder import as_tensor, constant, error, to_ir, warn, wrap
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import bitcast
-from proton.frontend.rules import generator_rule, rule
+from proton.frontend.rules import generator_rule
 from proton.frontend.shapes import reshape
 from proton.language import core, scaled
 from proton.language import types as ty
 from proton.language.value import tensor
 
 
-@rule(core.dot)
+@generator_rule(core.dot)
 def _dot(
+    g: CodeGenerator,
     input: object,
     other: object,
     acc: object = None,
@@ -26,7 +27,12 @@ def _dot(
     out_dtype: ty.dtype | None = None,
 ) -> tensor:
     a, b = as_tensor(input), as_tensor(other)
-    precision = _input_precision(input_precision, allow_tf32)
+    if a.dtype.is_fp8e4b15() or b.dtype.is_fp8e4b15():
+        warn(
+            "products of fp8e4b15 are deprecated, as in Triton on Hopper: no tensor core takes it, "
+            "use float8e4nv"
+        )
+    precision = _input_precision(g, input_precision, allow_tf32)
     if out_dtype is not None and not isinstance(out_dtype, ty.dtype):
         raise error(
             f"tl.dot: out_dtype must be a dtype, got {shown(out_dtype)}",
@@ -61,11 +67,13 @@ def _one_batch(side: tensor) -> tensor:
     return reshape(side, (math.prod(side.shape[:-2]), *side.shape[-2:]))
 
 
-def _input_precision(asked: object, allow_tf32: bool | None) -> str:
+def _input_precision(g: CodeGenerator, asked: object, allow_tf32: bool | None) -> str:
     """The precision of fp32 operands, as Triton spells it: any case is taken."""
-    if asked is None:
-        return "ieee" if allow_tf32 is False else "tf32"
-    if allow_tf32 is not None:
+    if asked is None and allow_tf32 is None:
+        asked = g.dot_precision
+    elif asked is None:
+        return "tf32" if allow_tf32 else "ieee"
+    elif allow_tf32 is not None:
         raise error(
             "tl.dot takes input_precision or allow_tf32, and got both",
             "leave allow_tf32 out: it is the older of the two",

@@ -6,10 +6,11 @@ from typing import Any
 from proton.base.words import shown
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.emit import effect
-from proton.dialect.mlir import Attribute, Block, ir
+from proton.dialect.mlir import Attribute, Block, Value, ir
 from proton.dialect.tt_collective import segments
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
-from proton.frontend.builder import as_tensor, broadcast_all, error, to_ir
+from proton.frontend import assertions
+from proton.frontend.builder import as_tensor, broadcast_all, constant, error, to_ir
 from proton.frontend.collectives import check_pure
 from proton.frontend.externs import call_extern
 from proton.frontend.interface import CodeGenerator
@@ -75,18 +76,38 @@ def _map_elementwise(g: CodeGenerator, scalar_fn: object, *args: object, pack: o
     block = ir.Block.create_at_start(holder.regions[0], types, [here] * len(types))
     with ir.InsertionPoint(block):
         values = _call(g, scalar_fn, sources, block, pack)
-        check_pure(g, scalar_fn, block, "scalar_fn")
-        effect(
-            "tt.map_elementwise_return",
-            *[value.handle for value in values],
-            operandSegmentSizes=segments(len(values), MAX_ELEMENTWISE),
-        )
-    results = [ty.with_scalar(sources[0].type, value.dtype) for value in values]
-    op = _create("tt.map_elementwise", sources, results, {}, regions=1)
+        results = [value.handle for value in values]
+        _end(results)
+    types_ = [value.dtype for value in values]
+    messages: list[Attribute] = []
+    if assertions.asserts(block):
+        if len(values) == MAX_ELEMENTWISE:
+            raise error(
+                f"{what}: {scalar_fn.__name__} asserts, and returns {len(values)} values: one less "
+                "is possible",
+                "assert before or after",
+            )
+        with ir.InsertionPoint.at_block_begin(block):
+            start = constant(0, assertions.NUMBER).handle
+        results = assertions.collected(block, start, messages)
+        with ir.InsertionPoint(block):
+            _end(results)
+        types_.append(assertions.NUMBER)
+    check_pure(g, scalar_fn, block, "scalar_fn")
+    shaped = [ty.with_scalar(sources[0].type, type_) for type_ in types_]
+    op = _create("tt.map_elementwise", sources, shaped, {}, regions=1)
     block.append_to(op.regions[0])
     holder.erase()
-    found = tuple(tensor(r, t) for r, t in zip(op.results, results, strict=True))
+    found = tuple(tensor(r, t) for r, t in zip(op.results, shaped, strict=True))
+    if messages:
+        found, numbers = found[:-1], found[-1]
+        assertions.assert_all(numbers, messages)
     return found if len(found) != 1 else found[0]
+
+
+def _end(results: list[Value]) -> None:
+    sizes = segments(len(results), MAX_ELEMENTWISE)
+    effect("tt.map_elementwise_return", *results, operandSegmentSizes=sizes)
 
 
 def _call(

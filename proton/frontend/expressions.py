@@ -25,14 +25,14 @@ from proton.frontend import (
     target_info,  # noqa: F401
     trees,
 )
-from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
-from proton.frontend.builder import at_compile_time, error, truth
+from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
+from proton.frontend.builder import at_compile_time, error, truth, warn
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
 from proton.frontend.suggestions import instead_of, instead_of_missing
-from proton.language import profiling
+from proton.language import core, profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
 from proton.language.function import (
@@ -118,6 +118,8 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> object:
             return branches.compile_if_expression(g, node)
         case ast.Call():
             return _call(g, node)
+        case ast.Attribute(attr="type"):
+            return type_of(g, node.value, g.evaluate(node.value))
         case ast.Attribute():
             return attribute(g, g.evaluate(node.value), node.attr)
         case ast.Subscript():
@@ -200,6 +202,9 @@ def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
             return value
     if not operands:
         return value
+    if any(operand.is_block() for operand in operands):
+        word, symbol = ("and", "&") if is_and else ("or", "|")
+        warn(f"'{word}' of blocks is deprecated, as in Triton: write (x > 0) {symbol} (y > 0)")
     result = operands[0]
     for operand in operands[1:]:
         result = arithmetic.logical("and" if is_and else "or", result, operand)
@@ -214,6 +219,7 @@ def _formatted(g: CodeGenerator, part: ast.expr) -> str:
         return str(part.value)
     assert isinstance(part, ast.FormattedValue)
     value = g.evaluate(part.value)
+    value = str(value) if isinstance(value, ty.dtype) else value  # as Triton writes it
     if isinstance(value, tensor):
         raise error(
             "an f-string in a kernel takes constexprs, got a tensor", "show its type: {x.type}"
@@ -293,6 +299,11 @@ def _call(g: CodeGenerator, node: ast.Call) -> Any:
     args, kwargs = call_arguments(g, node)
     if isinstance(function, Method):
         args, function = [function.owner, *args], function.function
+    if node is g.dropped and (must_use := getattr(function, "_must_use_result", False)):
+        raise error(
+            f"The result of {ast.unparse(node.func)} is not being used.",
+            must_use if isinstance(must_use, str) else "give it a name, or leave the call out",
+        )
     return call(g, function, args, kwargs)
 
 
@@ -413,6 +424,8 @@ def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
                 f"{name} takes two values or more, got {len(values)}",
                 f"tl.{name}(x, axis=0) reduces a block",
             )
+        if any(isinstance(value, tensor) and value.is_block() for value in values):
+            warn(f"Python's {name} of blocks is deprecated, as in Triton: use tl.{name}imum")
         return functools.reduce(rule_, values)
 
     return extremum
@@ -445,7 +458,7 @@ def _isinstance(g: CodeGenerator, value: object, classes: object) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
     if isinstance(value, tl.tensor_descriptor):
         return tl.tensor_descriptor in choices
-    if ty.constexpr in choices and not isinstance(value, tensor):
+    if {ty.constexpr, core.base_value} & {*choices} and not isinstance(value, tensor):
         return True  # constexprs are plain Python values here
     return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))
 

@@ -59,9 +59,9 @@ def _entry(function: ExternFunction, args: Sequence[object]) -> tuple[ty.dtype, 
             if all(fits(value, dtype) for value, dtype in zip(args, dtypes, strict=True)):
                 return dtypes
     found = ", ".join(
-        str(value.dtype) if isinstance(value, tensor) else shown(value) for value in args
+        repr(value.dtype) if isinstance(value, tensor) else shown(value) for value in args
     )
-    kinds = " or ".join(f"({', '.join(map(str, dtypes))})" for dtypes in function.table)
+    kinds = " or ".join(f"({', '.join(map(repr, dtypes))})" for dtypes in function.table)
     raise error(
         f"{function.library}.{function.__name__} takes {kinds}, got ({found})",
         "convert the arguments with .to(...)",

@@ -23,6 +23,9 @@ class KeptFunctions(Protocol):
     def new_name(self, name: str) -> str: ...
 
 
+DOT_PRECISION = "tf32"  # of products that ask for none, as in Triton
+
+
 class LoopBody(Protocol):
     """The loop whose body is being compiled (loops.py)."""
 
@@ -37,11 +40,13 @@ class CodeGenerator(Protocol):
     env: dict[str, Any]
     debug: bool
     sanitize_overflow: bool
+    dot_precision: str
     target: Target
     num_warps: int
     functions: KeptFunctions | None
     own_function: bool
     node: ast.AST | None
+    dropped: ast.expr | None
     scopes: list[str]
     first_scope: int
     block_scope: int

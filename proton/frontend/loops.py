@@ -267,7 +267,7 @@ def _text(value: object) -> str:
     parts = parts_of(value)
     if parts is not None:
         return f"({', '.join(map(_text, parts))})"
-    return str(value.type) if isinstance(value, tensor) else shown(value)
+    return repr(value.type) if isinstance(value, tensor) else shown(value)
 
 
 def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:

@@ -8,6 +8,7 @@ from proton.frontend import calls, scopes
 from proton.frontend.arguments import argument_attributes, argument_types
 from proton.frontend.codegen import Generator
 from proton.frontend.flow import FELL_OFF, Returned
+from proton.frontend.interface import DOT_PRECISION
 from proton.frontend.promotion import cast
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -21,6 +22,7 @@ def build_module(
     *,
     debug: bool = False,
     sanitize_overflow: bool = True,
+    dot_precision: str = DOT_PRECISION,
     keep_calls: bool = False,
     target: Target | None = None,
     num_warps: int = 0,
@@ -30,6 +32,7 @@ def build_module(
 
     With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it. The
     kernel may ask what `target` is, by default the CPU, and how many warps it has, 0 there.
+    `dot_precision` is that of products which ask for none.
     Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
     """
     span = SourceSpan(file=fn.file, line=fn.parse().lineno)
@@ -52,6 +55,7 @@ def build_module(
             env,
             debug=debug,
             sanitize_overflow=sanitize_overflow,
+            dot_precision=dot_precision,
             functions=functions,
             target=target or CPUTarget(),
             num_warps=num_warps,

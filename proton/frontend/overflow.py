@@ -1,13 +1,11 @@
 """Overflows of integers, which debug mode checks: Triton's `sanitize_overflow`.
 
 A sum, a difference or a product of integers below 64 bits is computed in 64 bits, too, and has to
-lie within its type. What combines elements along an axis may only compute, and is not checked.
+lie within its type.
 """
 
 from typing import Any
 
-from proton.dialect.mlir import ir
-from proton.dialect.traits import Combines, has
 from proton.frontend.arithmetic import binary, logical
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import binary_operands, cast
@@ -25,7 +23,7 @@ def binary_checked(g: CodeGenerator, symbol: str, x: object, y: object) -> Any:
     """`x symbol y`, with an assertion in debug mode that it does not overflow."""
     result = binary(symbol, x, y)
     checked = g.debug and g.sanitize_overflow and symbol in _NAMES
-    if checked and _may_overflow(result) and not _combines():
+    if checked and _may_overflow(result):
         type_ = result.dtype
         wide = ty.uint64 if symbol == "*" and type_.is_int_unsigned() else ty.int64
         exact = binary(symbol, *(cast(v, wide) for v in binary_operands(x, y, symbol=symbol)))
@@ -50,13 +48,3 @@ def _may_overflow(value: object) -> bool:
     if not isinstance(value, tensor) or not value.dtype.is_int():
         return False
     return 1 < value.dtype.primitive_bitwidth < _WIDE
-
-
-def _combines() -> bool:
-    """Whether what is compiled now is the body of a reduction or the like."""
-    op = ir.InsertionPoint.current.block.owner
-    while op is not None:
-        if has(op.operation, Combines):
-            return True
-        op = op.operation.parent
-    return False

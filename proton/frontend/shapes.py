@@ -16,6 +16,7 @@ from proton.frontend.builder import (
     error,
     splat,
     to_ir,
+    warn,
     wrap,
 )
 from proton.frontend.promotion import bitcast, cast
@@ -232,6 +233,7 @@ def reshape(input: object, *shape: object, can_reorder: bool = False) -> tensor:
 
 @rule(core.view)
 def _view(input: object, *shape: object) -> tensor:
+    warn("tl.view is deprecated, as in Triton: use tl.reshape")
     return reshape(input, *shape)
 
 

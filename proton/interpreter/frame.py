@@ -130,6 +130,10 @@ class Frame:
         with compile_lock, mlir_context(), g.at(self.node):
             return ask()
 
+    def formatted(self, site: int, value: object) -> object:
+        """A value in an f-string; a type is written as Triton does."""
+        return str(value) if isinstance(value, ty.dtype) else value
+
     def slice(self, site: int, *parts: object) -> slice:
         """`a:b:c` in a subscript."""
         return slice(*parts)

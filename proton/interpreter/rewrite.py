@@ -155,7 +155,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> object:
         if not isinstance(node.ctx, ast.Load):
             return node
-        template = ast.Attribute(_operand(0), node.attr, ast.Load())
+        owner: Any = _operand(0)
+        owner.original = node.value
+        template = ast.Attribute(owner, node.attr, ast.Load())
         return self._value(node, template, self.visit(node.value))
 
     def visit_Subscript(self, node: ast.Subscript) -> object:
@@ -163,6 +165,11 @@ class _Rewriter(ast.NodeTransformer):
             return node
         template = ast.Subscript(_operand(0), _operand(1), ast.Load())
         return self._value(node, template, self.visit(node.value), self.visit(node.slice))
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> object:
+        value = self._ask("formatted", self._site(node), self.visit(node.value))
+        spec: Any = node.format_spec and self.visit(node.format_spec)
+        return _at(ast.FormattedValue(value, node.conversion, spec), node)
 
     def visit_Slice(self, node: ast.Slice) -> ast.Call:
         parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]

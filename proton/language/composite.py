@@ -31,7 +31,7 @@ class tuple_type(_Composite):
     ) -> None:
         self.types, self.fields = tuple(types), None if fields is None else tuple(fields)
         named = zip(self.fields or [""] * len(self.types), self.types, strict=True)
-        parts = [f"{field}:{type_}" if field else str(type_) for field, type_ in named]
+        parts = [f"{field}:{type_!s}" if field else str(type_) for field, type_ in named]
         super().__init__(f"[{','.join(parts)}]", "tuple")
 
     def __iter__(self) -> Iterator[ty.dtype | None]:

@@ -8,6 +8,8 @@ import importlib
 from typing import Any
 
 from proton.language.aggregate import aggregate
+from proton.language.bases import base_type as base_type
+from proton.language.bases import base_value as base_value
 from proton.language.function import builtin, member
 from proton.language.function import extern as extern
 from proton.language.function import is_builtin as is_builtin

@@ -20,7 +20,7 @@ from proton.language.surroundings import (
     python_links,
     resolve,
 )
-from proton.language.types import dtype
+from proton.language.types import constexpr, dtype, unwrap
 
 
 class Builtin:
@@ -104,7 +104,7 @@ class ExternFunction:
         is_test: bool = False,
     ) -> None:
         self.__name__, self.table, self.library, self.is_test = name, table, library, is_test
-        kinds = [f"({', '.join(map(str, dtypes))})" for dtypes in table]
+        kinds = [f"({', '.join(map(repr, dtypes))})" for dtypes in table]
         self.__doc__ = f"`{name}` of {library}, of {' or '.join(kinds)}."
         count = len(next(iter(table)))
         self.signature = inspect.Signature(
@@ -138,7 +138,8 @@ def member(fn: Any) -> Any:
 
 
 class ConstexprFunction:
-    """A Python function that kernels may call with constexpr arguments; it runs while compiling."""
+    """A Python function that kernels may call with constexpr arguments; it runs while compiling.
+    On the host it may be called, too; either way it gets what constexprs stand for."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
@@ -146,7 +147,8 @@ class ConstexprFunction:
         self.__wrapped__ = fn
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        return self.fn(*args, **kwargs)
+        given = {name: unwrap(value) for name, value in kwargs.items()}
+        return self.fn(*map(unwrap, args), **given)
 
 
 def constexpr_function(fn: Callable[..., object]) -> ConstexprFunction:
@@ -154,17 +156,25 @@ def constexpr_function(fn: Callable[..., object]) -> ConstexprFunction:
     return ConstexprFunction(fn)
 
 
-def must_use_result(fn: object, must_use: object = True) -> Any:
-    """Says that calls of a function mean nothing where their result is dropped; that is not
-    checked."""
-    if callable(fn) or isinstance(fn, DeviceFunction | Builtin):
-        return fn
-    return lambda function: function  # @must_use_result("why")
+def must_use_result(fn: Any, must_use: bool | str = True) -> Any:
+    """Says that calls of a function mean nothing where their result is dropped: a kernel that does
+    so is refused, with the text of `@must_use_result("what to do")`, if there is one."""
+    if isinstance(fn, str):
+        return lambda function: must_use_result(function, fn)
+    fn._must_use_result = must_use
+    return fn
 
 
 def is_builtin(fn: object) -> bool:
     """Whether something is an op of the language."""
     return isinstance(fn, Builtin | ExternPython)
+
+
+def _is_constexpr(parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] == "constexpr"
+    return annotation is constexpr
 
 
 def _chain(node: ast.expr) -> tuple[str, ...]:
@@ -212,7 +222,7 @@ class DeviceFunction:
         make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
         self.source = self.source.with_text(new_src)
         self.revision += 1
-        for cached in ("_nodes", "bound_names", "_reads"):
+        for cached in ("_nodes", "bound_names", "constexpr_names", "_reads"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
@@ -231,6 +241,19 @@ class DeviceFunction:
         names = (node for node in self._nodes if isinstance(node, ast.Name))
         stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         return frozenset(self.arg_names) | stored
+
+    @functools.cached_property
+    def constexpr_names(self) -> frozenset[str]:
+        """Parameters and variables that the source annotates as constexprs."""
+        parameters = {p.name for p in self.signature.parameters.values() if _is_constexpr(p)}
+        assigned = {
+            node.target.id
+            for node in ast.walk(self.parse())
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and ast.unparse(node.annotation).rpartition(".")[2] == "constexpr"
+        }
+        return frozenset(parameters | assigned)
 
     @functools.cached_property
     def _reads(self) -> list[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 What a mask selects is accessed; what it masks off is neither read nor written.
 """
 
-from proton.language.function import builtin, member
+from proton.language.function import builtin, member, must_use_result
 
 
 @builtin
@@ -41,6 +41,7 @@ def make_block_ptr(base, shape, strides, offsets, block_shape, order):
     """
 
 
+@must_use_result("the pointer itself does not move: write p = tl.advance(p, offsets)")
 @member
 def advance(base, offsets):
     """A block pointer moved by `offsets` elements, one for each dimension."""

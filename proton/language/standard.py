@@ -1,12 +1,13 @@
 """The part of the language that is written in the language itself."""
 
 import importlib
+import warnings
 from typing import Any
 
 from proton.language import core, memory, profiling
 from proton.language.extra import cuda
 from proton.language.function import DeviceFunction, constexpr_function, member
-from proton.language.types import constexpr, float32, int32
+from proton.language.types import constexpr, float32, int32, uint32
 
 
 @member
@@ -32,12 +33,18 @@ def next_power_of_2(n):
 
 
 @constexpr_function
+def _warn(text):
+    """A warning to who compiles a kernel."""
+    warnings.warn(text, UserWarning, stacklevel=2)
+
+
+@constexpr_function
 def _reduced_dtype(dtype, requested):
-    """Sums of narrow integers are taken in i32, as Triton does."""
+    """Sums of narrow integers are taken in 32 bits, as in Triton, to which a bool is unsigned."""
     if requested is not None:
         return requested
     if dtype.is_int() and dtype.primitive_bitwidth < 32:
-        return int32
+        return uint32 if dtype.is_int_unsigned() or dtype.is_bool() else int32
     return dtype
 
 
@@ -161,7 +168,7 @@ def _indices(input, axis: constexpr):
 @member
 @DeviceFunction
 def sum(input, axis: constexpr = None, keep_dims: constexpr = False, dtype: constexpr = None):
-    """The sum along `axis`; narrow integers are summed in i32 unless `dtype` says otherwise."""
+    """The sum along `axis`; narrow integers are summed in 32 bits unless `dtype` says otherwise."""
     input = input.to(_reduced_dtype(input.dtype, dtype))
     return core.reduce(input, axis, _add, keep_dims)
 
@@ -245,29 +252,25 @@ def _multiply(a, b):
     return a * b
 
 
-@constexpr_function
-def _scanned_dtype(dtype):
-    """bf16 is scanned in fp32, as Triton does."""
-    return float32 if dtype.is_bf16() else dtype
-
-
 @member
 @DeviceFunction
 def cumsum(input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None):
     """The sums of what comes up to each element along `axis`, or from it on if `reverse`.
 
-    Narrow integers are summed in i32 and bf16 in fp32, unless `dtype` says otherwise.
+    Narrow integers are summed in 32 bits unless `dtype` says otherwise.
     """
-    input = input.to(_scanned_dtype(_reduced_dtype(input.dtype, dtype)))
+    input = input.to(_reduced_dtype(input.dtype, dtype))
     return core.associative_scan(input, axis, _add, reverse)
 
 
 @member
 @DeviceFunction
 def cumprod(input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None):
-    """The products of what comes up to each element along `axis`, or from it on if `reverse`, in
-    `dtype`, if it is given."""
-    input = input.to(_scanned_dtype(input.dtype if dtype is None else dtype))
+    """The products of what comes up to each element along `axis`, or from it on if `reverse`.
+
+    Narrow integers are multiplied in 32 bits unless `dtype` says otherwise.
+    """
+    input = input.to(_reduced_dtype(input.dtype, dtype))
     return core.associative_scan(input, axis, _multiply, reverse)
 
 
@@ -311,6 +314,8 @@ def interleave(a, b):
 def cat(input, other, can_reorder: constexpr = False, dim: constexpr = 0):
     """`input` and after it `other` along `dim`; they have one shape. The order of elements is kept,
     also where `can_reorder` allows another one."""
+    if can_reorder:
+        _warn("tl.cat(can_reorder=True) is deprecated, as in Triton: leave it out")
     pairs = core.join(input, other)
     rank: constexpr = len(pairs.shape)
     core.static_assert(rank > 1, "tl.cat takes blocks, got scalars; use tl.join")
@@ -344,6 +349,8 @@ def softmax(
     x, dim: constexpr = None, keep_dims: constexpr = None, ieee_rounding: constexpr = False
 ):
     """Softmax along `dim`, by default the first dimension, as in Triton."""
+    if keep_dims is not None:
+        _warn("keep_dims of tl.softmax is deprecated and ignored, as in Triton: leave it out")
     axis: constexpr = 0 if dim is None else dim
     z = x - max(x, axis, keep_dims=True)
     numerator = core.exp(z)

@@ -18,6 +18,7 @@ _DEEPEST = 16  # objects inside of objects that are described
 _OF_LANGUAGE = ("proton.language", "proton.profiler")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _PLAIN = (bool, int, float, complex, str, bytes, enum.Enum, dtype, type(None))
+_MOST_BYTES = 4096  # of an array whose elements are looked at in each launch
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 
 
@@ -183,13 +184,22 @@ def _describe_object(value: object, seen: tuple[object, ...]) -> str:
     if (plain := python_function(value)) is not None:
         return _describe_function(plain, seen)
     if hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
-        return f"{_kind(value)}{id(value)}"  # no kernel reads it
+        return f"{_kind(value)}{_describe_array(value)}"
     slots = [n for c in type(value).__mro__ for n in getattr(c, "__slots__", ())]
     attributes = {n: getattr(value, n) for n in slots if isinstance(n, str) and hasattr(value, n)}
     attributes |= getattr(value, "__dict__", {})
     if attributes:
         return f"{_kind(value)}({describe(attributes, seen)})"
     return f"{_kind(value)}{value!r}"
+
+
+def _describe_array(value: Any) -> str:
+    """The elements of a small array of the host, which a kernel may read while it is compiled; of
+    others which array it is."""
+    is_host = str(getattr(value, "device", "cpu")) == "cpu" and hasattr(value, "tolist")
+    if is_host and getattr(value, "nbytes", _MOST_BYTES + 1) <= _MOST_BYTES:
+        return f"{value.dtype} {value.tolist()}"
+    return f"{id(value)}"
 
 
 def _kind(value: object) -> str:

@@ -246,6 +246,14 @@ class dtype:
     def __repr__(self) -> str:
         return self.mangle()
 
+    def __str__(self) -> str:
+        """What Triton calls it: int32, fp32, pointer<fp32>."""
+        return self.mangle() if self.is_floating() else self.name
+
+    def __format__(self, spec: str) -> str:
+        """In messages a type has its short name."""
+        return format(str(self), spec) if spec else self.mangle()
+
 
 class pointer_type(dtype):
     """A pointer to elements of `element_ty`; `const` forbids stores through it."""
@@ -258,7 +266,7 @@ class pointer_type(dtype):
         if address_space != "global":
             raise TypeError(f'address_space must be "global", got {address_space!r}')
         self.element_ty, self.address_space, self.const = element_ty, address_space, const
-        self.name = f"pointer<{element_ty}>"
+        self.name = f"pointer<{element_ty!s}>"
         self.kind, self.primitive_bitwidth = "pointer", 64
 
     def is_ptr(self) -> bool:
@@ -287,7 +295,7 @@ class block_type(dtype):
 
     def __init__(self, element_ty: dtype, shape: tuple[int, ...]) -> None:
         self.element_ty, self._shape = element_ty, tuple(shape)
-        self.name = f"<{list(self._shape)}, {element_ty}>"
+        self.name = f"<{list(self._shape)}, {element_ty!s}>"
         self.kind, self.primitive_bitwidth = "block", element_ty.primitive_bitwidth
 
     @property
@@ -338,7 +346,7 @@ class tensor_descriptor_type(dtype):
 
     def __init__(self, block: block_type, padding: str = "zero") -> None:
         self.block_type, self.padding = block, padding
-        self.name = f"tensor_descriptor<{block}>"
+        self.name = f"tensor_descriptor<{block!s}>"
         self.kind, self.primitive_bitwidth = "descriptor", 0
 
     def __eq__(self, other: object) -> bool:

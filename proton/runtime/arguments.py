@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from proton.base.errors import ArgumentOverflow, LaunchError
+from proton.base.errors import ArgumentOverflow, BadArguments, LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -348,7 +348,7 @@ class Parameter:
         try:
             return Constant(value)
         except TypeError:
-            raise LaunchError(
+            raise BadArguments(
                 f"constexpr {self.name} must be hashable, as a tuple is, got {type(value).__name__}"
             ) from None
 
@@ -398,7 +398,9 @@ def check_torch(name: str, tensor: Any) -> None:
     lie in memory as they are."""
     if not hasattr(tensor, "data_ptr"):
         kind = f"{type(tensor).__module__}.{type(tensor).__name__}"
-        raise LaunchError(f"argument {name} must be an array, a number, a bool or None, got {kind}")
+        raise BadArguments(
+            f"argument {name} must be an array, a number, a bool or None, got {kind}"
+        )
     layout = str(tensor.layout).removeprefix("torch.")
     if layout != "strided":
         raise LaunchError(
@@ -414,7 +416,7 @@ def check_torch(name: str, tensor: Any) -> None:
 
 def refused(name: str, value: object) -> LaunchError:
     """The error of a value that no kernel can take."""
-    return LaunchError(
+    return BadArguments(
         f"argument {name} must be an array, a number, a bool or None, got {type(value).__name__}"
         f"{_instead(value)}"
     )

@@ -119,8 +119,8 @@ class Autotuner(Decorated):
             if name not in self.arg_names:
                 guess = did_you_mean(name, self.arg_names)
                 raise ValueError(
-                    f"autotune: {option} names {shown(name)}, which is no parameter of "
-                    f"{self.__name__}{guess}"
+                    f"autotune: {option} contains names that are not kernel arguments: "
+                    f"{shown(name)} is no parameter of {self.__name__}{guess}"
                 )
         return list(names or ())
 
@@ -134,18 +134,18 @@ class Autotuner(Decorated):
         options = self._merged(config, kwargs)
         if config.pre_hook is not None:
             config.pre_hook(self.named(args, options))
-        return self.fn[grid](*args, **options)
+        return self._launch_inner(grid, args, options)
 
     def warmup(self, /, *args: object, **kwargs: object) -> list[Any]:
         """Compiles all configurations that pruning leaves; a kernel each."""
         configs = self._tried(args, kwargs)
         self._compile_ahead(configs, args, kwargs)
-        return [self.fn.warmup(*args, **self._merged(c, kwargs)) for c in configs]
+        return [self._warm_inner(args, self._merged(c, kwargs)) for c in configs]
 
     def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """Of the configuration that a launch would take now; None where none is chosen."""
         chosen = self.configs[0] if len(self.configs) == 1 else self.best_config
-        return None if chosen is None else self.fn.request(*args, **self._merged(chosen, kwargs))
+        return None if chosen is None else self._inner_request(args, self._merged(chosen, kwargs))
 
     def table(self) -> str:
         """What was measured last, the fastest first: a line a configuration, times in ms."""
@@ -244,7 +244,7 @@ class Autotuner(Decorated):
         for config in configs:
             if config.pre_hook is None:
                 try:
-                    found = self.fn.request(*args, **self._merged(config, kwargs))
+                    found = self._inner_request(args, self._merged(config, kwargs))
                 except ProtonError:  # it is raised again where the configuration is tried
                     continue
                 requests += [] if found is None else [found]
@@ -292,7 +292,7 @@ class Autotuner(Decorated):
             self.pre_hook(given)
             problem = None
             try:
-                self.fn[grid](*args, **options)
+                self._launch_inner(grid, args, options)
             except Exception as error:
                 problem = error
                 raise

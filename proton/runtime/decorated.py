@@ -4,9 +4,10 @@ import functools
 from abc import ABC, abstractmethod
 from typing import Any
 
+from proton.base.errors import NotAKernel
 from proton.base.words import shown
 from proton.compiler import Request
-from proton.runtime.interface import KernelInterface
+from proton.runtime.interface import KernelInterface, Named, Values
 from proton.runtime.jit import JITFunction
 
 
@@ -28,6 +29,23 @@ class Decorated(KernelInterface, ABC):
     def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> Any:
         """Launches on a grid, as `kernel[grid](...)` does."""
         return self.warmup(*args, **kwargs) if warmup else self.launch(grid, *args, **kwargs)
+
+    def _launch_inner(self, grid: object, args: Values, kwargs: Named) -> Any:
+        """Launches what it is around. An object of another class may have no more than `run`."""
+        if hasattr(type(self.fn), "__getitem__"):
+            return self.fn[grid](*args, **kwargs)
+        return self.fn.run(*args, grid=grid, warmup=False, **kwargs)
+
+    def _warm_inner(self, args: Values, kwargs: Named) -> Any:
+        """Compiles what it is around."""
+        if hasattr(self.fn, "warmup"):
+            return self.fn.warmup(*args, **kwargs)
+        return self.fn.run(*args, grid=(1,), warmup=True, **kwargs)
+
+    def _inner_request(self, args: Values, kwargs: Named) -> Request | None:
+        """What that would ask the compiler for; None where it does not say."""
+        request = getattr(self.fn, "request", None)
+        return None if request is None else request(*args, **kwargs)
 
     @abstractmethod
     def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
@@ -53,10 +71,12 @@ class Decorated(KernelInterface, ABC):
 
 
 def _innermost(fn: object, by: str) -> JITFunction:
-    """The kernel that everything is around."""
-    inner = fn
-    while isinstance(inner, KernelInterface) and not isinstance(inner, JITFunction):
+    """The kernel that everything is around. What is around one may be an object of any class, with
+    the next one as `fn`."""
+    inner, seen = fn, list[object]()
+    while not isinstance(inner, JITFunction) and all(inner is not other for other in seen):
+        seen.append(inner)
         inner = getattr(inner, "fn", None)
     if not isinstance(inner, JITFunction):
-        raise TypeError(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
+        raise NotAKernel(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
     return inner

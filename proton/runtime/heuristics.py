@@ -29,13 +29,13 @@ class Heuristics(Decorated):
         self.values = dict(values)
 
     def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
-        return self.fn[grid](*args, **self._completed(args, kwargs))
+        return self._launch_inner(grid, args, self._completed(args, kwargs))
 
     def warmup(self, /, *args: object, **kwargs: object) -> Any:
-        return self.fn.warmup(*args, **self._completed(args, kwargs))
+        return self._warm_inner(args, self._completed(args, kwargs))
 
     def request(self, /, *args: object, **kwargs: object) -> Request | None:
-        return self.fn.request(*args, **self._completed(args, kwargs))
+        return self._inner_request(args, self._completed(args, kwargs))
 
     def _completed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Any]:
         """The keywords, with what the functions say, also in the place of what was given."""

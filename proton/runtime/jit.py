@@ -15,7 +15,7 @@ from typing import Any
 
 from proton import compile_hooks
 from proton.backends.compiler import CompiledKernel
-from proton.base.errors import LaunchError
+from proton.base.errors import BadArguments, LaunchError, UnknownKeyword
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
@@ -43,6 +43,7 @@ from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
 from proton.runtime.specializations import DeviceCaches, preload
+from proton.runtime.specializations import mangle_type as mangle_type
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -170,6 +171,11 @@ class JITFunction(DeviceFunction, KernelInterface):
     @hash.setter
     def hash(self, value: None) -> None:
         """Nothing is kept that would have to be forgotten, as Triton's tests have it."""
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The positions of the parameters that the code is specialised on."""
+        return [parameter.num for parameter in self.params if parameter.constexpr]
 
     @property
     def module(self) -> str:
@@ -328,7 +334,9 @@ class JITFunction(DeviceFunction, KernelInterface):
             return self._bind(*args, **kwargs)
         except TypeError as problem:
             text = str(problem).replace("binder()", self.__name__)
-            raise LaunchError(text + self._help_with(kwargs)) from None
+            is_unknown = "unexpected keyword" in text
+            kind = UnknownKeyword if is_unknown else BadArguments
+            raise kind(text + self._help_with(kwargs)) from None
 
     def _help_with(self, kwargs: Named) -> str:
         """What to do about keywords that do not fit."""
@@ -408,8 +416,6 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
         if isinstance(annotation, str):
             annotation = _evaluate_annotation(fn, annotation)
         is_const = annotation is ty.const
-        if isinstance(annotation, str):
-            annotation = ty.str_to_ty(annotation)
         parameters.append(
             Parameter(
                 name,
@@ -427,7 +433,8 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
 
 def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     """An annotation that is a string: a type's short name, or postponed evaluation of anything,
-    which only says something here where it is a type of ours."""
+    which only says something here where it is a type of ours. What has the look of a type and is
+    none is a TypeError; words and names of others say nothing."""
     if text.split(".")[-1] == "constexpr":
         return ty.constexpr
     if text.split(".")[-1] == "const":
@@ -439,9 +446,9 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     try:
         return eval(text, fn.fn.__globals__)
     except NameError:  # of a module that is imported for type checkers alone, perhaps
-        return None if "." in text else text
+        return None if "." in text or text.isalpha() else ty.str_to_ty(text)
     except (AttributeError, SyntaxError, TypeError):
-        return text
+        return ty.str_to_ty(text)
 
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:

@@ -13,10 +13,33 @@ from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.runtime.backend import HOST, Launcher, backend_named, default_backend
+from proton.runtime.arguments import Constant, Parameter, addressed_element, refused
+from proton.runtime.backend import HOST, Launcher, backend_named, default_backend, owner_of
 
 # Of each type numbers that are of it, and are not 1: a multiple of 16, and another one.
 _NUMBERS = {"i32": (16, 17), "i64": (1 << 40, (1 << 40) + 1), "u64": (1 << 63, (1 << 63) + 1)}
+
+
+def mangle_type(arg: Any, specialize: bool = False) -> Any:
+    """The type that a kernel is compiled for where it is given `arg`, as Triton's tools name it:
+    "*fp32", "i32", "u1" of a bool, "constexpr" of None and, with `specialize`, of 1; of a tuple
+    those of its elements.
+
+    Raises BadArguments for what no kernel takes.
+    """
+    if isinstance(arg, tuple):
+        types = [mangle_type(element, True) for element in arg]
+        return type(arg)(*types) if hasattr(arg, "_fields") else tuple(types)
+    parameter = Parameter(
+        "arg", constexpr=False, type=None, const_pointer=False, specialize=specialize
+    )
+    found = parameter.scalar(arg)
+    if found is not None:
+        key = found[0]
+        return "constexpr" if isinstance(key, Constant) else {"i1": "u1"}.get(key, key)
+    if not hasattr(arg, "dtype") or (not hasattr(arg, "data_ptr") and owner_of(arg) is None):
+        raise refused("arg", arg)
+    return parameter.pointer(addressed_element("arg", arg))
 
 
 class CompiledCode(Mapping[object, CompiledKernel]):

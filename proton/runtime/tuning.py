@@ -38,7 +38,8 @@ class Config:
         return self.kwargs | {name: v for name, v in options.items() if v is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
+        said = self.kwargs | {name: getattr(self, name) for name in _OPTIONS}
+        return ", ".join(f"{name}: {value}" for name, value in said.items())
 
     def __repr__(self) -> str:
         return f"<Config {self}>"

@@ -26,6 +26,13 @@ NUMBERS = INTEGERS + FLOATS
 DTYPES = ("bool", *NUMBERS)
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="proton-kernels-")
+# A function for sources: its argument, which has to be of a dtype.
+OF_TYPE = """
+@proton.jit
+def of_type(x, dtype: tl.constexpr):
+    tl.static_assert(x.dtype == dtype)
+    return x
+"""
 _HEADER = "import proton\nimport proton.language as tl\n\n"
 
 
@@ -92,6 +99,13 @@ def apply(
 def storage(dtype: str) -> np.dtype[Any]:
     """numpy's dtype for the bits of one."""
     return np.dtype("uint16" if dtype == "bfloat16" else dtype)
+
+
+def sum_type(dtype: str) -> str:
+    """Narrow integers are summed in 32 bits; a bool is unsigned."""
+    if dtype == "bool" or (dtype in INTEGERS and np.dtype(dtype).itemsize < 4):
+        return "int32" if dtype in SIGNED else "uint32"
+    return dtype
 
 
 def pointer(array: np.ndarray, dtype: str) -> Any:

@@ -97,7 +97,9 @@ def test_numbers_that_do_not_fit_their_annotation_are_refused(annotation: str, v
         kernel[(1,)](np.zeros(1, np.int64), value)
 
 
-@pytest.mark.parametrize("annotation", ["int", "torch.Tensor", "list[int]", "np.ndarray | None"])
+@pytest.mark.parametrize(
+    "annotation", ["int", "torch.Tensor", "list[int]", "np.ndarray | None", "hello"]
+)
 def test_a_postponed_annotation_that_is_no_type_of_ours_says_nothing(annotation: str) -> None:
     """With `from __future__ import annotations` each annotation is its text."""
     x = np.zeros(1, np.int64)

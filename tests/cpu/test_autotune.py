@@ -357,7 +357,7 @@ def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"key": ["m"]}, ValueError, "key names 'm', which is no parameter of add"),
+        ({"key": ["m"]}, ValueError, "not kernel arguments: 'm' is no parameter of add"),
         ({"reset_to_zero": ["out"]}, ValueError, "no parameter of add; did you mean out_ptr?"),
         ({"restore_value": "out_ptr"}, ValueError, "restore_value is a list"),
         ({"configs": [{"BLOCK": 16}]}, TypeError, "a configuration is a Config"),
@@ -413,6 +413,7 @@ def test_a_config_is_what_it_holds() -> None:
     config = proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
     options = {"BLOCK": 16, "num_warps": 8, "num_ctas": 1, "num_stages": 3, "maxnreg": 64}
     assert config.all_kwargs() == options
-    assert str(config) == "BLOCK: 16, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: 64"
+    said = "BLOCK: 16, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: 64, ir_override: None"
+    assert str(config) == said
     assert config == proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
     assert len({config, proton.Config({"BLOCK": 16}), proton.Config({"BLOCK": 16})}) == 2

@@ -264,6 +264,7 @@ def test_choices_reductions_and_loops(rng: np.random.Generator, name: str) -> No
         assert values(name)[one[0]] == values(name)[x].max()
 
 
+@pytest.mark.filterwarnings("ignore:products of fp8e4b15")
 @pytest.mark.parametrize("name", FORMATS)
 def test_products(rng: np.random.Generator, name: str) -> None:
     codes = rounded(rng.integers(-8, 8, (2, 32, 32)).astype(np.float64), name)

@@ -32,7 +32,7 @@ def wraps(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
 @proton.jit
 def drawn(seed, x_ptr, N: tl.constexpr):
     at = tl.arange(0, N)
-    tl.store(x_ptr + at, tl.rand(seed, at) + tl.sum(tl.randint(seed, at)) * 0.0)
+    tl.store(x_ptr + at, tl.rand(seed, at) + tl.max(tl.randint(seed, at), 0) * 0.0)
 """
 OPERATIONS = {"plus": np.add, "minus": np.subtract, "times": np.multiply}
 NAMES = {"plus": "add", "minus": "sub", "times": "mul"}
@@ -94,3 +94,47 @@ def test_what_is_meant_to_wrap_is_not_checked() -> None:
     numbers = np.zeros(N, np.float32)
     kernels_of(KERNELS).drawn[(1,)](2**40 + 7, numbers, N=N, debug=True)
     assert ((numbers >= 0) & (numbers < 1)).all()
+
+
+ALONG = """
+@proton.jit
+def kernel(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at[:, None] * 4 + tl.arange(0, 4)[None, :])
+    tl.store(out_ptr + at[:, None] * 4 + tl.arange(0, 4)[None, :], {expression} + tl.zeros_like(x))
+
+@proton.jit
+def scaled(x):
+    return x * 3 if x > 0 else x
+"""
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    "expression, of",
+    [
+        ("tl.sum(x, 0)[None, :]", lambda x: x.sum(0)[None, :]),
+        ("tl.sum(x, 1, keep_dims=True)", lambda x: x.sum(1)[:, None]),
+        ("tl.sum(x)", np.sum),
+        ("tl.cumsum(x, 0)", lambda x: x.cumsum(0)),
+        ("tl.cumsum(x, 1, reverse=True)", lambda x: x[:, ::-1].cumsum(1)[:, ::-1]),
+        ("tl.cumprod(x, 1)", lambda x: x.cumprod(1)),
+        ("tl.map_elementwise(scaled, x)", lambda x: np.where(x > 0, 3 * x, x)),
+    ],
+)
+def test_debug_mode_finds_overflows_along_axes(expression, of, rng: np.random.Generator) -> None:
+    """All numbers have one sign, so an overflow is one in whatever order they are combined."""
+    kernel = kernels_of(ALONG.format(expression=expression)).kernel
+    x = rng.integers(1, 30, (N, 4), dtype=np.int32)
+    out = np.zeros_like(x)
+    kernel[(1,)](x, out, N=N, debug=True)
+    np.testing.assert_array_equal(out, np.broadcast_to(of(x), x.shape))
+    x[rng.integers(0, N)] = 2**31 - 2
+    x[:, rng.integers(0, 4)] = 2**31 - 2
+    with pytest.raises(AssertionError, match="int32 overflow detected"):
+        kernel[(1,)](x, out, N=N, debug=True)
+    kernel[(1,)](x, out, N=N, debug=True, sanitize_overflow=False)
+    kernel[(1,)](x, out, N=N)
+    with np.errstate(all="ignore"):
+        want = of(x.astype(np.int64)).astype(np.int32)
+    np.testing.assert_array_equal(out, np.broadcast_to(want, x.shape))

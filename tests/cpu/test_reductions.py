@@ -13,6 +13,7 @@ from tests.cpu.harness import (
     FLOATS,
     INTEGERS,
     NUMBERS,
+    OF_TYPE,
     UNSIGNED,
     WIDE_FLOATS,
     assert_number,
@@ -24,9 +25,12 @@ from tests.cpu.harness import (
     pointer,
     sample,
     storage,
+    sum_type,
 )
 
-REDUCE = """
+REDUCE = (
+    OF_TYPE
+    + """
 @proton.jit
 def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, O: tl.constexpr):
     i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
@@ -35,6 +39,7 @@ def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, O:
     result = {expression}
     tl.store(out_ptr + tl.arange(0, O), tl.reshape(tl.broadcast_to(result, {out}), (O,)))
 """
+)
 
 
 def reduce(expression: str, x: np.ndarray, dtype: str, out: np.ndarray, out_dtype: str) -> None:
@@ -53,18 +58,11 @@ def reduce(expression: str, x: np.ndarray, dtype: str, out: np.ndarray, out_dtyp
     )
 
 
-def sum_type(dtype: str) -> str:
-    """Narrow integers, and bool, are summed in i32."""
-    if dtype == "bool" or (dtype in INTEGERS and np.dtype(dtype).itemsize < 4):
-        return "int32"
-    return dtype
-
-
 def check_sum(x: np.ndarray, dtype: str, axis: int | None) -> None:
     out_dtype, values = sum_type(dtype), decode(x, dtype)
     exact = np.asarray(values.astype(np.float64 if dtype in FLOATS else np.int64).sum(axis))
     out = np.zeros(exact.shape, storage(out_dtype))
-    reduce(f"tl.sum(x, {axis})", x, dtype, out, out_dtype)
+    reduce(f"of_type(tl.sum(x, {axis}), tl.{out_dtype})", x, dtype, out, out_dtype)
     if dtype in INTEGERS or dtype == "bool":
         assert_same(out, exact.astype(out_dtype), out_dtype)
         return

@@ -127,6 +127,7 @@ LATE: Any = None
 CONTAINER = tl.constexpr([2.0])
 TABLE = tl.constexpr({"scale": 2.0})
 OPTIONS = tl.constexpr(Options())
+ARRAYS = tl.constexpr(types.SimpleNamespace(scales=np.full(512, 2.0)))
 MODULE = types.ModuleType("settings")
 MODULE.SCALE = tl.constexpr(2.0)  # type: ignore[attr-defined]
 FACTOR = 2.0
@@ -169,6 +170,11 @@ def reads_object(o):
 @proton.jit
 def reads_deep(o):
     tl.store(o, OPTIONS.inner.deep[0])
+
+
+@proton.jit
+def reads_array(o):
+    tl.store(o, float(ARRAYS.scales[1]))
 
 
 @proton.jit
@@ -234,6 +240,19 @@ def test_what_a_kernel_read_must_not_change(change: Any, monkeypatch: pytest.Mon
     monkeypatch.undo()
     assert stored(kernel) == 2
     assert kernel.source_key() == key
+
+
+def test_elements_of_a_small_array_must_not_change() -> None:
+    """An array has no `setitem` that is undone, so this is no row of the table."""
+    key = reads_array.source_key()
+    assert stored(reads_array) == 2
+    ARRAYS.value.scales[1] = 3.0
+    with pytest.raises(LaunchError, match="has changed since we compiled"):
+        stored(reads_array)
+    assert reads_array.source_key() != key, "another process would take the compiled code"
+    ARRAYS.value.scales = np.full(512, 2.0)  # another array with the same elements
+    assert stored(reads_array) == 2
+    assert reads_array.source_key() == key
 
 
 def variables_of_a_function() -> tuple[Any, Any, Callable[[Any], None]]:

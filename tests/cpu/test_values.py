@@ -37,6 +37,7 @@ def one_element_condition(x_ptr, out_ptr):
         tl.store(out_ptr, 2.0)
 
 
+@pytest.mark.filterwarnings("ignore:a block as a condition")
 def test_a_block_of_one_element_is_a_condition() -> None:
     for value in (0.0, 5.0):
         out = np.zeros(1, np.float32)

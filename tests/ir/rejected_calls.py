@@ -6,7 +6,7 @@ import numpy as np
 
 import proton.language as tl
 from proton.base.errors import CompileTimeAssertionFailure
-from proton.language.function import DeviceFunction
+from proton.language.function import DeviceFunction, constexpr_function, must_use_result
 from proton.language.profiling import (
     allocate_event,
     end_event,
@@ -69,6 +69,38 @@ def failing_constexpr_function(n):
 @rejected("runs while compiling, and cannot take a tensor", "fails(n)", "the ops of proton.lang")
 def constexpr_function_of_tensor(n):
     fails(n)
+
+
+@must_use_result
+@DeviceFunction
+def increased(x):
+    return x + 1
+
+
+@must_use_result("it changes nothing")
+@constexpr_function
+def squared(x):
+    return x * x
+
+
+@rejected("The result of increased is not being used.", "increased(n)", "give it a name")
+def drops_a_result(n):
+    kept = increased(n)
+    increased(kept) + increased(n)
+    increased(n)
+
+
+@rejected("The result of squared is not being used.", "squared(3)", "it changes nothing")
+def drops_a_constant(n):
+    kept = squared(2)
+    squared(kept) + squared(3)
+    squared(3)
+
+
+@rejected("The result of tl.advance is not being used.", "tl.advance(p, (4,))", "does not move")
+def drops_a_block_pointer(n, x_ptr):
+    p = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (16,), (0,))
+    tl.advance(p, (4,))
 
 
 @rejected("1 // 0", "1 // 0", "Python evaluates this")

@@ -52,7 +52,7 @@ def test_messages_take_f_strings(capsys: pytest.CaptureFixture[str]) -> None:
         text = str(build_module(messages, signature, debug=True))
     assert "assertion failed: n must be positive with BLOCK=4" in text
     assert "assertion failed: n is large" in text
-    assert capsys.readouterr().out == "BLOCK=   4, i32\n4 i32\n"
+    assert capsys.readouterr().out == "BLOCK=   4, int32\n4 int32\n"
     assert "tt.assert" not in text_of(messages, BLOCK=4)
     with pytest.raises(CompilationError, match="BLOCK must be even, got 3"):
         text_of(messages, BLOCK=3)

@@ -305,9 +305,10 @@ def test_negation_keeps_the_type(type_: str) -> None:
 
 
 @pytest.mark.parametrize("type_", TYPES)
-def test_narrow_integers_are_summed_in_i32(type_: str) -> None:
+def test_narrow_integers_are_summed_in_32_bits(type_: str) -> None:
     narrow = type_ == "int1" or (type_ in INTEGERS and bits(type_) < 32)
-    assert result_of(total, [type_]) == ("int32" if narrow else type_)
+    wide = "uint32" if type_ == "int1" or type_.startswith("u") else "int32"
+    assert result_of(total, [type_]) == (wide if narrow else type_)
 
 
 # fp8 is a type of memory

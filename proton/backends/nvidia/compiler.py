@@ -68,6 +68,7 @@ def compile_kernel(
                 text,
                 debug=options.debug,
                 sanitize_overflow=options.sanitize_overflow,
+                dot_precision=options.default_dot_input_precision,
                 keep_calls=True,
                 target=target,
                 num_warps=options.num_warps,

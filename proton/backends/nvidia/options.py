@@ -18,6 +18,7 @@ class GPUOptions:
     (programmatic dependent launch) the kernel may begin before the one before it has ended.
     With `debug`, overflows of integers are asserted against, too, unless `sanitize_overflow` is
     False.
+    `default_dot_input_precision` is that of products which ask for none.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -30,6 +31,7 @@ class GPUOptions:
     debug: bool = False
     sanitize_overflow: bool = True
     launch_pdl: bool = False
+    default_dot_input_precision: str = "tf32"
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
 
@@ -51,6 +53,11 @@ class GPUOptions:
             not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
         ):
             raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
+
+    @property
+    def arch(self) -> str:
+        """The architecture, as Triton writes it."""
+        return f"sm{self.target.arch}"
 
     @property
     def text(self) -> IRText | None:

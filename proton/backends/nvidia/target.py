@@ -64,6 +64,9 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
 
     def chosen(self, target: Target, options: dict[str, Any]) -> GPUOptions:
         assert isinstance(target, GPUTarget)
+        if (arch := options.get("arch")) is not None:
+            target = target.of_arch(arch)
+            options = {name: value for name, value in options.items() if name != "arch"}
         known = [field.name for field in fields(GPUOptions)[1:] if field.name != "instrumentation"]
         for name in options:
             if name not in known:

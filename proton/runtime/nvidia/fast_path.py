@@ -42,6 +42,8 @@ OPTIONS = (
     "debug",
     "sanitize_overflow",
     "launch_pdl",
+    "default_dot_input_precision",
+    "arch",
     "ir_override",
 )
 

@@ -168,9 +168,9 @@ class GPULauncher(Launcher):
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
         _check_libraries(options.get(_LIBRARIES))
-        chosen: dict[str, Any] = {
-            name: options[name] for name in OPTIONS if options.get(name) is not None
-        }
+        given_ = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+        chosen: dict[str, Any] = _by_knobs() | given_
+        target = target.of_arch(arch) if (arch := chosen.pop("arch", None)) else target
         return Request(
             NVIDIA,
             self.kernel,  # type: ignore[arg-type]
@@ -204,11 +204,13 @@ class GPULauncher(Launcher):
         """The machine code for these arguments, compiled and loaded if it is new."""
         arguments = tuple(d.argument for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
-        key = device, arguments, chosen, self.kernel.checks(options), instrumentation
+        by_knobs = tuple(_by_knobs().items())
+        key = device, arguments, chosen, by_knobs, self.kernel.checks(options), instrumentation
         variant = self._loaded.get(key)
         if variant is None:
             target = cuda.target_of(device)
             kernel = self.compile_described(target, described, options, instrumentation)
+            _check_runs_on(kernel.metadata.target, target)
             self.kernel.watch_globals()
             function = _loaded(kernel)
             leaves = flat(d.argument for d in described)
@@ -230,6 +232,29 @@ class GPULauncher(Launcher):
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
+
+
+def _check_runs_on(made_for: GPUTarget, target: GPUTarget) -> None:
+    """Raises LaunchError unless a GPU runs machine code that is for another one: that of an earlier
+    GPU of its generation, before 9.0, whose code is for itself alone."""
+    is_alike = made_for.arch // 10 == target.arch // 10 and made_for.arch < min(target.arch, 90)
+    if made_for.arch != target.arch and not is_alike:
+        raise LaunchError(
+            f"code for sm{made_for.arch} does not run on this GPU, {target}: leave arch out, or "
+            "compile only, with warmup(..., arch=...)"
+        )
+
+
+def _by_knobs() -> dict[str, object]:
+    """The options of launches that do not say otherwise."""
+    options: dict[str, object] = {"enable_fp_fusion": knobs.default_fp_fusion}
+    for name, value in (
+        ("default_dot_input_precision", knobs.fp32_default),
+        ("arch", knobs.override_arch),
+    ):
+        if value is not None:
+            options[name] = value
+    return options
 
 
 def _check_libraries(libraries: Any) -> None:
