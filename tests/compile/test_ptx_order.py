@@ -20,11 +20,15 @@ def drawn(rng: np.random.Generator) -> str:
     for _ in range(int(rng.integers(5, 60))):
         a, b = rng.choice(registers, 2)
         new = f"%r{len(registers) + 1}"
-        kind = rng.choice(["pure", "pure", "pure", "load", "store", "shuffle", "again", "label"])
+        kinds = ["pure", "pure", "pure", "wrapped", "load", "store", "shuffle", "again", "label"]
+        kind = rng.choice(kinds)
         if rng.random() < 0.2:
             lines.append(f".loc 1 {rng.integers(1, 9)} 1")
         if kind == "pure":
             lines.append(f"\t{rng.choice(PURE)} \t{new}, {a}, {b};")
+        elif kind == "wrapped":
+            lines += ["\t// begin inline asm", f"\t{rng.choice(PURE)} {new}, {a}, {b};", ""]
+            lines.append("\t// end inline asm")
         elif kind == "load":
             lines += [f"\tmov.b32 \t{new}, {a};", "\t// begin inline asm"]
             lines += [f"\t@%p1 ld.global.b32 {{{new}}}, [{b}];", "", "\t// end inline asm"]
@@ -36,7 +40,7 @@ def drawn(rng: np.random.Generator) -> str:
             lines.append(f"\tadd.s32 \t{a}, {a}, {b};")
         else:
             lines.append(f"$L__{rng.choice(['BB0_', 'tmp'])}{len(lines)}:")
-        if kind in ("pure", "load", "shuffle"):
+        if kind in ("pure", "wrapped", "load", "shuffle"):
             registers.append(new)
     return "\n".join([*lines, "\tret;"]) + "\n"
 
@@ -84,6 +88,19 @@ def test_a_computation_stands_at_its_first_use() -> None:
     lines += ["st.global.b32 [%rd1], %r5;", "st.global.b32 [%rd2], %r6;", "ret;"]
     order = [0, 1, 4, 2, 5, 7, 3, 6, 8, 9]
     assert at_first_use("\n".join(lines)).splitlines() == [lines[number] for number in order]
+
+
+def test_inline_assembly_of_one_computation_is_one() -> None:
+    def wrapped(text: str) -> str:
+        return f"// begin inline asm\n{text}\n\n// end inline asm"
+
+    lines = ["ld.global.b32 %r1, [%rd1];", "ld.global.b32 %r2, [%rd2];"]
+    lines += [wrapped("ex2.approx.ftz.f32 %r3, %r1;"), wrapped("div.full.f32 %r4, %r2, %r1;")]
+    lines += [wrapped("{ .reg .b32 t; add.s32 t, %r1, 1; mov.b32 %r7, t; }")]
+    lines += ["mul.rn.f32 %r5, %r3, %r3;", "st.global.b32 [%rd1], %r5;"]
+    lines += ["st.global.b32 [%rd2], %r4;", "st.global.b32 [%rd2], %r7;", "ret;"]
+    order = [0, 1, 4, 2, 5, 6, 3, 7, 8, 9]
+    assert at_first_use("\n".join(lines)) == "".join(f"{lines[number]}\n" for number in order)
 
 
 def test_pressure_is_what_is_alive_at_once() -> None:

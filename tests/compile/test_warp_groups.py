@@ -117,14 +117,14 @@ module attributes {{"ttg.num-warps" = 8 : i32}} {{
 
 def test_readings_of_groups_lie_apart() -> None:
     """Each warp of the program has a place for those of its loop, whatever its number in a group:
-    512 bytes for 64 turns of one record."""
+    256 bytes for 64 turns of one reading."""
     with mlir_context():
         module = ir.Module.parse(RECORDED)
         steps = [CompactTurns(), Membar(), TTGToLLVM(), Upstream("canonicalize,cse")]
         for step in steps:
             step.run(module)
         text = str(module)
-    (size,) = re.findall(r"(%\w+) = llvm.mlir.constant\(512 : i32\)", text)
+    (size,) = re.findall(r"(%\w+) = llvm.mlir.constant\(256 : i32\)", text)
     factors = re.findall(rf"llvm.mul (%\w+), {size} ", text)
     units = re.findall(rf"{factors[0]} = llvm.trunc (%\w+) : i64 to i32", text)
     assert len(factors) == len(units) == 2

@@ -38,7 +38,7 @@ def float_shape(x_ptr):
 
 @rejected("tl.advance moves a block pointer, got *fp32", "tl.advance(", "add an integer")
 def advances_a_pointer(x_ptr):
-    tl.advance(x_ptr, (1,))
+    x_ptr = tl.advance(x_ptr, (1,))
 
 
 @rejected("+ is not defined on block pointers", "p + 1", "tl.advance")

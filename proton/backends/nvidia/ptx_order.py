@@ -5,9 +5,10 @@ operation. ptxas keeps to that order by and large: where 32 elements go through 
 of all 32 are alive at once. Here each computation moves down to its first use, so an element goes
 through the whole chain before the next one does.
 
-What is not a computation alone (memory, barriers, shuffles, inline assembly, branches) stays where
-it is, and so does what writes a register that others write too, or reads one that is written later
-in its block. Nothing crosses a reading of the clock: what ran before it runs before it still.
+What is not a computation alone (memory, barriers, shuffles, inline assembly of anything but one
+computation, branches) stays where it is, and so does what writes a register that others write too,
+or reads one that is written later in its block. Nothing crosses a reading of the clock: what ran
+before it runs before it still.
 """
 
 import itertools
@@ -83,14 +84,24 @@ def _units(ptx: str, writes: Counter[str]) -> Iterator[_Unit]:
         if assembly or _BEGIN in line:
             assembly.append(line)
             if _END in line:
-                text, assembly = "\n".join(assembly), []
-                yield _Unit(text, location, _REGISTER.findall(text), _written(text))
+                inner = [text for text in assembly[1:-1] if text and not _LOCATION.match(text)]
+                yield _unit(assembly, location, inner, writes)
+                assembly = []
         elif _LOCATION.match(line):
             location = line
         else:
-            uses, found = _REGISTER.findall(line), _COMPUTATION.match(line)
-            result = found[1] if found is not None and writes[found[1]] == 1 else None
-            yield _Unit(line, location, uses, _written(line), result)
+            yield _unit([line], location, [line], writes)
+
+
+def _unit(
+    lines: list[str], location: str | None, statements: list[str], writes: Counter[str]
+) -> _Unit:
+    """What these lines say, of which some are statements."""
+    text, result = "\n".join(lines), None
+    if len(statements) == 1 and statements[0].count(";") == 1:
+        found = _COMPUTATION.match(statements[0])
+        result = found[1] if found is not None and writes[found[1]] == 1 else None
+    return _Unit(text, location, _REGISTER.findall(text), _written(text), result)
 
 
 def _in_order(block: list[_Unit]) -> Iterator[_Unit]:
