@@ -1,6 +1,7 @@
 """Loops that keep only the readings of their records while they run (`compact-turns`): what the
 ring buffer holds at the end is what it would hold without that."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,50 @@ def check(run: Any, every: list[tuple[str, int]], warps: list[int]) -> int:
         kept.add(len(names))
     (found,) = kept
     return found
+
+
+@proton.jit(do_not_specialize=["n", "c"])
+def followed(x_ptr, n, c):
+    lane = tl.program_id(0) * 128 + tl.arange(0, 128)
+    with proton.scope("begin"):
+        x = tl.load(x_ptr + lane)
+    for _i in range(n):
+        with proton.scope("one"):
+            x = x * 0.5 + 1.0
+        with proton.scope("two"):
+            x = x * 0.25 + 2.0
+    with proton.scope("condition", when=c % 2 == 1):
+        x = x * 0.5
+    if c >= 2:
+        with proton.scope("branch"):
+            x = x + 3.0
+    with proton.scope("payload", c=c):
+        x = x + 4.0
+    with proton.scope("end"):
+        tl.store(x_ptr + lane, x)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"capacity": 4}, {"capacity": 16, "clock_bits": 64}, {"buffer": "global"},
+    {"buffer": "global", "capacity": 2}, {"granularity": "cta", "capacity": 8},
+], ids=str)  # fmt: skip
+def test_records_behind_a_loop_that_may_not_be(options: dict[str, Any]) -> None:
+    """The record before such a one was stored, and is not stored once more."""
+    torch = pytest.importorskip("torch")
+    for n, c in itertools.product((0, 1, 50), range(4)):
+        x = torch.rand(3 * 128, device="cuda")
+        with proton.profile("followed", **options) as run:
+            followed[(3,)](x, n, c)
+        every = [("begin", -1)] + [(name, i) for i in range(n) for name in ("one", "two")]
+        every += [("condition", -1)] * (c % 2) + [("branch", -1)] * (c >= 2)
+        every += [("payload", -1), ("end", -1)]
+        warps = list(range(0, 4, UNITS[options.get("granularity", "warp")]))
+        kept = check(run, every, warps)
+        assert run.totals.written == 3 * len(warps) * len(every)
+        if "capacity" in options:
+            assert kept == min(len(every), options["capacity"])
+        slices = run.frame[(run.frame.kind == "scope") & (run.frame.name == "payload")]
+        assert list(slices.payload) == [{"c": c}] * 3 * len(warps)
 
 
 @proton.jit(do_not_specialize=["tiles", "depth"])

@@ -83,8 +83,8 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     if unit.slab is not None:
         firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
         variables += [unit.slab, unit.launch]
-    # Behind a loop that keeps readings on some ways only, or more than once.
-    if any(op.parent != ctx.function for op in ops_named(ctx.function, "proton_gpu.begin_turns")):
+    # Where control has one way, LLVM knows what it is.
+    if ops_named(ctx.function, "proton_gpu.begin_turns"):
         pending.live = variable(ctx, v.integer(1))
         v.store(pending.live, v.constant(1, v.integer(1)), 1)
     for place, first in zip(variables, firsts, strict=True):

@@ -90,6 +90,9 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     unit.turns = None
+    if turns.is_written:
+        # The first lane may write behind the loop where others wrote in it.
+        nvidia.warp_barrier()
     number = v.load(turns.number, v.integer(32), 4)
     turns.records = v.binary("llvm.mul", number, v.i32(turns.slots))
     turns.first = v.load(unit.count, v.integer(32), 4)
@@ -176,6 +179,8 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     place = v.add(unit.first, place_of(unit, ring_slot(unit, v.add(first, record))))
     target = byte_at(unit.segments, wide(place))
     for offset, names in unit.schema.stores:
+        if not values.keys() >= set(names):
+            continue  # payload, which records outside of loops have
         of = [values[name] for name in names]
         nvidia.store(target, of, predicate=when, offset=offset, note=COMMENT)
     return []

@@ -46,7 +46,8 @@ class Pending:
     """The record that is not stored yet: variables, which LLVM makes registers of.
 
     Before there is any, it is a record of nothing, in the place before the first. A record may be
-    stored twice, along ways that meet; `live` says where it was stored and others have followed.
+    stored twice, along ways that meet, and where the next one's condition does not hold. Behind a
+    loop that keeps readings it may not, for the loop's records have followed: `live` says so.
     """
 
     offset: Any  # where its place is; in a chunk, bytes behind that

@@ -1,0 +1,345 @@
+"""Random programs with records, compiled for a GPU and run thread by thread without one.
+
+What a unit's ring buffer holds is held against a model of what records there must be, and against
+the same program without `compact-turns`: a thread's clock counts its readings, so equal work has
+equal records. PROTON_TEST_PROGRAMS says how many; a twentieth of that of others.
+"""
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton.language as tl
+from proton.backends.nvidia.target import GPUKernel
+from proton.base.knobs import knobs
+from proton.dialect.mlir import Module
+from proton.runtime.jit import JITFunction
+from proton.trace import wire
+from proton.trace.instrumentation import Instrumentation
+from proton.transforms import compact_turns
+from proton.transforms.compact_turns import CompactTurns
+from tests.compile.ptx_threads import run, translated
+from tests.compile.test_gpu_records import compiled
+from tests.cpu.harness import kernels_of
+
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200")) // 20
+ARGUMENTS = 6
+TURN = ("",)  # in place of the loops around a record that each turn makes
+Rings = list[tuple[int, np.ndarray]]
+Record = tuple[Any, ...]  # name, iteration, payload
+
+
+@dataclass
+class Statement:
+    """A line of a kernel, and what is inside."""
+
+    line: str
+    body: list["Statement"] = field(default_factory=list)
+    other: list["Statement"] = field(default_factory=list)  # of `else`
+
+    def text(self, indent: str) -> str:
+        inside = "".join(s.text(indent + "    ") for s in self.body)
+        found = f"{indent}{self.line}\n{inside}"
+        if self.other:
+            found += f"{indent}else:\n" + "".join(s.text(indent + "    ") for s in self.other)
+        return found
+
+    def run(self, state: dict[str, Any]) -> None:
+        """Adds the records of this to `state["records"]`."""
+        records, iteration = state["records"], state["iteration"]
+        word = self.line.split(" ")[0]
+        if word == "with":
+            options = dict(part.split("=", 1) for part in self.line[:-2].split(", ")[1:])
+            values = {name: _value(text, state) for name, text in options.items()}
+            is_kept = values.pop("when", True)
+            _run(self.body, state)
+            record = (self.line.split('"')[1], iteration, *values.values())
+            records += [record] if is_kept else []
+        elif word.startswith("proton.mark"):
+            records.append((self.line.split('"')[1], iteration))
+        elif word == "for":
+            name, bounds = self.line.split(" ")[1], self.line.split(" in ")[1][:-1]
+            for number, index in enumerate(_value(bounds, state)):
+                state["iteration"], state[name] = number, index
+                _run(self.body, state)
+            state["iteration"] = iteration
+        elif word == "while":
+            state["iteration"] = -1
+            while _value(self.line[len("while ") : -1], state):
+                _run(self.body, state)
+            state["iteration"] = iteration
+        elif word == "if":
+            _run(self.body if _value(self.line[len("if ") : -1], state) else self.other, state)
+        elif word != "x":
+            name, _, value = self.line.partition(" = ")
+            state[name] = _value(value, state)
+
+
+def _value(text: str, state: dict[str, Any]) -> Any:
+    return eval(text, {"range": range}, state)
+
+
+def _run(statements: list[Statement], state: dict[str, Any]) -> None:
+    for statement in statements:
+        statement.run(state)
+
+
+class Writer:
+    """Writes random statements; names of scopes are unique, so a record says where it is from."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng, self.count = rng, 0
+        self.conditional, self.has_payload = rng.random(2) < 0.3
+
+    def name(self, what: str) -> str:
+        self.count += 1
+        return f"{what}{self.count}"
+
+    def work(self) -> Statement:
+        return Statement(f"x = x * {2 * self.rng.integers(1, 99) + 1} + {self.rng.integers(99)}")
+
+    def condition(self, loops: tuple[str, ...]) -> str:
+        if loops and self.rng.random() < 0.6:
+            return f"({self.rng.choice(loops)} & 1) == {self.rng.integers(2)}"
+        return f"a{self.rng.integers(ARGUMENTS)} > {self.rng.integers(4)}"
+
+    def statements(self, depth: int, loops: tuple[str, ...], least: int = 1) -> list[Statement]:
+        count = int(self.rng.integers(least, least + 3))
+        return [found for _ in range(count) for found in self.statement(depth, loops)]
+
+    def statement(self, depth: int, loops: tuple[str, ...]) -> list[Statement]:
+        pick = self.rng.random()
+        if pick < 0.35 or depth >= 3:
+            return [self.scope(depth, loops)]
+        if pick < 0.45:
+            return self.mark()
+        if pick < 0.80:
+            return [self.loop(depth, loops)]
+        if pick < 0.93:
+            other = self.statements(depth + 1, loops) if self.rng.random() < 0.4 else []
+            inside = [self.work(), *self.statements(depth + 1, loops)]
+            return [Statement(f"if {self.condition(loops)}:", inside, other)]
+        name = self.name("w")
+        inside = [*self.statements(depth + 1, loops), self.loop(3, loops)]
+        inside.append(Statement(f"{name} = {name} - 1"))
+        first = Statement(f"{name} = a{self.rng.integers(ARGUMENTS)} % 5")
+        return [first, Statement(f"while {name} > 0:", inside)]
+
+    def mark(self) -> list[Statement]:
+        return [self.work(), Statement(f'proton.mark("{self.name("m")}")'), self.work()]
+
+    def scope(self, depth: int, loops: tuple[str, ...]) -> Statement:
+        inside = [self.work()]
+        if depth < 2 and self.rng.random() < 0.25:
+            inside += [*self.statements(depth + 1, loops), self.work()]
+        is_free = loops != TURN
+        is_conditional = self.conditional and is_free and self.rng.random() < 0.5
+        options = f", when={self.condition(loops)}" if is_conditional else ""
+        if self.has_payload and is_free and self.rng.random() < 0.5:
+            options += f", v=a{self.rng.integers(ARGUMENTS)}"
+        return Statement(f'with proton.scope("{self.name("s")}"{options}):', inside)
+
+    def loop(self, depth: int, loops: tuple[str, ...]) -> Statement:
+        index = self.name("i")
+        if self.rng.random() < 0.6 or depth > 1:
+            inside = self.turn()
+        else:
+            inside = self.statements(depth + 1, (*loops, index))
+            place = int(self.rng.integers(len(inside) + 1))
+            inside.insert(place, self.loop(3, loops))
+        inside.append(Statement(f"x = x + {index}"))
+        lower, upper, step = (f"a{self.rng.integers(ARGUMENTS)}" for _ in range(3))
+        bounds = [upper, f"{lower}, {upper}", f"-3, {upper}, {step} + 1", "5"]
+        return Statement(f"for {index} in range({self.rng.choice(bounds)}):", inside)
+
+    def turn(self) -> list[Statement]:
+        """Records of a loop that each turn makes."""
+        found = []
+        for _ in range(int(self.rng.choice([1, 1, 2, 3, 5]))):
+            pick = self.rng.random()
+            if pick < 0.15:
+                found += self.mark()
+            elif pick < 0.3:
+                name, inner = self.name("s"), [self.work(), self.scope(9, TURN), self.work()]
+                found.append(Statement(f'with proton.scope("{name}"):', inner))
+            else:
+                found.append(self.scope(9, TURN))
+        return found
+
+
+def options_of(rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
+    """Warps of a program, and how it records."""
+    warps = int(rng.choice([1, 1, 2, 4]))
+    how: dict[str, Any] = {
+        "capacity": int(rng.choice([0, 1, 2, 4, 8, 16, 64])),
+        "clock_bits": int(rng.choice([32, 64])),
+        "buffer": str(rng.choice(["auto", "shared", "global", "global"])),
+        "placement": str(rng.choice(["program", "schedule"])),
+    }
+    if not how["capacity"]:
+        del how["capacity"]
+    if warps > 1 and rng.random() < 0.5:
+        how["granularity"] = str(rng.choice(["cta", "warp_2"]))
+    elif warps > 1 and rng.random() < 0.5:
+        how["sample_warps"] = tuple(np.flatnonzero(rng.integers(0, 2, warps)).tolist()) or (1,)
+    return warps, how
+
+
+def ran(
+    kernel: GPUKernel, warps: int, numbers: list[int], clock: int, rng: np.random.Generator
+) -> tuple[np.ndarray, Rings]:
+    """The kernel's result; of each unit how many records there were, and those it has, in order."""
+    profile = kernel.profile
+    assert profile is not None
+    block, x = profile.block, np.arange(32 * warps, dtype=np.int32)
+    buffer = np.zeros(block.bytes, np.uint8)
+    code = translated(kernel.asm["ptx"])
+    threads = 32 * profile.unit_warps
+    run(code, [x, *numbers, buffer], 32 * warps, kernel.shared, rng, unit=threads, clock=clock)
+    found = []
+    for unit, count in enumerate(block.tables(buffer)[0].tolist()):
+        start = block.segment(unit)
+        ring = buffer[start : start + block.segment_bytes].view(profile.schema.dtype)
+        newest = np.arange(max(0, count - block.capacity), count) % block.capacity
+        found.append((count, ring[newest]))
+    return x, found
+
+
+def source_of(body: list[Statement]) -> str:
+    parameters = [f"a{n}" for n in range(ARGUMENTS)]
+    return (
+        f"@proton.jit(do_not_specialize={parameters})\n"
+        f"def kernel(x_ptr, {', '.join(parameters)}, SIZE: tl.constexpr):\n"
+        "    place = x_ptr + tl.arange(0, SIZE)\n"
+        "    x = tl.load(place)\n"
+        + "".join(statement.text("    ") for statement in body)
+        + "    tl.store(place, x)\n"
+    )
+
+
+def records_of(numbers: list[int], body: list[Statement]) -> list[Record]:
+    """The records of a program, in order."""
+    state: dict[str, Any] = {f"a{n}": number for n, number in enumerate(numbers)}
+    state |= {"records": [], "iteration": -1}
+    _run(body, state)
+    found: list[Record] = state["records"]
+    return found
+
+
+def numbers_of(rng: np.random.Generator, body: list[Statement]) -> list[int]:
+    """Arguments that do not make too many records."""
+    most = 40
+    while True:
+        sizes = [0, 1, 2, 3, *rng.integers(most + 1, size=2)]
+        numbers: list[int] = rng.choice(sizes, ARGUMENTS).tolist()
+        if len(records_of(numbers, body)) < 500:
+            return numbers
+        most = max(1, most // 2)
+
+
+def check_program(
+    body: list[Statement],
+    warps: int,
+    how: dict[str, Any],
+    every: list[list[int]],
+    rng: np.random.Generator,
+) -> bool:
+    """Whether loops of the program keep their readings; it runs with each list of arguments."""
+    source = source_of(body)
+    print(source, warps, "warps", how)
+    kernel: JITFunction = kernels_of(source).kernel
+    options = {"num_warps": warps, "instrumentation": Instrumentation(**how)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knobs, "always_compile", True)
+        compact = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
+        patch.setattr(CompactTurns, "run", unchanged)
+        plain = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
+    for numbers in every:
+        records = records_of(numbers, body)
+        print("arguments", numbers, len(records), "records")
+        clock = int(rng.choice([0, (1 << 32) - rng.integers(1, 600)]))
+        x, found = ran(compact, warps, numbers, clock, rng)
+        other_x, others = ran(plain, warps, numbers, clock, rng)
+        assert np.array_equal(x, other_x)
+        check(compact, found, others, records)
+    assert compact.profile is not None
+    return compact.profile.turns is not None
+
+
+def unchanged(self: CompactTurns, module: Module) -> None:
+    """`compact-turns` without effect."""
+
+
+def check(kernel: GPUKernel, found: Rings, others: Rings, records: list[Record]) -> None:
+    """Each unit that records has the newest of these, the same as in the other rings."""
+    profile = kernel.profile
+    assert profile is not None
+    scopes = profile.table.scopes
+    for unit, ((count, ring), (other_count, other)) in enumerate(zip(found, others, strict=True)):
+        every = records if profile.sampled_units >> unit & 1 else []
+        assert count == other_count == len(every)
+        numbers = ring["iteration"].astype(np.int32).tolist()
+        kept = [
+            (scopes[tag].name, number, *payload[: len(scopes[tag].payload)].tolist())
+            for tag, number, payload in zip(
+                ring["tag"] & wire.MAX_SCOPE_ID, numbers, ring["payload"], strict=True
+            )
+        ]
+        assert kept == every[len(every) - len(kept) :]
+        size = min(ring.size, other.size)  # capacities differ by where there is room
+        for name in ("start", "end", "tag"):
+            assert np.array_equal(ring[name][-size:], other[name][-size:])
+
+
+@pytest.mark.parametrize("number", range(PROGRAMS))
+def test_random_records(number: int, session_seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"rerun with PROTON_TEST_SEED={session_seed}")
+    rng = np.random.default_rng([session_seed, number])
+    body = Writer(rng).statements(0, (), 3)
+    warps, how = options_of(rng)
+    if rng.random() < 0.5:
+        print("each loop that may be is long")
+        monkeypatch.setattr(compact_turns, "_LONG", 0)
+    monkeypatch.setattr(compact_turns, "_CHUNK", int(rng.choice([4, 16, 64])))
+    check_program(body, warps, how, [numbers_of(rng, body) for _ in range(2)], rng)
+
+
+def scope(options: str) -> Statement:
+    return Statement(f"with proton.scope({options}):", [Statement("x = x * 3 + 1")])
+
+
+def turns(*names: str) -> Statement:
+    return Statement("for i in range(a0):", [scope(f'"{name}"') for name in names])
+
+
+# What comes behind a loop, and in front of it.
+BEHIND = {
+    "a condition": [scope('"c", when=a1 > 0')],
+    "a condition ahead": [scope('"ahead"'), scope('"c", when=a1 > 0')],
+    "a branch": [Statement("if a1 > 0:", [scope('"c"')])],
+    "a loop of records": [Statement("while a1 > 0:", [Statement("a1 = a1 - 1"), turns("c")])],
+    "payload": [scope('"c", v=a1')],
+}
+
+
+@pytest.mark.parametrize("how", [
+    {"capacity": 4}, {"capacity": 4, "buffer": "global"}, {"buffer": "global", "clock_bits": 64},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("is_long", [False, True])
+@pytest.mark.parametrize("behind", BEHIND)
+def test_what_is_behind_a_loop(
+    behind: str,
+    is_long: bool,
+    how: dict[str, Any],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if is_long:
+        monkeypatch.setattr(compact_turns, "_LONG", 0)
+    body = [scope('"begin"'), turns("one", "two"), *BEHIND[behind], scope('"y"'), scope('"z"')]
+    every = [[trips, is_there, 0, 0, 0, 0] for trips in (0, 1, 7) for is_there in (0, 1)]
+    is_compact = check_program(body, 1, how, every, rng)
+    assert is_compact or behind == "a loop of records"  # which a ring in shared memory costs less
