@@ -4,7 +4,7 @@ Each function emits at the current insertion point and location.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from proton.dialect.builtin import integer, string_attr
@@ -17,6 +17,16 @@ def create(name: str, type_: Type, /, *operands: Value, **attributes: Attribute)
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
     ).result
+
+
+def again(op: Operation, type_: Type, operands: Sequence[Value]) -> Value:
+    """Right behind an op the same of other operands, whose result has another type: that result."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if op.name == "arith.constant":
+        splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
+        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
+    with ir.InsertionPoint.after(op), op.location:
+        return create(op.name, type_, *operands, **attributes)
 
 
 def effect(name: str, /, *operands: Any, **attributes: Any) -> None:

@@ -16,8 +16,8 @@ from typing import ClassVar
 from proton.analysis.layout_rules import operand_layouts
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.diagnostics import element_of
-from proton.dialect.emit import create
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.emit import again
+from proton.dialect.mlir import Module, Operation, Value
 from proton.dialect.traits import Cheap, Pure, has
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import defining_op, ops_named, replace
@@ -88,12 +88,7 @@ def _again(value: Value, layout: LinearLayout) -> Value:
     if op.name != _LOAD:
         wanted = iter(operand_layouts(op, layout) or [])
         operands = [_again(v, next(wanted)) if is_tensor(v.type) else v for v in operands]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    if op.name == "arith.constant":
-        splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
-        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
-    with ir.InsertionPoint.after(op), op.location:
-        return create(op.name, type_, *operands, **attributes)
+    return again(op, type_, operands)
 
 
 def _erase_unused(value: Value) -> None:

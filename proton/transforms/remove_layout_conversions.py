@@ -22,7 +22,7 @@ from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.diagnostics import element_of
-from proton.dialect.emit import create
+from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
@@ -331,14 +331,7 @@ class _Rewriter:
             self.get(operand, next(wanted)) if is_tensor(operand.type) else operand
             for operand in op.operands
         ]
-        result = op.results[0]
-        type_ = with_layout(result.type, layout)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        if op.name == "arith.constant":
-            splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
-            attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
-        with ir.InsertionPoint.after(op), op.location:
-            return create(op.name, type_, *operands, **attributes)
+        return again(op, with_layout(op.results[0].type, layout), operands)
 
 
 def _converted(value: Value, type_: Type) -> Value:
