@@ -3,6 +3,7 @@
 import contextlib
 import re
 
+from proton.base.words import did_you_mean
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
 from proton.triton_text import accesses, encodings, shared_memory, tiles, tma
 from proton.triton_text.cursor import Cursor, Token
@@ -304,7 +305,7 @@ class _Translator:
 
     def _unknown(self, token: Token) -> None:
         self.cursor.unsupported(
-            f"{token.text} is not supported",
+            f"{token.text} is not supported{did_you_mean(token.text, FORMS)}",
             token,
             "compile the kernel from Python, or the IR of an earlier level, .ttir",
         )

@@ -47,6 +47,7 @@ REFUSED = [
     ("%0 = tt.dot_scaled %x scale %x, %x", "tt.dot_scaled is not supported in text", "5:10"),
     ("%0 = tt.atomic_load relaxed, gpu, %p : (f32) -> f32", "tt.atomic_load is not", "10"),
     ("%0 = tt.frobnicate %x : f32", "tt.frobnicate is not supported", "10"),
+    ("%0 = tt.lood %x : f32", "tt.lood is not supported; did you mean tt.load?", "10"),
     ("ttng.tmem_store %x", "ttng.tmem_store is not supported", "5"),
     ('%0 = "tt.load"(%ps) : (i32) -> i32', "tt.load in MLIR's generic form is not supp", "10"),
     (
