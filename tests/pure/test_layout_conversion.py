@@ -52,7 +52,7 @@ def carried_out(
             return have[list(sources)]
         case Shuffle(sources, flips, by_lane, by_warp, choice, choosers):
             base = xor_of_bits(by_lane, lanes) ^ xor_of_bits(by_warp, warps)
-            other = choice * (np.bitwise_count(lanes & choosers) & 1)
+            other = choice * (np.bitwise_count(lanes & choosers).astype(np.int64) & 1)
             rows = [have[s ^ other, base ^ f, warps] for s, f in zip(sources, flips, strict=True)]
             return np.stack(rows)
     memory = np.full(way.elements, -1)
