@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "gpu" if file.startswith("tests/gpu/") else file
 
     return OneProcessForTheGPU(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _knobs_stay_as_they_are() -> Iterator[None]:
+    """No test leaves a knob set: the variables would mean nothing to those behind it."""
+    from proton import knobs
+
+    before = dict(knobs.overrides)
+    yield
+    after, knobs.overrides = knobs.overrides, before
+    assert after == before, "a test set a knob for good: `with knobs.scope(...)` ends"
 
 
 @pytest.fixture(scope="session")

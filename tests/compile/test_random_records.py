@@ -252,8 +252,7 @@ def check_program(
     print(source, warps, "warps", how)
     kernel: JITFunction = kernels_of(source).kernel
     options = {"num_warps": warps, "instrumentation": Instrumentation(**how)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(knobs, "always_compile", True)
+    with pytest.MonkeyPatch.context() as patch, knobs.scope(always_compile=True):
         compact = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
         patch.setattr(CompactTurns, "run", unchanged)
         plain = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
