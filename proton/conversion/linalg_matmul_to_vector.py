@@ -2,9 +2,13 @@
 
 The tile of the result, some rows of some vectors, stays in registers while k runs:
 
-    for j, i:  acc[r] = C[i + r, j : j + cols]
+    for j, i:  acc[r] = 0
                for k:  acc[r] += A[i + r, k] * B[k, j : j + cols]     r = 0 .. rows - 1
-               C[i + r, j : j + cols] = acc[r]
+               C[i + r, j : j + cols] += acc[r]
+
+A tile that is deep adds to the result at its end: the next tile then begins without a wait for
+what this one stores, and sums of sums have half the rounding error. One of few turns takes the
+result as its first sum, as the additions would be 2 % of its work.
 
 Four rows of four AVX-512 registers are 16 accumulators, enough to hide the latency of a fused
 multiply-add; more spill (shared measurement: 16 accumulators 120 GFLOP/s, 32 68 to 86). Eight rows
@@ -18,7 +22,7 @@ from typing import ClassVar
 
 from proton.dialect.attributes import TILE_LOOP
 from proton.dialect.builtin import integer
-from proton.dialect.emit import index_constant, index_loop
+from proton.dialect.emit import filled, index_constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, vector
@@ -29,6 +33,7 @@ from proton.passes import Pass, register
 ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
 VECTORS = {512: 4, 256: 2}  # in a row of the tile, at most
 MOST_ROWS = 8  # of a tile that has fewer vectors in a row
+DEEP = 64  # turns of a tile whose sums begin with 0
 
 
 @register
@@ -90,7 +95,8 @@ class _Tile:
     def emit(self, i: Value, j: Value, depth: int) -> None:
         """One tile of the result, at (i, j)."""
         places = [self._row(i, r) for r in range(self.rows)]
-        initial = [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
+        is_deep = depth >= DEEP
+        initial = [filled(self.type, 0)] * self.rows if is_deep else self._result(places, j)
         rows = self._rows_of_a(places)
         bounds = [index_constant(bound) for bound in (0, depth, 1)]
         loop = ForLoop.create(bounds, initial)
@@ -102,8 +108,17 @@ class _Tile:
                 for row, total in zip(rows, accumulators, strict=True)
             ]
             yield_values(sums)
-        for place, total in zip(places, loop.op.results, strict=True):
+        totals: list[Value] = list(loop.op.results)
+        if is_deep:
+            totals = [
+                self._sum(*pair) for pair in zip(self._result(places, j), totals, strict=True)
+            ]
+        for place, total in zip(places, totals, strict=True):
             vector.StoreOp(total, self.c, [place, j])
+
+    def _result(self, places: list[Value], j: Value) -> list[Value]:
+        """What the result has in the tile's rows."""
+        return [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
 
     def _rows_of_a(self, places: list[Value]) -> list[Value]:
         """The tile's rows of the left factor: their indices, or where their distance is not
@@ -135,4 +150,8 @@ class _Tile:
         factor = vector.BroadcastOp(self.type, scalar).result
         if isinstance(self.type.element_type, ir.FloatType):
             return vector.FMAOp(factor, line, total).result
-        return arith.AddIOp(total, arith.MulIOp(factor, line).result).result
+        return self._sum(total, arith.MulIOp(factor, line).result)
+
+    def _sum(self, one: Value, other: Value) -> Value:
+        is_float = isinstance(self.type.element_type, ir.FloatType)
+        return (arith.AddFOp if is_float else arith.AddIOp)(one, other).result

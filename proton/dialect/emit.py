@@ -52,11 +52,10 @@ def _number_attr(type_: Type, value: float | int) -> Attribute:
 
 
 def filled(type_: Type, value: float | int) -> Value:
-    """A constant: a number, or a tensor in which every element is one."""
-    is_tensor = isinstance(type_, ir.RankedTensorType)
-    element = type_.element_type if is_tensor else type_
-    attribute = _number_attr(element, value)
-    if is_tensor:
+    """A constant: a number, or a tensor or vector in which every element is one."""
+    is_shaped = isinstance(type_, ir.ShapedType)
+    attribute = _number_attr(type_.element_type if is_shaped else type_, value)
+    if is_shaped:
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
     return create("arith.constant", type_, value=attribute)
 

@@ -18,7 +18,7 @@ from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Attribute, Type, Value, arith, ir
+from proton.dialect.mlir import Value, arith, ir
 
 _SIZE_BITS = 64
 
@@ -85,16 +85,6 @@ def widened(value: Value) -> Value:
 def splat(value: Value, shape: Sequence[int]) -> Any:
     """A tensor filled with a scalar."""
     return tt.SplatOp(value, ir.RankedTensorType.get(shape, value.type)).result
-
-
-def filled(number: float, type_: Type) -> Any:
-    """A tensor of one number."""
-    element = type_.element_type
-    if isinstance(element, ir.FloatType):
-        attribute: Attribute = ir.FloatAttr.get(element, number)
-    else:
-        attribute = ir.IntegerAttr.get(element, int(number))
-    return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, attribute)).result
 
 
 def spread(row: Value, axis: int, shape: Sequence[int]) -> Value:

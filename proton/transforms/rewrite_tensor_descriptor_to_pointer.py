@@ -8,15 +8,14 @@ from proton.dialect import tt
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.emit import constant
-from proton.dialect.mlir import Attribute, Module, Operation, OpView, Type, Value, arith, ir
+from proton.dialect.emit import constant, filled
+from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
 from proton.dialect.ttng_memory import TensorMapOp
 from proton.passes import Pass, register
 from proton.transforms.block_addresses import (
     Tensor,
-    filled,
     index_range,
     splat,
     spread,
@@ -100,9 +99,9 @@ class _Descriptor:
         masks = [spread(mask, axis, sizes) for axis, mask in enumerate(inside)]
         return pointers, arith.AndIOp(*masks).result
 
-    def padding(self, type_: Type) -> OpView:
+    def padding(self, type_: Type) -> Value:
         """What a block of a type has outside of the tensor."""
-        return filled(float("nan") if self.type.outside == "nan" else 0, type_)
+        return filled(type_, float("nan") if self.type.outside == "nan" else 0)
 
 
 def _make(op: Operation, unpacking: Unpacking) -> Parts:

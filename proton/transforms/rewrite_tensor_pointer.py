@@ -5,11 +5,12 @@ from typing import Any, ClassVar
 
 from proton.dialect import tt
 from proton.dialect.builtin import integer
+from proton.dialect.emit import filled
 from proton.dialect.mlir import Module, Operation, Type, arith, ir
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.dialect.tt_memory import LoadOp, StoreOp
 from proton.passes import Pass, register
-from proton.transforms.block_addresses import Tensor, filled, widened
+from proton.transforms.block_addresses import Tensor, widened
 from proton.transforms.unpack import Parts, Unpacking
 
 
@@ -71,7 +72,7 @@ def _load(op: Any, unpacking: Unpacking) -> None:
     other = None
     if mask is not None and PADDING in op.attributes:
         number = float("nan") if op.attributes[PADDING].value == "nan" else 0
-        other = filled(number, type_)
+        other = filled(type_, number)
     new = LoadOp(pointers, view.cache, view.evict, view.volatile, type_, mask=mask, other=other)
     op.results[0].replace_all_uses_with(new.result)
 

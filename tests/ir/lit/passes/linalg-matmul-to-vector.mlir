@@ -40,6 +40,35 @@ func.func @floats(%a: memref<16x24xf32>, %b: memref<24x64xf32>, %c: memref<16x64
   return
 }
 
+// A deep tile begins with 0 and is added to the result at its end.
+
+// CHECK-LABEL: func.func @deep(
+// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<4x16xf32>)
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
+// CHECK-NOT: vector.load
+// CHECK: %[[R:.*]]:4 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO]], %{{.*}} = %[[ZERO]], %{{.*}} = %[[ZERO]], %{{.*}} = %[[ZERO]])
+// CHECK: scf.yield
+// CHECK: %[[WAS:.*]] = vector.load %[[C]]
+// CHECK-COUNT-3: vector.load %[[C]]
+// CHECK: %[[SUM:.*]] = arith.addf %[[WAS]], %[[R]]#0 : vector<16xf32>
+// CHECK: vector.store %[[SUM]], %[[C]]
+// CHECK: return
+func.func @deep(%a: memref<4x64xf32>, %b: memref<64x16xf32>, %c: memref<4x16xf32>) {
+  linalg.matmul ins(%a, %b : memref<4x64xf32>, memref<64x16xf32>) outs(%c : memref<4x16xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @deep_integers(
+// CHECK: arith.constant dense<0> : vector<8xi32>
+// CHECK: scf.yield
+// CHECK: arith.addi
+// CHECK: vector.store
+// CHECK: return
+func.func @deep_integers(%a: memref<2x64xi32>, %b: memref<64x8xi32>, %c: memref<2x8xi32>) {
+  linalg.matmul ins(%a, %b : memref<2x64xi32>, memref<64x8xi32>) outs(%c : memref<2x8xi32>)
+  return
+}
+
 // Fewer rows and columns than a tile has: one vector of all columns, and as many rows.
 
 // CHECK-LABEL: func.func @small_shapes(
