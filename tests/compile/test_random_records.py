@@ -21,7 +21,7 @@ from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 from proton.transforms import compact_turns
 from proton.transforms.compact_turns import CompactTurns
-from tests.compile.ptx_threads import run, translated
+from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
 
@@ -196,9 +196,9 @@ def ran(
     assert profile is not None
     block, x = profile.block, np.arange(32 * warps, dtype=np.int32)
     buffer = np.zeros(block.bytes, np.uint8)
-    code = translated(kernel.asm["ptx"])
-    threads = 32 * profile.unit_warps
-    run(code, [x, *numbers, buffer], 32 * warps, kernel.shared, rng, unit=threads, clock=clock)
+    given, threads = [x, *numbers, buffer], 32 * profile.unit_warps
+    ptx, shared = kernel.asm["ptx"], kernel.shared
+    run_on_arrays(ptx, (1, 1, 1), 32 * warps, shared, given, rng, unit=threads, clock=clock)
     found = []
     for unit, count in enumerate(block.tables(buffer)[0].tolist()):
         start = block.segment(unit)

@@ -1,15 +1,22 @@
-"""GPU tests: skipped where there is no GPU, each with the marker `gpu`."""
+"""GPU tests: skipped where there is no GPU, each with the marker `gpu`.
 
+With PROTON_TEST_EMULATED=4 those of modules that say `STAGED = True` run without a GPU, on the
+machine of tests/compile/ptx, with 4 warps.
+"""
+
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from proton.runtime.nvidia import cuda
+from tests.compile.ptx.emulation import Emulation
 from tests.gpu.staging import Staging
 
 HERE = Path(__file__).parent
 NUM_WARPS = (1, 2, 4, 8, 16)
+EMULATED = int(os.environ.get("PROTON_TEST_EMULATED") or 0)  # warps
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,7 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.gpu)
-            if not cuda.device_count():
+            is_emulated = EMULATED and getattr(getattr(item, "module", None), "STAGED", False)
+            if not cuda.device_count() and not is_emulated:
                 item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
 
 
@@ -27,13 +35,17 @@ def staged(request: pytest.FixtureRequest) -> Iterator[None]:
     if not hasattr(request, "param"):
         yield
         return
-    with Staging(request.param).installed():
+    if EMULATED:
+        staging: Staging = Emulation(EMULATED, request.getfixturevalue("rng"))
+    else:
+        staging = Staging(request.param)
+    with staging.installed():
         yield
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs the tests of such modules with each number of warps."""
     if getattr(metafunc.module, "STAGED", False):
-        counts = NUM_WARPS if cuda.device_count() else NUM_WARPS[:1]
+        counts = NUM_WARPS if cuda.device_count() and not EMULATED else NUM_WARPS[:1]
         ids = [f"{count}w" for count in counts]
         metafunc.parametrize("staged", counts, indirect=True, ids=ids)

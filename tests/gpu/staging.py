@@ -9,7 +9,7 @@ import ctypes
 import dataclasses
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 from unittest import mock
 
 import numpy as np
@@ -23,11 +23,60 @@ from proton.runtime.tensor_descriptor import TensorDescriptor
 ALIGNMENT = 256  # of the GPU's allocations
 
 
-class _Copies:
-    """The GPU's copies of the memory that a launch's arrays lie in."""
+class Device(Protocol):
+    """Memory that kernels see, and when they have ended."""
+
+    def allocate(self, size: int, unused: int) -> int:
+        """The address of so many bytes, a multiple of ALIGNMENT, of which nobody uses the first."""
+
+    def write(self, address: int, data: np.ndarray) -> None:
+        """Copies bytes there."""
+
+    def read(self, address: int, size: int) -> np.ndarray:
+        """The bytes that are there."""
+
+    def finish(self) -> None:
+        """Waits for the kernels."""
+
+
+class _Torch:
+    """The GPU, by way of torch."""
 
     def __init__(self) -> None:
-        self.owners: dict[int, tuple[np.ndarray, int, Any]] = {}  # address -> owner, shift, copy
+        self.blocks: dict[int, Any] = {}
+
+    def allocate(self, size: int, unused: int) -> int:
+        import torch
+
+        block = torch.empty(size + ALIGNMENT, dtype=torch.uint8, device="cuda")
+        self.blocks[block.data_ptr()] = block
+        return int(block.data_ptr())
+
+    def _bytes(self, address: int, size: int) -> Any:
+        first = max(block for block in self.blocks if block <= address)
+        return self.blocks[first][address - first : address - first + size]
+
+    def write(self, address: int, data: np.ndarray) -> None:
+        import torch
+
+        self._bytes(address, len(data)).copy_(torch.from_numpy(data.copy()))
+
+    def read(self, address: int, size: int) -> np.ndarray:
+        found: np.ndarray = self._bytes(address, size).cpu().numpy()
+        return found
+
+    def finish(self) -> None:
+        import torch
+
+        torch.cuda.synchronize()
+
+
+class _Copies:
+    """A device's copies of the memory that a launch's arrays lie in."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.owners: dict[int, tuple[np.ndarray, int]] = {}  # address -> owner, address there
 
     def argument(self, value: Any) -> Any:
         """What stands for an argument on the GPU."""
@@ -40,19 +89,16 @@ class _Copies:
             return value._make(elements) if hasattr(value, "_make") else tuple(elements)
         if not isinstance(value, np.ndarray):
             return value
-        import torch
-
         owner = value
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         low, high = np.lib.array_utils.byte_bounds(owner)
         if low not in self.owners:
             shift = low % ALIGNMENT
-            copy = torch.empty(shift + high - low + ALIGNMENT, dtype=torch.uint8, device="cuda")
-            copy[shift : shift + high - low] = torch.from_numpy(_bytes(low, high).copy()).cuda()
-            self.owners[low] = owner, shift, copy
-        _, shift, copy = self.owners[low]
-        address = copy.data_ptr() + shift + value.__array_interface__["data"][0] - low
+            first = self.device.allocate(shift + high - low, shift) + shift
+            self.device.write(first, _bytes(low, high))
+            self.owners[low] = owner, first
+        address = self.owners[low][1] + value.__array_interface__["data"][0] - low
         interface = {
             "shape": value.shape,
             "typestr": value.dtype.str,
@@ -63,10 +109,10 @@ class _Copies:
 
     def copy_back(self) -> None:
         """What the kernel wrote, where the test looks for it."""
-        for low, (owner, shift, copy) in self.owners.items():
+        for low, (owner, first) in self.owners.items():
             if owner.flags.writeable:
                 _, high = np.lib.array_utils.byte_bounds(owner)
-                _bytes(low, high)[:] = copy[shift : shift + high - low].cpu().numpy()
+                _bytes(low, high)[:] = self.device.read(first, high - low)
 
 
 def _bytes(low: int, high: int) -> np.ndarray:
@@ -76,19 +122,18 @@ def _bytes(low: int, high: int) -> np.ndarray:
 class Staging:
     """Sends launches to the GPU while it is installed."""
 
-    def __init__(self, num_warps: int) -> None:
-        self.num_warps = num_warps
+    def __init__(self, num_warps: int, device: Device | None = None) -> None:
+        self.num_warps, self.device = num_warps, device
 
     def run_any(
         self, kernel: JITFunction, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """In the place of `JITFunction.run_any`."""
-        import torch
-
+        device = self.device or _Torch()
         bound = kernel._bound(args, kwargs)
         if callable(grid):
             grid = grid(dict(zip(kernel.arg_names, bound, strict=True)))
-        copies = _Copies()
+        copies = _Copies(device)
         staged = tuple(
             value if parameter.constexpr else copies.argument(value)
             for parameter, value in zip(kernel.params, bound, strict=True)
@@ -96,7 +141,7 @@ class Staging:
         # numpy rounds after each operation.
         options = {"num_warps": self.num_warps, "enable_fp_fusion": False} | kwargs
         result = kernel.launcher(backend_named("cuda")).launch(grid, staged, options)
-        torch.cuda.synchronize()
+        device.finish()
         ctypes.CDLL(None).fflush(None)  # what kernels printed
         copies.copy_back()
         return result

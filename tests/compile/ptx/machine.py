@@ -1,0 +1,356 @@
+"""Runs the PTX of a kernel on a machine of numpy's, whose threads are the elements of arrays.
+
+Threads that stand at the same basic block execute it at once; of several blocks the first one goes
+on, so threads that went apart meet again. An instruction for a warp, four warps or a program waits
+until all of them are there; who waits for ever is an error that says where.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.compile.ptx.copies import PARAMETERS, Copies
+from tests.compile.ptx.matrices import Matrices
+from tests.compile.ptx.memory import GLOBAL, SHARED, WARP, Arrays, Clock, Heap, Memory
+from tests.compile.ptx.numbers import BITS
+from tests.compile.ptx.text import inside, parsed
+from tests.compile.ptx.translation import Translation, put
+
+# By name, of what is in memory and the operands.
+ATOMICS: dict[str, Callable[..., Any]] = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "min": np.fmin, "max": np.fmax, "exch": lambda old, new: new,
+    "cas": lambda old, expected, new: np.where(old == expected, new, old),
+}  # fmt: skip
+_GROUP = 4 * WARP
+_STEPS = 1_000_000  # blocks that are executed at most
+_BARRIER_TICKS = 1 << 20  # what the clock is put forward by at a barrier of the program
+
+
+def run(
+    ptx: str,
+    grid: tuple[int, int, int],
+    threads: int,
+    shared_bytes: int,
+    parameters: Sequence[bytes],
+    heap: Heap,
+    rng: np.random.Generator,
+    *,
+    clock: int = 0,
+    unit: int = 0,
+) -> None:
+    """Runs the only kernel in some PTX on a grid of programs of `threads` threads, whose clocks
+    begin at `clock`. Parameters are the bytes that a launch copies. Of each `unit` threads, if that
+    is given, only the first warp uses what it loads from shared memory: others get garbage."""
+    if 0 in grid:
+        return
+    machine = Machine(ptx, grid, threads, shared_bytes, parameters, heap, rng, clock, unit)
+    with np.errstate(all="ignore"):
+        machine.run()
+
+
+def run_on_arrays(
+    ptx: str,
+    grid: tuple[int, int, int],
+    threads: int,
+    shared_bytes: int,
+    arguments: Sequence[np.ndarray | int],
+    rng: np.random.Generator,
+    *,
+    clock: int = 0,
+    unit: int = 0,
+) -> None:
+    """As `run`, of arrays, which change, and integers."""
+    arrays = Arrays(Heap())
+    numbers = [arrays.address(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    given = [(n & ((1 << 64) - 1)).to_bytes(8, "little") for n in numbers]
+    run(ptx, grid, threads, shared_bytes, given, arrays.heap, rng, clock=clock, unit=unit)
+    arrays.copy_back()
+
+
+def _number_type(type_: str) -> str:
+    return type_ if type_ not in ("b16", "b32", "b64", "b128") else f"u{type_[1:]}"
+
+
+class Machine(Copies, Matrices):
+    """A grid: its threads' registers, where they are, and its memories."""
+
+    def __init__(
+        self,
+        ptx: str,
+        grid: tuple[int, ...],
+        threads: int,
+        shared_bytes: int,
+        parameters: Sequence[bytes],
+        heap: Heap,
+        rng: np.random.Generator,
+        clock: int,
+        unit: int,
+    ) -> None:
+        self.unit = unit
+        self.kernel, self.rng, self.program_threads = parsed(ptx), rng, threads
+        programs = int(np.prod(grid))
+        every = programs * threads
+        number = np.arange(every)
+        self.program_of, self.warp_of = number // threads, number % threads // WARP
+        self.pc = np.zeros(every, np.int64)
+        self.ticks = np.full(every, clock, np.int64)
+        self.clock = Clock(self.program_of * (1 << 16), np.zeros(every, np.int64), self.warp_of)
+        self.barriers = 0
+        self.parameters = dict(zip(self.kernel.parameters, parameters, strict=True))
+        self.symbols = {"global_smem": SHARED} | self.kernel.local
+        self.symbols |= {name: PARAMETERS + n for n, name in enumerate(self.parameters)}
+        self._memories(shared_bytes, heap)
+        self.registers = {
+            name: self._garbage(dtype, every) for name, dtype in self.kernel.registers.items()
+        }
+        translation = Translation(self.kernel, self.registers, self._special(grid), self)
+        self.blocks, self.bound = translation.blocks(), translation.bound
+        self.together = [block.together for block in self.kernel.blocks] + ["thread"]
+        self.start_copies()
+        self.start_matrices()
+
+    def _garbage(self, dtype: Any, count: int) -> np.ndarray:
+        """What a register has at the start."""
+        if dtype is np.bool_:
+            return self.rng.integers(0, 2, count).astype(bool)
+        bits = self.rng.integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8)
+        return bits.view(dtype)
+
+    def _special(self, grid: tuple[int, ...]) -> dict[str, np.ndarray]:
+        number, shape = np.arange(len(self.pc)), {}
+        x, y, _ = grid
+        program = self.program_of
+        ids = program % x, program // x % y, program // (x * y)
+        for axis, letter in enumerate("xyz"):
+            shape[f"%ctaid.{letter}"] = ids[axis]
+            shape[f"%nctaid.{letter}"] = np.full(len(number), grid[axis])
+            shape[f"%tid.{letter}"] = number % self.program_threads if not axis else 0 * number
+            shape[f"%ntid.{letter}"] = np.full(len(number), 1 if axis else self.program_threads)
+        shape |= {"%smid": program % 132, "%laneid": number % WARP, "%warpid": self.warp_of}
+        return shape
+
+    def _memories(self, shared_bytes: int, heap: Heap) -> None:
+        """Global, shared and local memory."""
+        every = np.arange(len(self.pc))
+        sizes = [BITS[i.name[-1]] // 8 for b in self.kernel.blocks for i in b.instructions
+                 if i.name[0] in ("ld", "st") and "param" not in i.name]  # fmt: skip
+        unit = min([4, *sizes])
+        self.globals = Memory("global", GLOBAL, heap.data, 0 * every, unit, self.clock)
+        self.globals.allowed = heap.allowed
+        size = -(-shared_bytes // 1024) * 1024
+        programs = len(self.pc) // self.program_threads
+        garbage = self.rng.integers(0, 256, programs * size, np.uint8)
+        self.shared = Memory("shared", SHARED, garbage, self.program_of * size, unit, self.clock)
+        self.shared.size = shared_bytes
+        local = self.kernel.local_bytes
+        data = self.rng.integers(0, 256, len(every) * local, np.uint8)
+        self.local = Memory("local", 0, data, every * local, 1, self.clock)
+        self.local.size = local
+        self.spaces = {"global": self.globals, "shared": self.shared, "local": self.local}
+
+    # Which block is next
+
+    def run(self) -> None:
+        """Runs all threads to their ends."""
+        for _ in range(_STEPS):
+            live = self.pc >= 0
+            if not live.any():
+                self.finish_copies()
+                return
+            if not self._step(live):
+                raise AssertionError(f"threads wait for ever: {self._where()}")
+        raise AssertionError(f"no end after {_STEPS} blocks: {self._where()}")
+
+    def _step(self, live: np.ndarray) -> bool:
+        for block in np.unique(self.pc[live]).tolist():
+            here = self.pc == block
+            ready: Callable[[np.ndarray, np.ndarray], np.ndarray] = getattr(
+                self, f"_ready_{self.together[block]}"
+            )
+            here = ready(here, live)
+            if here.any():
+                self.blocks[block](here)
+                return True
+        return False
+
+    def _ready_thread(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+        return here
+
+    def _ready_warp(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+        return self._complete(here, live, WARP)
+
+    def _ready_group(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+        return self._complete(here, live, _GROUP)
+
+    def _ready_phase(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+        block = int(self.pc[np.flatnonzero(here)[0]])
+        instruction = self.kernel.blocks[block].instructions[0]
+        return self.completed_phases(self.bound[instruction.text], here)
+
+    def _ready_program(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+        block = int(self.pc[np.flatnonzero(here)[0]])
+        operands = self.kernel.blocks[block].instructions[0].operands
+        if len(operands) < 2:
+            return self._complete(here, live, self.program_threads)
+        count = int(operands[1])
+        arrived = here.reshape(-1, self.program_threads).sum(axis=1)
+        return here & np.repeat(arrived == count, self.program_threads)
+
+    @staticmethod
+    def _complete(here: np.ndarray, live: np.ndarray, size: int) -> np.ndarray:
+        """Threads of those units all of whose live threads are there."""
+        is_complete = (here == live).reshape(-1, size).all(axis=1)
+        return here & np.repeat(is_complete, size)
+
+    def _where(self) -> str:
+        found = []
+        for block in np.unique(self.pc[self.pc >= 0]).tolist():
+            threads = np.flatnonzero(self.pc == block)
+            first = self.kernel.blocks[block].instructions[:1]
+            text = first[0].text if first else "the end"
+            found.append(f"{len(threads)} threads, {threads[0]} the first, at {text!r}")
+        return "; ".join(found)
+
+    # What translated code calls
+
+    def parameter(self, name: str, offset: int, type_: str) -> np.ndarray:
+        """An argument's bits, by thread."""
+        size = BITS[type_] // 8
+        dtype = np.dtype(f"{'i' if type_[0] == 's' else 'u'}{size}")
+        return np.full(len(self.pc), np.frombuffer(self.parameters[name], dtype, 1, offset)[0])
+
+    def read_clock(self, mask: np.ndarray) -> np.ndarray:
+        """Counts how often a thread read its clock, so equal work has equal readings."""
+        self.ticks[mask] += 1
+        return self.ticks.astype(np.uint64)
+
+    def trap(self, mask: np.ndarray) -> None:
+        assert not mask.any(), f"thread {np.flatnonzero(mask)[0]} traps"
+
+    def load(
+        self, space: str, address: np.ndarray, size: int, registers: list[np.ndarray], kind: str,
+        mask: np.ndarray,
+    ) -> None:  # fmt: skip
+        threads = np.flatnonzero(mask)
+        if not len(threads):
+            return
+        memory = self.spaces[space]
+        place = memory.places(address[threads], size * len(registers), threads)
+        if self.unit and space == "shared":
+            is_first = threads % self.unit < WARP
+            memory.note_read(place[is_first], size * len(registers), threads[is_first])
+            found = memory.numbers(place, size, len(registers))
+            found[:, ~is_first] = self.rng.integers(0, 127, (len(found), int((~is_first).sum())))
+        else:
+            found = memory.load(place, size, len(registers), threads)
+        found = found.view(f"{kind}{size}")
+        for register, values in zip(registers, found, strict=True):
+            register[threads] = values.astype(register.dtype)
+
+    def store(
+        self, space: str, address: np.ndarray, size: int, values: list[np.ndarray], mask: np.ndarray
+    ) -> None:
+        threads = np.flatnonzero(mask)
+        if not len(threads):
+            return
+        memory = self.spaces[space]
+        place = memory.places(address[threads], size * len(values), threads)
+        memory.store(place, size, [value[threads] for value in values], threads)
+        self.stored(space, place, size * len(values), threads)
+
+    def bar(self, op: Any, mask: np.ndarray) -> None:
+        """A barrier; each has a number of its own, by which memory knows what is before it."""
+        self.barriers += 1
+        if op.parts[1] == "warp":
+            self.clock.warp[mask] = self.barriers
+            return
+        self.clock.program[mask] = self.program_of[mask] * (1 << 16) + self.barriers
+        self.ticks[mask] += _BARRIER_TICKS
+
+    barrier = bar
+
+    def shfl(self, op: Any, mask: np.ndarray) -> None:
+        target, _, predicate = op.operands[0].partition("|")
+        value, by, clamp = (op.array(text, "u32") for text in op.operands[1:4])
+        lane = (np.arange(len(mask)) % WARP).astype(np.int64)
+        by, segment, clamp = by.astype(np.int64), (clamp >> 8).astype(np.int64) & 31, clamp & 31
+        least = lane & segment
+        last = least | (clamp.astype(np.int64) & ~segment)
+        match op.parts[2]:
+            case "up":
+                source, is_inside = lane - by, lane - by >= last
+            case "down":
+                source, is_inside = lane + by, lane + by <= last
+            case "bfly":
+                source, is_inside = lane ^ by, (lane ^ by) <= last
+            case _:
+                source = least | (by & ~segment)
+                is_inside = source <= last
+        chosen = np.where(is_inside, source, lane) + np.arange(len(mask)) // WARP * WARP
+        assert mask[chosen[mask]].all(), f"{op.text}: a lane that is not there is read"
+        put(op.register(target.strip()), value[chosen], mask)
+        if predicate:
+            put(op.register(predicate.strip()), is_inside, mask)
+
+    def vote(self, op: Any, mask: np.ndarray) -> None:
+        value = (op.array(op.operands[1], "pred") & mask).reshape(-1, WARP)
+        match op.parts[2]:
+            case "ballot":
+                found = (value.astype(np.uint32) << np.arange(WARP, dtype=np.uint32)).sum(axis=1)
+            case "any":
+                found = value.any(axis=1)
+            case "all":
+                found = (value | ~mask.reshape(-1, WARP)).all(axis=1)
+            case _:
+                raise AssertionError(f"no rule for {op.text}")
+        put(op.register(op.operands[0]), np.repeat(found, WARP), mask)
+
+    def elect(self, op: Any, mask: np.ndarray) -> None:
+        """The first thread of a warp."""
+        target, _, predicate = op.operands[0].partition("|")
+        first = np.repeat(mask.reshape(-1, WARP).argmax(axis=1), WARP)
+        if target.strip() != "_":
+            put(op.register(target.strip()), first.astype(np.uint32), mask)
+        put(op.register(predicate.strip()), np.arange(len(mask)) % WARP == first, mask)
+
+    def redux(self, op: Any, mask: np.ndarray) -> None:
+        type_ = op.parts[-1].replace("b", "u")
+        values = op.array(op.operands[1], type_).reshape(-1, WARP)
+        assert mask.reshape(-1, WARP)[mask.reshape(-1, WARP).any(axis=1)].all(), op.text
+        functions = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+                     "or": np.bitwise_or, "xor": np.bitwise_xor}  # fmt: skip
+        found = functions[op.parts[2]].reduce(values, axis=1).astype(values.dtype)
+        put(op.register(op.operands[0]), np.repeat(found, WARP), mask)
+
+    def atom(self, op: Any, mask: np.ndarray) -> None:
+        """Thread by thread: the old numbers, where the instruction has room for them."""
+        has_result = op.parts[0] == "atom"
+        registers = (
+            [op.register(n) for n in inside(op.operands[0]) if n != "_"] if has_result else []
+        )
+        place, *given = op.operands[1:] if has_result else op.operands
+        type_ = op.parts[-1]
+        space = "shared" if any(part.startswith("shared") for part in op.parts) else "global"
+        function = next(part for part in op.parts if part in ATOMICS)
+        values = [[op.array(name, _number_type(type_)) for name in inside(text)] for text in given]
+        size, count, threads = BITS[type_] // 8, len(values[0]), np.flatnonzero(mask)
+        memory, address = self.spaces[space], op.address(place)
+        for thread in self.rng.permutation(threads).tolist():
+            one = np.array([thread])
+            first = memory.places(address[one], size * count, one)
+            was = memory.numbers(first, size, count)[:, 0]
+            dtype = values[0][0].dtype
+            old = was.view(dtype).reshape(count, -1)
+            operands = [
+                np.stack([v[one].view(dtype) for v in each]).reshape(count, -1) for each in values
+            ]
+            new = np.ascontiguousarray(ATOMICS[function](old, *operands).astype(dtype))
+            memory.data.view(was.dtype)[first[0] // size + np.arange(count)] = new.view(
+                was.dtype
+            ).reshape(-1)
+            for register, number in zip(registers, was, strict=bool(registers)):
+                register[thread] = number
+
+    red = atom

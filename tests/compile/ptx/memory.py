@@ -1,0 +1,216 @@
+"""The memories of a grid: bytes, and who accessed which since the last barrier.
+
+What two threads of a program do to one unit of memory with no barrier between them, of which one
+writes, is a `Race`, unless both write the same. An access that is not aligned, or reaches beyond
+the arrays, is an error.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.compile.ptx.numbers import unsigned
+
+WARP = 32
+GLOBAL = 1 << 36  # where global memory begins
+SHARED = 1 << 10  # and shared memory: there are 1,024 bytes of the system's before it
+_GAP = 256  # bytes between arrays, which nobody may access
+_NOBODY, _SEVERAL = -1, -2
+
+
+class Race(AssertionError):
+    """Two threads accessed one place with no barrier in between."""
+
+
+@dataclass
+class Clock:
+    """Which barrier each thread has passed last, of its program and of its warp, by a number that
+    no other has; and its warp's number in the program."""
+
+    program: np.ndarray
+    warp: np.ndarray
+    warp_of: np.ndarray
+
+
+class Memory:
+    """One space; `base` is the address of its first byte, `unit` the bytes that races are about.
+    `shift` of a thread is where in `data` the memory begins that it sees."""
+
+    def __init__(
+        self, name: str, base: int, data: np.ndarray, shift: np.ndarray, unit: int, clock: Clock
+    ) -> None:
+        self.name, self.base, self.data, self.shift, self.unit = name, base, data, shift, unit
+        self.size = len(data)  # of what a thread sees
+        self.clock = clock
+        self.allowed: np.ndarray | None = None
+        warps, units = int(clock.warp_of.max()) + 1, len(data) // unit + 1
+        self.writer = np.full(units, _NOBODY, np.int32)
+        self.written = np.zeros((2, units), np.int32)  # when: the program's time, the warp's
+        self.reader = np.full((units, warps), _NOBODY, np.int32)
+        self.read_at = np.full((2, units, warps), -1, np.int32)
+
+    def places(self, address: np.ndarray, size: int, threads: np.ndarray) -> np.ndarray:
+        """Where in `data` the accesses of some threads begin."""
+        place = address.astype(np.int64) - self.base
+        if (place % size).any():
+            self._refuse("an access that is not aligned", place % size != 0, place, size, threads)
+        is_outside = (place < 0) | (place > self.size - size)
+        if is_outside.any():
+            self._refuse("an access outside", is_outside, place, size, threads)
+        place = place + self.shift[threads]
+        if self.allowed is not None:
+            is_outside = ~(self.allowed[place] & self.allowed[place + size - 1])
+            if is_outside.any():
+                self._refuse("an access outside", is_outside, place, size, threads)
+        return place
+
+    def _refuse(
+        self, what: str, where: np.ndarray, place: np.ndarray, size: int, threads: np.ndarray
+    ) -> None:
+        first = int(np.flatnonzero(where)[0])
+        raise AssertionError(
+            f"{what}: {size} bytes at {self.name} {place[first]} by thread {threads[first]}"
+        )
+
+    def load(self, place: np.ndarray, size: int, count: int, threads: np.ndarray) -> np.ndarray:
+        """Numbers of `size` bytes, `count` by thread, in an array [count, thread]."""
+        self.note_read(place, size * count, threads)
+        return self.numbers(place, size, count)
+
+    def numbers(self, place: np.ndarray, size: int, count: int) -> np.ndarray:
+        """As `load`, noted nowhere."""
+        data = self.data.view(unsigned(8 * size))
+        found: np.ndarray = data[place // size + np.arange(count)[:, None]]
+        return found
+
+    def store(
+        self, place: np.ndarray, size: int, values: Sequence[np.ndarray], threads: np.ndarray
+    ) -> None:
+        """Stores an array by element of a vector; of what several store the last one's stays."""
+        data = self.data.view(unsigned(8 * size))
+        every = place // size + np.arange(len(values))[:, None]
+        numbers = np.stack(list(values))
+        is_same = data[every] == numbers
+        data[every] = numbers
+        if (data[every] != numbers).any():
+            raise Race(f"threads store different numbers at {self.name} {int(place[0])}")
+        self.note_write(
+            place, size * len(values), threads, np.repeat(is_same, size // self.unit, 0)
+        )
+
+    def _units(self, place: np.ndarray, size: int) -> np.ndarray:
+        """Which units accesses touch: [unit, thread]."""
+        count = -(-size // self.unit)
+        found: np.ndarray = place // self.unit + np.arange(count)[:, None]
+        return found
+
+    def note_read(self, place: np.ndarray, size: int, threads: np.ndarray) -> None:
+        """Threads read; raises Race where another wrote."""
+        units, clock = self._units(place, size), self.clock
+        warp, now, warp_now = clock.warp_of[threads], clock.program[threads], clock.warp[threads]
+        self._check_writer(units, threads, "a read")
+        known = self.reader[units, warp]
+        is_same = (self.read_at[0, units, warp] == now) & (self.read_at[1, units, warp] == warp_now)
+        is_other = is_same & (known != threads) & (known != _NOBODY)
+        self.reader[units, warp] = np.where(is_other, _SEVERAL, threads)
+        # Of several that read in this instruction one is noted: were there more?
+        is_other |= self.reader[units, warp] != threads
+        every_warp = np.broadcast_to(warp, units.shape)
+        self.reader[units[is_other], every_warp[is_other]] = _SEVERAL
+        self.read_at[0, units, warp], self.read_at[1, units, warp] = now, warp_now
+
+    def note_write(
+        self, place: np.ndarray, size: int, threads: np.ndarray, is_same: Any = False
+    ) -> None:
+        """Threads write; raises Race where another wrote something else, or read."""
+        units, clock = self._units(place, size), self.clock
+        self._check_writer(units, threads, "a write", is_same)
+        now, warp_now = clock.program[threads], clock.warp[threads]
+        for warp in range(self.reader.shape[1]):
+            reader = self.reader[units, warp]
+            is_now = (self.read_at[0, units, warp] == now) & (reader != _NOBODY)
+            is_own = clock.warp_of[threads] == warp
+            is_apart = is_own & ((self.read_at[1, units, warp] != warp_now) | (reader == threads))
+            self._check(is_now & ~is_apart & (reader != threads), units, threads, reader, "a write")
+        self.writer[units] = threads
+        self.written[0, units], self.written[1, units] = now, warp_now
+
+    def check_read(self, place: np.ndarray, size: int, threads: np.ndarray) -> None:
+        """Raises Race where another wrote what a thread has read on its behalf, later."""
+        self._check_writer(self._units(place, size), threads, "a read")
+
+    def _check_writer(
+        self, units: np.ndarray, threads: np.ndarray, what: str, is_same: Any = False
+    ) -> None:
+        writer, clock = self.writer[units], self.clock
+        known = np.maximum(writer, 0)
+        is_own_warp = clock.warp_of[known] == clock.warp_of[threads]
+        is_apart = (self.written[0, units] != clock.program[threads]) | (
+            is_own_warp & (self.written[1, units] != clock.warp[threads])
+        )
+        bad = (writer >= 0) & (writer != threads) & ~is_apart & ~np.asarray(is_same)
+        self._check(bad, units, threads, writer, what)
+
+    def _check(
+        self, bad: np.ndarray, units: np.ndarray, threads: np.ndarray, other: np.ndarray, what: str
+    ) -> None:
+        if bad.any():
+            unit, thread = (int(n) for n in np.argwhere(bad)[0])
+            place = int(units[unit, thread]) * self.unit
+            who = int(other[unit, thread])
+            raise Race(
+                f"{what} of {self.name} byte {place} by thread {int(threads[thread])}: "
+                f"{'several threads were' if who == _SEVERAL else f'thread {who} was'} there"
+            )
+
+
+class Heap:
+    """Global memory: blocks of bytes with gaps between them."""
+
+    def __init__(self) -> None:
+        self.data, self.allowed = np.zeros(_GAP, np.uint8), np.zeros(_GAP, bool)
+
+    def allocate(self, size: int) -> int:
+        """The address of a block, which begins at a multiple of 256 bytes."""
+        place = len(self.data)
+        more = -(-size // _GAP) * _GAP + _GAP
+        self.data = np.concatenate([self.data, np.zeros(more, np.uint8)])
+        self.allowed = np.concatenate([self.allowed, np.arange(more) < size])
+        return GLOBAL + place
+
+    def forbid(self, address: int, size: int) -> None:
+        """Nobody may access the bytes that are there."""
+        self.allowed[address - GLOBAL : address - GLOBAL + size] = False
+
+    def bytes(self, address: int, size: int) -> np.ndarray:
+        """What is there; a view."""
+        place = address - GLOBAL
+        assert 0 <= place <= len(self.data) - size
+        return self.data[place : place + size]
+
+
+class Arrays:
+    """Arrays of numpy in global memory; a view points into the array that it is of."""
+
+    def __init__(self, heap: Heap) -> None:
+        self.heap = heap
+        self.whole: dict[int, tuple[np.ndarray, int]] = {}
+
+    def address(self, view: np.ndarray) -> int:
+        """That of a view's first element."""
+        array = view
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        assert array.flags.c_contiguous, "arrays own contiguous memory"
+        if id(array) not in self.whole:
+            address = self.heap.allocate(array.nbytes)
+            self.whole[id(array)] = array, address
+            self.heap.bytes(address, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+        return self.whole[id(array)][1] + view.ctypes.data - array.ctypes.data
+
+    def copy_back(self) -> None:
+        """Gives the arrays what the memory has."""
+        for array, address in self.whole.values():
+            array.reshape(-1).view(np.uint8)[:] = self.heap.bytes(address, array.nbytes)

@@ -1,0 +1,263 @@
+"""PTX to Python: each basic block becomes a function of the threads that execute it.
+
+A register is an array with an element per thread; an instruction computes for all threads and
+changes the registers of those that execute it. What is more than arithmetic is a method of the
+machine, by the instruction's name.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tests.compile.ptx.numbers import BITS, FLOATS, SCOPE, as_bits, unsigned, value_of
+from tests.compile.ptx.text import Instruction, Kernel, address_of, inside
+
+_NO_EFFECT = (
+    "fence", "membar", "nanosleep", "prefetch", "prefetchu", "griddepcontrol", "setmaxnreg",
+    "createpolicy", "applypriority", "discard", "pragma", "wgmma.fence",
+)  # fmt: skip
+_OPAQUE = (
+    "shfl",
+    "vote",
+    "elect",
+    "redux",
+    "ldmatrix",
+    "stmatrix",
+    "mma",
+    "wgmma",
+    "bar",
+    "barrier",
+)
+_OPAQUE += ("cp", "mbarrier", "fence", "atom", "red", "tensormap")
+_CARRIES = ("mad.lo.cc.u32", "madc.hi.u32", "madc.lo.cc.u32", "add.cc.u32", "addc.u32")
+Registers = dict[str, np.ndarray]
+
+
+def put(register: np.ndarray, values: np.ndarray, where: np.ndarray) -> None:
+    """Changes the register of some threads."""
+    np.copyto(register, as_bits(values), where=where, casting="unsafe")
+
+
+class Translation:
+    """A kernel's blocks as functions of a mask: which threads execute it."""
+
+    def __init__(
+        self, kernel: Kernel, registers: Registers, special: Mapping[str, np.ndarray], machine: Any
+    ) -> None:
+        self.kernel, self.registers, self.special, self.machine = (
+            kernel, registers, special, machine,
+        )  # fmt: skip
+        self.threads = len(next(iter(special.values())))
+        self.scope: dict[str, Any] = {**SCOPE, "put": put, "m": machine, "pc": machine.pc}
+        self.names: dict[tuple[str, str], str] = {}
+        self.bound: dict[str, _Bound] = {}  # by text
+        self.carry = np.zeros(self.threads, np.uint32)
+
+    def blocks(self) -> list[Callable[[np.ndarray], None]]:
+        """A function by block."""
+        source = []
+        for number, block in enumerate(self.kernel.blocks):
+            source += [f"def block{number}(mask):", f" pc[mask] = {number + 1}"]
+            for instruction in block.instructions:
+                guard = "mask"
+                if instruction.guard is not None:
+                    sign = "~" if instruction.is_opposite else ""
+                    source.append(f" g = mask & {sign}{self.read(instruction.guard, 'pred')}")
+                    guard = "g"
+                source += [f" {line}" for line in self._lines(instruction, guard)]
+        exec(compile("\n".join(source), f"<{self.kernel.name}>", "exec"), self.scope)
+        return [self.scope[f"block{number}"] for number in range(len(self.kernel.blocks))]
+
+    # Operands
+
+    def given(self, value: Any, name: str = "") -> str:
+        """The name of an object in the functions."""
+        name = name or f"c{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def register(self, text: str) -> str:
+        """The name of a register, as bits."""
+        return self._named(text, "")
+
+    def read(self, operand: str, type_: str) -> str:
+        """As `Operands.read` of numbers.py."""
+        if operand.startswith("!"):
+            return f"~{self.read(operand[1:], type_)}"
+        if operand in self.registers:
+            return self._of_register(operand, type_)
+        if operand.startswith(("%clock", "%globaltimer")):
+            return "m.read_clock(mask)"
+        if operand in self.special:
+            return self._named(operand, type_)
+        return self._named(operand, type_, self._constant(operand, type_))
+
+    def _of_register(self, operand: str, type_: str) -> str:
+        array = self.registers[operand]
+        if type_ == "pred" or 8 * array.itemsize == BITS[type_]:
+            return self._named(operand, type_)
+        assert 8 * array.itemsize > BITS[type_], f"{operand} as {type_}"
+        narrow = f"{self.register(operand)}.astype('u{BITS[type_] // 8}')"
+        dtype = _dtype(type_)
+        return narrow if dtype.kind == "u" else f"{narrow}.view({dtype.str!r})"
+
+    def _named(self, operand: str, type_: str, array: np.ndarray | None = None) -> str:
+        key = operand, type_
+        if key not in self.names:
+            if array is None:
+                array = self.registers.get(operand)
+            if array is None:
+                array = self.special[operand].astype(unsigned(BITS[type_]))
+            if type_ and type_ != "pred":
+                array = array.view(_dtype(type_))
+            self.names[key] = self.given(array)
+        return self.names[key]
+
+    def _constant(self, text: str, type_: str) -> np.ndarray:
+        """An operand that is a number or a symbol, for all threads."""
+        if text[:2] in ("0f", "0F", "0d", "0D"):
+            bits = int(text[2:], 16)
+        elif text in self.machine.symbols:
+            bits = self.machine.symbols[text]
+        else:
+            bits = int(text.rstrip("U"), 0)
+        if type_ == "pred":
+            return np.full(self.threads, bool(bits))
+        dtype = unsigned(BITS[type_])
+        return np.full(self.threads, bits & ((1 << BITS[type_]) - 1), dtype)
+
+    # Instructions
+
+    def _lines(self, instruction: Instruction, guard: str) -> list[str]:
+        parts, operands = instruction.name, instruction.operands
+        text = ".".join(parts)
+        name = parts[0]
+        if name == "bra":
+            return [f"pc[{guard}] = {self.kernel.labels[operands[0]]}"]
+        if name in ("ret", "exit"):
+            return [f"pc[{guard}] = -1"]
+        if name == "trap":
+            return [f"m.trap({guard})"]
+        if name in ("ld", "st", "ldu"):
+            return self._access(parts, operands, guard)
+        if text in _CARRIES:
+            return self._with_carry(text, operands, guard)
+        if name in _OPAQUE:
+            self.bound[instruction.text] = _Bound(self, instruction)
+            place = self.given(self.bound[instruction.text])
+            return [f"m.{name}({place}, {guard})"]
+        if name in _NO_EFFECT:
+            return []
+        if name == "mov" and ("{" in operands[0] or "{" in operands[1]):
+            return self._packed(parts, operands, guard)
+        if name == "cvta":
+            return [f"put({self.register(operands[0])}, {self.read(operands[1], 'u64')}, {guard})"]
+        target, _, other = operands[0].partition("|")
+        value = value_of(parts, list(operands[1:]), self)
+        if name == "setp" and parts[-1].endswith("x2"):  # a predicate for each number
+            names = self.register(target.strip()), self.register(other.strip())
+            return [f"v = {value}", *(f"put({n}, v[{i}::2], {guard})" for i, n in enumerate(names))]
+        lines = [f"put({self.register(target.strip())}, {value}, {guard})"]
+        if other:
+            lines.append(
+                f"put({self.register(other.strip())}, ~{self.register(target.strip())}, {guard})"
+            )
+        return lines
+
+    def _access(self, parts: tuple[str, ...], operands: tuple[str, ...], guard: str) -> list[str]:
+        type_ = parts[-1]
+        place, of = operands if parts[0] == "st" else operands[::-1]
+        base, offset = address_of(place)
+        if "param" in parts:
+            return [
+                f"put({self.register(of)}, m.parameter({base!r}, {offset}, {type_!r}), {guard})"
+            ]
+        space = next(part for part in parts if part in ("global", "shared", "local"))
+        values = inside(of)
+        address = self.address(base, offset)
+        bits = type_.replace("f", "b")
+        if parts[0] == "st":
+            given = ", ".join(self.read(value, bits.replace("s", "u")) for value in values)
+            return [f"m.store({space!r}, {address}, {BITS[type_] // 8}, [{given}], {guard})"]
+        names = ", ".join(self.register(value) for value in values if value != "_")
+        dtype = "i" if type_[0] == "s" else "u"
+        return [f"m.load({space!r}, {address}, {BITS[type_] // 8}, [{names}], {dtype!r}, {guard})"]
+
+    def address(self, base: str, offset: int = 0) -> str:
+        """Addresses, by thread, in 64 bits."""
+        array = self.registers.get(base)
+        found = self.read(base, f"u{8 * array.itemsize}" if array is not None else "u64")
+        number = self.given(np.int64(offset))
+        return f"({found}.astype('i8') + {number})" if offset else f"{found}.astype('i8')"
+
+    def _packed(self, parts: tuple[str, ...], operands: tuple[str, ...], guard: str) -> list[str]:
+        """A register as a vector of narrower ones, or made of such."""
+        to, of = operands
+        bits = BITS[parts[-1]]
+        if "{" in of:
+            values = inside(of)
+            part = f"u{bits // len(values)}"
+            narrow = ", ".join(self.read(value, part) for value in values)
+            found = f"np.stack([{narrow}], axis=1).reshape(-1).view('u{bits // 8}')"
+            return [f"put({self.register(to)}, {found}, {guard})"]
+        values = inside(to)
+        each = bits // len(values)
+        whole, count = self.read(of, f"u{bits}"), len(values)
+        lines = [f"v = np.array({whole}).view('u{each // 8}').reshape(-1, {count})"]
+        for number, value in enumerate(values):
+            if value != "_":
+                lines.append(f"put({self.register(value)}, v[:, {number}], {guard})")
+        return lines
+
+    def _with_carry(self, text: str, operands: tuple[str, ...], guard: str) -> list[str]:
+        """Sums in 64 bits; what is above 32 is carried on."""
+        values = [self.read(value, "u32") for value in operands[1:]]
+        carry = self.given(self.carry, "carry")
+        product = f"({values[0]}.astype('u8') * {values[1]})"
+        if "hi" in text:
+            product = f"({product} >> np.uint64(32))"
+        if text.startswith("mad"):
+            low = f"({product} & np.uint64(0xFFFFFFFF))"
+            total = f"{low} + {values[2]}"
+        else:
+            total = f"{values[0]}.astype('u8') + {values[1]}"
+        if "c." in text.replace(".cc.", ".") or text.startswith(("madc", "addc")):
+            total += f" + {carry}"
+        lines = [f"v = {total}", f"put({self.register(operands[0])}, v.astype('u4'), {guard})"]
+        if ".cc." in text:
+            lines.append(f"put({carry}, (v >> np.uint64(32)).astype('u4'), {guard})")
+        return lines
+
+
+class _Bound:
+    """An instruction's operands as arrays, for a method of the machine."""
+
+    def __init__(self, translation: Translation, instruction: Instruction) -> None:
+        self.parts, self.operands = instruction.name, instruction.operands
+        self.text, self._of = instruction.text, translation
+
+    def array(self, operand: str, type_: str) -> np.ndarray:
+        """Numbers by thread."""
+        found: np.ndarray = eval(self._of.read(operand, type_), self._of.scope)
+        return found
+
+    def register(self, operand: str) -> np.ndarray:
+        """A register's array."""
+        return self._of.registers[operand]
+
+    def address(self, operand: str) -> np.ndarray:
+        """Addresses by thread, of `[base+offset]`."""
+        base, offset = address_of(operand)
+        found: np.ndarray = eval(self._of.address(base, offset), self._of.scope)
+        return found
+
+
+def _dtype(type_: str) -> np.dtype[Any]:
+    """numpy's dtype for a type of PTX; bfloat16 is bits."""
+    if type_.startswith("bf16"):
+        return np.dtype("u2")
+    if type_ in FLOATS:
+        return np.dtype("f2" if type_.startswith("f16") else f"f{BITS[type_] // 8}")
+    bits = 16 if type_.endswith("x2") else BITS[type_]
+    return np.dtype(f"{'i' if type_[0] == 's' else 'u'}{bits // 8}")

@@ -1,0 +1,227 @@
+"""Code for a GPU of 9.0, run without one (tests/compile/ptx): what it computes, and that each
+barrier, fence and wait in it is needed.
+
+tests/gpu run there too: `PROTON_TEST_EMULATED=4 python -m pytest tests/gpu/test_gpu_dot.py`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import proton
+import proton.language as tl
+from proton.kernels.attention import attention_kernel
+from proton.kernels.matmul import matmul_kernel
+from proton.tools.tensor_descriptor import TensorDescriptor
+from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx.memory import Race
+from tests.cpu.harness import decode, encode, kernels_of, pointer
+from tests.cpu.random_programs import Drawn, programs
+from tests.cpu.test_random_programs import run as check_program
+
+Edit = Callable[[str], str]
+SYNCHRONIZATION = (
+    r"bar\.sync[^;]*;", r"fence\.proxy\.async[^;]*;", r"wgmma\.(?:wait|commit)_group[^;]*;",
+    r"cp\.async\.(?:wait|commit)_group[^;]*;",
+)  # fmt: skip
+
+
+@proton.jit
+def softmax(x, y, n, BLOCK: tl.constexpr):
+    row, place = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * n + place, mask=place < n, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, 0))
+    tl.store(y + row * n + place, powers / tl.sum(powers, 0), mask=place < n)
+
+
+@proton.jit
+def transposed_sums(x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    block = tl.load(x + i[:, None] * COLUMNS + j[None, :])
+    tl.store(y + j[:, None] * ROWS + i[None, :], tl.trans(block) + tl.sum(block, 0)[:, None])
+
+
+@proton.jit
+def product_by_descriptors(a, b, c, K, BLOCK: tl.constexpr, DEPTH: tl.constexpr):
+    row, column = tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, DEPTH):
+        sums = tl.dot(a.load([row, k]), b.load([k, column]), sums)
+    c.store([row, column], sums.to(c.dtype))
+
+
+def run_softmax(rng: np.random.Generator, edit: Edit = str) -> None:
+    n = int(rng.integers(1, 700))
+    x, y = rng.standard_normal((3, n), np.float32), np.zeros((3, n), np.float32)
+    with Emulation(4, rng, edit).installed():
+        softmax[(3,)](x, y, n, BLOCK=1024)
+    powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(y, powers / powers.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+def run_sums(rng: np.random.Generator, edit: Edit = str) -> None:
+    x, y = rng.integers(-99, 99, (32, 64), np.int32), np.zeros((64, 32), np.int32)
+    with Emulation(4, rng, edit).installed():
+        transposed_sums[(1,)](x, y, 32, 64)
+    assert (y == x.T + x.sum(0)[:, None]).all()
+
+
+def run_product(
+    rng: np.random.Generator,
+    edit: Edit = str,
+    *,
+    dtype: str = "float16",
+    size: tuple[int, int, int] = (128, 128, 192),
+    blocks: tuple[int, int, int] = (128, 128, 64),
+    warps: int = 4,
+    stages: int = 3,
+) -> None:
+    """A product by pointers against one of 64 bits."""
+    m, n, k = size
+    a, b = (encode(rng.standard_normal(s, np.float32), dtype) for s in ((m, k), (k, n)))
+    c = np.full((m, n), 77, a.dtype)
+    grid = (proton.cdiv(m, blocks[0]) * proton.cdiv(n, blocks[1]),)
+    options = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), blocks, strict=True), GROUP_M=8)
+    arrays = [pointer(array, dtype) for array in (a, b, c)]
+    with Emulation(warps, rng, edit).installed():
+        matmul_kernel[grid](*arrays, m, n, k, k, 1, n, 1, n, 1, num_stages=stages, **options)
+    assert_product(decode(c, dtype), decode(a, dtype), decode(b, dtype), dtype)
+
+
+def assert_product(c: np.ndarray, a: np.ndarray, b: np.ndarray, dtype: str) -> None:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    ulp = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-9}[dtype]
+    bound = ulp * np.abs(a @ b) + 2.0**-20 * (np.abs(a) @ np.abs(b))
+    if dtype == "float32":  # its factors are of tf32
+        bound = ulp * (np.abs(a) @ np.abs(b))
+    with np.errstate(invalid="ignore"):
+        assert (np.abs(c - a @ b) <= bound).all()
+
+
+PRODUCTS: list[dict[str, Any]] = [
+    {},
+    {"size": (130, 72, 200), "stages": 4},
+    {"size": (64, 64, 33), "blocks": (64, 64, 32), "stages": 2},
+    {"dtype": "bfloat16", "size": (128, 256, 128), "blocks": (128, 256, 64), "warps": 8},
+    {"dtype": "float32", "size": (64, 64, 64), "blocks": (64, 64, 32)},
+    {"size": (32, 32, 64), "blocks": (32, 32, 32), "stages": 1},  # mma.sync
+]
+
+
+@pytest.mark.parametrize("options", PRODUCTS, ids=lambda o: "-".join(map(str, o.values())))
+def test_products(rng: np.random.Generator, options: dict[str, Any]) -> None:
+    run_product(rng, **options)
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_products_by_descriptors(rng: np.random.Generator, stages: int) -> None:
+    m, n, k = 136, 72, 168
+    a, b = (rng.standard_normal(size).astype(np.float16) for size in ((m, k), (k, n)))
+    c = np.full((m, n), 77, np.float16)
+    blocks = ((a, [64, 64]), (b, [64, 64]), (c, [64, 64]))
+    descriptors = [TensorDescriptor.from_tensor(array, block) for array, block in blocks]
+    with Emulation(4, rng).installed():
+        product_by_descriptors[(3, 2)](*descriptors, k, BLOCK=64, DEPTH=64, num_stages=stages)
+    assert_product(c, a, b, "float16")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("overlap", [False, True])
+def test_attention(rng: np.random.Generator, causal: bool, overlap: bool) -> None:
+    length, depth = 136, 64
+    q, k, v = (rng.standard_normal((1, 1, length, depth)).astype(np.float16) for _ in range(3))
+    out, sums = np.zeros_like(q), np.zeros((1, 1, length), np.float32)
+    strides = [length * depth, length * depth, depth] * 4
+    with Emulation(4, rng).installed():
+        attention_kernel[(3, 1)](
+            q, k, v, out, sums, *strides, 1, length, depth**-0.5, HEAD=depth, BLOCK_M=64,
+            BLOCK_N=64, CAUSAL=causal, OVERLAP=overlap, num_stages=3,
+        )  # fmt: skip
+    scores = q[0, 0].astype(np.float64) @ k[0, 0].astype(np.float64).T * depth**-0.5
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape, bool)), scores, -np.inf)
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    want = powers / powers.sum(1, keepdims=True) @ v[0, 0].astype(np.float64)
+    assert np.abs(out[0, 0] - want).max() < 4e-3
+
+
+def without(pattern: str, number: int) -> Edit:
+    """Takes one instruction out."""
+
+    def edit(ptx: str) -> str:
+        found = list(re.finditer(pattern, ptx))[number]
+        return ptx[: found.start()] + ptx[found.end() :]
+
+    return edit
+
+
+@pytest.mark.parametrize("check", [run_softmax, run_sums, run_product], ids=lambda c: c.__name__)
+def test_all_synchronization_is_needed(rng: np.random.Generator, check: Any) -> None:
+    """Without any one of its barriers, fences, commits and waits a kernel has a race, reads what an
+    unfinished copy leaves, or is wrong: there is none too many."""
+    seen: list[str] = []
+    check(rng, lambda ptx: seen.append(ptx) or ptx)
+    count = 0
+    for pattern in SYNCHRONIZATION:
+        for number in range(len(re.findall(pattern, seen[0]))):
+            with pytest.raises(AssertionError):
+                check(rng, without(pattern, number))
+            count += 1
+    assert count >= {run_softmax: 2, run_sums: 2, run_product: 10}[check]
+
+
+def test_a_race_names_the_threads(rng: np.random.Generator) -> None:
+    with pytest.raises(Race, match=r"shared byte \d+ by thread \d+: .*thread.* there"):
+        run_sums(rng, without(SYNCHRONIZATION[0], 0))
+
+
+def test_an_access_outside_is_an_error(rng: np.random.Generator) -> None:
+    x, y = rng.integers(-99, 99, (32, 64), np.int32), np.zeros((64, 31), np.int32)
+    with Emulation(4, rng).installed():
+        with pytest.raises(AssertionError, match="an access outside: 16 bytes at global"):
+            transposed_sums[(1,)](x, y, 32, 64)
+
+
+def test_threads_that_wait_for_ever_are_named(rng: np.random.Generator) -> None:
+    """The first warp waits at a barrier of its own."""
+    apart = r"\1\n.reg .pred %q;\nsetp.lt.u32 %q, \2, 32;\n@!%q bra ON;\nbar.sync 1, 64;\nON:\n"
+
+    def edit(ptx: str) -> str:
+        return re.sub(r"(mov\.u32\s+(%r\d+), %tid\.x;)", apart, ptx, count=1)
+
+    with pytest.raises(AssertionError, match="wait for ever: 32 threads, 0 the first, at 'bar"):
+        run_sums(rng, edit)
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(programs())
+def test_random_programs(drawn: Drawn) -> None:
+    with Emulation(4, np.random.default_rng(0)).installed():
+        check_program(drawn)
+
+
+def test_numbers_of_programs(rng: np.random.Generator) -> None:
+    source = """
+@proton.jit
+def kernel(x, BLOCK: tl.constexpr):
+    number = tl.program_id(0) + 3 * tl.program_id(1) + 6 * tl.program_id(2)
+    tl.store(x + number * BLOCK + tl.arange(0, BLOCK), number)
+    tl.atomic_add(x + 12 * BLOCK, number)
+"""
+    x = np.zeros(12 * 64 + 1, np.int32)
+    with Emulation(2, rng).installed():
+        kernels_of(source).kernel[(3, 2, 2)](x, BLOCK=64)
+    assert (x[:-1] == np.repeat(np.arange(12), 64)).all()
+    assert x[-1] == sum(range(12))
