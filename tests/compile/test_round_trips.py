@@ -143,3 +143,31 @@ def test_a_limit_that_the_user_gives_is_kept() -> None:
     kernel = of_weights(maxnreg=96)
     assert ".minnctapersm" not in kernel.asm["ptx"]
     assert kernel.n_regs <= 96
+
+
+@proton.jit
+def rows_and_one(x_ptr, at_ptr, least_ptr, out_ptr, one_ptr, n, BLOCK: tl.constexpr):
+    """As a cross entropy: the sum of a row, and one element of it less something, or zero."""
+    program = tl.program_id(0)
+    at, least = tl.load(at_ptr + program), tl.load(least_ptr + program)
+    if at < 0:
+        one = 0.0
+    else:
+        one = tl.load(x_ptr + program * n + at) - least
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + program * n + columns, mask=columns < n, other=0.0)
+        total += tl.sum(x - least)
+        tl.debug_barrier()  # or ptxas would unroll the loop
+    tl.store(one_ptr + program, one)
+    tl.store(out_ptr + program, total)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_a_loop_does_not_wait_for_what_is_needed_behind_it(arch: int) -> None:
+    """One trip for the place, a second one for the element and the first block of the row."""
+    types = tl.float32, tl.int64, tl.float32, tl.float32, tl.float32
+    target = proton.GPUTarget("cuda", arch)
+    kernel = rows_and_one.warmup(*types, 4096, BLOCK=4096, num_warps=16, target=target)
+    assert of_code(kernel.asm["cubin"]).trips == 2

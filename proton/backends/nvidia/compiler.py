@@ -49,6 +49,7 @@ _LUCK = 0.85
 _TOO_MANY = 2  # times the registers of a thread: any order spills then
 _FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
 _IN_FLIGHT = 1.5  # times the loads under way on an SM, for a program fewer to be worth it
+_MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
 _FEWEST = 2  # programs: one waits while another one computes
 _LINES_EACH = 4  # of PTX at least, for each value that is alive at once
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
@@ -166,8 +167,10 @@ def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> 
     if not spills and cost(expected) >= cost(cubin):
         return ptx, cubin
     found = _assembled(fn, other, options)
-    is_better = (*cost(found), _waits(found, options)) < (*cost(cubin), _waits(cubin, options))
-    return (other, found) if is_better else (ptx, cubin)
+    waits, others = _waits(found, options), _waits(cubin, options)
+    if not spills and waits > _MANY_MORE * others:
+        return ptx, cubin
+    return (other, found) if (*cost(found), waits) < (*cost(cubin), others) else (ptx, cubin)
 
 
 def _unspilled(
