@@ -59,21 +59,33 @@ class SinkScalars(Pass):
 
 def _sink(block: Block, loops: list[Operation]) -> None:
     """Those of a block with these loops, the last first, so that a chain moves as one."""
-    ahead = []
+    ahead, waiting = list[Operation](), set[Operation]()
     for view in block.operations:
         if view.operation == loops[-1]:
             break
         ahead.append(view.operation)
+        if _waits(view.operation, waiting):
+            waiting.add(view.operation)
     for op in reversed(ahead):
         if op.name == "scf.if":
             for number in range(len(op.results)):
                 op = _split(op, number, loops)
         elif (
-            _is_arithmetic(op)
-            and _waits(op.results[0])
+            op in waiting
+            and _is_arithmetic(op)
             and (first := _behind(op, op.results[0], loops)) is not None
         ):
             op.move_before(first)
+
+
+def _waits(op: Operation, waiting: set[Operation]) -> bool:
+    """Whether an op gives what memory does, or computes a scalar of results of those `waiting`."""
+    if op.name == "scf.if":
+        return any(has(inner, Accesses) for inner in all_ops(op))
+    if has(op, Accesses):
+        return True
+    values = [value for value in op.operands if isinstance(value, ir.OpResult)]
+    return _is_arithmetic(op) and any(value.owner.operation in waiting for value in values)
 
 
 def _is_arithmetic(op: Operation) -> bool:
@@ -82,18 +94,6 @@ def _is_arithmetic(op: Operation) -> bool:
         return False
     values = *op.operands, op.results[0]
     return has(op, Speculatable) and not any(is_tensor(value.type) for value in values)
-
-
-def _waits(value: Value) -> bool:
-    """Whether a scalar is computed from what memory gives."""
-    if not isinstance(value, ir.OpResult):
-        return False
-    op = value.owner.operation
-    if op.name == "scf.if":
-        return any(has(inner, Accesses) for inner in all_ops(op))
-    if has(op, Accesses):
-        return True
-    return _is_arithmetic(op) and any(map(_waits, op.operands))
 
 
 def _behind(op: Operation, value: Value, loops: list[Operation]) -> Operation | None:
@@ -123,20 +123,23 @@ class _Tail:
 
     def follow(self, value: Value) -> bool:
         """Notes what computes a value; False where that cannot stand elsewhere."""
-        if not isinstance(value, ir.OpResult) or value.owner.operation.block != self.block:
-            return True
-        op = value.owner.operation
-        if op in self.ops or value in self.loaded:
-            return True
-        if op.name == "arith.constant" or (
-            _is_arithmetic(op) and all(map(self.follow, op.operands))
-        ):
-            self.ops.append(op)
-            return True
-        if has(op, Accesses) and isinstance(value.type, ir.IntegerType | ir.FloatType):
-            self.loaded.append(value)
-            return True
-        return False
+        left, needed = [value], set[Operation]()
+        while left:
+            value = left.pop()
+            if not isinstance(value, ir.OpResult) or value.owner.operation.block != self.block:
+                continue
+            op = value.owner.operation
+            if op.name == "arith.constant" or _is_arithmetic(op):
+                if op not in needed:
+                    needed.add(op)
+                    left += op.operands
+            elif has(op, Accesses) and isinstance(value.type, ir.IntegerType | ir.FloatType):
+                if value not in self.loaded:
+                    self.loaded.append(value)
+            else:
+                return False
+        self.ops = [view.operation for view in self.block.operations if view.operation in needed]
+        return True
 
     def again(self, value: Value, known: dict[Value, Value]) -> Value:
         """Emits the arithmetic; gives what it makes of what `known` has in the place of values."""

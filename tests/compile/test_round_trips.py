@@ -171,3 +171,20 @@ def test_a_loop_does_not_wait_for_what_is_needed_behind_it(arch: int) -> None:
     target = proton.GPUTarget("cuda", arch)
     kernel = rows_and_one.warmup(*types, 4096, BLOCK=4096, num_warps=16, target=target)
     assert of_code(kernel.asm["cubin"]).trips == 2
+
+
+def test_scalars_that_are_used_twice_are_followed_once() -> None:
+    """As many ways lead back from the last sum as 2 to the 200th."""
+
+    @proton.jit
+    def doubles(x_ptr, out_ptr, n):
+        known, loaded = n * 1.0, tl.load(x_ptr)
+        for _ in tl.static_range(200):
+            known += known
+            loaded += loaded
+        for _ in range(n):
+            tl.debug_barrier()
+        tl.store(out_ptr, known + loaded)
+
+    kernel = doubles.warmup(tl.float32, tl.float32, 9, target=HOPPER)
+    assert of_code(kernel.asm["cubin"]).trips == 1
