@@ -48,7 +48,7 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 _LUCK = 0.85
 _TOO_MANY = 2  # times the registers of a thread: any order spills then
 _FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
-_IN_FLIGHT = 1.5  # times the loads under way on an SM, for a program fewer to be worth it
+_IN_FLIGHT = 1.5  # times the loads under way on an SM, for another number of programs
 _MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
 _FEWEST = 2  # programs: one waits while another one computes
 _LINES_EACH = 4  # of PTX at least, for each value that is alive at once
@@ -95,7 +95,8 @@ def compile_kernel(
             ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
             ptx, cubin = _denser(fn, ptx, cubin, options)
             ptx, cubin = _side_by_side(fn, ptx, (before := cubin), options)
-            if profile is None and cubin is before:  # else the launcher has one for it
+            # With records the launcher has a limit for it, by the plain kernel's programs.
+            if profile is None and cubin is before:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
     data = {
         "target": str(target),
