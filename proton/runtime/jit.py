@@ -34,11 +34,11 @@ from proton.runtime.backend import (
     Backend,
     Launcher,
     backend_named,
-    backends,
     default_backend,
     owner_of,
 )
 from proton.runtime.interface import KernelInterface, Named, Values
+from proton.runtime.launch_options import LaunchOptions, launch_options
 from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
@@ -59,11 +59,6 @@ _JIT_OPTIONS = (
 )
 _JIT_IGNORED = ("version",)
 _OF_DECORATED = 6  # frames from a warning about a kernel to its definition
-
-
-def _launch_options() -> tuple[str, ...]:
-    """What launches may ask for, on any back end: the others accept it, and it means nothing."""
-    return tuple(dict.fromkeys(name for backend in backends() for name in backend.options))
 
 
 class JITFunction(DeviceFunction, KernelInterface):
@@ -89,8 +84,8 @@ class JITFunction(DeviceFunction, KernelInterface):
             () if do_not_specialize_on_alignment is None else do_not_specialize_on_alignment
         )
         self.params = self.parameters()
-        self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
-        self._option_names = frozenset(self.options)
+        self._options = LaunchOptions(self.params)
+        self.options = self._options.keywords
         self._bind = _make_binder(self)
         self.fast_path: Callable[..., Any] | None = None
         self._launchers: dict[str, Launcher] = {}
@@ -198,7 +193,8 @@ class JITFunction(DeviceFunction, KernelInterface):
         and passes on what is not its own."""
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        bound, options = self._bound(args, kwargs), self._options(kwargs)
+        bound = self._bound(args, kwargs)
+        options = self._options.of(bound, kwargs)
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
@@ -248,7 +244,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         launcher, bound, target = self._planned(args, kwargs)
-        asked = bound, self._options(kwargs), target
+        asked = bound, self._options.of(bound, kwargs), target
         task = functools.partial(compile_hooks.warming, launcher.compile, *asked)
         if (mode := active_mode()) is not None:
             request = functools.partial(launcher.request, *asked)
@@ -261,7 +257,7 @@ class JITFunction(DeviceFunction, KernelInterface):
     def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """What `warmup` would ask the compiler for; None where the back end does not say."""
         launcher, bound, target = self._planned(args, kwargs)
-        return launcher.request(bound, self._options(kwargs), target)
+        return launcher.request(bound, self._options.of(bound, kwargs), target)
 
     def _planned(self, args: Values, kwargs: Named) -> tuple[Launcher, Values, Target | None]:
         """Who compiles for these arguments, the arguments in order, and for which target; takes the
@@ -323,12 +319,6 @@ class JITFunction(DeviceFunction, KernelInterface):
         is_debug = knobs.debug or bool(self.debug if debug is None else debug)
         return is_debug, is_debug and options.get("sanitize_overflow") is not False
 
-    def _options(self, kwargs: Named) -> Named:
-        """The launch options among keywords: a parameter of such a name is none."""
-        if self._option_names.isdisjoint(kwargs):
-            return {}
-        return {name: kwargs[name] for name in self.options if name in kwargs}
-
     def _bound(self, args: Values, kwargs: Named) -> Values:
         try:
             return self._bind(*args, **kwargs)
@@ -341,11 +331,11 @@ class JITFunction(DeviceFunction, KernelInterface):
     def _help_with(self, kwargs: Named) -> str:
         """What to do about keywords that do not fit."""
         for name in kwargs:
-            if name in self.arg_names or name in _launch_options():
+            if name in self.arg_names or name in launch_options():
                 continue
             if name in _NO_OPTIONS:
                 return f"; {_NO_OPTIONS[name].format(kernel=self.__name__)}"
-            guess = did_you_mean(name, (*self.arg_names, *_launch_options()))
+            guess = did_you_mean(name, (*self.arg_names, *launch_options()))
             return guess or f"; its parameters are {', '.join(self.arg_names) or 'none'}"
         return f"; its parameters are {', '.join(self.arg_names) or 'none'}"
 

@@ -2,6 +2,7 @@
 `default_dot_input_precision`."""
 
 import re
+import struct
 
 import pytest
 
@@ -121,3 +122,43 @@ def test_the_default_precision_of_products() -> None:
         assert "tf32" in of_product(default_dot_input_precision="tf32")
     with pytest.raises(proton.CompilationError, match=r"input_precision must be one of .* 'fp8'"):
         of_product(default_dot_input_precision="fp8")
+
+
+def test_a_constant_of_the_name_of_an_option_is_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """liger-kernel's sparsemax has `num_warps` among its parameters: Triton runs it by so many."""
+
+    @proton.jit
+    def doubles(x_ptr, num_warps: tl.constexpr = 2):
+        at = x_ptr + tl.arange(0, 512)
+        tl.store(at, tl.load(at) * num_warps)
+
+    driver = FakeDriver()
+    driver.install(monkeypatch)
+    x = driver.array("float32")
+    arguments = ((), {}), ((), {"num_warps": 8}), ((16,), {}), ((), {"num_warps": tl.constexpr(4)})
+    for _ in range(2):  # the first time by the slow path, then by the fast one
+        for args, kwargs in arguments:
+            doubles[1,](x, *args, **kwargs)
+    threads = [launch.block for launch, _ in driver.launches]
+    assert threads == 2 * [(64, 1, 1), (256, 1, 1), (512, 1, 1), (128, 1, 1)]
+    for _ in range(2):
+        with pytest.raises(ProtonError, match="num_warps must be a power of 2 from 1 to 32, got 3"):
+            doubles[1,](x, num_warps=3)
+
+    tuned = proton.autotune([proton.Config({}, num_warps=32)], key=[])(doubles)
+    tuned[1,](x)
+    assert driver.launches[-1][0].block == (1024, 1, 1)
+    kernel = doubles.warmup(tl.float32, num_warps=8, target=TARGET)
+    assert kernel.metadata.num_warps == 8
+    assert "\n.maxntid 256\n" in kernel.asm["ptx"]
+    assert f"0f{struct.pack('>f', 8).hex().upper()}" in kernel.asm["ptx"]
+
+
+def test_an_argument_of_the_name_of_an_option_is_none() -> None:
+    @proton.jit
+    def adds_warps(x_ptr, num_warps):
+        at = x_ptr + tl.arange(0, 128)
+        tl.store(at, tl.load(at) + num_warps)
+
+    kernel = adds_warps.warmup(tl.float32, num_warps=7, target=TARGET)
+    assert kernel.metadata.num_warps == 4

@@ -90,6 +90,23 @@ def test_a_computation_stands_at_its_first_use() -> None:
     assert at_first_use("\n".join(lines)).splitlines() == [lines[number] for number in order]
 
 
+def test_a_sum_of_loaded_values_does_not_wait_behind_a_barrier() -> None:
+    """The products of %r1 and %r2 would be eight registers until the end: %r1 is read again, %r2 is
+    not. The double of %r1 frees nothing, and waits."""
+    loads = "".join(f"ld.global.b32 %r{n}{e}, [%rd{n}{e}];\n" for n in (1, 2) for e in range(4))
+    products = "".join(f"mul.f32 %r3{e}, %r1{e}, %r2{e};\n" for e in range(4))
+    sums = "add.f32 %r40, %r30, %r31;\nadd.f32 %r41, %r32, %r33;\nadd.f32 %r42, %r40, %r41;\n"
+    doubles = "".join(f"add.f32 %r5{e}, %r1{e}, %r1{e};\n" for e in range(4))
+    stores = "".join(f"st.global.b32 [%rd5{e}], %r5{e};\n" for e in range(4))
+    for behind in ("bar.sync 0;\n", "st.global.b32 [%rd9], %r9;\n"):
+        ordered = at_first_use(
+            f"{loads}{doubles}{products}{sums}{behind}{stores}st.global.b32 [%rd42], %r42;\nret;\n"
+        )
+        place = ordered.index
+        assert place("%r42, %r40") < place(behind) < place("%r50, %r10")
+        assert pressure(ordered) < pressure(loads + doubles + products + sums + behind + stores)
+
+
 def test_inline_assembly_of_one_computation_is_one() -> None:
     def wrapped(text: str) -> str:
         return f"// begin inline asm\n{text}\n\n// end inline asm"

@@ -19,6 +19,7 @@ from proton.backends.nvidia.ptx import (
     with_most_registers,
 )
 from proton.backends.nvidia.ptx_order import at_first_use, pressure
+from proton.backends.nvidia.round_trips import of_code, of_ptx
 from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
@@ -47,6 +48,9 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 _LUCK = 0.85
 _TOO_MANY = 2  # times the registers of a thread: any order spills then
 _FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
+_IN_FLIGHT = 1.5  # times the loads under way on an SM, for another number of programs
+_MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
+_FEWEST = 2  # programs: one waits while another one computes
 _LINES_EACH = 4  # of PTX at least, for each value that is alive at once
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
@@ -90,7 +94,9 @@ def compile_kernel(
             cubin = assembler.finish()
             ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
             ptx, cubin = _denser(fn, ptx, cubin, options)
-            if profile is None:  # else the launcher has one for it, by the plain kernel's
+            ptx, cubin = _side_by_side(fn, ptx, (before := cubin), options)
+            # With records the launcher has a limit for it, by the plain kernel's programs.
+            if profile is None and cubin is before:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
     data = {
         "target": str(target),
@@ -137,9 +143,10 @@ def _alone(ptx: str, options: GPUOptions) -> str:
 
 
 def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
-    """The PTX in another order, and its machine code, where more threads fit on an SM with that:
-    tried where registers leave room for less than half of what an SM takes, or do not suffice, and
-    where so many fewer values are alive at once that it may help."""
+    """The PTX in another order, and its machine code, where more threads fit on an SM with that, or
+    as many with more loads under way: tried where registers leave room for less than half of what
+    an SM takes, or do not suffice, and where so many fewer values are alive at once that it may
+    help."""
 
     threads = options.num_warps * WARP_SIZE
 
@@ -161,7 +168,10 @@ def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> 
     if not spills and cost(expected) >= cost(cubin):
         return ptx, cubin
     found = _assembled(fn, other, options)
-    return (other, found) if cost(found) < cost(cubin) else (ptx, cubin)
+    waits, others = _waits(found, options), _waits(cubin, options)
+    if not spills and waits > _MANY_MORE * others:
+        return ptx, cubin
+    return (other, found) if (*cost(found), waits) < (*cost(cubin), others) else (ptx, cubin)
 
 
 def _unspilled(
@@ -190,12 +200,48 @@ def _unspilled(
     return best
 
 
+def _side_by_side(
+    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions
+) -> tuple[str, Cubin]:
+    """The PTX with the number of programs that have to fit on an SM, and its machine code, where
+    more loads are under way on the SM with that: tried for as many programs as fit, and for one
+    fewer. ptxas may save registers for one more program by having loads wait for one another that
+    are side by side in the PTX. For what keeps registers for less than half of the threads of an
+    SM, and may gain so much."""
+    threads = options.num_warps * WARP_SIZE
+    room = cubin.threads(options.target, threads)
+    programs = room // threads
+    if options.maxnreg is not None or cubin.spills or has_least_programs(ptx):
+        return ptx, cubin
+    if 2 * room >= options.target.facts.sm_threads or programs <= _FEWEST:
+        return ptx, cubin
+    before = _waits(cubin, options)
+    if of_ptx(ptx).trips * _IN_FLIGHT >= before * (programs - 1):
+        return ptx, cubin
+    if _TENSOR_CORES.search(ptx):  # their loads are pipelined
+        return ptx, cubin
+    best, least_waits = (ptx, cubin), before / _IN_FLIGHT
+    for least in (programs, programs - 1):
+        fewer = with_least_programs(ptx, least)
+        found = _assembled(fn, fewer, options)
+        if not found.spills and (waits := _waits(found, options)) < least_waits:
+            best, least_waits = (fewer, found), waits
+    return best
+
+
+def _waits(cubin: Cubin, options: GPUOptions) -> float:
+    """Round trips to memory of a program, for each program that an SM has registers for: the fewer,
+    the more loads are under way."""
+    threads = options.num_warps * WARP_SIZE
+    return of_code(cubin.code).trips * threads / cubin.threads(options.target, threads)
+
+
 def _one_more(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
     """The PTX with a limit of registers, and its machine code, where an SM runs one more program
-    with a few registers fewer, and nothing is spilled for that, and no product waits: tried where
-    registers leave room for less than half of what an SM takes."""
+    with a few registers fewer, and nothing is spilled for that, no product waits, and as many loads
+    are under way: tried where registers leave room for less than half of what an SM takes."""
     threads, facts = options.num_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads)
     programs = room // threads + 1
@@ -212,6 +258,7 @@ def _one_more(
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
     is_worse = found.spills or (found.is_serialised and not cubin.is_serialised)
+    is_worse = is_worse or _waits(found, options) > _waits(cubin, options)
     return (ptx, cubin) if is_worse else (limited, found)
 
 

@@ -40,6 +40,7 @@ from proton.transforms.record_work import SEPARATOR, RecordWork
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions
 from proton.transforms.sink_dot_waits import SinkDotWaits
+from proton.transforms.sink_scalars import SinkScalars
 from proton.transforms.tma_lowering import TMALowering
 
 
@@ -55,6 +56,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         LoopAwareCSE(),
         CombineTensorSelectAndIf(),
         ReorderInstructions(),
+        SinkScalars(),
         Upstream("canonicalize,cse"),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
         CarryBasePointers(),

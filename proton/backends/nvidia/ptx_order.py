@@ -9,6 +9,9 @@ What is not a computation alone (memory, barriers, shuffles, inline assembly of 
 computation, branches) stays where it is, and so does what writes a register that others write too,
 or reads one that is written later in its block. Nothing crosses a reading of the clock: what ran
 before it runs before it still.
+
+What frees more registers than it takes does not wait behind a barrier or a store: the sum of what
+was loaded is one register, and the values are many.
 """
 
 import itertools
@@ -27,6 +30,9 @@ _LOCATION = re.compile(r"\s*\.loc\s+(\d+ \d+ \d+)(?:.*inlined_at (\d+ \d+ \d+))?
 _BLOCK_END = re.compile(
     r"\$(?!L__tmp)\w+:|\s*(?:@!?%p\d+\s+)?(?:bra|brx|ret|exit|trap)\b|[{}()]|\s*\."
 )
+_BEHIND = re.compile(r"\b(?:bar|st\.[\w.]*global)\.")
+_LOAD = re.compile(r"\bld\.[\w.]*global\b")
+_MANY = 2  # registers that are free then, for one that is not
 _CLOCK = re.compile(r"%(?:clock|globaltimer)")
 _BEGIN, _END = "// begin inline asm", "// end inline asm"
 
@@ -40,6 +46,11 @@ class _Unit:
     uses: list[str]
     writes: list[str]
     result: str | None = None  # of a computation that nothing else writes
+
+    @property
+    def operands(self) -> list[str]:
+        """The registers that a computation reads."""
+        return [register for register in self.uses if register != self.result]
 
 
 def at_first_use(ptx: str) -> str:
@@ -125,9 +136,32 @@ def _in_order(block: list[_Unit]) -> Iterator[_Unit]:
                 stack.pop()
                 yield current
 
+    def frees(root: _Unit) -> bool:
+        """Whether what waits for this alone reads loaded registers, several, for the last time."""
+        tree, left, read = {id(root)}, [root], set[str]()
+        while left:
+            for register in left.pop().operands:
+                read.add(register)
+                operand = waiting.get(register)
+                if operand is not None and id(operand) not in tree:
+                    tree.add(id(operand))
+                    left.append(operand)
+        return sum(one in loaded and readers[one] <= tree for one in read) >= _MANY
+
+    loaded, asked, readers = set[str](), set[str](), dict[str, set[int]]()
+    for unit in block:
+        for register in set(unit.uses).difference(unit.writes):
+            readers.setdefault(register, set()).add(id(unit))
     for number, unit in enumerate(block):
-        others = (register for register in unit.uses if register != unit.result)
-        if unit.result is None or any(places.get(other, -1) > number for other in others):
+        if _BEHIND.search(unit.text) and not asked.issuperset(waiting):
+            inner = {register for other in waiting.values() for register in other.operands}
+            for register in [one for one in waiting if one not in inner and one not in asked]:
+                asked.add(register)
+                if frees(waiting[register]):
+                    yield from needed(waiting.pop(register))
+        if _LOAD.search(unit.text):
+            loaded.update(unit.writes)
+        if unit.result is None or any(places.get(one, -1) > number for one in unit.operands):
             yield from needed(unit)
         else:
             waiting[unit.result] = unit

@@ -63,7 +63,8 @@ def rest_of(kernel: KernelFunction) -> str | None:
 
 
 def known_options(kernel: KernelFunction) -> list[str]:
-    """The launch options that the machine code depends on: a parameter of such a name is none."""
+    """The launch options that the machine code depends on, but for those that are parameters of the
+    kernel, too."""
     return [option for option in kernel.options if option in OPTIONS]
 
 
