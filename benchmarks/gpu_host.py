@@ -31,8 +31,10 @@ GRIDS = (132, 4096)
 GIVEN = ("array", "descriptor")
 STREAMS = {"default": 0, "its own": 0x77}
 STRATEGIES = ("circular", "flush")
-# What the stand-in does: 8 warps take 96 bytes each; how long an allocation takes, in ns.
-STAND_IN = {"IDLE_CHUNKS": "48", "IDLE_ALLOCATION": "100000"}
+# What the stand-in does: a warp takes 96 bytes; how long what a driver does takes, in ns.
+STAND_IN = {"IDLE_CHUNK": "6", "IDLE_ALLOCATION": "100000", "IDLE_PINNED": "250000"}
+# ... a device whose kernels of few programs are over before the next launch comes.
+DEVICE = {"IDLE_LAUNCH": "3000", "IDLE_KERNEL": "3000", "IDLE_COPY": "8000"}
 
 
 def build_driver(folder: str) -> None:
