@@ -5,9 +5,9 @@ one of them: a unit takes a chunk of it by an atomic, and the chunk says of whic
 and unit it is. Once so many launches have taken a slab that it may be half full it is *retired*:
 launches that come take the next one. The thread that fetches (buffers.py) copies what was taken of
 a retired slab when those that had it have ended, clears that, and the slab is free again. It does
-so where launches do not come in quick succession, or none is free any more: until then a launch
-wakes nobody. What it copied is looked into when the session has ended. Nothing of this is queued on
-the streams of the launches, and what is not taken is not sent.
+so where launches do not come in quick succession, or the last free one is taken: until then a
+launch wakes nobody. What it copied is looked into when the session has ended. Nothing of this is
+queued on the streams of the launches, and what is not taken is not sent.
 
 How many launches may share a slab depends on what launches of their kernels took before: twice that
 is expected. A kernel that is new is expected to fill half a slab with FIRST_LAUNCHES. A launch only
@@ -163,6 +163,8 @@ class Slabs:
             self.current = found
             if slab is not None:
                 self.retired.append(slab)
+                if not self.free:
+                    self.ring.look()
         return self.current
 
     def look_for(self, slab: Slab) -> None:
