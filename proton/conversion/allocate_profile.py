@@ -70,8 +70,9 @@ class AllocateProfile(Pass):
         # How many records a unit makes; 0 where that is not known.
         known = 0 if called or any(in_loop(op) for op in records) else max(1, len(records))
         make = self._gpu if self.units else self._cpu
-        set_profile(function, make(function, known, table))
-        self._add_arguments(function)
+        profile = make(function, known, table)
+        set_profile(function, profile)
+        self._add_arguments(function, profile)
 
     def _cpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
         block = self._block(self.capacity or known or DEFAULT_CAPACITY, table)
@@ -96,6 +97,7 @@ class AllocateProfile(Pass):
             ring=ring,
             sampled_units=self.sampled_units or (1 << self.units) - 1,
             sample_programs=self.sample_programs,
+            takes_chunks=Strategy(self.strategy).moves and not 0 < known <= capacity,
         )
 
     def _block(self, capacity: int, table: ScopeTable) -> wire.Block:
@@ -128,16 +130,15 @@ class AllocateProfile(Pass):
             capacity //= 2
         return max(whole, least) if self.buffer == "shared" else 0
 
-    def _add_arguments(self, function: Operation) -> None:
-        moves = Strategy(self.strategy).moves
+    def _add_arguments(self, function: Operation, profile: KernelProfile) -> None:
         if not self.units:
             added = {Argument.PROFILE: pointer_type(), Argument.THREAD: integer(32)}
-            if moves:
+            if profile.strategy.moves:
                 added[Argument.FLUSH] = pointer_type()
             pass_arguments(function, added)
             return
         add_argument(function, Argument.PROFILE, pointer_type(GLOBAL))
-        if moves:
+        if profile.takes_chunks:
             add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
             add_argument(function, Argument.LAUNCH, integer(32))
 

@@ -30,6 +30,10 @@ class GPURecord(Protocol):
     def count(self) -> Any:
         """The number of this record; one more is counted."""
 
+    @property
+    def takes_chunks(self) -> bool:
+        """Whether full segments move: a kernel may be known to fill none."""
+
     def slot(self, number: Any) -> Any:
         """Which slot of the segment it goes to."""
 
@@ -83,6 +87,9 @@ class Flush(Code):
 
     def on_gpu(self, record: GPURecord) -> None:
         number = record.count()
+        if not record.takes_chunks:
+            record.keep(record.next_place(number))
+            return
         slot = record.slot(number)
         record.take_chunk(number, slot)
         record.keep(record.place(slot))

@@ -72,7 +72,9 @@ class KernelProfile:
     A unit has `unit_warps` warps on a GPU, where its ring buffer may lie in shared memory while the
     kernel runs, from byte `ring` on; or the readings of the loops that run, from byte `turns` on,
     `turn_bytes` of each unit. `sampled_units` has a bit for each unit that records (0: all
-    do), and of the programs each `sample_programs`-th does.
+    do), and of the programs each `sample_programs`-th does. Units of a GPU take chunks under
+    strategy flush, but for those of a kernel that is known to make no more records than a segment
+    holds: nothing of these ever has to leave it.
     """
 
     strategy: Strategy
@@ -84,6 +86,12 @@ class KernelProfile:
     turn_bytes: int = 0
     sampled_units: int = 0
     sample_programs: int = 1
+    takes_chunks: bool = False
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether all that is kept of a unit's records lies in its segment."""
+        return self.strategy.stores and not self.takes_chunks
 
     @property
     def schema(self) -> RecordSchema:
@@ -114,6 +122,7 @@ class KernelProfile:
             "turn_bytes": self.turn_bytes or None,
             "sampled_units": self.sampled_units,
             "sample_programs": self.sample_programs,
+            "takes_chunks": self.takes_chunks or None,
         }
 
     @staticmethod
@@ -130,4 +139,5 @@ class KernelProfile:
             turn_bytes=plain.get("turn_bytes") or 0,
             sampled_units=plain["sampled_units"],
             sample_programs=plain["sample_programs"],
+            takes_chunks=bool(plain.get("takes_chunks")),
         )

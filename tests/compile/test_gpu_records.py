@@ -535,6 +535,35 @@ def test_every_choice_is_part_of_the_key() -> None:
     assert len(keys) == len(choices)
 
 
+@proton.jit
+def in_a_row(x_ptr, is_marked):
+    place = x_ptr + tl.arange(0, 128)
+    with proton.scope("load"):
+        x = tl.load(place)
+    if is_marked:
+        proton.mark("here")
+    with proton.scope("store"):
+        tl.store(place, x * 2)
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 2, 4])
+def test_a_kernel_that_fills_no_segment_takes_no_chunks(capacity: int) -> None:
+    """Three records at most: with room for them flush is the code of the ring buffer, and what the
+    launch passes is that, too; else, and in a loop, each unit takes chunks of a slab."""
+    flush = Instrumentation(strategy="flush", capacity=capacity)
+    found = compiled(in_a_row, tl.float32, tl.int32, instrumentation=flush)
+    profile = found.profile
+    assert profile is not None
+    assert profile.takes_chunks == (capacity in (1, 2))
+    ring = Instrumentation(capacity=capacity)
+    circular = compiled(in_a_row, tl.float32, tl.int32, instrumentation=ring)
+    is_same = found.asm["ptx"].split(".entry")[1] == circular.asm["ptx"].split(".entry")[1]
+    assert is_same == (not profile.takes_chunks)
+    looped = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=flush)
+    assert looped.profile is not None
+    assert looped.profile.takes_chunks
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("blocks", [(128, 128, 64, 8), (32, 64, 32, 2)], ids=["wgmma", "mma"])
 def test_records_leave_a_pipeline_as_it_is(blocks: tuple[int, int, int, int], mode: str) -> None:

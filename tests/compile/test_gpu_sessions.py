@@ -115,6 +115,7 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "on_device", lambda device: contextlib.nullcontext())
         monkeypatch.setattr(cuda, "capture_beside", self._capture_beside)
         monkeypatch.setattr(gpu_graph, "_keep", lambda device: KEEP)
+        monkeypatch.setattr(cuda, "attribute", lambda device, name: SMS)
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
         monkeypatch.setattr(gpu_profile, "timer_pair", self._timer_pair)
@@ -1012,50 +1013,67 @@ def test_a_look_at_a_slab_fetches_nothing_else(
     assert run.totals.slices == gpu_buffers.EVENT_EVERY * WARPS
 
 
-@pytest.mark.parametrize("is_blocked", [False, True])
-def test_a_slab_is_made_by_a_launch_only_where_another_thread_cannot(
-    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, is_blocked: bool
+def test_slabs_are_made_first_and_nobody_is_woken_while_one_is_free(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That makes all there may be as soon as the first may be half full, unless it waits for a
-    kernel that does not end: then launches go on with one until that may be full."""
-    makers: list[bool] = []
-    allocate, me = cuda.allocate_device, threading.get_ident()
+    """Where the thread waits for a kernel that does not end, launches go on with the last one."""
+    makers: list[int] = []
+    allocate = cuda.allocate_device
 
     def noted(size: int) -> int:
-        makers.append(threading.get_ident() == me)
+        makers.append(threading.get_ident())
         return allocate(size)
 
+    launches, looks = 0, []
+    look = RingBuffer.look
+    monkeypatch.setattr(RingBuffer, "look", lambda ring: (looks.append(launches), look(ring)))
     monkeypatch.setattr(cuda, "allocate_device", noted)
     monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)  # nothing is fetched
+    monkeypatch.setattr(cuda, "current_stream", lambda device: 0)
     rounds, _ = kernels()
     x, driver.turns, driver.flush = driver.array("float32"), 1, True
-    users, waits = [], threading.Event()
-    wait = driver.wait
-    monkeypatch.setattr(cuda, "current_stream", lambda device: 0)
-    monkeypatch.setattr(driver, "wait", lambda event: (waits.set(), wait(event)))
+    users = []
     with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
         driver.arrived.clear()
         try:
             for _ in range(6):
-                for number in range(gpu_slabs.FIRST_LAUNCHES):
+                for _ in range(gpu_slabs.FIRST_LAUNCHES):
+                    launches += 1
                     rounds[1,](x, 5)
-                    (device,) = sessions.recorder_of("cuda").devices.values()
-                    if is_blocked and not users and number == 0:
-                        device.ring.look()
-                        wait_until(waits.is_set)
+                    assert makers == [threading.get_ident()] * gpu_slabs.MOST_SLABS
+                (device,) = sessions.recorder_of("cuda").devices.values()
                 users.append(device.slabs.current.users)
-                if not is_blocked:
-                    wait_until(lambda slabs=device.slabs: slabs.count == gpu_slabs.MOST_SLABS)
-            made = list(makers)
         finally:
             driver.arrived.set()
-    if is_blocked:
-        assert made == [True] * 3
-        assert users == [16, 32, 16, 32, 16, 32]
-    else:
-        assert made == [True, False, False, False]
-        assert users == [16, 16, 16, 16, 32, 48]
+    assert users == [16, 16, 16, 16, 32, 48]
+    assert looks == [49, 64, 80, 96], "by the launch that takes the last slab, and seldom behind it"
     assert run.totals.launches == 6 * gpu_slabs.FIRST_LAUNCHES
+    assert run.totals.lost == 0
+
+
+def test_what_slabs_had_is_looked_into_when_the_session_ends(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's work on each chunk would hold up the thread that launches."""
+    seen: list[bool] = []
+    chunks_of = gpu_slabs.chunks_of
+
+    def noted(slab: np.ndarray) -> dict[int, list[gpu_slabs.TakenChunks]]:
+        seen.append(sessions.recorder_of("cuda") is not None)
+        return chunks_of(slab)
+
+    monkeypatch.setattr(gpu_slabs, "chunks_of", noted)
+    rounds, _ = kernels()
+    x, driver.turns, driver.flush = driver.array("float32"), 9, True
+    with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
+        for _ in range(4 * gpu_slabs.FIRST_LAUNCHES):
+            rounds[1,](x, 5)
+        (device,) = sessions.recorder_of("cuda").devices.values()
+        wait_until(lambda: device.slabs.kept)
+        assert not seen
+        assert not device.slabs.chunks
+    assert seen
+    assert run.totals.slices == 4 * gpu_slabs.FIRST_LAUNCHES * WARPS * 9
     assert run.totals.lost == 0
 
 
@@ -1134,7 +1152,10 @@ def test_slabs_are_looked_at_as_often_as_launches_take_of_them(
     """Seldom where they take nothing, and in time where they take a twentieth."""
     size = 1 << 20
     for _ in range(20):
-        slabs, looks, largest = Slabs(driver, cuda.new_stream()), 0, 0.0
+        ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP, threading.Lock())
+        ring.grow()
+        slabs, looks, largest = Slabs(ring), 0, 0.0
+        slabs.make(size)
         most = rng.choice([0.0, 0.001, 0.05], 3)  # of three kernels, parts of a slab
         takers = [Taker(size) for _ in most]
         for _ in range(600):
@@ -1145,13 +1166,14 @@ def test_slabs_are_looked_at_as_often_as_launches_take_of_them(
             head["taken"] += int(rng.uniform(0.7, 1.0) * most[kernel] * head["room"][0])
             largest = max(largest, head["taken"][0] / head["room"][0])
             slabs.end([(slab, takers[kernel])])
-            if slab.is_looked_for:
+            if slab.is_looked_for and not slabs.free:
                 looks += 1
                 slabs.keep(1 << 40)
         assert largest <= 1.0, "somebody found no room"
         if not most.any():
             assert looks <= 5
         slabs.release()
+        ring.release()
 
 
 def test_where_all_slabs_are_in_use_the_last_one_goes_on(driver: ProfilingDriver) -> None:
@@ -1164,7 +1186,7 @@ def test_where_all_slabs_are_in_use_the_last_one_goes_on(driver: ProfilingDriver
         with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
             for _ in range(9):
                 rounds[1,](x, 5)
-            assert len(driver.allocations) == 2, "nobody has looked how much was taken"
+            assert len(driver.allocations) == 1 + gpu_slabs.MOST_SLABS, "the ring and the slabs"
             driver.arrived.set()
     assert run.totals.launches == 9
     assert run.totals.written == 9 * WARPS * 8

@@ -15,7 +15,7 @@ from proton.base.targets import GPUTarget
 from proton.runtime.nvidia import cuda, graph, hand_written
 
 SLAB_ROOM = 0x1234
-TEXT = graph._PTX.format(head=graph.HEAD_BYTES, come=graph.COME)
+TEXT = graph._PTX.format(**graph._PARTS)
 COMPARED = {"lt": operator.lt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 
 
@@ -120,7 +120,9 @@ class Machine:
 
 
 @pytest.mark.parametrize("has_slab", [False, True])
-@pytest.mark.parametrize(("pieces", "programs"), [(1, 1), (7, 1), (8, 2), (61, 3), (100, 2)])
+@pytest.mark.parametrize(
+    ("pieces", "programs"), [(1, 1), (7, 1), (8, 2), (61, 3), (64, 2), (65, 2), (200, 2)]
+)
 def test_replays_are_kept_and_what_is_zero_is_not_written(
     rng: np.random.Generator, pieces: int, programs: int, has_slab: bool
 ) -> None:
@@ -158,6 +160,5 @@ def test_it_is_assembled_for_every_architecture(monkeypatch: pytest.MonkeyPatch,
     codes: list[Any] = []
     monkeypatch.setattr(cuda, "target_of", lambda device: GPUTarget("cuda", arch))
     monkeypatch.setattr(cuda, "load", lambda code, name, shared: codes.append(code) or 1)
-    numbers = {"head": graph.HEAD_BYTES, "come": graph.COME}
-    assert hand_written.loaded(0, "keep", graph._PTX, **numbers) == 1
+    assert hand_written.loaded(0, "keep", graph._PTX, **graph._PARTS) == 1
     assert codes[0][:4] == b"\x7fELF"

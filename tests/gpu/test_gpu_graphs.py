@@ -94,3 +94,38 @@ def test_each_launch_of_each_replay_has_its_records(
     begins, ends = spans.start_ns.min().to_numpy(), spans.end_ns.max().to_numpy()
     error = 2 * scopes.error_ns.max()
     assert (begins[1:] > ends[:-1] - error).all()
+
+
+@proton.jit
+def in_a_row(x_ptr):
+    place = tl.program_id(0) * 256 + tl.arange(0, 256)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + place)
+    with proton.scope("store"):
+        tl.store(x_ptr + place, x + 1)
+
+
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+@pytest.mark.parametrize("programs", [1, 131, 4097])
+def test_replays_of_many_short_programs_are_kept_whole(programs: int, strategy: str) -> None:
+    """More than what keeps them loads at once, and pieces that end within that; without a loop
+    nothing is flushed, so each record of each replay is there under both strategies."""
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(programs * 256, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    in_a_row[(programs,)](x, num_warps=8)
+    with proton.profile("graph", strategy=strategy) as run:
+        in_a_row[(programs,)](x, num_warps=8)
+        with torch.cuda.graph(graph):
+            for _ in range(3):
+                in_a_row[(programs,)](x, num_warps=8)
+        for _ in range(REPLAYS):
+            graph.replay()
+        torch.cuda.synchronize()
+    assert (x == 2 + 3 * REPLAYS).all()
+    assert run.totals.lost == run.totals.dropped_launches == 0
+    assert run.totals.launches == 1 + 3 * REPLAYS
+    scopes = run.frame[run.frame.kind == "scope"]
+    found = scopes.groupby(["launch", "program", "warp", "name"], observed=True).size()
+    assert len(found) == run.totals.launches * programs * 8 * 2
+    assert (found == 1).all()

@@ -115,16 +115,16 @@ def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
 
 def _variable_types(profile: KernelProfile) -> list[Type]:
     """Of the number of records, the pending record's place and values, the chunk's address; of the
-    cursor, where there is one, and under strategy flush of the slab's address and the number of
+    cursor, where there is one, and where chunks are taken of the slab's address and the number of
     the launch."""
-    slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
+    slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.takes_chunks else []
     record = _record_types(profile.schema).values()
     cursor = [v.integer(32)] if _has_cursor(profile) else []
     return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *cursor, *slab]
 
 
 def _has_cursor(profile: KernelProfile) -> bool:
-    return profile.strategy.is_ring and profile.ring is None
+    return profile.is_ring and profile.ring is None
 
 
 def _variables(profile: KernelProfile, state: Value) -> list[Value]:
@@ -165,7 +165,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     if is_sampled is not None:
         is_writer = v.binary("llvm.and", is_writer, is_sampled)
     variables = _variables(profile, state)
-    slab, launch = variables[-2:] if profile.strategy.moves else (None, None)
+    slab, launch = variables[-2:] if profile.takes_chunks else (None, None)
     cursor = first = None
     if _has_cursor(profile):
         cursor, first = variables.pop(), v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
@@ -278,6 +278,11 @@ class _Record:
         one = v.i32(1) if self.when is None else v.create("llvm.zext", v.integer(32), self.when)
         v.store(self.unit.count, v.add(number, one), 4)
         return number
+
+    @property
+    def takes_chunks(self) -> bool:
+        """Whether full segments move."""
+        return self.unit.slab is not None
 
     def slot(self, number: Value) -> Value:
         """Its slot in the ring buffer or the chunk."""

@@ -22,8 +22,8 @@ class Unit:
     segments: Value  # address of the first unit's
     ring: Any  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
-    slab: Any  # where the address of the slab is, under strategy flush; else None
-    launch: Any  # where the number of the launch is, under strategy flush; else None
+    slab: Any  # where the address of the slab is, if chunks are taken; else None
+    launch: Any  # where the number of the launch is, if chunks are taken; else None
     program: Value  # linear number, i64
     number: Value  # of this unit, i64
     table: Value  # address of this unit's number of records

@@ -76,7 +76,7 @@ class LaunchBuffer:
     @property
     def is_sparse(self) -> bool:
         """Whether only what was written of it is fetched."""
-        return self.size >= SPARSE_BYTES and self.profile.strategy.is_ring
+        return self.size >= SPARSE_BYTES and self.profile.is_ring
 
 
 Taken = TypeVar("Taken", bound=LaunchBuffer)
@@ -158,13 +158,11 @@ class RingBuffer(Generic[Taken]):
         most: int,
         lock: threading.Lock,
         on_end: Callable[[list[Taken]], None] = lambda buffers: None,
-        on_look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`most` bytes are what it grows to; `on_end` is told of buffers whose kernels ended, and
-        `on_look` of each `look` before that."""
+        """`most` bytes are what it grows to; `on_end` is told of buffers whose kernels ended."""
         self.device, self.queue, self.lock, self.on_end = device, queue, lock, on_end
         self.memory: cuda.Memory | None = None  # until the first buffer is taken
-        self.most, self.size, self.on_look = most, 0, on_look
+        self.most, self.size = most, 0
         self.address = 0  # of the first buffer
         self.growing = threading.Lock()
         self.host = 0  # the staging memory
@@ -318,8 +316,6 @@ class RingBuffer(Generic[Taken]):
         """Sees which kernels have ended, and waits for one if none has; fetches a part of their
         buffers, unless launches come. A ring that is half full grows, if it can, and that is all.
         Gives whether to go on at once."""
-        if self.is_look_due:
-            self.on_look()
         is_half_full = 2 * self.used > self.size
         if self.is_over or not (self.sent or self.ended) or (is_half_full and self.grow()):
             return False
@@ -396,7 +392,7 @@ class RingBuffer(Generic[Taken]):
 
     def _fetch_all(self, run: list[Taken]) -> None:
         data = np.empty(sum(buffer.size for buffer in run), np.uint8)
-        self._copy(data, self.address + run[0].start)
+        self.copy(data, self.address + run[0].start)
         self._clear(run)
         for buffer in run:
             first = buffer.start - run[0].start
@@ -424,8 +420,9 @@ class RingBuffer(Generic[Taken]):
         size = run[-1].start + run[-1].size - run[0].start
         self.queue.clear(self.address + run[0].start, size, self.stream)
 
-    def _copy(self, data: np.ndarray, address: int) -> None:
-        """Copies from the device, through the staging memory; none of it under Python's lock."""
+    def copy(self, data: np.ndarray, address: int) -> None:
+        """Copies from the device, through the staging memory; none of it under Python's lock. On
+        the thread that fetches, or when it is over."""
         for start in range(0, data.size, STAGING_BYTES):
             size = min(STAGING_BYTES, data.size - start)
             self.queue.copy_to_host(self.host, address + start, size, self.stream)

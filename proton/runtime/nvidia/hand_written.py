@@ -11,13 +11,13 @@ _HEAD = """
 """
 
 
-def loaded(device: int, name: str, text: str, **numbers: int) -> int:
-    """The function of the entry `name`, with `numbers` in the places of `text` that they name."""
+def loaded(device: int, name: str, text: str, **parts: int | str) -> int:
+    """The function of the entry `name`, with `parts` in the places of `text` that they name."""
     target = cuda.target_of(device)
     head = _HEAD.format(
         version="{}.{}".format(*divmod(target.facts.ptx, 10)), chip=target.facts.chip
     )
     with Assembler(target, name) as assembler:
-        assembler.feed(head + text.format(**numbers))
+        assembler.feed(head + text.format(**parts))
         code = assembler.finish().code
     return cuda.load(code, name, 0)

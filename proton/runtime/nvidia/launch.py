@@ -215,7 +215,7 @@ class GPULauncher(Launcher):
             function = _loaded(kernel)
             leaves = flat(d.argument for d in described)
             types = [short for argument in leaves for short in _passed(argument.type)]
-            added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.strategy.moves]
+            added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.takes_chunks]
             launch = variant_launch(kernel, function, device, types, added)
             variant = Variant(kernel, launch, function)
             self._loaded[key] = variant

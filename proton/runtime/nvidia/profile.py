@@ -39,9 +39,7 @@ class Device:
         clock_bits = state.instrumentation.clock_bits
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
-        ring: RingBuffer[GPURecording] = RingBuffer(
-            device, queue, most, state.lock, self._on_end, self._on_look
-        )
+        ring: RingBuffer[GPURecording] = RingBuffer(device, queue, most, state.lock, self._on_end)
         self.ring = ring
         first = min(most, cuda.total_memory(device) // FIRST_SHARE)
         while not ring.grow(first) and first > STEP_BYTES:  # others have the memory
@@ -49,11 +47,11 @@ class Device:
         self.slabs: Slabs | None = None  # until a launch takes one
         self.pairs: list[TimerPair] = [timer_pair(device)]
 
-    def take_slabs(self) -> Slabs:
-        """The slabs, which are made for the first kernel that takes one."""
+    def take_slabs(self, size: int) -> Slabs:
+        """The slabs, which are made for the first kernel that takes one, of `size` bytes each."""
         if self.slabs is None:
-            stream = cuda.new_stream()
-            self.slabs = Slabs(self.queue, stream, self.state.lock, self.ring.look)
+            self.slabs = Slabs(self.ring)
+            self.slabs.make(size)
         return self.slabs
 
     def give_back(self, recording: "GPURecording") -> None:
@@ -71,10 +69,6 @@ class Device:
         if self.slabs is not None:
             state.memory_left -= self.slabs.kept_bytes
             self.slabs.kept_bytes = 0
-
-    def _on_look(self) -> None:
-        if self.slabs is not None:
-            self.slabs.spare()
 
     def _on_end(self, launches: "list[GPURecording]") -> None:
         if self.slabs is None:

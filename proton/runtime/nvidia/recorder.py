@@ -156,8 +156,10 @@ class GPURecorder(Recorder):
             if recording.captured is None:
                 recording.kernel.ring.send(recording, now)
                 slab = recording.slab
-                if slab is not None and slab.left <= 0 and slab.is_looked_for:
-                    recording.kernel.ring.look()
+                if slab is not None and slab.left <= 0:
+                    slabs = recording.kernel.slabs
+                    assert slabs is not None  # that slab is one of them
+                    slabs.look_for(slab)
             else:
                 recording.captured.keep(recording.stream)
 
@@ -272,7 +274,7 @@ class GPURecorder(Recorder):
         launch: Launching = variant.launch
         if self.compares_run_times:
             launch = functools.partial(self._launch_timed, number, device, variant.launch)
-        slabs = of.take_slabs() if slab else None
+        slabs = of.take_slabs(slab) if slab else None
         found = ProfiledKernel(
             number, launch, of, of.ring, profile, profile.block.bytes, slabs, slab, Taker(slab)
         )
@@ -423,7 +425,7 @@ class GPURecorder(Recorder):
             return self._replays(recording)
         arrived, slabs, chunks = recording.arrived, device.slabs, []
         if slabs is not None:
-            chunks = slabs.chunks.pop(recording.number, [])
+            chunks = slabs.chunks_of_launch(recording.number)
             if recording.number in slabs.dropped:
                 arrived = None
         if arrived is None:

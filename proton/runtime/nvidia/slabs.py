@@ -1,13 +1,13 @@
 """The slabs that launches take chunks from under strategy flush.
 
-A session has a few slabs on each GPU. Launches share one of them: a unit takes a chunk of it by an
-atomic, and the chunk says of which launch, program and unit it is. Once so many launches have taken
-a slab that it may be half full, a thread looks what was taken. If that is much the slab is
-*retired*: launches that come take the next one, and when those that had it have ended, the thread
-copies what was taken, clears that, and the slab is free again. It also makes slabs, before they are
-needed: a launch that finds none goes on with the old one, and makes one itself only where that may
-be full, as the thread waits for a long kernel. Nothing of this is queued on the streams of the
-launches, and what is not taken is not sent.
+A session has a few slabs on each GPU, made before the first launch that takes one. Launches share
+one of them: a unit takes a chunk of it by an atomic, and the chunk says of which launch, program
+and unit it is. Once so many launches have taken a slab that it may be half full it is *retired*:
+launches that come take the next one. The thread that fetches (buffers.py) copies what was taken of
+a retired slab when those that had it have ended, clears that, and the slab is free again. It does
+so where launches do not come in quick succession, or the last free one is taken: until then a
+launch wakes nobody. What it copied is looked into when the session has ended. Nothing of this is
+queued on the streams of the launches, and what is not taken is not sent.
 
 How many launches may share a slab depends on what launches of their kernels took before: twice that
 is expected. A kernel that is new is expected to fill half a slab with FIRST_LAUNCHES. A launch only
@@ -15,15 +15,15 @@ takes what is expected of it off what the slab has left; the thread counts which
 slab when they have ended.
 """
 
-import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.queue import Queue
+from proton.runtime.nvidia.buffers import RingBuffer
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -44,7 +44,7 @@ class TakenChunks:
 def slab_bytes(profile: KernelProfile, size: int) -> int:
     """Bytes of a slab with its head, for launches of a kernel with this profile, where `size` bytes
     of chunks were asked for; 0 where it takes none."""
-    if not profile.strategy.moves:
+    if not profile.takes_chunks:
         return 0
     return wire.slab_bytes(max(size, wire.chunk_bytes(profile.block)))
 
@@ -53,8 +53,9 @@ def chunks_of(slab: np.ndarray) -> dict[int, list[TakenChunks]]:
     """The chunks in a slab's bytes, head included, by the number of their launch."""
     found: dict[int, list[TakenChunks]] = {}
     for heads, records in wire.chunks(slab):
-        for launch in np.unique(heads["launch"]).tolist():
-            of = heads["launch"] == launch
+        order = np.argsort(heads["launch"], kind="stable")
+        launches, firsts = np.unique(heads["launch"][order], return_index=True)
+        for launch, of in zip(launches.tolist(), np.split(order, firsts[1:]), strict=True):
             found.setdefault(launch, []).append(TakenChunks(heads[of], records[of]))
     return found
 
@@ -111,32 +112,32 @@ class Slab:
 
 @dataclass
 class Slabs:
-    """The slabs of one device. Who launches holds `lock`; the thread that keeps what arrives takes
-    it where the two meet."""
+    """The slabs of one device, fetched as the buffers of its ring are. Who launches holds the
+    ring's lock; the thread that fetches takes it where the two meet."""
 
-    queue: Queue
-    stream: int  # of its own: it waits for no launch
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    look: Callable[[], None] = lambda: None  # has the thread call `spare` and `keep`
+    ring: RingBuffer[Any]
     current: Slab | None = None
     free: list[Slab] = field(default_factory=list)
     retired: deque[Slab] = field(default_factory=deque)
     count: int = 0
-    chunks: dict[int, list[TakenChunks]] = field(default_factory=dict)  # by launch
+    kept: list[np.ndarray] = field(default_factory=list)  # what was copied of slabs
+    chunks: dict[int, list[TakenChunks]] = field(default_factory=dict)  # of `kept`, by launch
     kept_bytes: int = 0  # of chunks, since somebody set this to 0
     dropped: set[int] = field(default_factory=set)  # launches that the session had no memory for
-    host: int = 0  # pinned memory, as large as a slab
-    host_size: int = 0
 
     # Under the lock
+
+    def make(self, size: int) -> None:
+        """Makes slabs of `size` bytes, as many as there may be and there is memory for."""
+        while self.count < MOST_SLABS and (slab := self._new(size)) is not None:
+            self.free.append(slab)
 
     def take(self, size: int, taker: Taker) -> Slab | None:
         """The slab that a launch of a kernel writes to, of `size` bytes or more; None where there
         is no memory for one. `give_back` or `end` ends that."""
         slab = self.current
         if slab is None or slab.left <= 0 or slab.size < size:
-            if slab is None or slab.size < size or self._has_next(slab):
-                slab = self._next(size)
+            slab = self._next(size)
             if slab is None:
                 return None
         slab.left -= taker.expected
@@ -146,33 +147,31 @@ class Slabs:
             slab.takers.add(taker)
         return slab
 
-    def _has_next(self, slab: Slab) -> bool:
-        """Retires a slab that may be half full; whether to take another one, which is free, or has
-        to be made as this one may be full."""
-        slab.retire()
-        return bool(self.free) or (self._is_full(slab) and self.count < MOST_SLABS)
-
-    @staticmethod
-    def _is_full(slab: Slab) -> bool:
-        """By what is expected of the launches that took it."""
-        return slab.left <= -slab.size / 2
-
     def _next(self, size: int) -> Slab | None:
-        """The slab to take from now on: where there is no other one yet, the same."""
+        """The slab to take from now on: where no other one is free, the same, if it is as large."""
         slab = self.current
         found = next((slab for slab in self.free if slab.size >= size), None)
         if found is not None:
             self.free.remove(found)
-        elif slab is None or slab.size < size or self._is_full(slab):
+        elif slab is None or slab.size < size:
             found = self._new(size)
+            if found is None:
+                return None
+        if slab is not None:
+            slab.retire()
         if found is not None:
             self.current = found
             if slab is not None:
-                slab.retire()
                 self.retired.append(slab)
                 if not self.free:
-                    self.look()
+                    self.ring.look()
         return self.current
+
+    def look_for(self, slab: Slab) -> None:
+        """Has the thread empty slabs where a launch took one that may be half full, and there is
+        no other one to go on with."""
+        if slab.is_looked_for and not self.free:
+            self.ring.look()
 
     @staticmethod
     def give_back(slab: Slab) -> None:
@@ -205,23 +204,12 @@ class Slabs:
     def _room_of(slab: Slab) -> int:
         return slab.address + wire.slab_room_offset()
 
-    # On the thread that keeps what arrives
-
-    def spare(self) -> None:
-        """Makes slabs where launches are about to need one, as many as there may be: those that
-        need a second one will need a third. It waits for no launch: thousands may be queued behind
-        a long one."""
-        current = self.current
-        if current is None or self.free or not (self.retired or current.left <= 0):
-            return
-        while self.count < MOST_SLABS and (slab := self._new(current.size)) is not None:
-            with self.lock:
-                self.free.append(slab)
+    # On the thread that fetches
 
     def end(self, launches: Iterable[tuple[Slab | None, Taker]]) -> None:
         """Launches have ended, each with the slab that it took, if any."""
         ended = Counter(launches)
-        with self.lock:
+        with self.ring.lock:
             for (slab, taker), count in ended.items():
                 if slab is not None:
                     slab.over += count
@@ -233,11 +221,11 @@ class Slabs:
         current = self.current
         if current is not None and not current.is_retired:
             taken = wire.taken_bytes(self._fetch(current, wire.SLAB_HEAD_BYTES))
-            with self.lock:
+            with self.ring.lock:
                 self._learn(current, taken)
                 if taken > MUCH * current.size or current.left <= 0:
                     current.retire()
-        with self.lock:
+        with self.ring.lock:
             current = self.current
             if current is not None and current.is_retired and not current.users:
                 self.retired.append(current)
@@ -245,42 +233,45 @@ class Slabs:
         while self.retired and not self.retired[0].users:
             slab = self.retired.popleft()
             self._empty(slab, memory_left)
-            with self.lock:
+            with self.ring.lock:
                 slab.empty()
                 self.free.append(slab)
 
     def _fetch(self, slab: Slab, size: int) -> np.ndarray:
-        """The first bytes of a slab, in memory that is used again."""
-        if self.host_size < size:
-            with cuda.capture_aside():
-                if self.host:
-                    cuda.release_host(self.host)
-                self.host_size = max(size, slab.size)
-                self.host = cuda.allocate_host(self.host_size)
-        self.queue.copy_to_host(self.host, slab.address, size, self.stream)
-        self.queue.synchronize(self.stream)
-        return cuda.host_bytes(self.host, size)
+        """The first bytes of a slab."""
+        data = np.empty(size, np.uint8)
+        self.ring.copy(data, slab.address)
+        return data
 
     def _empty(self, slab: Slab, memory_left: int) -> None:
-        head = wire.SLAB_HEAD_BYTES
+        head, queue, stream = wire.SLAB_HEAD_BYTES, self.ring.queue, self.ring.stream
         used = wire.used_bytes(self._fetch(slab, head), slab.size)
-        with self.lock:
+        with self.ring.lock:
             self._learn(slab, used - head)
         data = self._fetch(slab, used)
         if self.kept_bytes + used - head > memory_left:
             self.dropped |= set(chunks_of(data))
         else:
             self.kept_bytes += used - head
-            for launch, chunks in chunks_of(data).items():
-                self.chunks.setdefault(launch, []).extend(chunks)
-        self.queue.clear(slab.address, used, self.stream)
-        self.queue.set_word(self._room_of(slab), wire.slab_room(slab.size), self.stream)
-        self.queue.synchronize(self.stream)
+            self.kept.append(data)
+        queue.clear(slab.address, used, stream)
+        queue.set_word(self._room_of(slab), wire.slab_room(slab.size), stream)
+        queue.synchronize(stream)
+
+    # At the end
 
     def finish(self, memory_left: int) -> None:
         """Keeps what all slabs have; the device has done everything."""
         for slab in [*self.retired, *([self.current] if self.current is not None else [])]:
             self._empty(slab, memory_left)
+
+    def chunks_of_launch(self, launch: int) -> list[TakenChunks]:
+        """What was kept of a launch; once."""
+        for data in self.kept:
+            for number, chunks in chunks_of(data).items():
+                self.chunks.setdefault(number, []).extend(chunks)
+        self.kept = []
+        return self.chunks.pop(launch, [])
 
     def release(self) -> None:
         """Gives the memory back, but for slabs that launches that outlive the session may use.
@@ -289,7 +280,4 @@ class Slabs:
         for slab in slabs:
             if not slab.users:
                 cuda.release_device(slab.address)
-        if self.host:
-            cuda.release_host(self.host)
-        cuda.release_stream(self.stream)
-        self.current, self.free, self.retired, self.host = None, [], deque(), 0
+        self.current, self.free, self.retired = None, [], deque()
