@@ -40,9 +40,14 @@ class Context:
 
     def __init__(self, cursor: Cursor, level: str) -> None:
         self.cursor, self.level = cursor, level
+        self._names = itertools.count()
+        self.begin_function()
+
+    def begin_function(self) -> None:
+        """Forgets what values of the function before are: another one has names of its own."""
         self.aliases: dict[str, str] = {}  # results that are other values
         self.zeros: set[str] = set()  # constants that are nothing but zeros
-        self._names = itertools.count()
+        self.paddings: dict[str, str] = {}  # of tensor descriptors that are made
 
     def name(self) -> str:
         """A new value's: Triton's have no `$`."""

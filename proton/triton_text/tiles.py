@@ -165,11 +165,19 @@ def _named(op: Op, name: str, names: tuple[str, ...], default: str) -> str:
 
 
 def _dot_scaled(context: Context, op: Op) -> list[Step | Made]:
-    context.unsupported(
-        op,
-        "is not supported in text",
-        "compile the kernel from Python: tl.dot_scaled is a product of scaled operands there",
-    )
+    if context.level != "ttir":
+        context.unsupported(
+            op, "of tensors with layouts is not supported", "compile the .ttir of the kernel"
+        )
+    scales = [name for name in ("a_scale", "b_scale") if op.values.get(name)]
+    values: list[Value] = [(op.value(name), op.type_of(name)) for name in ("a", "b")]
+    values.append((op.value("c"), op.type_of("result")))
+    values += [(op.value(name), op.type_of(name)) for name in scales]
+    counts = [1, 1, 1, *("a_scale" in scales, "b_scale" in scales)]
+    said = {side: string(op.words[side]) for side in ("lhs", "rhs")}
+    said |= {name: op.attributes.get(name, "true") for name in ("lhs_k_pack", "rhs_k_pack")}
+    said["operandSegmentSizes"] = segments([int(count) for count in counts])
+    return [Made("tt.dot_scaled", values, [op.type_of("result")], said)]
 
 
 def _with_region(name: str, most: int, *attributes: str) -> Rule:
@@ -333,7 +341,11 @@ FORMS: dict[str, tuple[str, Rule]] = {
         "$a , $b , $c (, inputPrecision = @inputPrecision)? {} : <a> * <b> -> <result>",
         _dot,
     ),
-    "tt.dot_scaled": ("", _dot_scaled),
+    "tt.dot_scaled": (
+        "$a (scale $a_scale)? , $b (scale $b_scale)? , $c lhs = @lhs rhs = @rhs {} : "
+        "<a> (, <a_scale>)? * <b> (, <b_scale>)? -> <result>",
+        _dot_scaled,
+    ),
     "tt.reduce.return": ("$values* {} : <values*>", _returned("tt.reduce_return", MAX_REDUCED)),
     "tt.scan.return": ("$values* {} : <values*>", _returned("tt.scan_return", MAX_REDUCED)),
     "tt.map_elementwise.return": (

@@ -62,7 +62,9 @@ class _Translator:
 
     def _find_paddings(self) -> None:
         """A descriptor's type says here what lies outside of its tensor, and in Triton's text the
-        op that makes it does: it is looked for ahead of all types."""
+        op that makes it does: it is looked for ahead of all types. Of several for blocks of one
+        shape it is the first one's, and what others make is known where it is used; only a loop, a
+        branch or a call that takes one of those would be refused."""
         ahead = Cursor(self.cursor.text, self.cursor.file)
         types = TypeReader(ahead, self.encodings)
         reader = OpReader(ahead, types)
@@ -125,6 +127,7 @@ class _Translator:
             self._module()
         elif token.text == "tt.func":
             self.cursor.next()
+            self.context.begin_function()
             self._put(self.functions.read(token), token)
             self._region()
             self.cursor.expect("}")

@@ -39,9 +39,9 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Pointer:
-    """`!tt.ptr<f32>`, to global memory."""
+    """`!tt.ptr<f32>`, to global memory, or `!tt.ptr<tensor<16x8xf32>>`, to a block there."""
 
-    pointee: Scalar
+    pointee: "Scalar | Tensor"
     bits = 64
 
     @property
@@ -126,7 +126,8 @@ def like(type_: Type, element: Scalar | Pointer) -> Type:
 def pointee(type_: Type) -> Type:
     """What a pointer points to, or the tensor of what its pointers do."""
     element = element_of(type_)
-    return like(type_, element.pointee if isinstance(element, Pointer) else element)
+    target = element.pointee if isinstance(element, Pointer) else element
+    return target if isinstance(target, Tensor) else like(type_, target)
 
 
 def _sizes(shape: Iterable[int]) -> str:
@@ -236,11 +237,13 @@ class TypeReader:
         self.cursor.expect("<")
         token = self.cursor.peek()
         target = self.read()
-        if not isinstance(target, Scalar):
+        if not isinstance(target, Scalar | Tensor) or (
+            isinstance(target, Tensor) and not isinstance(target.element, Scalar)
+        ):
             self.cursor.unsupported(
-                "pointers to blocks are not supported",
+                f"pointers to {target.text} are not supported",
                 token,
-                "write the kernel with tensor descriptors or with pointers to elements",
+                "point to numbers, or to blocks of them",
             )
         if self.cursor.accept(","):
             space = self.cursor.next()

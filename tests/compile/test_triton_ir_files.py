@@ -9,6 +9,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.compiler import IRSource
+from tests import triton_block_samples as block_samples
 from tests import triton_samples as samples
 from tests.compile.test_ir_files import code_of
 
@@ -16,14 +17,17 @@ AMPERE, HOPPER = proton.GPUTarget("cuda", 80), proton.GPUTarget("cuda", 90)
 LEVEL_ONE = ("ADD", "SOFTMAX", "ARGMAX", "MATMUL", "RETURNS", "CALLS", "WHILE", "DESCRIPTORS")
 
 
+BLOCKS = ("MOVE", "DESCRIBE", "SCALED")
+
+
 def written(folder: Path, name: str, level: str) -> str:
     path = folder / f"{name.lower()}.{level}"
-    path.write_text(getattr(samples, name))
+    path.write_text(getattr(block_samples if name in BLOCKS else samples, name))
     return str(path)
 
 
 @pytest.mark.parametrize("target", [AMPERE, HOPPER], ids=str)
-@pytest.mark.parametrize("name", LEVEL_ONE)
+@pytest.mark.parametrize("name", LEVEL_ONE + BLOCKS)
 def test_ttir_is_compiled_as_from_python(name: str, target: Any, tmp_path: Path) -> None:
     """It goes through all passes, with the warps that it is asked for; what comes of them is text
     of ours, which gives the same code again."""

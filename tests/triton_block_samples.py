@@ -1,0 +1,168 @@
+"""Kernels on blocks of tensors, and products of operands with scales, as Triton prints them. They
+are those of tests/cpu/test_triton_ir_blocks.py."""
+
+# Triton 3.6, the text of its first level: later versions have no block pointers.
+MOVE = """\
+module {
+  tt.func public @move(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %M: i32, %N: i32, \
+%K: i32) attributes {noinline = false} {
+    %at = tt.get_program_id x : i32
+    %at_0 = arith.constant 16 : i32
+    %at_1 = arith.constant 16 : i32
+    %at_2 = arith.extsi %at : i32 to i64
+    %at_3 = arith.extsi %at_1 : i32 to i64
+    %at_4 = arith.muli %at_2, %at_3 : i64
+    %at_5 = arith.constant 2147483647 : i64
+    %at_6 = arith.constant -2147483648 : i64
+    %at_7 = arith.cmpi sle, %at_4, %at_5 : i64
+    %at_8 = arith.cmpi sge, %at_4, %at_6 : i64
+    %at_9 = arith.andi %at_7, %at_8 : i1
+    %at_10 = arith.muli %at, %at_1 : i32
+    %x = arith.extsi %M : i32 to i64
+    %x_11 = arith.extsi %N : i32 to i64
+    %x_12 = arith.extsi %N : i32 to i64
+    %x_13 = arith.constant 1 : i64
+    %x_14 = arith.constant 0 : i32
+    %x_15 = tt.make_tensor_ptr %x_ptr, [%x, %x_11], [%x_12, %x_13], [%at_10, \
+%x_14] {order = array<i32: 1, 0>} : <tensor<16x32xf32>>
+    %y = arith.extsi %N : i32 to i64
+    %y_16 = arith.extsi %M : i32 to i64
+    %y_17 = arith.extsi %M : i32 to i64
+    %y_18 = arith.constant 1 : i64
+    %y_19 = arith.constant 0 : i32
+    %y_20 = tt.make_tensor_ptr %y_ptr, [%y, %y_16], [%y_17, %y_18], [%y_19, \
+%at_10] {order = array<i32: 0, 1>} : <tensor<32x16xf32>>
+    %c0_i32 = arith.constant 0 : i32
+    %c32_i32 = arith.constant 32 : i32
+    %0 = arith.bitcast %c0_i32 : i32 to i32
+    %1 = arith.bitcast %K : i32 to i32
+    %2 = arith.bitcast %c32_i32 : i32 to i32
+    %3 = ub.poison : i32
+    %y_21:2 = scf.for %k = %0 to %1 step %2 iter_args(%x_22 = %x_15, %y_23 = %y_20) -> (\
+!tt.ptr<tensor<16x32xf32>>, !tt.ptr<tensor<32x16xf32>>)  : i32 {
+      %a = tt.load %x_22 {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : \
+!tt.ptr<tensor<16x32xf32>>
+      %b = tt.load %y_23 cacheModifier = cg {boundaryCheck = array<i32: 0, 1>, padding = 2 : \
+i32} : !tt.ptr<tensor<32x16xf32>>
+      %4 = tt.trans %a {order = array<i32: 1, 0>} : tensor<16x32xf32> -> tensor<32x16xf32>
+      %c2_i32 = arith.constant 2 : i32
+      %cst = arith.constant 2.000000e+00 : f32
+      %cst_24 = arith.constant dense<2.000000e+00> : tensor<32x16xf32>
+      %5 = arith.mulf %4, %cst_24 : tensor<32x16xf32>
+      %6 = arith.addf %5, %b : tensor<32x16xf32>
+      tt.store %y_23, %6 evictionPolicy = evict_first {boundaryCheck = array<i32: 0, 1>} : \
+!tt.ptr<tensor<32x16xf32>>
+      %x_25 = arith.constant 0 : i32
+      %x_26 = arith.constant 32 : i32
+      %x_27 = tt.advance %x_22, [%x_25, %x_26] : <tensor<16x32xf32>>
+      %y_28 = arith.constant 32 : i32
+      %y_29 = arith.constant 0 : i32
+      %y_30 = tt.advance %y_23, [%y_28, %y_29] : <tensor<32x16xf32>>
+      scf.yield %x_27, %y_30 : !tt.ptr<tensor<16x32xf32>>, !tt.ptr<tensor<32x16xf32>>
+    }
+    tt.return
+  }
+}
+"""
+
+DESCRIBE = """\
+module {
+  tt.func public @describe(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %rows_ptr: !tt.ptr<i32>, \
+%M: i32, %N: i32) attributes {noinline = false} {
+    %cst = arith.constant dense<2.000000e+00> : tensor<8x32xf32>
+    %c0_i32 = arith.constant 0 : i32
+    %c8_i32 = arith.constant 8 : i32
+    %c4_i32 = arith.constant 4 : i32
+    %c16_i32 = arith.constant 16 : i32
+    %c1_i64 = arith.constant 1 : i64
+    %x = arith.extsi %N : i32 to i64
+    %x_0 = tt.make_tensor_descriptor %x_ptr, [%M, %N], [%x, %c1_i64] : <f32>, <16x32xf32>
+    %y = tt.make_tensor_descriptor %y_ptr, [%M, %N], [%x, %c1_i64] {padding = 2 : i32} : <f32>, \
+<16x32xf32>
+    %row = tt.make_tensor_descriptor %y_ptr, [%M, %N], [%x, %c1_i64] : <f32>, <1x32xf32>
+    %a = tt.get_program_id x : i32
+    %a_1 = arith.muli %a, %c16_i32 : i32
+    %a_2 = tt.descriptor_load %x_0[%a_1, %c4_i32] : !tt.tensordesc<16x32xf32> -> \
+tensor<16x32xf32>
+    %b = tt.descriptor_load %y[%a_1, %c8_i32] : !tt.tensordesc<16x32xf32> -> tensor<16x32xf32>
+    %rows = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %rows_3 = tt.splat %rows_ptr : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %rows_4 = tt.addptr %rows_3, %rows : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %rows_5 = tt.load %rows_4 : tensor<8x!tt.ptr<i32>>
+    %c = tt.descriptor_gather %row[%rows_5, %c4_i32] : (!tt.tensordesc<1x32xf32>, tensor<8xi32>, \
+i32) -> tensor<8x32xf32>
+    %0 = arith.addf %a_2, %b : tensor<16x32xf32>
+    tt.descriptor_store %x_0[%c0_i32, %c0_i32], %0 : !tt.tensordesc<16x32xf32>, tensor<16x32xf32>
+    tt.descriptor_reduce add, %x_0[%c4_i32, %c4_i32], %a_2 : !tt.tensordesc<16x32xf32>, \
+tensor<16x32xf32>
+    %1 = arith.mulf %c, %cst : tensor<8x32xf32>
+    tt.descriptor_scatter %row[%rows_5, %c8_i32], %1 : !tt.tensordesc<1x32xf32>, tensor<8xi32>, \
+i32, tensor<8x32xf32>
+    tt.return
+  }
+}
+"""
+
+SCALED = """\
+module {
+  tt.func public @scaled(%a_ptr: !tt.ptr<i8>, %a_scale_ptr: !tt.ptr<f8E4M3FN>, \
+%b_ptr: !tt.ptr<f8E5M2>, %b_scale_ptr: !tt.ptr<f8E4M3FN>, \
+%c_ptr: !tt.ptr<f32>) attributes {noinline = false} {
+    %c = arith.constant dense<0.000000e+00> : tensor<32x32xf32>
+    %cst = arith.constant dense<4> : tensor<32x1xi32>
+    %b = arith.constant dense<32> : tensor<64x1xi32>
+    %cst_0 = arith.constant dense<32> : tensor<32x1xi32>
+    %0 = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+    %1 = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %2 = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
+    %a = tt.expand_dims %0 {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
+    %a_1 = arith.muli %a, %cst_0 : tensor<32x1xi32>
+    %a_2 = tt.splat %a_ptr : !tt.ptr<i8> -> tensor<32x1x!tt.ptr<i8>>
+    %a_3 = tt.addptr %a_2, %a_1 : tensor<32x1x!tt.ptr<i8>>, tensor<32x1xi32>
+    %a_4 = tt.expand_dims %0 {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+    %a_5 = tt.broadcast %a_3 : tensor<32x1x!tt.ptr<i8>> -> tensor<32x32x!tt.ptr<i8>>
+    %a_6 = tt.broadcast %a_4 : tensor<1x32xi32> -> tensor<32x32xi32>
+    %a_7 = tt.addptr %a_5, %a_6 : tensor<32x32x!tt.ptr<i8>>, tensor<32x32xi32>
+    %a_8 = tt.load %a_7 : tensor<32x32x!tt.ptr<i8>>
+    %b_9 = tt.expand_dims %1 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+    %b_10 = arith.muli %b_9, %b : tensor<64x1xi32>
+    %b_11 = tt.splat %b_ptr : !tt.ptr<f8E5M2> -> tensor<64x1x!tt.ptr<f8E5M2>>
+    %b_12 = tt.addptr %b_11, %b_10 : tensor<64x1x!tt.ptr<f8E5M2>>, tensor<64x1xi32>
+    %b_13 = tt.broadcast %b_12 : tensor<64x1x!tt.ptr<f8E5M2>> -> tensor<64x32x!tt.ptr<f8E5M2>>
+    %b_14 = tt.broadcast %a_4 : tensor<1x32xi32> -> tensor<64x32xi32>
+    %b_15 = tt.addptr %b_13, %b_14 : tensor<64x32x!tt.ptr<f8E5M2>>, tensor<64x32xi32>
+    %b_16 = tt.load %b_15 : tensor<64x32x!tt.ptr<f8E5M2>>
+    %a_scale = arith.muli %a, %cst : tensor<32x1xi32>
+    %a_scale_17 = tt.splat %a_scale_ptr : !tt.ptr<f8E4M3FN> -> tensor<32x1x!tt.ptr<f8E4M3FN>>
+    %a_scale_18 = tt.addptr %a_scale_17, %a_scale : tensor<32x1x!tt.ptr<f8E4M3FN>>, \
+tensor<32x1xi32>
+    %a_scale_19 = tt.expand_dims %2 {axis = 0 : i32} : tensor<4xi32> -> tensor<1x4xi32>
+    %a_scale_20 = tt.broadcast %a_scale_18 : tensor<32x1x!tt.ptr<f8E4M3FN>> -> \
+tensor<32x4x!tt.ptr<f8E4M3FN>>
+    %a_scale_21 = tt.broadcast %a_scale_19 : tensor<1x4xi32> -> tensor<32x4xi32>
+    %a_scale_22 = tt.addptr %a_scale_20, %a_scale_21 : tensor<32x4x!tt.ptr<f8E4M3FN>>, \
+tensor<32x4xi32>
+    %a_scale_23 = tt.load %a_scale_22 : tensor<32x4x!tt.ptr<f8E4M3FN>>
+    %b_scale = tt.splat %b_scale_ptr : !tt.ptr<f8E4M3FN> -> tensor<32x1x!tt.ptr<f8E4M3FN>>
+    %b_scale_24 = tt.addptr %b_scale, %a_scale : tensor<32x1x!tt.ptr<f8E4M3FN>>, tensor<32x1xi32>
+    %b_scale_25 = tt.broadcast %b_scale_24 : tensor<32x1x!tt.ptr<f8E4M3FN>> -> \
+tensor<32x4x!tt.ptr<f8E4M3FN>>
+    %b_scale_26 = tt.addptr %b_scale_25, %a_scale_21 : tensor<32x4x!tt.ptr<f8E4M3FN>>, \
+tensor<32x4xi32>
+    %b_scale_27 = tt.load %b_scale_26 : tensor<32x4x!tt.ptr<f8E4M3FN>>
+    %c_28 = tt.dot_scaled %a_8 scale %a_scale_23, %b_16 scale %b_scale_27, \
+%c lhs = e2m1 rhs = e5m2 {fastMath = false} : tensor<32x32xi8>, \
+tensor<32x4xf8E4M3FN> * tensor<64x32xf8E5M2>, tensor<32x4xf8E4M3FN> -> tensor<32x32xf32>
+    %d = tt.trans %a_8 {order = array<i32: 1, 0>} : tensor<32x32xi8> -> tensor<32x32xi8>
+    %d_29 = tt.dot_scaled %a_8 scale %a_scale_23, %d, \
+%c_28 lhs = e2m1 rhs = e2m1 {fastMath = false} : tensor<32x32xi8>, \
+tensor<32x4xf8E4M3FN> * tensor<32x32xi8> -> tensor<32x32xf32>
+    %3 = tt.splat %c_ptr : !tt.ptr<f32> -> tensor<32x1x!tt.ptr<f32>>
+    %4 = tt.addptr %3, %a_1 : tensor<32x1x!tt.ptr<f32>>, tensor<32x1xi32>
+    %5 = tt.broadcast %4 : tensor<32x1x!tt.ptr<f32>> -> tensor<32x32x!tt.ptr<f32>>
+    %6 = tt.addptr %5, %a_6 : tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi32>
+    tt.store %6, %d_29 : tensor<32x32x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
