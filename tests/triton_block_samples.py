@@ -166,3 +166,67 @@ tensor<32x4xf8E4M3FN> * tensor<32x32xi8> -> tensor<32x32xf32>
   }
 }
 """
+
+# Sums of blocks whose addresses lie in memory: the kernel makes their maps, the host the other one.
+TOTAL = """\
+#blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], \
+order = [1, 0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 32}>
+#shared1 = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", \
+"ttg.threads-per-warp" = 32 : i32, "ttng.two-ctas" = false} {
+  tt.func public @total(%addresses_ptr: !tt.ptr<i64>, \
+%out_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %count: i32, %M: i32, \
+%N: i32) attributes {noinline = false} {
+    %cst = arith.constant dense<0.000000e+00> : tensor<32x32xf32, #blocked>
+    %c1_i32 = arith.constant 1 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c32_i32 = arith.constant 32 : i32
+    %c4_i64 = arith.constant 4 : i64
+    %true = arith.constant true
+    %out = arith.extsi %N : i32 to i64
+    %out_0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32} : !tt.ptr<i8>
+    %out_1 = arith.muli %out, %c4_i64 : i64
+    ttng.tensormap_create %out_0, %out_ptr, [%c32_i32, %c32_i32], [%N, %M], [%out_1], [%c1_i32, \
+%c1_i32] {elem_type = 7 : i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, \
+swizzle_mode = 3 : i32} : (!tt.ptr<i8>, !tt.ptr<f32>, i32, i32, i32, i32, i64, i32, i32) -> ()
+    ttng.tensormap_fenceproxy_acquire %out_0 : !tt.ptr<i8>
+    %out_2 = ttng.reinterpret_tensor_descriptor %out_0 : \
+!tt.ptr<i8> to !tt.tensordesc<32x32xf32, #shared>
+    %acc = scf.for %n = %c0_i32 to %count step %c1_i32 iter_args(%acc_3 = %cst) -> (\
+tensor<32x32xf32, #blocked>)  : i32 {
+      %address = tt.addptr %addresses_ptr, %n : !tt.ptr<i64>, i32
+      %address_4 = tt.load %address : !tt.ptr<i64>
+      %address_5 = tt.int_to_ptr %address_4 : i64 -> !tt.ptr<f32>
+      %part = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32} : !tt.ptr<i8>
+      ttng.tensormap_create %part, %address_5, [%c32_i32, %c32_i32], [%N, %M], [%out_1], \
+[%c1_i32, %c1_i32] {elem_type = 7 : i32, fill_mode = 1 : i32, interleave_layout = 0 : i32, \
+swizzle_mode = 3 : i32} : (!tt.ptr<i8>, !tt.ptr<f32>, i32, i32, i32, i32, i64, i32, i32) -> ()
+      ttng.tensormap_fenceproxy_acquire %part : !tt.ptr<i8>
+      %part_6 = ttng.reinterpret_tensor_descriptor %part : \
+!tt.ptr<i8> to !tt.tensordesc<32x32xf32, #shared>
+      %acc_7 = ttg.local_alloc : () -> !ttg.memdesc<32x32xf32, #shared, #smem, mutable>
+      %acc_8 = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+      ttng.init_barrier %acc_8, 1 : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+      ttng.barrier_expect %acc_8, 4096, %true : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+      ttng.async_tma_copy_global_to_local %part_6[%c0_i32, %c0_i32] %acc_7, %acc_8, %true : \
+!tt.tensordesc<32x32xf32, #shared>, !ttg.memdesc<1xi64, #shared1, #smem, mutable> -> \
+!ttg.memdesc<32x32xf32, #shared, #smem, mutable>
+      ttng.wait_barrier %acc_8, %c0_i32 : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+      ttng.inval_barrier %acc_8 : !ttg.memdesc<1xi64, #shared1, #smem, mutable>
+      %acc_9 = ttg.local_load %acc_7 : !ttg.memdesc<32x32xf32, #shared, #smem, mutable> -> \
+tensor<32x32xf32, #blocked>
+      %acc_10 = arith.addf %acc_3, %acc_9 : tensor<32x32xf32, #blocked>
+      scf.yield %acc_10 : tensor<32x32xf32, #blocked>
+    }
+    %0 = ttg.local_alloc %acc : (tensor<32x32xf32, #blocked>) -> !ttg.memdesc<32x32xf32, \
+#shared, #smem>
+    ttng.fence_async_shared {bCluster = false}
+    ttng.async_tma_copy_local_to_global %out_2[%c0_i32, %c0_i32] %0 : !tt.tensordesc<32x32xf32, \
+#shared>, !ttg.memdesc<32x32xf32, #shared, #smem>
+    ttng.async_tma_store_wait {pendings = 0 : i32}
+    tt.return
+  }
+}
+"""

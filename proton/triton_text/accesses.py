@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
-from proton.triton_text.made import Context, Made, Rule, Step, Value, segments, string
+from proton.triton_text.made import Context, Made, Rule, Step, Value, described, segments, string
 from proton.triton_text.syntax import Op
 from proton.triton_text.types import (
     Descriptor,
@@ -127,12 +127,6 @@ def _advance(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.advance", values, [type_], said)]
 
 
-def _descriptor(context: Context, op: Op) -> Descriptor:
-    """The type of the descriptor; whoever made it knows its padding."""
-    name, type_ = op.value("desc"), op.of("desc", Descriptor)
-    return replace(type_, padding=context.paddings.get(name, type_.padding))
-
-
 def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
     base = op.type_of("base")
     result = replace(op.of("result", Descriptor), padding=padding_of(op))
@@ -153,7 +147,7 @@ def padding_of(op: Op) -> str:
 
 def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
     indices = op.values["indices"]
-    values: list[Value] = [(op.value("desc"), _descriptor(context, op))]
+    values: list[Value] = [(op.value("desc"), described(context, op))]
     values += [(index, _I32) for index in indices]
     said = _caching(op) | {"operandSegmentSizes": segments([1, len(indices)])}
     return [Made("tt.descriptor_load", values, [op.type_of("result")], said)]
@@ -162,7 +156,7 @@ def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
 def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
     indices = op.values["indices"]
     values: list[Value] = [
-        (op.value("desc"), _descriptor(context, op)),
+        (op.value("desc"), described(context, op)),
         (op.value("src"), op.type_of("src")),
     ]
     values += [(index, _I32) for index in indices]
@@ -199,7 +193,7 @@ def _rows(
         name = context.name()
         steps = [(name, Made("arith.extsi", [rows], [wide]))]
         rows = name, wide
-    desc = op.value("desc"), _descriptor(context, op)
+    desc = op.value("desc"), described(context, op)
     return [desc, rows, (op.value("y"), column)], steps
 
 

@@ -1,9 +1,19 @@
 """Triton's `ttng` ops on the tensor memory accelerator and its barriers: how each is written, and
 what it is here."""
 
-from proton.triton_text.made import Context, Made, Rule, Step, Value, i32, segments, string
+from proton.triton_text.made import (
+    Context,
+    Made,
+    Rule,
+    Step,
+    Value,
+    described,
+    i32,
+    segments,
+    string,
+)
 from proton.triton_text.syntax import Op
-from proton.triton_text.types import Descriptor, Memory, Scalar
+from proton.triton_text.types import Memory, Scalar
 
 _I1, _I32 = Scalar("i1"), Scalar("i32")
 _ORDERED = ("min", "max")
@@ -47,7 +57,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
         context.unsupported(op, "to several CTAs is not supported", _ONE_CTA)
     indices = op.values["coord"]
     values = [
-        (op.value("desc"), op.type_of("desc")),
+        (op.value("desc"), described(context, op)),
         (op.value("barrier"), op.type_of("barrier")),
         (op.value("dst"), op.type_of("dst")),
         (op.value("pred"), _I1),
@@ -58,7 +68,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _store(context: Context, op: Op) -> list[Step | Made]:
-    desc, memory, indices = op.of("desc", Descriptor), op.of("src", Memory), op.values["coord"]
+    desc, memory, indices = described(context, op), op.of("src", Memory), op.values["coord"]
     values: list[Value] = [(op.value("desc"), desc), (op.value("src"), memory)]
     values += [(index, _I32) for index in indices]
     kind = op.words.get("kind", "none")

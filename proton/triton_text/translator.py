@@ -5,7 +5,7 @@ import re
 
 from proton.base.words import did_you_mean
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
-from proton.triton_text import accesses, encodings, shared_memory, tiles, tma
+from proton.triton_text import accesses, encodings, shared_memory, tensor_maps, tiles, tma
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.encodings import Fields
 from proton.triton_text.functions import FunctionReader
@@ -19,12 +19,12 @@ FORMS: dict[str, tuple[str, Rule]] = {
     **accesses.FORMS,
     **shared_memory.FORMS,
     **tma.FORMS,
+    **tensor_maps.FORMS,
 }
 RENAMED = {"tt.call": "func.call", "tt.return": "func.return"}
 _OURS = ("tt.", "ttg.", "ttng.")
 _BEGINS = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
 _HINTS = (DIVISIBILITY, CONTIGUITY, CONSTANCY)
-_ZERO = re.compile(r"\s*(?:dense\s*<\s*)?(?:-?0+(?:\.0*(?:[eE][-+]?\d+)?)?|false|0x0+)\s*[>:]")
 
 
 def is_triton(text: str) -> bool:
@@ -200,8 +200,9 @@ class _Translator:
         elif name.kind == "string" and results:
             self._string(name, results, token)
         else:
-            if name.text == "arith.constant" and _ZERO.match(self.cursor.text, name.end):
-                self.context.zeros |= {result for result, _ in results}
+            end = self.cursor.text.find("\n", name.end)
+            for result, _ in results:
+                self.context.define(result, name.text, self.cursor.text[name.end : end])
             self.cursor.back_to(token)
             self.cursor.next()
             if token.text in self.context.aliases:

@@ -22,7 +22,7 @@ BLOCKS = ("MOVE", "DESCRIBE", "SCALED")
 
 def written(folder: Path, name: str, level: str) -> str:
     path = folder / f"{name.lower()}.{level}"
-    path.write_text(getattr(block_samples if name in BLOCKS else samples, name))
+    path.write_text(getattr(samples, name, "") or getattr(block_samples, name))
     return str(path)
 
 
@@ -111,6 +111,22 @@ def test_descriptors_go_by_tma(tmp_path: Path) -> None:
     places = [ptx.index(word) for word in (*order, "tensor.2d.global", "bulk.wait_group")]
     assert places == sorted(places)
     assert ptx.count("fence.proxy.async") == 2  # behind the barrier's making, and behind the stores
+
+
+def test_maps_that_the_kernel_makes(tmp_path: Path) -> None:
+    """The host makes that of an argument, whose stride in bytes is a product; the kernel that of an
+    address in memory, in each turn, and all threads meet before they use it."""
+    kernel = proton.compile(written(tmp_path, "TOTAL", "ttgir"), target=HOPPER)
+    (tensor_map,) = kernel.metadata.tensor_maps
+    assert (tensor_map["base"], tensor_map["box"]) == (1, [32, 32])
+    assert tensor_map["strides"] == [["argument", 4], 1]
+    ttgir, ptx = kernel.asm["ttgir"], kernel.asm["ptx"]
+    order = ("tensormap_create", "ttg.barrier", "async_tma_copy_global_to_local", "wait_barrier")
+    places = [ttgir.index(word) for word in order]
+    assert places == sorted(places)
+    assert ptx.count("tensormap.cp_fenceproxy") == 1
+    (fill,) = re.findall(r"tensormap\.replace\.tile\.fill_mode\S+ \[\S+\], (\d);", ptx)
+    assert fill == "1"
 
 
 def test_products_without_memory_are_for_the_lowering(tmp_path: Path) -> None:

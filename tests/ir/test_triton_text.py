@@ -124,6 +124,16 @@ REFUSED = [
         "with a predicate is not supported",
         "5",
     ),
+    (
+        "%0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 384 : i32} : !tt.ptr<i8>",
+        "ttg.global_scratch_alloc of 384 bytes, for more than one tensor map, is not",
+        "10",
+    ),
+    (
+        "%0 = ttng.reinterpret_tensor_descriptor %p : !tt.ptr<f32> to !tt.tensordesc<8x16xf32>",
+        "of a map that is not made in the kernel is not supported",
+        "10",
+    ),
     ("ttng.arrive_barrier %bar, 1", "ttng.arrive_barrier is not supported", "5"),
     (COPIED.replace("0.000000e+00", "1.0").strip(), "of something else than zeros", "10"),
     (

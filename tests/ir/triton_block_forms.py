@@ -1,7 +1,7 @@
 """More forms of Triton's text, as those of triton_forms.py: blocks of tensors, products of operands
 with scales."""
 
-from tests.ir.triton_forms import BLOCK, DESC
+from tests.ir.triton_forms import BLOCK, DESC, ROW_MEMORY
 
 BLOCK_PTR = "!tt.ptr<tensor<8x16xf32>>"
 POINTED = """\
@@ -16,6 +16,20 @@ SCALED = """\
     %e = arith.constant dense<1> : tensor<32x1xi8>
     %acc = arith.constant dense<1.0> : tensor<32x32xf32>
 """
+
+SCRATCH = "ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32}"
+MAPPED = f"""\
+    %w = arith.extsi %n : i32 to i64
+    %four = arith.constant 4 : i64
+    %step = arith.muli %w, %four : i64
+    %r = {SCRATCH} : !tt.ptr<i8>
+    ttng.tensormap_create %r, %p, [%n, %n], [%n, %n], [STEP], [%n, %n] {{elem_type = 7 : i32, \
+fill_mode = 1 : i32, interleave_layout = 0 : i32, swizzle_mode = 3 : i32}} : (!tt.ptr<i8>, \
+!tt.ptr<f32>, i32, i32, i32, i32, i64, i32, i32) -> ()
+    ttng.tensormap_fenceproxy_acquire %r : !tt.ptr<i8>
+    %t = ttng.reinterpret_tensor_descriptor %r : !tt.ptr<i8> to !tt.tensordesc<8x16xf32>
+"""
+OUR_MAP = '(!tt.ptr<f32>, i32, i32, i64) -> !ttng.tensormap<tensor<8x16xf32>, "nan">'
 
 BLOCK_ROWS: list[tuple[str, str, str]] = [
     ("tt.make_tensor_ptr", POINTED, f"(!tt.ptr<f32>, i64, i64, i64, i64, i32, i32) -> {BLOCK_PTR}"),
@@ -63,5 +77,26 @@ BLOCK_ROWS: list[tuple[str, str, str]] = [
         "{rhs_k_pack = false} : tensor<32x32xf8E4M3FN> * tensor<16x32xi8>, "
         "tensor<32x2xf8E4M3FN> -> tensor<32x32xf32>",
         "operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>",
+    ),
+    ("ttg.global_scratch_alloc", f"%r = {SCRATCH} : !tt.ptr<i8>", '"tt.make_range"'),
+    (
+        "ttng.tensormap_create",
+        MAPPED.replace("STEP", "%step"),
+        f"{{operandSegmentSizes = array<i32: 1, 2, 1>}} : {OUR_MAP}",
+    ),
+    ("ttng.tensormap_fenceproxy_acquire", MAPPED.replace("STEP", "%w"), "arith.divsi %5, %7 : i64"),
+    (
+        "ttng.reinterpret_tensor_descriptor",
+        MAPPED.replace("STEP", "%four"),
+        "arith.constant 1 : i64",
+    ),
+    (
+        "ttng.async_tma_copy_local_to_global",
+        MAPPED.replace("STEP", "%step")
+        + "    %to = ttg.local_alloc : () -> "
+        + ROW_MEMORY.replace("1x32", "8x16")
+        + "\n    ttng.async_tma_copy_local_to_global %t[%n, %n] %to : "
+        "!tt.tensordesc<8x16xf32>, " + ROW_MEMORY.replace("1x32", "8x16"),
+        '(!ttng.tensormap<tensor<8x16xf32>, "nan">, ',
     ),
 ]
