@@ -84,13 +84,20 @@ class _Placed(Generator):
         return self.place if self.caller is None else super()._plain_location()
 
 
-def emit_op(op: Builtin, arguments: Sequence[object], location: Location, **options: object) -> Any:
-    """What an op of the language gives, whose rule asks the generator, for these arguments. It is
-    emitted where IR goes now, in the place of an op at `location`. Raises CompilationError."""
+def emitted(
+    fn: Builtin | DeviceFunction,
+    arguments: Sequence[object],
+    location: Location,
+    **options: object,
+) -> Any:
+    """What a function of the language gives, or an op whose rule asks the generator. It is emitted
+    where IR goes now, in the place of an op at `location`. Raises CompilationError."""
     g = _Placed(scaled.dot_scaled, {}, target=CPUTarget())
     g.place = location
     with location:
-        return GENERATOR_RULES[op](g, *arguments, **options)
+        if isinstance(fn, DeviceFunction):
+            return g.call(fn, arguments, options)
+        return GENERATOR_RULES[fn](g, *arguments, **options)
 
 
 def _values(signature: Signature, block: Block) -> dict[str, object]:

@@ -55,6 +55,12 @@ def _from_e2m1(x, dtype: constexpr):
 
 
 @DeviceFunction
+def from_packed_e2m1(x, axis: constexpr, dtype: constexpr):
+    """The numbers of 4 bits in bytes, two along an axis counted from the end, as bf16 or fp16."""
+    return _from_e2m1(_unpacked(x, axis), dtype)
+
+
+@DeviceFunction
 def _from_e8m0(scale, dtype: constexpr):
     """Powers of two as bf16, which has all of them, or as fp16."""
     bits = scale.to(uint16) << 7
@@ -86,7 +92,7 @@ def _operand(
 ):
     """An operand in `dtype`, by its scale."""
     if is_packed:
-        x = _from_e2m1(_unpacked(x, packed_axis), dtype)
+        x = from_packed_e2m1(x, packed_axis, dtype)
     else:
         x = x.to(dtype)
     if scale is not None:

@@ -1,5 +1,7 @@
 """Triton's `tt` ops on tiles and scalars: how each is written, and what it is here."""
 
+from dataclasses import replace
+
 from proton.dialect.tt import MAX_EXTERN, MAX_PRINTED
 from proton.dialect.tt_collective import MAX_REDUCED
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
@@ -180,6 +182,19 @@ def _dot_scaled(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.dot_scaled", values, [op.type_of("result")], said)]
 
 
+def _fp4_to_fp(context: Context, op: Op) -> list[Step | Made]:
+    """In layouts that are chosen later, and not those of the text on either side."""
+    source, result = op.of("src", Tensor), op.of("result", Tensor)
+    bytes_, numbers = replace(source, layout=None), replace(result, layout=None)
+    moved, made = context.name(), context.name()
+    said = {"axis": i32(op.number("axis"))}
+    return [
+        (moved, Made("ttg.convert_layout", [(op.value("src"), source)], [bytes_])),
+        (made, Made("tt.fp4_to_fp", [(moved, bytes_)], [numbers], said)),
+        Made("ttg.convert_layout", [(made, numbers)], [result]),
+    ]
+
+
 def _with_region(name: str, most: int, *attributes: str) -> Rule:
     """A reduction or a scan, whose region combines two elements of each source."""
 
@@ -346,6 +361,7 @@ FORMS: dict[str, tuple[str, Rule]] = {
         "<a> (, <a_scale>)? * <b> (, <b_scale>)? -> <result>",
         _dot_scaled,
     ),
+    "ttg.fp4_to_fp": (_CAST, _fp4_to_fp),
     "tt.reduce.return": ("$values* {} : <values*>", _returned("tt.reduce_return", MAX_REDUCED)),
     "tt.scan.return": ("$values* {} : <values*>", _returned("tt.scan_return", MAX_REDUCED)),
     "tt.map_elementwise.return": (

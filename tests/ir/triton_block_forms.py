@@ -78,6 +78,12 @@ BLOCK_ROWS: list[tuple[str, str, str]] = [
         "tensor<32x2xf8E4M3FN> -> tensor<32x32xf32>",
         "operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>",
     ),
+    (
+        "ttg.fp4_to_fp",
+        "%l = arith.constant dense<1> : tensor<64xi8, #blocked>\n    %0 = ttg.fp4_to_fp %l {axis = "
+        "0 : i32} : tensor<64xi8, #blocked> -> tensor<128xbf16, #blocked>",
+        '"tt.fp4_to_fp"(%6) {axis = 0 : i32} : (tensor<64xi8>) -> tensor<128xbf16>',
+    ),
     ("ttg.global_scratch_alloc", f"%r = {SCRATCH} : !tt.ptr<i8>", '"tt.make_range"'),
     (
         "ttng.tensormap_create",

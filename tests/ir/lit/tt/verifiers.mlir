@@ -123,6 +123,18 @@ func.func @dot_scaled_type(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) {
   return
 }
 // -----
+func.func @fp4_axis(%a: tensor<8xi8>) {
+  // expected-error@+1 {{axis must lie in [0, 1), got 1}}
+  %0 = "tt.fp4_to_fp"(%a) {axis = 1 : i32} : (tensor<8xi8>) -> tensor<16xbf16>
+  return
+}
+// -----
+func.func @fp4_shape(%a: tensor<8xi8>) {
+  // expected-error@+1 {{bytes of tensor<8xi8> give [16] numbers of fp16 or bf16, not tensor<8xbf16>}}
+  %0 = "tt.fp4_to_fp"(%a) {axis = 0 : i32} : (tensor<8xi8>) -> tensor<8xbf16>
+  return
+}
+// -----
 func.func @dot_rank(%a: tensor<4xf32>) {
   // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4,), (4,), (4,)}}
   %0 = "tt.dot"(%a, %a, %a) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32}
