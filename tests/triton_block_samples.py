@@ -1,5 +1,6 @@
-"""Kernels on blocks of tensors, and products of operands with scales, as Triton prints them. They
-are those of tests/cpu/test_triton_ir_blocks.py."""
+"""Kernels on blocks of tensors, products of operands with scales, and groups of warps, as Triton
+prints them. MOVE, DESCRIBE and SCALED are those of tests/cpu/test_triton_ir_blocks.py; GROUPS was
+written for these tests, and checked with Triton's parser."""
 
 # Triton 3.6, the text of its first level: later versions have no block pointers.
 MOVE = """\
@@ -226,6 +227,112 @@ tensor<32x32xf32, #blocked>
     ttng.async_tma_copy_local_to_global %out_2[%c0_i32, %c0_i32] %0 : !tt.tensordesc<32x32xf32, \
 #shared>, !ttg.memdesc<32x32xf32, #shared, #smem>
     ttng.async_tma_store_wait {pendings = 0 : i32}
+    tt.return
+  }
+}
+"""
+
+# c = a @ b by a group of warps that copies blocks, and one that multiplies them.
+GROUPS = """\
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], \
+instrShape = [16, 64, 16]}>
+#words = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", \
+"ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @groups(%a: !tt.tensordesc<64x64xf16, #shared>, %b: !tt.tensordesc<64x64xf16, \
+#shared>, %c: !tt.tensordesc<64x64xf16, #shared>, %K: i32) attributes {noinline = false} {
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %true = arith.constant true
+    %as = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
+    %bs = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
+    %full = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64, #words, #smem, mutable>
+    %empty = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64, #words, #smem, mutable>
+    %0 = ttg.memdesc_index %full[%c0_i32] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+    ttng.init_barrier %0, 1 : !ttg.memdesc<1xi64, #words, #smem, mutable>
+    %1 = ttg.memdesc_index %full[%c1_i32] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+    ttng.init_barrier %1, 1 : !ttg.memdesc<1xi64, #words, #smem, mutable>
+    %2 = ttg.memdesc_index %empty[%c0_i32] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+    ttng.init_barrier %2, 128 : !ttg.memdesc<1xi64, #words, #smem, mutable>
+    %3 = ttg.memdesc_index %empty[%c1_i32] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+    ttng.init_barrier %3, 128 : !ttg.memdesc<1xi64, #words, #smem, mutable>
+    ttg.barrier local
+    ttg.warp_specialize(%as, %bs, %full, %empty, %c, \
+%K) attributes {requestedRegisters = array<i32: 232>}
+    default {
+      %4:2 = scf.for %k = %c0_i32 to %K step %c64_i32 iter_args(%at = %c0_i32, \
+%phase = %c1_i32) -> (i32, i32)  : i32 {
+        %5 = ttg.memdesc_index %empty[%at] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+        ttng.wait_barrier %5, %phase {async_task_id = array<i32: 0>} : !ttg.memdesc<1xi64, \
+#words, #smem, mutable>
+        %6 = ttg.memdesc_index %full[%at] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+        ttng.barrier_expect %6, 16384 {async_task_id = array<i32: 0>}, %true : \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+        %7 = ttg.memdesc_index %as[%at] : !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable> -> \
+!ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+        ttng.async_tma_copy_global_to_local %a[%c0_i32, %k] %7, %6, \
+%true {async_task_id = array<i32: 0>} : !tt.tensordesc<64x64xf16, #shared>, !ttg.memdesc<1xi64, \
+#words, #smem, mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+        %8 = ttg.memdesc_index %bs[%at] : !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable> -> \
+!ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+        ttng.async_tma_copy_global_to_local %b[%k, %c0_i32] %8, %6, %true : \
+!tt.tensordesc<64x64xf16, #shared>, !ttg.memdesc<1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+        %9 = arith.xori %at, %c1_i32 : i32
+        %10 = arith.xori %phase, %at : i32
+        scf.yield {async_task_id = array<i32: 0>} %9, %10 : i32, i32
+      } {async_task_id = array<i32: 0>, tt.num_stages = 0 : i32}
+      ttg.warp_yield
+    }
+    partition0(%as_0: !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>, \
+%bs_1: !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>, %full_2: !ttg.memdesc<2x1xi64, \
+#words, #smem, mutable>, %empty_3: !ttg.memdesc<2x1xi64, #words, #smem, mutable>, \
+%c_4: !tt.tensordesc<64x64xf16, #shared>, %K_5: i32) num_warps(4) {
+      %c0_i32_6 = arith.constant 0 : i32
+      %c1_i32_7 = arith.constant 1 : i32
+      %c64_i32_8 = arith.constant 64 : i32
+      %zeros = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #mma>
+      %4:3 = scf.for %k = %c0_i32_6 to %K_5 step %c64_i32_8 iter_args(%acc = %zeros, \
+%at = %c0_i32_6, %phase = %c0_i32_6) -> (tensor<64x64xf32, #mma>, i32, i32)  : i32 {
+        %7 = ttg.memdesc_index %full_2[%at] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+        ttng.wait_barrier %7, %phase : !ttg.memdesc<1xi64, #words, #smem, mutable>
+        %8 = ttg.memdesc_index %as_0[%at] : !ttg.memdesc<2x64x64xf16, #shared, #smem, \
+mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem>
+        %9 = ttg.memdesc_index %bs_1[%at] : !ttg.memdesc<2x64x64xf16, #shared, #smem, \
+mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem>
+        %10 = ttng.warp_group_dot %8, %9, %acc {inputPrecision = 0 : i32} : \
+!ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #shared, #smem> -> \
+tensor<64x64xf32, #mma>
+        %11 = ttg.memdesc_index %empty_3[%at] : !ttg.memdesc<2x1xi64, #words, #smem, mutable> -> \
+!ttg.memdesc<1xi64, #words, #smem, mutable>
+        ttng.arrive_barrier %11, 128 {async_task_id = array<i32: 1>} : !ttg.memdesc<1xi64, \
+#words, #smem, mutable>
+        %12 = arith.xori %at, %c1_i32_7 : i32
+        %13 = arith.xori %phase, %at : i32
+        scf.yield %10, %12, %13 : tensor<64x64xf32, #mma>, i32, i32
+      }
+      %5 = arith.truncf %4#0 : tensor<64x64xf32, #mma> to tensor<64x64xf16, #mma>
+      %6 = ttg.local_alloc %5 : (tensor<64x64xf16, #mma>) -> !ttg.memdesc<64x64xf16, #shared, \
+#smem>
+      ttng.fence_async_shared {bCluster = false}
+      ttng.async_tma_copy_local_to_global %c_4[%c0_i32_6, %c0_i32_6] %6 : \
+!tt.tensordesc<64x64xf16, #shared>, !ttg.memdesc<64x64xf16, #shared, #smem>
+      ttng.async_tma_store_wait {pendings = 0 : i32}
+      ttg.warp_return
+    } : (!ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>, !ttg.memdesc<2x64x64xf16, #shared, \
+#smem, mutable>, !ttg.memdesc<2x1xi64, #words, #smem, mutable>, !ttg.memdesc<2x1xi64, #words, \
+#smem, mutable>, !tt.tensordesc<64x64xf16, #shared>, i32) -> ()
+    ttng.inval_barrier %0 : !ttg.memdesc<1xi64, #words, #smem, mutable>
     tt.return
   }
 }

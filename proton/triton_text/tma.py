@@ -1,6 +1,7 @@
 """Triton's `ttng` ops on the tensor memory accelerator and its barriers: how each is written, and
 what it is here."""
 
+from proton.base.targets import WARP_SIZE
 from proton.triton_text.made import (
     Context,
     Made,
@@ -49,7 +50,23 @@ def _wait_barrier(context: Context, op: Op) -> list[Step | Made]:
     """All memory counts as what the barrier's copies write."""
     if op.values.get("pred"):
         context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
-    return [Made("ttng.wait_barrier", [_barrier(op), (op.value("phase"), _I32)])]
+    waited = Made("ttng.wait_barrier", [_barrier(op), (op.value("phase"), _I32)])
+    # Of a group no warp may be left behind by two phases: it would take them for none.
+    return [waited, Made("ttg.barrier")] if context.in_group else [waited]
+
+
+def _arrive_barrier(context: Context, op: Op) -> list[Step | Made]:
+    """Triton has a thread arrive for all, behind a barrier of them; here each arrives."""
+    if op.values.get("pred"):
+        context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
+    if int(op.words["count"]) != WARP_SIZE * context.warps:
+        context.unsupported(
+            op,
+            f"of {op.words['count']} arrivals is not supported, and each of the "
+            f"{WARP_SIZE * context.warps} threads arrives once",
+            "have the barrier wait for as many",
+        )
+    return [Made("ttng.arrive_barrier", [_barrier(op)])]
 
 
 def _load(context: Context, op: Op) -> list[Step | Made]:
@@ -105,6 +122,7 @@ FORMS: dict[str, tuple[str, Rule]] = {
         "$alloc , $phase (, $pred)? (deps $deps*)? {} : <alloc> (, <deps*>)?",
         _wait_barrier,
     ),
+    "ttng.arrive_barrier": ("$alloc , @count (, $pred)? {} : <alloc>", _arrive_barrier),
     "ttng.async_tma_copy_global_to_local": (
         "$desc [ $coord* ] $dst , $barrier , $pred {} : <desc> , <barrier> -> <dst>",
         _load,

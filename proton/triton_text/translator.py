@@ -5,7 +5,15 @@ import re
 
 from proton.base.words import did_you_mean
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
-from proton.triton_text import accesses, encodings, shared_memory, tensor_maps, tiles, tma
+from proton.triton_text import (
+    accesses,
+    encodings,
+    shared_memory,
+    tensor_maps,
+    tiles,
+    tma,
+    warp_groups,
+)
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.encodings import Fields
 from proton.triton_text.functions import FunctionReader
@@ -20,6 +28,7 @@ FORMS: dict[str, tuple[str, Rule]] = {
     **shared_memory.FORMS,
     **tma.FORMS,
     **tensor_maps.FORMS,
+    **warp_groups.FORMS,
 }
 RENAMED = {"tt.call": "func.call", "tt.return": "func.return"}
 _OURS = ("tt.", "ttg.", "ttng.")
@@ -48,6 +57,7 @@ class _Translator:
         self.functions = FunctionReader(self.reader, self.types)
         self.pieces: list[Piece] = []
         self.copied = 0  # the text up to here is among the pieces
+        self.all_warps, self.has_groups = 0, False
 
     def run(self) -> Translation:
         """Goes over the whole text."""
@@ -125,15 +135,21 @@ class _Translator:
             self._type(token)
         elif token.text == "module":
             self._module()
+        elif token.text == "ttg.warp_specialize":
+            self._groups(token)
         elif token.text == "tt.func":
             self.cursor.next()
             self.context.begin_function()
+            self.types.laid_out, self.has_groups = None, False
             self._put(self.functions.read(token), token)
             self._region()
+            self._check_around_groups()
             self.cursor.expect("}")
         else:
             self.cursor.next()
             if token.text in RENAMED:
+                if self.context.in_group:
+                    warp_groups.check(self.cursor, token)
                 self._put(RENAMED[token.text], token)
             elif token.text in _HINTS and self.cursor.accept("="):
                 self._hint(token)
@@ -185,10 +201,87 @@ class _Translator:
                     f"compile the kernel for {wanted}",
                 )
         if NUM_WARPS in attributes:
-            self.types.warps = self.reader.integers(attributes[NUM_WARPS], token)[0]
-            self._put(f'module attributes {{"{NUM_WARPS}" = {self.types.warps} : i32}}', token)
+            warps = self.reader.integers(attributes[NUM_WARPS], token)[0]
+            self.types.warps = self.context.warps = warps
+            self.all_warps = warp_groups.program_warps(self.cursor.text, warps)
+            self._put(f'module attributes {{"{NUM_WARPS}" = {self.all_warps} : i32}}', token)
         else:
             self._put("module", token)
+
+    # Groups of warps
+
+    def _groups(self, token: Token) -> None:
+        """`ttg.warp_specialize(...)`, up to its types."""
+        if self.has_groups or self.context.in_group:
+            self.cursor.unsupported(
+                "a second ttg.warp_specialize is not supported",
+                token,
+                "compile the .ttir of the kernel, which has no groups",
+            )
+        self.has_groups = True
+        self._check_around_groups()
+        self._copy_to(token.start)
+        self.cursor.next()
+        self.cursor.expect("(")
+        operands = self.cursor.values()
+        self.cursor.expect(")")
+        if self.cursor.accept("attributes"):
+            self.reader.attributes()
+        self.cursor.expect("default")
+        groups = [self._group(self.types.warps)]
+        while self.cursor.peek().text.startswith("partition"):
+            self.cursor.next()
+            names = self._parameters()
+            known = [self.context.aliases.get(name, name) for name in operands]
+            self.context.aliases.update(zip(names, known, strict=True))
+            self.cursor.expect("num_warps")
+            self.cursor.expect("(")
+            warps = int(self.cursor.of_kind("number", "a number of warps"))
+            self.cursor.expect(")")
+            groups.append(self._group(warps))
+        self.cursor.expect(":")
+        self.types.signature()
+        self.reader.location()
+        self.copied = self.cursor.place
+        self.types.laid_out = None
+        for part in warp_groups.nested(groups, self.all_warps):
+            assert isinstance(part, str | Piece)
+            self.pieces.append(part if isinstance(part, Piece) else Piece(part, token.start))
+
+    def _group(self, warps: int) -> warp_groups.Group:
+        """A region that so many warps run."""
+        outer = self.pieces, self.types.warps
+        opening = self.cursor.expect("{")
+        self.pieces, self.copied = [], opening.start
+        self.types.warps = self.context.warps = warps
+        self.context.in_group = True
+        self._region()
+        self._copy_to(self.cursor.expect("}").end)
+        region = list[object](self.pieces)
+        self.pieces, self.types.warps = outer
+        self.context.warps, self.context.in_group = self.types.warps, False
+        return warp_groups.Group(warps, region)
+
+    def _parameters(self) -> list[str]:
+        """The names of `(%a: type, ...)`, each of which stands for an operand."""
+        names: list[str] = []
+        self.cursor.expect("(")
+        while not self.cursor.accept(")"):
+            names.append(self.cursor.of_kind("value", "an argument"))
+            self.cursor.expect(":")
+            self.types.read()
+            self.reader.location()
+            self.cursor.accept(",")
+        return names
+
+    def _check_around_groups(self) -> None:
+        """What is around groups is run by all of them, and layouts are for one."""
+        if self.has_groups and self.types.laid_out is not None:
+            self.cursor.unsupported(
+                "tensors outside of the groups of ttg.warp_specialize are not supported",
+                self.types.laid_out,
+                "compile the .ttir of the kernel, which has no groups",
+            )
 
     # Ops
 
@@ -284,6 +377,8 @@ class _Translator:
 
     def _make(self, op: Op, rule: Rule, first: Token) -> None:
         """Puts what a rule makes of an op in its place."""
+        if self.context.in_group:
+            warp_groups.check(self.cursor, op.place)
         for name, values in op.values.items():
             op.values[name] = [self.context.aliases.get(value, value) for value in values]
         try:

@@ -155,6 +155,7 @@ class TypeReader:
     has_maps: bool = False
     warps: int = 0
     paddings: dict[str, str] = field(default_factory=dict)
+    laid_out: Token | None = None  # where the last tensor with a layout was
 
     def begins(self, token: Token) -> bool:
         """Whether a token begins a type that is written otherwise here."""
@@ -210,10 +211,11 @@ class TypeReader:
         return operands, self.results()
 
     def _tensor(self) -> Tensor:
-        self.cursor.expect("<")
+        place = self.cursor.expect("<")
         shape, element = self.cursor.sizes(), self._element()
         layout = None
         if self.cursor.accept(","):
+            self.laid_out = place
             encoding = encodings.parse(self.cursor, self.known)
             layout = encodings.distributed(self.cursor, encoding, shape, element.bits, self.warps)
         self.cursor.expect(">")

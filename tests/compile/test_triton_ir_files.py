@@ -129,6 +129,78 @@ def test_maps_that_the_kernel_makes(tmp_path: Path) -> None:
     assert fill == "1"
 
 
+def test_groups_of_warps(tmp_path: Path) -> None:
+    """The default one copies, the other one multiplies: each meets at a barrier of its own, and a
+    product has ended before its buffer is given back."""
+    kernel = proton.compile(written(tmp_path, "GROUPS", "ttgir"), target=HOPPER)
+    assert kernel.metadata.num_warps == 8
+    assert kernel.n_spills == 0
+    ptx = kernel.asm["ptx"]
+    assert re.search(r"\.(reqntid|maxntid)\s+256", ptx)
+    copies, products = ptx.index("complete_tx::bytes"), ptx.index("wgmma.mma_async")
+    between = ptx[min(copies, products) : max(copies, products)]
+    assert "bra" in between
+    assert set(re.findall(r"bar\.sync\s+(.*);", ptx)) == {"0", "1, 128", "2, 128"}
+    order = (
+        "try_wait",
+        "bar.sync \t2, 128",
+        "wgmma.mma_async",
+        "wgmma.wait_group",
+        "arrive.shared",
+    )
+    consumer = ptx[ptx.rindex("try_wait", 0, products) :]
+    places = [consumer.index(word) for word in order]
+    assert places == sorted(places)
+
+
+def test_more_groups_of_warps(tmp_path: Path) -> None:
+    """A second one that multiplies, of 8 warps: the program has 16 then, and lacks none."""
+    text = block_samples.GROUPS
+    start, end = text.index("    partition0("), text.index("    } : (!ttg.memdesc<2x64x64xf16")
+    second = (
+        text[start:end].replace("partition0", "partition1").replace("num_warps(4)", "num_warps(8)")
+    )
+    second = second.replace("[4, 1]", "[8, 1]").replace("#mma>", "#mma1>")
+    layout = text[: text.index("\n", text.index("#mma = ")) + 1]
+    path = tmp_path / "more.ttgir"
+    head = layout.replace("#mma", "#mma1").replace("warpsPerCTA = [4, 1]", "warpsPerCTA = [8, 1]")
+    path.write_text(
+        head + text[:end] + "    }\n" + second.replace("%11, 128", "%11, 256") + text[end:]
+    )
+    kernel = proton.compile(path, target=HOPPER)
+    assert kernel.metadata.num_warps == 16
+    barriers = set(re.findall(r"bar\.sync\s+(.*);", kernel.asm["ptx"]))
+    assert barriers == {"0", "1, 128", "2, 384", "5, 128", "6, 256"}
+    # With 4 warps in the second one 4 have nothing to do.
+    path.write_text(
+        text[:end] + "    }\n" + text[start:end].replace("partition0", "partition1") + text[end:]
+    )
+    kernel = proton.compile(path, target=HOPPER)
+    assert kernel.metadata.num_warps == 16
+    barriers = set(re.findall(r"bar\.sync\s+(.*);", kernel.asm["ptx"]))
+    assert barriers == {"0", "1, 128", "2, 384", "5, 128", "6, 256", "13, 128"}
+
+
+TENSOR = "%t = arith.constant dense<0.0> : tensor<64x64xf32, #mma>\n    "
+CALL = "%s = tt.call @f(%acc) : (tensor<64x64xf32, #mma>) -> f32\n      "
+AROUND = [
+    ("ttg.barrier local", TENSOR, "tensors outside of the groups of ttg.warp_specialize are not"),
+    ("tt.return", TENSOR, "tensors outside of the groups"),
+    ("%5 = arith.truncf", CALL, "tt.call in a group of warps is not supported"),
+]
+
+
+@pytest.mark.parametrize(("ahead_of", "what", "said"), AROUND)
+def test_what_groups_refuse(ahead_of: str, what: str, said: str, tmp_path: Path) -> None:
+    assert ahead_of in block_samples.GROUPS
+    path = tmp_path / "groups.ttgir"
+    path.write_text(block_samples.GROUPS.replace(ahead_of, what + ahead_of))
+    with pytest.raises(proton.UnsupportedLanguageConstruct, match=said) as found:
+        proton.compile(path, target=HOPPER)
+    assert found.value.span is not None
+    assert found.value.span.line > 6
+
+
 def test_products_without_memory_are_for_the_lowering(tmp_path: Path) -> None:
     """A `tt.dot` in the layouts of `mma` is a product of tensor cores, whichever the target has."""
     parent = (

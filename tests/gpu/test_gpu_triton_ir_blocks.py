@@ -66,3 +66,14 @@ def test_maps_that_the_kernel_makes(torch: Any, rng: Any, compiled: Any, m: int,
     wanted = torch.full_like(out, 3.0)
     wanted[:m, :32] = sum(parts)[:, :32]
     torch.testing.assert_close(out, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [64, 128, 320, 1024])
+def test_groups_of_warps(torch: Any, rng: Any, compiled: Any, k: int) -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the text is of Hopper")
+    a = torch.from_numpy(rng.standard_normal((64, k)).astype(np.float16)).cuda()
+    b = torch.from_numpy(rng.standard_normal((k, 64)).astype(np.float16)).cuda()
+    c = torch.zeros((64, 64), dtype=torch.float16, device="cuda")
+    compiled(samples.GROUPS, "ttgir")[(1, 1, 1)](a, 64, k, k, b, k, 64, 64, c, 64, 64, 64, k)
+    torch.testing.assert_close(c.float(), a.float() @ b.float(), rtol=1e-2, atol=2e-2)

@@ -16,7 +16,7 @@ from proton.triton_text import encodings, is_triton, tiles, translated
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.translator import FORMS
 from tests import triton_samples as samples
-from tests.ir.triton_block_forms import BLOCK_ROWS
+from tests.ir.triton_block_forms import BLOCK_ROWS, GROUPS
 from tests.ir.triton_forms import BARRIER, COPIED, MADE, ROWS, SHARED, T
 from tests.tables import check_rows
 
@@ -134,7 +134,16 @@ REFUSED = [
         "of a map that is not made in the kernel is not supported",
         "10",
     ),
-    ("ttng.arrive_barrier %bar, 1", "ttng.arrive_barrier is not supported", "5"),
+    (
+        (MADE + f"    ttng.arrive_barrier %bar, 1 : {BARRIER}").strip(),
+        "ttng.arrive_barrier of 1 arrivals is not supported",
+        "5",
+    ),
+    (
+        GROUPS.replace("ttg.warp_yield", "ttg.warp_yield %n : i32").strip(),
+        "ttg.warp_yield of values is not supported",
+        "7",
+    ),
     (COPIED.replace("0.000000e+00", "1.0").strip(), "of something else than zeros", "10"),
     (
         '%0 = tt.extern_elementwise %x {libname = "", libpath = "", pure = false, symbol = "f"} : '

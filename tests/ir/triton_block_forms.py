@@ -1,7 +1,7 @@
 """More forms of Triton's text, as those of triton_forms.py: blocks of tensors, products of operands
 with scales."""
 
-from tests.ir.triton_forms import BLOCK, DESC, ROW_MEMORY
+from tests.ir.triton_forms import BARRIER, BLOCK, DESC, MADE, ROW_MEMORY
 
 BLOCK_PTR = "!tt.ptr<tensor<8x16xf32>>"
 POINTED = """\
@@ -30,6 +30,21 @@ fill_mode = 1 : i32, interleave_layout = 0 : i32, swizzle_mode = 3 : i32}} : (!t
     %t = ttng.reinterpret_tensor_descriptor %r : !tt.ptr<i8> to !tt.tensordesc<8x16xf32>
 """
 OUR_MAP = '(!tt.ptr<f32>, i32, i32, i64) -> !ttng.tensormap<tensor<8x16xf32>, "nan">'
+
+GROUPS = (
+    MADE
+    + f"""\
+    ttg.warp_specialize(%bar, %n) attributes {{requestedRegisters = array<i32: 24>}}
+    default {{
+      ttng.wait_barrier %bar, %n : {BARRIER}
+      ttg.warp_yield
+    }}
+    partition0(%x: {BARRIER}, %y: i32) num_warps(2) {{
+      ttng.wait_barrier %x, %y : {BARRIER}
+      ttg.warp_return
+    }} : ({BARRIER}, i32) -> ()
+"""
+)
 
 BLOCK_ROWS: list[tuple[str, str, str]] = [
     ("tt.make_tensor_ptr", POINTED, f"(!tt.ptr<f32>, i64, i64, i64, i64, i32, i32) -> {BLOCK_PTR}"),
@@ -105,4 +120,11 @@ BLOCK_ROWS: list[tuple[str, str, str]] = [
         "!tt.tensordesc<8x16xf32>, " + ROW_MEMORY.replace("1x32", "8x16"),
         '(!ttng.tensormap<tensor<8x16xf32>, "nan">, ',
     ),
+    (
+        "ttng.arrive_barrier",
+        MADE + f"    ttng.arrive_barrier %bar, 128 : {BARRIER}",
+        '"ttng.arrive_barrier"(%6)',
+    ),
+    ("ttg.warp_yield", GROUPS, "{warps = 4 : i32} : () -> ()"),
+    ("ttg.warp_return", GROUPS, "{warps = 2 : i32} : () -> ()"),
 ]
