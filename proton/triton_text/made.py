@@ -1,8 +1,9 @@
 """Ops of ours, in MLIR's generic form, that stand for an op of Triton's text."""
 
+import contextlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -60,12 +61,19 @@ class Context:
         self.paddings: dict[str, str] = {}  # of tensor descriptors that are made
         self.maps: dict[str, Op] = {}  # what makes a tensor map, by where it lies
 
+    @contextlib.contextmanager
+    def region(self) -> Iterator[None]:
+        """What is found out of values within is forgotten behind: a region beside it, parted from
+        what is around them, has the same names again."""
+        known = self.aliases, self.zeros, self.integers, self.products, self.paddings, self.maps
+        self.aliases, self.zeros, self.integers = dict(known[0]), set(known[1]), dict(known[2])
+        self.products, self.paddings, self.maps = dict(known[3]), dict(known[4]), dict(known[5])
+        yield
+        self.aliases, self.zeros, self.integers, self.products, self.paddings, self.maps = known
+
     def define(self, name: str, op: str, text: str) -> None:
-        """Notes what is known of a value that an op of MLIR's own gives; `text` is behind its name.
-        Regions that are parted from what is around them use names of others again."""
-        self.zeros.discard(name)
-        self.integers.pop(name, None)
-        self.products.pop(name, None)
+        """Notes what is known of a value that an op of MLIR's own gives; `text` is behind its
+        name."""
         if op == "arith.constant":
             if _ZERO.match(text):
                 self.zeros.add(name)

@@ -69,7 +69,8 @@ def _descriptor(context: Context, op: Op) -> list[Step | Made]:
 def _in_elements(context: Context, step: str, size: int) -> tuple[str, list[Step | Made]]:
     """A stride in elements of so many bytes, of one in bytes: what is multiplied, where that is
     known, as the host can follow no quotient."""
-    for whole, factor in (factors := context.products.get(step, ())) and (factors, factors[::-1]):
+    factors = context.products.get(step, ())
+    for factor, whole in zip(factors, reversed(factors), strict=True):
         if context.integers.get(factor) == size:
             return whole, []
     known = context.integers.get(step)

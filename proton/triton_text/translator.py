@@ -230,15 +230,7 @@ class _Translator:
         self.cursor.expect("default")
         groups = [self._group(self.types.warps)]
         while self.cursor.peek().text.startswith("partition"):
-            self.cursor.next()
-            names = self._parameters()
-            known = [self.context.aliases.get(name, name) for name in operands]
-            self.context.aliases.update(zip(names, known, strict=True))
-            self.cursor.expect("num_warps")
-            self.cursor.expect("(")
-            warps = int(self.cursor.of_kind("number", "a number of warps"))
-            self.cursor.expect(")")
-            groups.append(self._group(warps))
+            groups.append(self._partition(operands))
         self.cursor.expect(":")
         self.types.signature()
         self.reader.location()
@@ -248,6 +240,23 @@ class _Translator:
             assert isinstance(part, str | Piece)
             self.pieces.append(part if isinstance(part, Piece) else Piece(part, token.start))
 
+    def _partition(self, operands: list[str]) -> warp_groups.Group:
+        """`partition0(...) num_warps(4) {...}`, whose arguments are these operands."""
+        token = self.cursor.next()
+        names = self._parameters()
+        if len(names) != len(operands):
+            self.cursor.refuse(
+                f"{token.text} takes {len(names)} values, and is given {len(operands)}", token
+            )
+        self.cursor.expect("num_warps")
+        self.cursor.expect("(")
+        warps = int(self.cursor.of_kind("number", "a number of warps"))
+        self.cursor.expect(")")
+        with self.context.region():
+            known = [self.context.aliases.get(name, name) for name in operands]
+            self.context.aliases.update(zip(names, known, strict=True))
+            return self._group(warps)
+
     def _group(self, warps: int) -> warp_groups.Group:
         """A region that so many warps run."""
         outer = self.pieces, self.types.warps
@@ -255,7 +264,8 @@ class _Translator:
         self.pieces, self.copied = [], opening.start
         self.types.warps = self.context.warps = warps
         self.context.in_group = True
-        self._region()
+        with self.context.region():
+            self._region()
         self._copy_to(self.cursor.expect("}").end)
         region = list[object](self.pieces)
         self.pieces, self.types.warps = outer

@@ -34,8 +34,8 @@ class Group:
 
 def program_warps(text: str, warps: int) -> int:
     """How many warps a program has whose default group has so many, and others what it says."""
-    total = warps + sum(int(number) for number in _SIZE.findall(text))
-    return 1 << (total - 1).bit_length()
+    others = [int(number) for number in _SIZE.findall(text)]
+    return 1 << (warps + sum(others) - 1).bit_length() if others else warps
 
 
 def nested(groups: list[Group], warps: int) -> list[object]:

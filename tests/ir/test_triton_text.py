@@ -174,6 +174,18 @@ def test_what_is_refused_says_what_and_where() -> None:
     check_rows(_check_refused, REFUSED)
 
 
+def test_functions_have_names_of_their_own() -> None:
+    """What is known of a value is not of one with its name in the next function."""
+    text = samples.around(COPIED.replace("0.000000e+00", "1.0").rstrip())
+    zeros = (
+        "  tt.func private @zeros() attributes {noinline = true} {\n    %o = arith.constant "
+        "dense<0.000000e+00> : tensor<64xf32, #blocked>\n    tt.return\n  }\n"
+    )
+    text = text.replace("  tt.func public", zeros + "  tt.func public")
+    with pytest.raises(proton.UnsupportedLanguageConstruct, match="something else than zeros"):
+        translated(text, "k.ttgir", "ttgir")
+
+
 def test_damaged_text_is_an_error_of_ours(rng: Any) -> None:
     """Whatever a token is replaced by: what is made of it parses, or there is an error of ours."""
     named = [getattr(samples, name) for name in dir(samples) if name.isupper() and name[0] != "_"]
