@@ -111,6 +111,14 @@ def _store_wait(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.tma_store_wait", [], [], said)]
 
 
+def _by_index(context: Context, op: Op) -> list[Step | Made]:
+    context.unsupported(
+        op,
+        "is not supported: TMA of 9.0 takes no rows by index",
+        "compile the .ttir of the kernel, whose gathers and scatters are accesses of the threads",
+    )
+
+
 _ONE_CTA = "compile the kernel with num_ctas=1"
 _STORE = "$desc [ $coord* ] $src {} : <desc> , <src>"
 
@@ -129,5 +137,7 @@ FORMS: dict[str, tuple[str, Rule]] = {
     ),
     "ttng.async_tma_copy_local_to_global": (_STORE, _store),
     "ttng.async_tma_reduce": (f"@kind , {_STORE}", _store),
+    "ttng.async_tma_gather": ("", _by_index),
+    "ttng.async_tma_scatter": ("", _by_index),
     "ttng.async_tma_store_wait": ("{}", _store_wait),
 }

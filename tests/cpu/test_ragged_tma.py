@@ -75,6 +75,7 @@ def read_rows(source, out_ptr, start, size):
     tl.store(out_ptr + at, block)
 
 
+@pytest.mark.interpreted
 def test_what_is_outside_of_a_slice_is_zero(rng: np.random.Generator) -> None:
     x, out = rng.standard_normal((20, 12)).astype(np.float32), np.full((8, 16), np.nan, np.float32)
     read_rows[(1,)](create_ragged_descriptor(x, [8, 16]), out, 7, 5)

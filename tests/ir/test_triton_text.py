@@ -20,7 +20,10 @@ from tests.ir.triton_block_forms import BLOCK_ROWS, GROUPS
 from tests.ir.triton_forms import BARRIER, COPIED, MADE, ROWS, SHARED, T
 from tests.tables import check_rows
 
-NOT_THERE = {"tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"}
+NOT_THERE = {"tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"} | {
+    "ttng.async_tma_gather",
+    "ttng.async_tma_scatter",
+}
 
 
 def parsed(text: str, level: str = "ttir") -> Any:
@@ -52,6 +55,11 @@ REFUSED = [
         "5:10",
     ),
     ("%0 = tt.atomic_load relaxed, gpu, %p : (f32) -> f32", "tt.atomic_load is not", "10"),
+    (
+        "ttng.async_tma_gather %d[%i, %n] %bar, %mem, %c : i32",
+        "ttng.async_tma_gather is not supported: TMA of 9.0 takes no rows by index",
+        "5",
+    ),
     ("%0 = tt.frobnicate %x : f32", "tt.frobnicate is not supported", "10"),
     ("%0 = tt.lood %x : f32", "tt.lood is not supported; did you mean tt.load?", "10"),
     ("ttng.tmem_store %x", "ttng.tmem_store is not supported", "5"),
