@@ -45,10 +45,8 @@ class Context:
 
     def __init__(self, cursor: Cursor, level: str) -> None:
         self.cursor, self.level = cursor, level
-        self.warps, self.in_group = (
-            0,
-            False,
-        )  # of those that run an op, and whether there are others
+        self.warps = 0  # that run an op
+        self.in_group = False  # and there are others
         self._names = itertools.count()
         self.begin_function()
 

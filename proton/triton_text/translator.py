@@ -201,9 +201,9 @@ class _Translator:
                     f"compile the kernel for {wanted}",
                 )
         if NUM_WARPS in attributes:
-            warps = self.reader.integers(attributes[NUM_WARPS], token)[0]
-            self.types.warps = self.context.warps = warps
-            self.all_warps = warp_groups.program_warps(self.cursor.text, warps)
+            self.types.warps = self.reader.integers(attributes[NUM_WARPS], token)[0]
+            self.all_warps = warp_groups.program_warps(self.cursor.text, self.types.warps)
+            self.context.warps = self.all_warps
             self._put(f'module attributes {{"{NUM_WARPS}" = {self.all_warps} : i32}}', token)
         else:
             self._put("module", token)
@@ -269,7 +269,7 @@ class _Translator:
         self._copy_to(self.cursor.expect("}").end)
         region = list[object](self.pieces)
         self.pieces, self.types.warps = outer
-        self.context.warps, self.context.in_group = self.types.warps, False
+        self.context.warps, self.context.in_group = self.all_warps, False
         return warp_groups.Group(warps, region)
 
     def _parameters(self) -> list[str]:
@@ -285,8 +285,9 @@ class _Translator:
         return names
 
     def _check_around_groups(self) -> None:
-        """What is around groups is run by all of them, and layouts are for one."""
-        if self.has_groups and self.types.laid_out is not None:
+        """What is around groups is run by all of them, and layouts are for one; so are those of
+        other functions."""
+        if self.all_warps != self.types.warps and self.types.laid_out is not None:
             self.cursor.unsupported(
                 "tensors outside of the groups of ttg.warp_specialize are not supported",
                 self.types.laid_out,

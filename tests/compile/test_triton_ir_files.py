@@ -187,6 +187,16 @@ AROUND = [
     ("ttg.barrier local", TENSOR, "tensors outside of the groups of ttg.warp_specialize are not"),
     ("tt.return", TENSOR, "tensors outside of the groups"),
     ("%5 = arith.truncf", CALL, "tt.call in a group of warps is not supported"),
+    (
+        "tt.return",
+        "ttng.arrive_barrier %0, 128 : !ttg.memdesc<1xi64, #words, #smem, mutable>\n    ",
+        "of 128 arrivals is not supported, and each of the 256 threads",
+    ),
+    (
+        "  tt.func public",
+        f"  tt.func private @f() attributes {{noinline = true}} {{\n    {TENSOR}tt.return\n  }}\n",
+        "tensors outside of the groups",
+    ),
 ]
 
 
