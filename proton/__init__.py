@@ -51,7 +51,7 @@ _HOME = {  # public name -> (module, name there)
     "install_as_triton": ("proton._as_triton", "install_as_triton"),
     "knobs": ("proton.base.knobs", "knobs"),
     "GPUTarget": ("proton.base.targets", "GPUTarget"),
-    "TritonError": ("proton.base.errors", "ProtonError"),
+    "TritonError": ("proton.base.errors", "TritonError"),
     "InterpreterError": ("proton.base.errors", "ProtonError"),
     "ProtonError": ("proton.base.errors", "ProtonError"),
     "CompilationError": ("proton.base.errors", "CompilationError"),

@@ -65,6 +65,8 @@ class _Triton(ModuleType):
         self.__path__ = []  # a package, of which only `_Finder` knows the modules
 
     def __getattr__(self, name: str) -> Any:
+        if f"{NAME}.{name}" in _HOMES:
+            return importlib.import_module(f"{NAME}.{name}")
         proton = importlib.import_module("proton")
         try:
             return getattr(proton, name)

@@ -8,6 +8,7 @@ objects and starts.
 import contextlib
 import functools
 import gc
+import importlib
 import inspect
 import os
 import sys
@@ -22,10 +23,12 @@ from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Meta
 from proton.base import errors
 from proton.base.errors import CompilationError as CompilationError
 from proton.base.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
+from proton.base.errors import OutOfResources as OutOfResources
 from proton.base.errors import ProtonError
 from proton.base.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
+from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.dialect.attributes import DIVISIBILITY
@@ -238,7 +241,6 @@ def _key(
 _version = functools.cache(metadata.version)
 _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
     "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
-    "compile": "proton.compile, or triton.compile, is it",
     "make_backend": "proton.compile takes a target",
 }
 
@@ -251,5 +253,7 @@ for _name, _module in (("compiler", compiler), ("errors", errors), ("code_genera
 
 
 def __getattr__(name: str) -> Any:
+    if name == "compile":  # which launches need, too
+        return importlib.import_module("proton").compile
     instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

@@ -7,6 +7,7 @@ from proton.language.ir_text import IRText
 from proton.passes import Upstream
 from proton.triton_text import Translation, is_triton, translated
 from proton.triton_text.inline import inline_calls
+from proton.triton_text.scaled import expand_scaled_products
 
 _NO_FILE = "-"  # what MLIR calls a text that is in none
 _SYNTAX = (
@@ -19,8 +20,12 @@ _TRITON = "the file has tt.func, so it is read as Triton's: ops are written as T
 def parsed(text: IRText) -> Module:
     """The module of a file, verified; its ops have their place in it, unless the text says another.
     Raises CompilationError with the place of what does not parse."""
-    if is_triton(text.text):
-        return _translated(text)
+    module = _translated(text) if is_triton(text.text) else _ours(text)
+    expand_scaled_products(module)
+    return module
+
+
+def _ours(text: IRText) -> Module:
     try:
         if _is_there(text):
             return ir.Module.parseFile(text.file)

@@ -10,6 +10,9 @@ class ProtonError(Exception):
     """Base of every error that Proton raises on purpose."""
 
 
+TritonError = ProtonError  # as Triton's modules call it
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceSpan:
     """A piece of a source file; lines count from 1, columns from 0 (as Python's ast does).

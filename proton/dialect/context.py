@@ -10,6 +10,7 @@ from proton.dialect import (  # noqa: F401 - of TT, TTG, TTNG
     tt_collective,
     tt_elementwise,
     tt_memory,
+    tt_scaled,
     ttg_memory,
     ttng_memory,
 )

@@ -140,7 +140,8 @@ class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffe
 
 
 class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory]):
-    """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension."""
+    """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension, to be written if
+    its type says so."""
 
     src: Operand[AnyType]
     index: Operand[ir.IntegerType[32]]
@@ -148,8 +149,10 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
 
     @staticmethod
     def verify_invariants(op: "MemDescIndexOp") -> bool:
-        if not (_verify_mutable(op, op.src) and _verify_mutable(op, op.result)):
+        if not _verify_mutable(op, op.src):
             return False
+        if not is_mem_desc(op.result.type):
+            return reject(op, f"the result must be memory, got {op.result.type}")
         (whole, element, layout), (part, other, same) = map(
             mem_desc_parts, (op.src.type, op.result.type)
         )

@@ -39,21 +39,21 @@ def argument_type(type_: Type, element: str | None, *, unsigned: bool = False) -
     says of its elements, if it says it; without that their integers are signed. None where kernels
     have no such arguments."""
     if isinstance(type_, tt.PointerType):
-        scalar = _scalar(type_.target, element)
+        scalar = scalar_type(type_.target, element)
         return None if scalar is None else ty.pointer_type(scalar)
     if isinstance(type_, tt_block.TensorDescType):
-        scalar = _scalar(type_.target.element_type, element)
+        scalar = scalar_type(type_.target.element_type, element)
         if scalar is None:
             return None
         block = ty.block_type(scalar, tuple(type_.target.shape))
         return ty.tensor_descriptor_type(block, type_.outside)
     if unsigned and isinstance(type_, ir.IntegerType):
         return getattr(ty, f"uint{type_.width}", None)
-    found = _scalar(type_, None)
+    found = scalar_type(type_)
     return found if found is not None and ty.passed_as(found) == found else None
 
 
-def _scalar(type_: Type, name: str | None) -> ty.dtype | None:
+def scalar_type(type_: Type, name: str | None = None) -> ty.dtype | None:
     """The scalar of an MLIR type; `name` says which one of those with this type."""
     if name is not None:
         with contextlib.suppress(TypeError):

@@ -151,7 +151,8 @@ def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: object) -> ty
 
 # Products of scaled operands
 
-_SCALE_BLOCK: int = scaled.SCALE_BLOCK.value
+_SCALE_BLOCKS = (32, 16)  # elements along K that may share a scale
+_SCALES = (ty.uint8, ty.int8, ty.float8e4nv, ty.float8e5)
 _FORMATS: dict[str, tuple[ty.dtype, ty.dtype | None]] = {  # -> (the dtype, its bits as integers)
     "e2m1": (ty.uint8, None),
     "e4m3": (ty.float8e4nv, ty.uint8),
@@ -193,7 +194,7 @@ def _dot_scaled(
     rows = left.shape[-2] * (2 if packed[0] and not lhs_k_pack else 1)
     columns = right.shape[-1] * (2 if packed[1] and not rhs_k_pack else 1)
     for name, scale, size in (("lhs", lhs_scale, rows), ("rhs", rhs_scale, columns)):
-        _check_scale(name, scale, (*left.shape[:-2], size, depths[0] // _SCALE_BLOCK))
+        _check_scale(name, scale, (*left.shape[:-2], size), depths[0])
     is_fp16 = "fp16" in (lhs_format, rhs_format)
     arguments = [
         *(left, lhs_scale, packed[0], right, rhs_scale, packed[1], acc),
@@ -236,23 +237,27 @@ def _scaled_operand(side: str, value: object, format_: object, k_pack: object) -
 _SIGNED = {ty.uint8: ty.int8, ty.uint16: ty.int16}
 
 
-def _check_scale(side: str, scale: object, shape: tuple[int, ...]) -> None:
+def _check_scale(side: str, scale: object, rows: tuple[int, ...], depth: int) -> None:
+    """The scale has one number for each of `rows` and each 32 or 16 of `depth` elements."""
     if scale is None:
         return
     found = scale.type if isinstance(scale, tensor) else shown(scale)
-    if not isinstance(scale, tensor) or scale.dtype not in (ty.uint8, ty.int8):
+    if not isinstance(scale, tensor) or scale.dtype not in _SCALES:
         raise error(
-            f"tl.dot_scaled: {side}_scale must be a block of uint8 (powers of two), got {found}",
+            f"tl.dot_scaled: {side}_scale must be a block of uint8 (powers of two), float8e4nv or "
+            f"float8e5, got {found}",
             "other scales are not supported: multiply the operand by them, and use tl.dot",
         )
-    if shape[-1] == 0:
+    if depth < min(_SCALE_BLOCKS):
         raise error(
-            f"tl.dot_scaled: the inner size must be {_SCALE_BLOCK} elements or more with "
+            f"tl.dot_scaled: the inner size must be {min(_SCALE_BLOCKS)} elements or more with "
             f"{side}_scale",
             "leave the scales out, or load more of K",
         )
-    if scale.shape != shape:
+    shapes = [[*rows, depth // block] for block in _SCALE_BLOCKS if depth >= block]
+    if list(scale.shape) not in shapes:
         raise error(
-            f"tl.dot_scaled: {side}_scale must have shape {list(shape)}, got {found}",
-            f"one scale for {_SCALE_BLOCK} elements along K, also of rhs: (N, K / 32)",
+            f"tl.dot_scaled: {side}_scale must have shape {' or '.join(map(str, shapes))}, got "
+            f"{found}",
+            "one scale for 32 or 16 elements along K, also of rhs: (N, K / 32) or (N, K / 16)",
         )

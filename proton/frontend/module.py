@@ -1,17 +1,22 @@
 """The module of a kernel: a function with typed arguments, whose body `Generator` compiles."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from proton.base.errors import CompilationError, SourceSpan
 from proton.base.targets import CPUTarget, Target
 from proton.dialect.attributes import KERNEL
-from proton.dialect.mlir import Block, Module, func, ir
+from proton.dialect.mlir import Block, Location, Module, func, ir
 from proton.frontend import calls, scopes
 from proton.frontend.arguments import argument_attributes, argument_types
 from proton.frontend.codegen import Generator
 from proton.frontend.flow import FELL_OFF, Returned
 from proton.frontend.interface import DOT_PRECISION
 from proton.frontend.promotion import cast
+from proton.frontend.rules import GENERATOR_RULES
+from proton.language import scaled
 from proton.language import types as ty
-from proton.language.function import DeviceFunction
+from proton.language.function import Builtin, DeviceFunction
 from proton.language.signature import Signature
 from proton.language.value import tensor
 
@@ -68,6 +73,31 @@ def build_module(
             )
         func.ReturnOp([])
     return module
+
+
+class _Placed(Generator):
+    """Compiles what stands for one op of another text, which is all at the place of that."""
+
+    place: Location
+
+    def _plain_location(self) -> Location:
+        return self.place if self.caller is None else super()._plain_location()
+
+
+def emitted(
+    fn: Builtin | DeviceFunction,
+    arguments: Sequence[object],
+    location: Location,
+    **options: object,
+) -> Any:
+    """What a function of the language gives, or an op whose rule asks the generator. It is emitted
+    where IR goes now, in the place of an op at `location`. Raises CompilationError."""
+    g = _Placed(scaled.dot_scaled, {}, target=CPUTarget())
+    g.place = location
+    with location:
+        if isinstance(fn, DeviceFunction):
+            return g.call(fn, arguments, options)
+        return GENERATOR_RULES[fn](g, *arguments, **options)
 
 
 def _values(signature: Signature, block: Block) -> dict[str, object]:

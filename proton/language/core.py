@@ -186,8 +186,9 @@ def dot_scaled(
 
     A format is "e2m1" (two in a byte, along K, or along M or N if not `k_pack`), "e4m3", "e5m2",
     "bf16" or "fp16"; the last four may be given as integers. Scales are powers of two in uint8
-    (E8M0) or None: (M, K / 32) of `lhs`, (N, K / 32) of `rhs`. Operands are scaled in bf16, or in
-    fp16 where one format is "fp16"; sums are those of `tl.dot`. `fast_math` changes nothing.
+    (E8M0), float8e4nv, float8e5 or None, one for 32 or 16 elements: (M, K / 32) or (M, K / 16) of
+    `lhs`, (N, K / 32) or (N, K / 16) of `rhs`. Operands are scaled in bf16, or in fp16 where one
+    format is "fp16"; sums are those of `tl.dot`. `fast_math` changes nothing.
     """
 
 

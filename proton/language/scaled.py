@@ -1,16 +1,15 @@
 """Products of matrices whose elements share scales (microscaling formats), by emulation.
 
-Each run of 32 elements along the inner dimension has one scale, a power of two in 8 bits (E8M0:
-127 is 1, 255 is NaN). Operands are multiplied by their scales in bf16, or in fp16 where one of
-them is fp16, and `tl.dot` multiplies the results. All of that is exact, but where a scaled number
-does not fit: all narrow formats fit into the 8 bits that bf16 has for a number's digits.
+Each run of 32 or 16 elements along the inner dimension has one scale: a power of two in 8 bits
+(E8M0: 127 is 1, 255 is NaN), or an 8-bit float (NVFP4: E4M3 for 16 elements of E2M1). Operands are
+multiplied by their scales in bf16, or in fp16 where one of them is fp16, and `tl.dot` multiplies
+the results. All of that is exact for operands of 4 and 8 bits, but where a scaled number does not
+fit: bf16 has 8 bits for a number's digits, and products of two such numbers need no more.
 """
 
 from proton.language import core
 from proton.language.function import DeviceFunction, constexpr_function
 from proton.language.types import bfloat16, constexpr, uint8, uint16
-
-SCALE_BLOCK = constexpr(32)  # elements along the inner dimension that share a scale
 
 
 @constexpr_function
@@ -56,6 +55,12 @@ def _from_e2m1(x, dtype: constexpr):
 
 
 @DeviceFunction
+def from_packed_e2m1(x, axis: constexpr, dtype: constexpr):
+    """The numbers of 4 bits in bytes, two along an axis counted from the end, as bf16 or fp16."""
+    return _from_e2m1(_unpacked(x, axis), dtype)
+
+
+@DeviceFunction
 def _from_e8m0(scale, dtype: constexpr):
     """Powers of two as bf16, which has all of them, or as fp16."""
     bits = scale.to(uint16) << 7
@@ -65,12 +70,20 @@ def _from_e8m0(scale, dtype: constexpr):
 
 
 @DeviceFunction
-def _repeated(scale):
-    """Each scale for all elements that share it, along the last axis."""
+def _factor(scale, dtype: constexpr):
+    """Scales of either kind as numbers."""
+    if scale.dtype.is_floating():
+        return scale.to(dtype)
+    return _from_e8m0(scale.to(uint8, bitcast=True), dtype)
+
+
+@DeviceFunction
+def _repeated(scale, depth: constexpr):
+    """Each scale for all elements that share it, `depth` along the last axis."""
     blocks: constexpr = scale.shape[-1]
     wide = core.expand_dims(scale, -1)
-    wide = core.broadcast_to(wide, _with_last(scale.shape, blocks, SCALE_BLOCK))
-    return core.reshape(wide, _with_last(scale.shape, blocks * SCALE_BLOCK))
+    wide = core.broadcast_to(wide, _with_last(scale.shape, blocks, depth // blocks))
+    return core.reshape(wide, _with_last(scale.shape, depth))
 
 
 @DeviceFunction
@@ -79,11 +92,11 @@ def _operand(
 ):
     """An operand in `dtype`, by its scale."""
     if is_packed:
-        x = _from_e2m1(_unpacked(x, packed_axis), dtype)
+        x = from_packed_e2m1(x, packed_axis, dtype)
     else:
         x = x.to(dtype)
     if scale is not None:
-        factor = _repeated(_from_e8m0(scale.to(uint8, bitcast=True), dtype))
+        factor = _repeated(_factor(scale, dtype), x.shape[-2] if is_right else x.shape[-1])
         if is_right:
             factor = core.trans(factor)
         x = x * factor

@@ -21,6 +21,7 @@ from proton.analysis.tensor_maps import is_made_by_kernel
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Block, Module, Operation, ir
 from proton.dialect.regions import in_loop
+from proton.dialect.traits import Concurrent, has
 from proton.dialect.ttg import BarrierOp, num_warps
 from proton.dialect.ttg_memory import LocalReserveOp
 from proton.dialect.ttng_memory import TensorMapCreateOp, TMAStoreWaitOp, map_memory
@@ -47,7 +48,7 @@ class CreateTensorMaps(Pass):
                     maps.setdefault(op.block, []).append(op)
             for block, made in maps.items():
                 for together, user in _groups(block, made):
-                    _make(together, user, num_warps(module))
+                    _make(together, user, 1 if _in_group(user) else num_warps(module))
 
 
 def _groups(block: Block, maps: list[Operation]) -> list[tuple[list[Operation], Operation]]:
@@ -94,6 +95,15 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
         replace(op, [made.result])
     with ir.InsertionPoint(user), location:
         BarrierOp()
+
+
+def _in_group(op: Operation) -> bool:
+    """Whether only some of the program's warps run an op; the first of these makes maps then."""
+    while op.name != "func.func":
+        op = op.parent.operation
+        if has(op, Concurrent):
+            return True
+    return False
 
 
 def _stores(op: Operation) -> bool:

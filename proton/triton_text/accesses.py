@@ -1,9 +1,13 @@
 """Triton's `tt` ops on memory: how each is written, and what it is here."""
 
-from proton.triton_text.made import Context, Made, Rule, Step, Value, segments, string
+from dataclasses import replace
+
+from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
+from proton.triton_text.made import Context, Made, Rule, Step, Value, described, segments, string
 from proton.triton_text.syntax import Op
 from proton.triton_text.types import (
     Descriptor,
+    Pointer,
     Scalar,
     Type,
     element_of,
@@ -38,6 +42,15 @@ def _caching(op: Op) -> dict[str, str]:
     return {"cache": string(cache), "evict": string(evict)}
 
 
+def _boundary(op: Op) -> dict[str, str]:
+    """Of an access by a block pointer the dimensions in which to look for the tensor's end."""
+    dims = op.numbers("boundaryCheck") if "boundaryCheck" in op.attributes else []
+    said = {BOUNDARY_CHECK: f"array<i32: {', '.join(map(str, dims))}>"} if dims else {}
+    if dims and "padding" in op.attributes:
+        said[PADDING] = string(padding_of(op))
+    return said
+
+
 def _load(context: Context, op: Op) -> list[Step | Made]:
     type_ = op.type_of("ptr")
     result = pointee(type_)
@@ -45,7 +58,9 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
     values: list[Value] = [(op.value("ptr"), type_)]
     values += [(mask, like(type_, _I1)) for mask in masks]
     values += [(other, result) for other in others]
-    said = _caching(op) | {
+    said = {
+        **_caching(op),
+        **_boundary(op),
         "volatile": op.attributes.get("isVolatile", "false"),
         "operandSegmentSizes": segments([1, len(masks), len(others)]),
     }
@@ -57,7 +72,8 @@ def _store(context: Context, op: Op) -> list[Step | Made]:
     masks = op.values.get("mask", [])
     values: list[Value] = [(op.value("ptr"), type_), (op.value("value"), pointee(type_))]
     values += [(mask, like(type_, _I1)) for mask in masks]
-    said = _caching(op) | {"operandSegmentSizes": segments([1, 1, len(masks)])}
+    counts = segments([1, 1, len(masks)])
+    said = {**_caching(op), **_boundary(op), "operandSegmentSizes": counts}
     return [Made("tt.store", values, [], said)]
 
 
@@ -88,23 +104,34 @@ def _unsupported(hint: str) -> Rule:
     return rule
 
 
-# Tensor descriptors
+# Blocks of tensors
 
 
-def _descriptor(op: Op) -> Descriptor:
-    return op.of("desc", Descriptor)
+def _make_block_pointer(context: Context, op: Op) -> list[Step | Made]:
+    shape, strides, offsets = (op.values[name] for name in ("shape", "strides", "offsets"))
+    block = op.of("result", Pointer).pointee
+    values: list[Value] = [(op.value("base"), Pointer(Scalar(element_of(block).text)))]
+    values += [(number, _I64) for number in (*shape, *strides)]
+    values += [(offset, _I32) for offset in offsets]
+    said = {
+        "order": f"array<i32: {', '.join(map(str, op.numbers('order')))}>",
+        "operandSegmentSizes": segments([1, len(shape), len(strides), len(offsets)]),
+    }
+    return [Made("tt.make_tensor_ptr", values, [op.type_of("result")], said)]
+
+
+def _advance(context: Context, op: Op) -> list[Step | Made]:
+    type_, offsets = op.type_of("result"), op.values["offsets"]
+    values: list[Value] = [(op.value("ptr"), type_), *((offset, _I32) for offset in offsets)]
+    said = {"operandSegmentSizes": segments([1, len(offsets)])}
+    return [Made("tt.advance", values, [type_], said)]
 
 
 def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
-    result, base = op.of("result", Descriptor), op.type_of("base")
-    wanted = padding_of(op)
-    if result.padding != wanted:
-        context.unsupported(
-            op,
-            f"pads with {wanted}, and another descriptor of blocks of {list(result.shape)} with "
-            f"{result.padding}",
-            "give blocks that are padded otherwise another shape",
-        )
+    base = op.type_of("base")
+    result = replace(op.of("result", Descriptor), padding=padding_of(op))
+    (name,) = op.result_names()
+    context.paddings[name] = result.padding
     shape, strides = op.values["shape"], op.values["strides"]
     values = [(op.value("base"), base)]
     values += [(size, _I32) for size in shape]
@@ -120,7 +147,7 @@ def padding_of(op: Op) -> str:
 
 def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
     indices = op.values["indices"]
-    values: list[Value] = [(op.value("desc"), _descriptor(op))]
+    values: list[Value] = [(op.value("desc"), described(context, op))]
     values += [(index, _I32) for index in indices]
     said = _caching(op) | {"operandSegmentSizes": segments([1, len(indices)])}
     return [Made("tt.descriptor_load", values, [op.type_of("result")], said)]
@@ -129,7 +156,7 @@ def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
 def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
     indices = op.values["indices"]
     values: list[Value] = [
-        (op.value("desc"), _descriptor(op)),
+        (op.value("desc"), described(context, op)),
         (op.value("src"), op.type_of("src")),
     ]
     values += [(index, _I32) for index in indices]
@@ -142,19 +169,21 @@ def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _descriptor_gather(context: Context, op: Op) -> list[Step | Made]:
-    desc, offsets, column = op.types["operands"]
-    values, wide = _rows(context, op, desc, offsets, column)
+    op.types["desc"] = op.types["operands"][:1]
+    _, offsets, column = op.types["operands"]
+    values, wide = _rows(context, op, offsets, column)
     return [*wide, Made("tt.descriptor_gather", values, op.types["results"])]
 
 
 def _descriptor_scatter(context: Context, op: Op) -> list[Step | Made]:
-    desc, offsets, column, source = op.types["types"]
-    values, wide = _rows(context, op, desc, offsets, column)
+    op.types["desc"] = op.types["types"][:1]
+    _, offsets, column, source = op.types["types"]
+    values, wide = _rows(context, op, offsets, column)
     return [*wide, Made("tt.descriptor_scatter", [*values, (op.value("src"), source)])]
 
 
 def _rows(
-    context: Context, op: Op, desc: Type, offsets: Type, column: Type
+    context: Context, op: Op, offsets: Type, column: Type
 ) -> tuple[list[Value], list[Step | Made]]:
     """The descriptor, the rows' numbers as i32, and the first column."""
     rows: Value = op.value("x"), offsets
@@ -164,7 +193,8 @@ def _rows(
         name = context.name()
         steps = [(name, Made("arith.extsi", [rows], [wide]))]
         rows = name, wide
-    return [(op.value("desc"), desc), rows, (op.value("y"), column)], steps
+    desc = op.value("desc"), described(context, op)
+    return [desc, rows, (op.value("y"), column)], steps
 
 
 _CACHING = "(cacheModifier = @cache_modifier)? (evictionPolicy = @eviction_policy)?"
@@ -180,6 +210,11 @@ FORMS: dict[str, tuple[str, Rule]] = {
     "tt.atomic_load": ("", _unsupported("use tl.atomic_add of 0, or a volatile tl.load")),
     "tt.atomic_store": ("", _unsupported("use tl.atomic_xchg")),
     "tt.atomic_poll": ("", _unsupported("loop over a volatile tl.load")),
+    "tt.make_tensor_ptr": (
+        "$base , [ $shape* ] , [ $strides* ] , [ $offsets* ] {} : <result:!tt.ptr>",
+        _make_block_pointer,
+    ),
+    "tt.advance": ("$ptr , [ $offsets* ] {} : <result:!tt.ptr>", _advance),
     "tt.make_tensor_descriptor": (
         "$base , [ $shape* ] , [ $strides* ] {} : <base:!tt.ptr> , <result:!tt.tensordesc>",
         _make_descriptor,

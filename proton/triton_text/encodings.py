@@ -122,8 +122,7 @@ def _distributed(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: i
             whole = [*shape[:axis], 1, *shape[axis:]]
             return sliced(_distributed(cursor, encoding.parent, whole, bits), axis)
         case "#ttg.linear":
-            ins = {name: encoding.fields[name] for name in DISTRIBUTED}
-            return LinearLayout.of(ins, {dim(axis): size for axis, size in enumerate(shape)})
+            return _linear({name: encoding.fields[name] for name in DISTRIBUTED}, shape)
         case "#ttg.nvidia_mma":
             return _accumulator(cursor, encoding, shape)
         case "#ttg.dot_op":
@@ -133,6 +132,20 @@ def _distributed(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: i
         encoding.token,
         "compile the .ttir of the kernel, which has no layouts",
     )
+
+
+def _linear(ins: dict[str, list[list[int]]], shape: Sequence[int]) -> LinearLayout:
+    """As it stands, for a tensor of its own size; else cut or repeated as other layouts are."""
+    bases = [basis for of in ins.values() for basis in of]
+    for basis in bases:
+        if len(basis) != len(shape):
+            raise ValueError(f"basis {basis} is not of {len(shape)} dimensions")
+    own = [
+        1 << max((basis[axis].bit_length() for basis in bases), default=0)
+        for axis, _ in enumerate(shape)
+    ]
+    layout = LinearLayout.of(ins, {dim(axis): size for axis, size in enumerate(own)})
+    return layout if own == list(shape) else fit(layout, shape)
 
 
 def _check_one_cta(cursor: Cursor, encoding: Fields) -> None:

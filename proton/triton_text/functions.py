@@ -152,7 +152,7 @@ def _kept(name: str, type_: Type, said: dict[str, str]) -> dict[str, str]:
     kept = {ARGUMENT_NAME: string(name)}
     if DIVISIBILITY in said:
         kept[DIVISIBILITY] = said[DIVISIBILITY]
-    if isinstance(type_, Pointer):
+    if isinstance(type_, Pointer) and isinstance(type_.pointee, Scalar):
         kept[ELEMENT] = string(_in_python(type_.pointee))
     if isinstance(type_, Descriptor):
         kept[ELEMENT] = string(_in_python(type_.element))

@@ -1,5 +1,7 @@
 """Triton's `tt` ops on tiles and scalars: how each is written, and what it is here."""
 
+from dataclasses import replace
+
 from proton.dialect.tt import MAX_EXTERN, MAX_PRINTED
 from proton.dialect.tt_collective import MAX_REDUCED
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
@@ -165,11 +167,32 @@ def _named(op: Op, name: str, names: tuple[str, ...], default: str) -> str:
 
 
 def _dot_scaled(context: Context, op: Op) -> list[Step | Made]:
-    context.unsupported(
-        op,
-        "is not supported in text",
-        "compile the kernel from Python: tl.dot_scaled is a product of scaled operands there",
-    )
+    if context.level != "ttir":
+        context.unsupported(
+            op, "of tensors with layouts is not supported", "compile the .ttir of the kernel"
+        )
+    scales = [name for name in ("a_scale", "b_scale") if op.values.get(name)]
+    values: list[Value] = [(op.value(name), op.type_of(name)) for name in ("a", "b")]
+    values.append((op.value("c"), op.type_of("result")))
+    values += [(op.value(name), op.type_of(name)) for name in scales]
+    counts = [1, 1, 1, *("a_scale" in scales, "b_scale" in scales)]
+    said = {side: string(op.words[side]) for side in ("lhs", "rhs")}
+    said |= {name: op.attributes.get(name, "true") for name in ("lhs_k_pack", "rhs_k_pack")}
+    said["operandSegmentSizes"] = segments([int(count) for count in counts])
+    return [Made("tt.dot_scaled", values, [op.type_of("result")], said)]
+
+
+def _fp4_to_fp(context: Context, op: Op) -> list[Step | Made]:
+    """In layouts that are chosen later, and not those of the text on either side."""
+    source, result = op.of("src", Tensor), op.of("result", Tensor)
+    bytes_, numbers = replace(source, layout=None), replace(result, layout=None)
+    moved, made = context.name(), context.name()
+    said = {"axis": i32(op.number("axis"))}
+    return [
+        (moved, Made("ttg.convert_layout", [(op.value("src"), source)], [bytes_])),
+        (made, Made("tt.fp4_to_fp", [(moved, bytes_)], [numbers], said)),
+        Made("ttg.convert_layout", [(made, numbers)], [result]),
+    ]
 
 
 def _with_region(name: str, most: int, *attributes: str) -> Rule:
@@ -333,7 +356,12 @@ FORMS: dict[str, tuple[str, Rule]] = {
         "$a , $b , $c (, inputPrecision = @inputPrecision)? {} : <a> * <b> -> <result>",
         _dot,
     ),
-    "tt.dot_scaled": ("", _dot_scaled),
+    "tt.dot_scaled": (
+        "$a (scale $a_scale)? , $b (scale $b_scale)? , $c lhs = @lhs rhs = @rhs {} : "
+        "<a> (, <a_scale>)? * <b> (, <b_scale>)? -> <result>",
+        _dot_scaled,
+    ),
+    "ttg.fp4_to_fp": (_CAST, _fp4_to_fp),
     "tt.reduce.return": ("$values* {} : <values*>", _returned("tt.reduce_return", MAX_REDUCED)),
     "tt.scan.return": ("$values* {} : <values*>", _returned("tt.scan_return", MAX_REDUCED)),
     "tt.map_elementwise.return": (

@@ -1,9 +1,20 @@
 """Triton's `ttng` ops on the tensor memory accelerator and its barriers: how each is written, and
 what it is here."""
 
-from proton.triton_text.made import Context, Made, Rule, Step, Value, i32, segments, string
+from proton.base.targets import WARP_SIZE
+from proton.triton_text.made import (
+    Context,
+    Made,
+    Rule,
+    Step,
+    Value,
+    described,
+    i32,
+    segments,
+    string,
+)
 from proton.triton_text.syntax import Op
-from proton.triton_text.types import Descriptor, Memory, Scalar
+from proton.triton_text.types import Memory, Scalar
 
 _I1, _I32 = Scalar("i1"), Scalar("i32")
 _ORDERED = ("min", "max")
@@ -39,7 +50,23 @@ def _wait_barrier(context: Context, op: Op) -> list[Step | Made]:
     """All memory counts as what the barrier's copies write."""
     if op.values.get("pred"):
         context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
-    return [Made("ttng.wait_barrier", [_barrier(op), (op.value("phase"), _I32)])]
+    waited = Made("ttng.wait_barrier", [_barrier(op), (op.value("phase"), _I32)])
+    # Of a group no warp may be left behind by two phases: it would take them for none.
+    return [waited, Made("ttg.barrier")] if context.in_group else [waited]
+
+
+def _arrive_barrier(context: Context, op: Op) -> list[Step | Made]:
+    """Triton has a thread arrive for all, behind a barrier of them; here each arrives."""
+    if op.values.get("pred"):
+        context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
+    if int(op.words["count"]) != WARP_SIZE * context.warps:
+        context.unsupported(
+            op,
+            f"of {op.words['count']} arrivals is not supported, and each of the "
+            f"{WARP_SIZE * context.warps} threads arrives once",
+            "have the barrier wait for as many",
+        )
+    return [Made("ttng.arrive_barrier", [_barrier(op)])]
 
 
 def _load(context: Context, op: Op) -> list[Step | Made]:
@@ -47,7 +74,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
         context.unsupported(op, "to several CTAs is not supported", _ONE_CTA)
     indices = op.values["coord"]
     values = [
-        (op.value("desc"), op.type_of("desc")),
+        (op.value("desc"), described(context, op)),
         (op.value("barrier"), op.type_of("barrier")),
         (op.value("dst"), op.type_of("dst")),
         (op.value("pred"), _I1),
@@ -58,7 +85,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _store(context: Context, op: Op) -> list[Step | Made]:
-    desc, memory, indices = op.of("desc", Descriptor), op.of("src", Memory), op.values["coord"]
+    desc, memory, indices = described(context, op), op.of("src", Memory), op.values["coord"]
     values: list[Value] = [(op.value("desc"), desc), (op.value("src"), memory)]
     values += [(index, _I32) for index in indices]
     kind = op.words.get("kind", "none")
@@ -84,6 +111,14 @@ def _store_wait(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.tma_store_wait", [], [], said)]
 
 
+def _by_index(context: Context, op: Op) -> list[Step | Made]:
+    context.unsupported(
+        op,
+        "is not supported: TMA of 9.0 takes no rows by index",
+        "compile the .ttir of the kernel, whose gathers and scatters are accesses of the threads",
+    )
+
+
 _ONE_CTA = "compile the kernel with num_ctas=1"
 _STORE = "$desc [ $coord* ] $src {} : <desc> , <src>"
 
@@ -95,11 +130,14 @@ FORMS: dict[str, tuple[str, Rule]] = {
         "$alloc , $phase (, $pred)? (deps $deps*)? {} : <alloc> (, <deps*>)?",
         _wait_barrier,
     ),
+    "ttng.arrive_barrier": ("$alloc , @count (, $pred)? {} : <alloc>", _arrive_barrier),
     "ttng.async_tma_copy_global_to_local": (
         "$desc [ $coord* ] $dst , $barrier , $pred {} : <desc> , <barrier> -> <dst>",
         _load,
     ),
     "ttng.async_tma_copy_local_to_global": (_STORE, _store),
     "ttng.async_tma_reduce": (f"@kind , {_STORE}", _store),
+    "ttng.async_tma_gather": ("", _by_index),
+    "ttng.async_tma_scatter": ("", _by_index),
     "ttng.async_tma_store_wait": ("{}", _store_wait),
 }

@@ -5,7 +5,15 @@ import re
 
 from proton.base.words import did_you_mean
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
-from proton.triton_text import accesses, encodings, shared_memory, tiles, tma
+from proton.triton_text import (
+    accesses,
+    encodings,
+    shared_memory,
+    tensor_maps,
+    tiles,
+    tma,
+    warp_groups,
+)
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.encodings import Fields
 from proton.triton_text.functions import FunctionReader
@@ -19,12 +27,13 @@ FORMS: dict[str, tuple[str, Rule]] = {
     **accesses.FORMS,
     **shared_memory.FORMS,
     **tma.FORMS,
+    **tensor_maps.FORMS,
+    **warp_groups.FORMS,
 }
 RENAMED = {"tt.call": "func.call", "tt.return": "func.return"}
 _OURS = ("tt.", "ttg.", "ttng.")
 _BEGINS = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
 _HINTS = (DIVISIBILITY, CONTIGUITY, CONSTANCY)
-_ZERO = re.compile(r"\s*(?:dense\s*<\s*)?(?:-?0+(?:\.0*(?:[eE][-+]?\d+)?)?|false|0x0+)\s*[>:]")
 
 
 def is_triton(text: str) -> bool:
@@ -48,6 +57,7 @@ class _Translator:
         self.functions = FunctionReader(self.reader, self.types)
         self.pieces: list[Piece] = []
         self.copied = 0  # the text up to here is among the pieces
+        self.all_warps, self.has_groups = 0, False
 
     def run(self) -> Translation:
         """Goes over the whole text."""
@@ -62,7 +72,9 @@ class _Translator:
 
     def _find_paddings(self) -> None:
         """A descriptor's type says here what lies outside of its tensor, and in Triton's text the
-        op that makes it does: it is looked for ahead of all types."""
+        op that makes it does: it is looked for ahead of all types. Of several for blocks of one
+        shape it is the first one's, and what others make is known where it is used; only a loop, a
+        branch or a call that takes one of those would be refused."""
         ahead = Cursor(self.cursor.text, self.cursor.file)
         types = TypeReader(ahead, self.encodings)
         reader = OpReader(ahead, types)
@@ -123,14 +135,21 @@ class _Translator:
             self._type(token)
         elif token.text == "module":
             self._module()
+        elif token.text == "ttg.warp_specialize":
+            self._groups(token)
         elif token.text == "tt.func":
             self.cursor.next()
+            self.context.begin_function()
+            self.types.laid_out, self.has_groups = None, False
             self._put(self.functions.read(token), token)
             self._region()
+            self._check_around_groups()
             self.cursor.expect("}")
         else:
             self.cursor.next()
             if token.text in RENAMED:
+                if self.context.in_group:
+                    warp_groups.check(self.cursor, token)
                 self._put(RENAMED[token.text], token)
             elif token.text in _HINTS and self.cursor.accept("="):
                 self._hint(token)
@@ -183,9 +202,97 @@ class _Translator:
                 )
         if NUM_WARPS in attributes:
             self.types.warps = self.reader.integers(attributes[NUM_WARPS], token)[0]
-            self._put(f'module attributes {{"{NUM_WARPS}" = {self.types.warps} : i32}}', token)
+            self.all_warps = warp_groups.program_warps(self.cursor.text, self.types.warps)
+            self.context.warps = self.all_warps
+            self._put(f'module attributes {{"{NUM_WARPS}" = {self.all_warps} : i32}}', token)
         else:
             self._put("module", token)
+
+    # Groups of warps
+
+    def _groups(self, token: Token) -> None:
+        """`ttg.warp_specialize(...)`, up to its types."""
+        if self.has_groups or self.context.in_group:
+            self.cursor.unsupported(
+                "a second ttg.warp_specialize is not supported",
+                token,
+                "compile the .ttir of the kernel, which has no groups",
+            )
+        self.has_groups = True
+        self._check_around_groups()
+        self._copy_to(token.start)
+        self.cursor.next()
+        self.cursor.expect("(")
+        operands = self.cursor.values()
+        self.cursor.expect(")")
+        if self.cursor.accept("attributes"):
+            self.reader.attributes()
+        self.cursor.expect("default")
+        groups = [self._group(self.types.warps)]
+        while self.cursor.peek().text.startswith("partition"):
+            groups.append(self._partition(operands))
+        self.cursor.expect(":")
+        self.types.signature()
+        self.reader.location()
+        self.copied = self.cursor.place
+        self.types.laid_out = None
+        for part in warp_groups.nested(groups, self.all_warps):
+            assert isinstance(part, str | Piece)
+            self.pieces.append(part if isinstance(part, Piece) else Piece(part, token.start))
+
+    def _partition(self, operands: list[str]) -> warp_groups.Group:
+        """`partition0(...) num_warps(4) {...}`, whose arguments are these operands."""
+        token = self.cursor.next()
+        names = self._parameters()
+        if len(names) != len(operands):
+            self.cursor.refuse(
+                f"{token.text} takes {len(names)} values, and is given {len(operands)}", token
+            )
+        self.cursor.expect("num_warps")
+        self.cursor.expect("(")
+        warps = int(self.cursor.of_kind("number", "a number of warps"))
+        self.cursor.expect(")")
+        with self.context.region():
+            known = [self.context.aliases.get(name, name) for name in operands]
+            self.context.aliases.update(zip(names, known, strict=True))
+            return self._group(warps)
+
+    def _group(self, warps: int) -> warp_groups.Group:
+        """A region that so many warps run."""
+        outer = self.pieces, self.types.warps
+        opening = self.cursor.expect("{")
+        self.pieces, self.copied = [], opening.start
+        self.types.warps = self.context.warps = warps
+        self.context.in_group = True
+        with self.context.region():
+            self._region()
+        self._copy_to(self.cursor.expect("}").end)
+        region = list[object](self.pieces)
+        self.pieces, self.types.warps = outer
+        self.context.warps, self.context.in_group = self.all_warps, False
+        return warp_groups.Group(warps, region)
+
+    def _parameters(self) -> list[str]:
+        """The names of `(%a: type, ...)`, each of which stands for an operand."""
+        names: list[str] = []
+        self.cursor.expect("(")
+        while not self.cursor.accept(")"):
+            names.append(self.cursor.of_kind("value", "an argument"))
+            self.cursor.expect(":")
+            self.types.read()
+            self.reader.location()
+            self.cursor.accept(",")
+        return names
+
+    def _check_around_groups(self) -> None:
+        """What is around groups is run by all of them, and layouts are for one; so are those of
+        other functions."""
+        if self.all_warps != self.types.warps and self.types.laid_out is not None:
+            self.cursor.unsupported(
+                "tensors outside of the groups of ttg.warp_specialize are not supported",
+                self.types.laid_out,
+                "compile the .ttir of the kernel, which has no groups",
+            )
 
     # Ops
 
@@ -197,8 +304,9 @@ class _Translator:
         elif name.kind == "string" and results:
             self._string(name, results, token)
         else:
-            if name.text == "arith.constant" and _ZERO.match(self.cursor.text, name.end):
-                self.context.zeros |= {result for result, _ in results}
+            end = self.cursor.text.find("\n", name.end)
+            for result, _ in results:
+                self.context.define(result, name.text, self.cursor.text[name.end : end])
             self.cursor.back_to(token)
             self.cursor.next()
             if token.text in self.context.aliases:
@@ -280,6 +388,8 @@ class _Translator:
 
     def _make(self, op: Op, rule: Rule, first: Token) -> None:
         """Puts what a rule makes of an op in its place."""
+        if self.context.in_group:
+            warp_groups.check(self.cursor, op.place)
         for name, values in op.values.items():
             op.values[name] = [self.context.aliases.get(value, value) for value in values]
         try:

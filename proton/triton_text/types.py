@@ -39,9 +39,9 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Pointer:
-    """`!tt.ptr<f32>`, to global memory."""
+    """`!tt.ptr<f32>`, to global memory, or `!tt.ptr<tensor<16x8xf32>>`, to a block there."""
 
-    pointee: Scalar
+    pointee: "Scalar | Tensor"
     bits = 64
 
     @property
@@ -126,7 +126,8 @@ def like(type_: Type, element: Scalar | Pointer) -> Type:
 def pointee(type_: Type) -> Type:
     """What a pointer points to, or the tensor of what its pointers do."""
     element = element_of(type_)
-    return like(type_, element.pointee if isinstance(element, Pointer) else element)
+    target = element.pointee if isinstance(element, Pointer) else element
+    return target if isinstance(target, Tensor) else like(type_, target)
 
 
 def _sizes(shape: Iterable[int]) -> str:
@@ -154,6 +155,7 @@ class TypeReader:
     has_maps: bool = False
     warps: int = 0
     paddings: dict[str, str] = field(default_factory=dict)
+    laid_out: Token | None = None  # where the last tensor with a layout was
 
     def begins(self, token: Token) -> bool:
         """Whether a token begins a type that is written otherwise here."""
@@ -209,10 +211,11 @@ class TypeReader:
         return operands, self.results()
 
     def _tensor(self) -> Tensor:
-        self.cursor.expect("<")
+        place = self.cursor.expect("<")
         shape, element = self.cursor.sizes(), self._element()
         layout = None
         if self.cursor.accept(","):
+            self.laid_out = place
             encoding = encodings.parse(self.cursor, self.known)
             layout = encodings.distributed(self.cursor, encoding, shape, element.bits, self.warps)
         self.cursor.expect(">")
@@ -236,11 +239,13 @@ class TypeReader:
         self.cursor.expect("<")
         token = self.cursor.peek()
         target = self.read()
-        if not isinstance(target, Scalar):
+        if not isinstance(target, Scalar | Tensor) or (
+            isinstance(target, Tensor) and not isinstance(target.element, Scalar)
+        ):
             self.cursor.unsupported(
-                "pointers to blocks are not supported",
+                f"pointers to {target.text} are not supported",
                 token,
-                "write the kernel with tensor descriptors or with pointers to elements",
+                "point to numbers, or to blocks of them",
             )
         if self.cursor.accept(","):
             space = self.cursor.next()

@@ -9,6 +9,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.compiler import IRSource
+from tests import triton_block_samples as block_samples
 from tests import triton_samples as samples
 from tests.compile.test_ir_files import code_of
 
@@ -16,14 +17,17 @@ AMPERE, HOPPER = proton.GPUTarget("cuda", 80), proton.GPUTarget("cuda", 90)
 LEVEL_ONE = ("ADD", "SOFTMAX", "ARGMAX", "MATMUL", "RETURNS", "CALLS", "WHILE", "DESCRIPTORS")
 
 
+BLOCKS = ("MOVE", "DESCRIBE", "SCALED")
+
+
 def written(folder: Path, name: str, level: str) -> str:
     path = folder / f"{name.lower()}.{level}"
-    path.write_text(getattr(samples, name))
+    path.write_text(getattr(samples, name, "") or getattr(block_samples, name))
     return str(path)
 
 
 @pytest.mark.parametrize("target", [AMPERE, HOPPER], ids=str)
-@pytest.mark.parametrize("name", LEVEL_ONE)
+@pytest.mark.parametrize("name", LEVEL_ONE + BLOCKS)
 def test_ttir_is_compiled_as_from_python(name: str, target: Any, tmp_path: Path) -> None:
     """It goes through all passes, with the warps that it is asked for; what comes of them is text
     of ours, which gives the same code again."""
@@ -107,6 +111,104 @@ def test_descriptors_go_by_tma(tmp_path: Path) -> None:
     places = [ptx.index(word) for word in (*order, "tensor.2d.global", "bulk.wait_group")]
     assert places == sorted(places)
     assert ptx.count("fence.proxy.async") == 2  # behind the barrier's making, and behind the stores
+
+
+def test_maps_that_the_kernel_makes(tmp_path: Path) -> None:
+    """The host makes that of an argument, whose stride in bytes is a product; the kernel that of an
+    address in memory, in each turn, and all threads meet before they use it."""
+    kernel = proton.compile(written(tmp_path, "TOTAL", "ttgir"), target=HOPPER)
+    (tensor_map,) = kernel.metadata.tensor_maps
+    assert (tensor_map["base"], tensor_map["box"]) == (1, [32, 32])
+    assert tensor_map["strides"] == [["argument", 4], 1]
+    ttgir, ptx = kernel.asm["ttgir"], kernel.asm["ptx"]
+    order = ("tensormap_create", "ttg.barrier", "async_tma_copy_global_to_local", "wait_barrier")
+    places = [ttgir.index(word) for word in order]
+    assert places == sorted(places)
+    assert ptx.count("tensormap.cp_fenceproxy") == 1
+    (fill,) = re.findall(r"tensormap\.replace\.tile\.fill_mode\S+ \[\S+\], (\d);", ptx)
+    assert fill == "1"
+
+
+def test_groups_of_warps(tmp_path: Path) -> None:
+    """The default one copies, the other one multiplies: each meets at a barrier of its own, and a
+    product has ended before its buffer is given back."""
+    kernel = proton.compile(written(tmp_path, "GROUPS", "ttgir"), target=HOPPER)
+    assert kernel.metadata.num_warps == 8
+    assert kernel.n_spills == 0
+    ptx = kernel.asm["ptx"]
+    assert re.search(r"\.(reqntid|maxntid)\s+256", ptx)
+    copies, products = ptx.index("complete_tx::bytes"), ptx.index("wgmma.mma_async")
+    between = ptx[min(copies, products) : max(copies, products)]
+    assert "bra" in between
+    assert set(re.findall(r"bar\.sync\s+(.*);", ptx)) == {"0", "1, 128", "2, 128"}
+    order = (
+        "try_wait",
+        "bar.sync \t2, 128",
+        "wgmma.mma_async",
+        "wgmma.wait_group",
+        "arrive.shared",
+    )
+    consumer = ptx[ptx.rindex("try_wait", 0, products) :]
+    places = [consumer.index(word) for word in order]
+    assert places == sorted(places)
+
+
+def test_more_groups_of_warps(tmp_path: Path) -> None:
+    """A second one that multiplies, of 8 warps: the program has 16 then, and lacks none."""
+    text = block_samples.GROUPS
+    start, end = text.index("    partition0("), text.index("    } : (!ttg.memdesc<2x64x64xf16")
+    second = (
+        text[start:end].replace("partition0", "partition1").replace("num_warps(4)", "num_warps(8)")
+    )
+    second = second.replace("[4, 1]", "[8, 1]").replace("#mma>", "#mma1>")
+    layout = text[: text.index("\n", text.index("#mma = ")) + 1]
+    path = tmp_path / "more.ttgir"
+    head = layout.replace("#mma", "#mma1").replace("warpsPerCTA = [4, 1]", "warpsPerCTA = [8, 1]")
+    path.write_text(
+        head + text[:end] + "    }\n" + second.replace("%11, 128", "%11, 256") + text[end:]
+    )
+    kernel = proton.compile(path, target=HOPPER)
+    assert kernel.metadata.num_warps == 16
+    barriers = set(re.findall(r"bar\.sync\s+(.*);", kernel.asm["ptx"]))
+    assert barriers == {"0", "1, 128", "2, 384", "5, 128", "6, 256"}
+    # With 4 warps in the second one 4 have nothing to do. Partitions may use each other's names.
+    second = text[start:end].replace("partition0", "partition1").replace("%as_0", "%as_9")
+    second = re.sub(r"%12\b", "%as_0", second)
+    path.write_text(text[:end] + "    }\n" + second + text[end:])
+    kernel = proton.compile(path, target=HOPPER)
+    assert kernel.metadata.num_warps == 16
+    barriers = set(re.findall(r"bar\.sync\s+(.*);", kernel.asm["ptx"]))
+    assert barriers == {"0", "1, 128", "2, 384", "5, 128", "6, 256", "13, 128"}
+
+
+TENSOR = "%t = arith.constant dense<0.0> : tensor<64x64xf32, #mma>\n    "
+CALL = "%s = tt.call @f(%acc) : (tensor<64x64xf32, #mma>) -> f32\n      "
+AROUND = [
+    ("ttg.barrier local", TENSOR, "tensors outside of the groups of ttg.warp_specialize are not"),
+    ("tt.return", TENSOR, "tensors outside of the groups"),
+    ("%5 = arith.truncf", CALL, "tt.call in a group of warps is not supported"),
+    (
+        "tt.return",
+        "ttng.arrive_barrier %0, 128 : !ttg.memdesc<1xi64, #words, #smem, mutable>\n    ",
+        "of 128 arrivals is not supported, and each of the 256 threads",
+    ),
+    (
+        "  tt.func public",
+        f"  tt.func private @f() attributes {{noinline = true}} {{\n    {TENSOR}tt.return\n  }}\n",
+        "tensors outside of the groups",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ahead_of", "what", "said"), AROUND)
+def test_what_groups_refuse(ahead_of: str, what: str, said: str, tmp_path: Path) -> None:
+    assert ahead_of in block_samples.GROUPS
+    path = tmp_path / "groups.ttgir"
+    path.write_text(block_samples.GROUPS.replace(ahead_of, what + ahead_of))
+    with pytest.raises(proton.UnsupportedLanguageConstruct, match=said) as found:
+        proton.compile(path, target=HOPPER)
+    assert found.value.span is not None
+    assert found.value.span.line > 6
 
 
 def test_products_without_memory_are_for_the_lowering(tmp_path: Path) -> None:

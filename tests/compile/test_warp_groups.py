@@ -76,11 +76,32 @@ def test_a_group_without_warps(warps: int) -> None:
         lowered(REGIONS.format(inner="", warps=warps))
 
 
+def inner_groups(depth: int, warps: int) -> str:
+    """Groups of groups, each of a warp and the rest."""
+    if not depth:
+        return ""
+    return f""""ttg.warp_specialize"() ({{ "ttg.barrier"() : () -> ()
+      "ttg.warp_return"() : () -> () }}, {{ {inner_groups(depth - 1, warps - 1)}
+      "ttg.warp_return"() : () -> () }}) {{warps = 1 : i32}} : () -> ()"""
+
+
 def test_groups_within_groups() -> None:
-    inner = """"ttg.warp_specialize"() ({ "ttg.warp_return"() : () -> () },
-      { "ttg.warp_return"() : () -> () }) {warps = 1 : i32} : () -> ()"""
+    """Each has a barrier of its own, and threads are counted from its first one."""
+    text = REGIONS.format(inner=inner_groups(1, 3), warps=3)
+    found = re.findall(
+        r"nvvm\.barrier id = (%\w+) number_of_threads = (%\w+)", out := lowered(text)
+    )
+    constants = dict(re.findall(r"(%\w+) = llvm\.mlir\.constant\((\d+) : i32\)", out))
+    meet = [(constants[number], constants[threads]) for number, threads in found]
+    assert meet == [("1", "96"), ("3", "32"), ("1", "96")]
     with pytest.raises(PassError, match="no group of their own"):
-        lowered(REGIONS.format(inner=inner, warps=2))
+        lowered(REGIONS.format(inner=inner_groups(2, 2), warps=2))
+
+
+def test_groups_that_nest_too_deeply() -> None:
+    text = REGIONS.replace("= 4 : i32", "= 8 : i32").format(inner=inner_groups(4, 7), warps=7)
+    with pytest.raises(PassError, match="nest deeper than 16 barriers of hardware allow"):
+        lowered(text)
 
 
 LOOP = """

@@ -31,7 +31,16 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime import InterpreterError, driver
 from triton.runtime.driver import driver as the_driver
 from triton.runtime.jit import JITFunction, KernelInterface
+from triton.tools.ragged_tma import create_ragged_descriptor, load_ragged, store_ragged
 from triton.tools.tensor_descriptor import TensorDescriptor
+assert issubclass(CompilationError, triton.errors.TritonError)
+from triton.compiler.errors import TritonError as base
+from triton.runtime.errors import TritonError
+from triton.compiler import compile
+from triton.compiler.compiler import GPUTarget, OutOfResources as resources
+assert base is TritonError is triton.TritonError and compile is triton.compile
+from triton.backends.compiler import GPUTarget as target
+assert resources is OutOfResources and GPUTarget is target
 
 @triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})], key=["n"],
                  do_bench=lambda call, quantiles: (call(), [1.0])[1])

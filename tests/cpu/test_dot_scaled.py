@@ -63,27 +63,35 @@ def packed(codes: np.ndarray, axis: int) -> np.ndarray:
     return np.ascontiguousarray(low | high << 4)
 
 
-def scaled(numbers: np.ndarray, scales: np.ndarray | None, axis: int) -> np.ndarray:
+def scaled(
+    numbers: np.ndarray, scales: np.ndarray | None, axis: int, format_: str = "e8m0"
+) -> np.ndarray:
+    """Numbers times their scales, each of which is of as many as there are along the axis."""
     if scales is None:
         return numbers
-    factors = np.where(scales == 255, np.nan, 2.0 ** (scales.astype(np.float64) - 127))
-    factors = factors.repeat(BLOCK, 1)
+    if format_ in FLOAT8:
+        factors = values(FLOAT8[format_])[scales].astype(np.float64)
+    else:
+        factors = np.where(scales == 255, np.nan, 2.0 ** (scales.astype(np.float64) - 127))
+    factors = factors.repeat(numbers.shape[axis] // scales.shape[1], 1)
     return numbers * (factors if axis == 1 else factors.T)
 
 
 def run(
     rng: np.random.Generator, formats: tuple[str, str], k_packs: tuple[bool, bool] = (True, True),
-    *, scales: Any = (True, True), sizes: tuple[int, int, int] = (16, 32, 64),
+    *, scales: Any = (True, True), sizes: tuple[int, int, int] = (16, 32, 64), block: int = BLOCK,
+    scale_format: str = "e8m0",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """(result, what numpy has, sum of the magnitudes) of a product of random operands; a scale may
-    be given as an array."""
+    be given as an array, else each is of `block` elements."""
     m, n, k = sizes
     (a, a_numbers), (b, b_numbers) = (
         stored(rng, f, shape) for f, shape in zip(formats, ((m, k), (k, n)), strict=True)
     )
     exponents = [
         given if isinstance(given, np.ndarray)
-        else rng.integers(120, 134, (size, k // BLOCK)).astype(np.uint8) if given else None
+        else stored(rng, scale_format, (size, k // block))[0] if given and scale_format in FLOAT8
+        else rng.integers(120, 134, (size, k // block)).astype(np.uint8) if given else None
         for given, size in zip(scales, (m, n), strict=True)
     ]  # fmt: skip
     if formats[0] == "e2m1":
@@ -91,9 +99,13 @@ def run(
     if formats[1] == "e2m1":
         b = packed(b, 0 if k_packs[1] else 1)
     c = rng.standard_normal((m, n)).astype(np.float32)
-    left, right = scaled(a_numbers, exponents[0], 1), scaled(b_numbers, exponents[1], 0)
+    left = scaled(a_numbers, exponents[0], 1, scale_format)
+    right = scaled(b_numbers, exponents[1], 0, scale_format)
     want, bound = c + left @ right, np.abs(c) + np.abs(left) @ np.abs(right)
     shapes = [None if e is None else e.shape for e in exponents]
+    if scale_format in FLOAT8:
+        type_ = getattr(tl, FLOAT8[scale_format])
+        exponents = [None if e is None else proton.reinterpret(e, type_) for e in exponents]
     product[(1,)](
         a, b, *exponents, c, A=a.shape, B=b.shape, AS=shapes[0], BS=shapes[1], C=c.shape,
         A_FORMAT=formats[0], B_FORMAT=formats[1], A_K=k_packs[0], B_K=k_packs[1],
@@ -126,6 +138,24 @@ def test_scales_may_be_left_out(rng: np.random.Generator) -> None:
         assert (np.abs(got - want) <= bound * SUMS).all()
 
 
+@pytest.mark.interpreted
+@pytest.mark.parametrize("block", [16, 32])
+@pytest.mark.parametrize("scale_format", [*FLOAT8, "e8m0"])
+def test_scales_of_sixteen_elements_and_scales_that_are_floats(
+    rng: np.random.Generator, scale_format: str, block: int
+) -> None:
+    """NVFP4 is E2M1 with scales in E4M3, of 16 elements each."""
+    for formats in (("e2m1", "e2m1"), ("e2m1", "e4m3"), ("e5m2", "e2m1"), ("fp16", "e2m1")):
+        got, want, bound = run(rng, formats, block=block, scale_format=scale_format)
+        digits = 2.0**-10 if "fp16" in formats else SUMS
+        assert (np.abs(got - want) <= bound * digits).all(), formats
+
+
+def test_blocks_of_sixteen_with_one_scale(rng: np.random.Generator) -> None:
+    got, want, bound = run(rng, ("e2m1", "e2m1"), block=16, scale_format="e4m3", sizes=(16, 16, 16))
+    assert (np.abs(got - want) <= bound * SUMS).all()
+
+
 def test_every_scale_is_its_power_of_two(rng: np.random.Generator) -> None:
     """From 2**-127, which is subnormal in bf16, to 2**127; 255 makes NaN of what it scales."""
     rows = np.arange(256, dtype=np.uint8).reshape(256, 1)
@@ -151,7 +181,10 @@ def test_what_dot_scaled_refuses() -> None:
         (half, "e2m1", None, "lhs in the format e2m1 must be u8, got fp16"),
         (half, "bf16", None, "lhs in the format bf16 must be bf16 or u16, got fp16"),
         (byte, "e2m1", None, "inner sizes must agree, got 128 and 64 elements"),
-        (byte, "e4m3", (64, 1), r"lhs_scale must have shape \[64, 2\], got u8\[64, 1\]"),
-    ):
+        (
+            byte, "e4m3", (64, 1),
+            r"lhs_scale must have shape \[64, 2\] or \[64, 4\], got u8\[64, 1\]",
+        ),
+    ):  # fmt: skip
         with pytest.raises(CompilationError, match=why):
             unscaled[(1,)](a, half, half.astype(np.float32), A_FORMAT=format_, SCALE=scale, N=64)

@@ -202,10 +202,10 @@ def dot_scaled_by_floats(n):
     tl.dot_scaled(a, tl.zeros((32, 1), tl.float32), "fp16", a, None, "fp16")
 
 
-@rejected("the inner size must be 32 elements or more", "tl.dot_scaled(", "more of K")
-def dot_scaled_of_sixteen(n):
-    a = tl.zeros((16, 16), tl.float16)
-    tl.dot_scaled(a, tl.zeros((16, 1), tl.uint8), "fp16", a, None, "fp16")
+@rejected("the inner size must be 16 elements or more", "tl.dot_scaled(", "more of K")
+def dot_scaled_of_eight(n):
+    a = tl.zeros((8, 8), tl.float16)
+    tl.dot_scaled(a, tl.zeros((8, 1), tl.uint8), "fp16", a, None, "fp16")
 
 
 @rejected(

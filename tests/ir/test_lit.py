@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proton.dialect import proton, proton_gpu, tt, tt_collective, ttg, tts
+from proton.dialect import proton, proton_gpu, tt, tt_collective, tt_scaled, ttg, tts
 from tests.ir import tool_server
 
 FOLDER = Path(__file__).parent / "lit"
@@ -44,7 +44,7 @@ def test_lit_sees_every_file(results: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [tt, tt_collective, ttg, tts, proton, proton_gpu], ids=lambda m: m.__name__
+    "module", [tt, tt_collective, tt_scaled, ttg, tts, proton, proton_gpu], ids=lambda m: m.__name__
 )
 def test_every_op_of_a_dialect_goes_round(module: Any) -> None:
     texts = [file.read_text() for file in FOLDER.rglob("round_trip.mlir")]

@@ -16,10 +16,14 @@ from proton.triton_text import encodings, is_triton, tiles, translated
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.translator import FORMS
 from tests import triton_samples as samples
+from tests.ir.triton_block_forms import BLOCK_ROWS, GROUPS
 from tests.ir.triton_forms import BARRIER, COPIED, MADE, ROWS, SHARED, T
 from tests.tables import check_rows
 
-NOT_THERE = {"tt.dot_scaled", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"}
+NOT_THERE = {"tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"} | {
+    "ttng.async_tma_gather",
+    "ttng.async_tma_scatter",
+}
 
 
 def parsed(text: str, level: str = "ttir") -> Any:
@@ -38,14 +42,24 @@ def _check_row(name: str, body: str, wanted: str) -> None:
 
 
 def test_every_form_becomes_an_op_that_goes_round_as_text() -> None:
-    assert {name for name, _, _ in ROWS} | NOT_THERE == {*FORMS, *tiles.GENERIC}
+    rows = ROWS + BLOCK_ROWS
+    assert {name for name, _, _ in rows} | NOT_THERE == {*FORMS, *tiles.GENERIC}
     with mlir_context():
-        check_rows(_check_row, ROWS)
+        check_rows(_check_row, rows)
 
 
 REFUSED = [
-    ("%0 = tt.dot_scaled %x scale %x, %x", "tt.dot_scaled is not supported in text", "5:10"),
+    (
+        f"%0 = tt.dot_scaled %x, %x, %x lhs = bf16 rhs = bf16 : {T} * {T} -> {T}",
+        "tt.dot_scaled of tensors with layouts is not supported",
+        "5:10",
+    ),
     ("%0 = tt.atomic_load relaxed, gpu, %p : (f32) -> f32", "tt.atomic_load is not", "10"),
+    (
+        "ttng.async_tma_gather %d[%i, %n] %bar, %mem, %c : i32",
+        "ttng.async_tma_gather is not supported: TMA of 9.0 takes no rows by index",
+        "5",
+    ),
     ("%0 = tt.frobnicate %x : f32", "tt.frobnicate is not supported", "10"),
     ("%0 = tt.lood %x : f32", "tt.lood is not supported; did you mean tt.load?", "10"),
     ("ttng.tmem_store %x", "ttng.tmem_store is not supported", "5"),
@@ -67,7 +81,11 @@ REFUSED = [
     ),
     ("%0 = tt.splat %s : f32 -> !ttg.thing<3>", "values of type !ttg.thing are not supp", "31"),
     ("%0 = tt.bitcast %p : !tt.ptr<f32, 3> -> i64", "address space 3 are not supported", "39"),
-    ("%0 = tt.bitcast %p : !tt.ptr<tensor<4xf32>> -> i64", "pointers to blocks are not", "34"),
+    (
+        "%0 = tt.bitcast %p : !tt.ptr<tensor<4x!tt.ptr<f32>>> -> i64",
+        "pointers to tensor<4x!tt.ptr<f32>> are not supported",
+        "34",
+    ),
     (
         "%0 = arith.constant dense<1.0> : tensor<4xf32, #ttg.amd_mfma<{version = 3}>>",
         "tensors in the layout #ttg.amd_mfma are not supported",
@@ -114,7 +132,26 @@ REFUSED = [
         "with a predicate is not supported",
         "5",
     ),
-    ("ttng.arrive_barrier %bar, 1", "ttng.arrive_barrier is not supported", "5"),
+    (
+        "%0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 384 : i32} : !tt.ptr<i8>",
+        "ttg.global_scratch_alloc of 384 bytes, for more than one tensor map, is not",
+        "10",
+    ),
+    (
+        "%0 = ttng.reinterpret_tensor_descriptor %p : !tt.ptr<f32> to !tt.tensordesc<8x16xf32>",
+        "of a map that is not made in the kernel is not supported",
+        "10",
+    ),
+    (
+        (MADE + f"    ttng.arrive_barrier %bar, 1 : {BARRIER}").strip(),
+        "ttng.arrive_barrier of 1 arrivals is not supported",
+        "5",
+    ),
+    (
+        GROUPS.replace("ttg.warp_yield", "ttg.warp_yield %n : i32").strip(),
+        "ttg.warp_yield of values is not supported",
+        "7",
+    ),
     (COPIED.replace("0.000000e+00", "1.0").strip(), "of something else than zeros", "10"),
     (
         '%0 = tt.extern_elementwise %x {libname = "", libpath = "", pure = false, symbol = "f"} : '
@@ -143,6 +180,18 @@ def _check_refused(body: str, rule: str, column: str) -> None:
 
 def test_what_is_refused_says_what_and_where() -> None:
     check_rows(_check_refused, REFUSED)
+
+
+def test_functions_have_names_of_their_own() -> None:
+    """What is known of a value is not of one with its name in the next function."""
+    text = samples.around(COPIED.replace("0.000000e+00", "1.0").rstrip())
+    zeros = (
+        "  tt.func private @zeros() attributes {noinline = true} {\n    %o = arith.constant "
+        "dense<0.000000e+00> : tensor<64xf32, #blocked>\n    tt.return\n  }\n"
+    )
+    text = text.replace("  tt.func public", zeros + "  tt.func public")
+    with pytest.raises(proton.UnsupportedLanguageConstruct, match="something else than zeros"):
+        translated(text, "k.ttgir", "ttgir")
 
 
 def test_damaged_text_is_an_error_of_ours(rng: Any) -> None:
@@ -243,6 +292,26 @@ THREADS: list[tuple[str, list[int], dict[str, list[list[int]]]]] = [
         f"#ttg.slice<{{dim = 2, parent = {BLOCKED}}}>",
         [2, 8],
         {"register": [[1, 0]], "lane": [[0, 0]] * 3 + [[0, 1], [0, 2]], "warp": [[0, 0], [0, 4]]},
+    ),
+    (  # cut
+        "#ttg.linear<{register = [], "
+        "lane = [[0, 1], [1, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 0], [0, 0]], block = []}>",
+        [1, 4],
+        {
+            "register": [[0, 2]],
+            "lane": [[0, 1], [0, 0], [0, 0], [0, 0], [0, 0]],
+            "warp": [[0, 0], [0, 0]],
+        },
+    ),
+    (  # repeated
+        "#ttg.linear<{register = [], "
+        "lane = [[1, 0], [4, 0], [0, 1], [0, 2], [2, 0]], warp = [[0, 0], [0, 0]], block = []}>",
+        [32, 8],
+        {
+            "register": [[8, 0], [16, 0], [0, 4]],
+            "lane": [[1, 0], [4, 0], [0, 1], [0, 2], [2, 0]],
+            "warp": [[0, 0], [0, 0]],
+        },
     ),
     (
         AMPERE,

@@ -76,11 +76,13 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
 
 def foreign_passes(options: GPUOptions) -> list[Pass]:
     """What text of Triton's still lacks, whose layouts are chosen: a few of them are others here,
-    its products are for the lowering to choose, and fused operations are LLVM's there."""
+    its products are for the lowering to choose, maps that the host can make are not the kernel's,
+    and fused operations are LLVM's there."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
         AccelerateMatmul(arch=options.target.arch),
         Upstream("canonicalize,cse"),
+        CreateTensorMaps(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
         *record_passes(options),
     ]

@@ -18,6 +18,9 @@ from proton.dialect.mlir import Operation, Value, ir
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
 
+# Of a program. Source: PTX ISA, "bar".
+BARRIERS = 16
+
 
 @dataclass
 class Threads:
@@ -31,11 +34,19 @@ class Threads:
     known: dict[Any, Value] = field(default_factory=dict)
 
     def groups(self, first: int) -> list["Threads"]:
-        """The first so many warps, and the rest; raises PassError where one has none."""
-        if self.barrier_number or not 0 < first < self.warps:
+        """The first so many warps, and the rest; raises PassError where one has none, or where
+        groups of groups have no barrier left."""
+        if not 0 < first < self.warps:
             raise PassError(f"{first} of {self.warps} warps of a group are no group of their own")
-        rest = self.warps - first
-        return [Threads(self.function, first, 0, 1), Threads(self.function, rest, first, 2)]
+        numbers = 2 * self.barrier_number + 1, 2 * self.barrier_number + 2
+        if numbers[1] >= BARRIERS:
+            raise PassError(
+                f"groups of warps nest deeper than {BARRIERS} barriers of hardware allow"
+            )
+        return [
+            Threads(self.function, first, self.first, numbers[0]),
+            Threads(self.function, self.warps - first, self.first + first, numbers[1]),
+        ]
 
     @property
     def count(self) -> int:

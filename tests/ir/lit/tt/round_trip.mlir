@@ -65,6 +65,11 @@ func.func @arithmetic(%p: !tt.ptr<f32>, %x: f32, %i: i32, %a: tensor<4x8xf16>, %
   %6 = "tt.precise_divf"(%x, %x) : (f32, f32) -> f32
   // CHECK: "tt.dot"(%{{.*}}, %{{.*}}, %{{.*}}) {inputPrecision = "tf32x3", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
   %7 = "tt.dot"(%a, %b, %c) {inputPrecision = "tf32x3", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  // CHECK: "tt.dot_scaled"(%{{.*}}, %{{.*}}, %{{.*}}) {lhs = "fp16", lhs_k_pack = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>, rhs = "fp16", rhs_k_pack = true} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %scaled = "tt.dot_scaled"(%a, %b, %c) {lhs = "fp16", lhs_k_pack = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>, rhs = "fp16", rhs_k_pack = true} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %bytes = arith.constant dense<1> : tensor<4x8xi8>
+  // CHECK: "tt.fp4_to_fp"(%{{.*}}) {axis = 1 : i32} : (tensor<4x8xi8>) -> tensor<4x16xbf16>
+  %numbers = "tt.fp4_to_fp"(%bytes) {axis = 1 : i32} : (tensor<4x8xi8>) -> tensor<4x16xbf16>
   // CHECK: %{{.*}}:2 = "tt.reduce"(%{{.*}}, %{{.*}}) ({
   // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f32, %[[D:.*]]: f32):
   // CHECK-NEXT: "tt.reduce_return"(%[[A]], %[[D]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (f32, f32) -> ()

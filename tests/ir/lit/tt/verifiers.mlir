@@ -116,6 +116,25 @@ func.func @dot_inner(%a: tensor<4x8xf32>, %b: tensor<4x16xf32>, %c: tensor<4x16x
   return
 }
 // -----
+func.func @dot_scaled_type(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) {
+  // expected-error@+1 {{'tt.dot_scaled' result must have type tensor<32x32xf32>, got tensor<32x32xf16>}}
+  %0 = "tt.dot_scaled"(%a, %a, %c) {lhs = "fp16", lhs_k_pack = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>, rhs = "fp16", rhs_k_pack = true}
+    : (tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>) -> tensor<32x32xf16>
+  return
+}
+// -----
+func.func @fp4_axis(%a: tensor<8xi8>) {
+  // expected-error@+1 {{axis must lie in [0, 1), got 1}}
+  %0 = "tt.fp4_to_fp"(%a) {axis = 1 : i32} : (tensor<8xi8>) -> tensor<16xbf16>
+  return
+}
+// -----
+func.func @fp4_shape(%a: tensor<8xi8>) {
+  // expected-error@+1 {{bytes of tensor<8xi8> give [16] numbers of fp16 or bf16, not tensor<8xbf16>}}
+  %0 = "tt.fp4_to_fp"(%a) {axis = 0 : i32} : (tensor<8xi8>) -> tensor<8xbf16>
+  return
+}
+// -----
 func.func @dot_rank(%a: tensor<4xf32>) {
   // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4,), (4,), (4,)}}
   %0 = "tt.dot"(%a, %a, %a) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32}
