@@ -18,7 +18,15 @@ from proton.frontend.builder import (
     warn,
     wrap,
 )
-from proton.frontend.promotion import binary_operands, cast, promote, to_bool
+from proton.frontend.numbers import of_operation
+from proton.frontend.promotion import (
+    binary_operands,
+    cast,
+    meeting,
+    promote,
+    scalar,
+    to_bool,
+)
 from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty
@@ -73,7 +81,10 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 def binary(symbol: str, x: object, y: object) -> Any:
     """`x symbol y`; on two compile-time values it is Python's own."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        return at_compile_time(f"{shown(x)} {symbol} {shown(y)}", _KNOWN, _PYTHON[symbol], x, y)
+        what = f"{shown(x)} {symbol} {shown(y)}"
+        value = at_compile_time(what, _KNOWN, _PYTHON[symbol], x, y)
+        return of_operation(symbol, value, x, y, meeting)
+    x, y = scalar(x), scalar(y)
     if symbol in _COMPARE:
         return compare(symbol, x, y)
     if symbol in ("+", "-") and (_is_pointer(x) or _is_pointer(y)):
@@ -188,7 +199,8 @@ def unary(symbol: str, x: Any) -> Any:
             "~": operator.invert,
             "not": operator.not_,
         }
-        return at_compile_time(f"{symbol} {shown(x)}", _KNOWN, functions[symbol], x)
+        value = at_compile_time(f"{symbol} {shown(x)}", _KNOWN, functions[symbol], x)
+        return of_operation(symbol, value, x, x, meeting)
     if symbol == "+":
         return x
     if symbol == "-":
@@ -288,7 +300,8 @@ _MINIMUM = {
 def maximum(x: object, y: object, propagate_nan: object = None) -> Any:
     """The greater element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        return at_compile_time(f"tl.maximum({shown(x)}, {shown(y)})", _KNOWN, max, x, y)
+        what = f"tl.maximum({shown(x)}, {shown(y)})"
+        return of_operation("max", at_compile_time(what, _KNOWN, max, x, y), x, y, meeting)
     return _extremum(x, y, propagate_nan, _MAXIMUM)
 
 
@@ -296,7 +309,8 @@ def maximum(x: object, y: object, propagate_nan: object = None) -> Any:
 def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
     """The lesser element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        return at_compile_time(f"tl.minimum({shown(x)}, {shown(y)})", _KNOWN, min, x, y)
+        what = f"tl.minimum({shown(x)}, {shown(y)})"
+        return of_operation("min", at_compile_time(what, _KNOWN, min, x, y), x, y, meeting)
     return _extremum(x, y, propagate_nan, _MINIMUM)
 
 
@@ -349,7 +363,8 @@ def _umulhi(x: object, y: object) -> tensor:
 def absolute(x: object) -> object:
     """|x|"""
     if not isinstance(x, tensor):
-        return at_compile_time(f"abs({shown(x)})", _KNOWN, abs, x)
+        value = at_compile_time(f"abs({shown(x)})", _KNOWN, abs, x)
+        return of_operation("abs", value, x, x, meeting)
     if x.dtype.is_ptr():
         raise error("a pointer has no absolute value", "take tl.abs of the offset instead")
     if x.dtype.is_fp8():

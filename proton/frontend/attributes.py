@@ -60,6 +60,8 @@ def check_global(name: str, value: object) -> object:
         return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value
+    if isinstance(value, types.FunctionType) and value.__module__ == ty.__name__:
+        return value  # such as tl.core.get_int_dtype
     kinds = (ty.constexpr, *_GLOBAL_KINDS)
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
         return tuple(ty.unwrap(v) for v in value)

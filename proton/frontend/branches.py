@@ -25,6 +25,7 @@ from proton.frontend import scopes
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth, warn
 from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.numbers import same_number
 from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
 from proton.frontend.trees import parts_of, same_form, with_parts
@@ -261,7 +262,7 @@ class _Join:
             pairs = zip(parts_of(left) or (), parts_of(right) or (), strict=True)
             return with_parts(left, [self._both(name, *both, missing) for both in pairs])
         if not isinstance(left, tensor) and not isinstance(right, tensor):
-            if type(left) is type(right) and left == right:
+            if same_number(left, right):
                 return left
             if not (is_number(left) and is_number(right)):
                 values = f"{shown(left)} and {shown(right)}"

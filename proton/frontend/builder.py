@@ -11,6 +11,7 @@ from proton.dialect import tt, tt_block
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.mlir import Attribute, Operation, Type, ir
 from proton.dialect.walk import source_span
+from proton.frontend.numbers import is_typed, typed
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -134,7 +135,9 @@ def wrapped(value: int, type_: ty.dtype) -> int:
 
 
 def default_type(value: int | float | bool) -> ty.dtype:
-    """The type that a Python number has by default, as in Triton."""
+    """The type that a Python number has by default, as in Triton, or that it has been given."""
+    if is_typed(value):
+        return value.dtype  # type: ignore[union-attr]
     if isinstance(value, bool):
         return ty.int1
     if isinstance(value, int):
@@ -164,6 +167,16 @@ def as_tensor(value: Any, what: str = "the operand") -> tensor:
         f"{what} must be a tensor or a number, got {shown(value)}",
         "pass a tensor, a number, or a constexpr number",
     )
+
+
+def named(value: Any) -> Any:
+    """What a variable holds to which a value is assigned: of numbers, and of those in a tuple,
+    scalars with a type."""
+    if isinstance(value, tuple | list) and not hasattr(value, "_make"):
+        return type(value)(map(named, value))
+    if isinstance(value, bool) or not isinstance(value, int | float) or is_typed(value):
+        return value
+    return typed(value, default_type(value))
 
 
 def splat(value: tensor, shape: tuple[int, ...]) -> tensor:

@@ -14,6 +14,7 @@ from proton.frontend import scopes
 from proton.frontend.builder import error, to_ir
 from proton.frontend.flow import FELL_OFF
 from proton.frontend.interface import CodeGenerator, KeptFunctions
+from proton.frontend.numbers import is_typed, untyped
 from proton.frontend.trees import parts_of, tensors, with_handles
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -88,7 +89,8 @@ def _bind(
         parameter = fn.signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
             raise g.unsupported(f"**{name} in {fn.__name__}", "name each parameter")
-        env[name] = ty.unwrap(value)  # also a run-time value for a constexpr, as in Triton
+        value = ty.unwrap(value)  # also a run-time value for a constexpr, as in Triton
+        env[name] = untyped(value) if name in fn.constexpr_names else value
     return env
 
 
@@ -135,12 +137,14 @@ def _compile(
     return Function(name, value)
 
 
-def _key(functions: KeptFunctions, value: object) -> object:
+def _key(functions: KeptFunctions, value: Any) -> object:
     """What of an argument the callee's code depends on."""
     if isinstance(value, tensor):
         return tensor, value.type.mangle()
     if parts_of(value) is not None:
         return type(value), tuple(_key(functions, part) for part in parts_of(value) or ())
+    if is_typed(value):
+        return type(value), value.dtype, repr(value)
     if isinstance(value, float):
         return float, repr(value)  # 0.0 and -0.0 differ
     try:

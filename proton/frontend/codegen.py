@@ -25,9 +25,10 @@ from proton.dialect.mlir import Location, ir
 from proton.frontend import aggregates, branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
-from proton.frontend.builder import check_unpacked, constant, error, truth
+from proton.frontend.builder import check_unpacked, constant, error, named, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
 from proton.frontend.interface import DOT_PRECISION, CodeGenerator, KeptFunctions, LoopBody
+from proton.frontend.numbers import untyped
 from proton.frontend.promotion import to_bool
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
@@ -240,7 +241,7 @@ class Generator(CodeGenerator):
             case ast.Assign():
                 value = self.evaluate(node.value)
                 for target in node.targets:
-                    self.assign(target, value)
+                    self.give_name(target, value)
             case ast.AnnAssign():
                 self._annotated_assign(node)
             case ast.AugAssign():
@@ -273,6 +274,14 @@ class Generator(CodeGenerator):
             raise self.unsupported("return inside a scope", "return after the with block")
         return Returned(None if node.value is None else self.evaluate(node.value))
 
+    def give_name(self, target: ast.expr, value: object) -> None:
+        """An assignment: numbers get a type, but for those that the source says are constexprs."""
+        if isinstance(target, ast.Name):
+            value = untyped(value) if target.id in self.fn.constexpr_names else named(value)
+        elif not isinstance(target, ast.Attribute):
+            value = named(value)
+        self.assign(target, value)
+
     def assign(self, target: ast.expr, value: object) -> None:
         """Binds a name, or the names of a tuple."""
         match target:
@@ -303,7 +312,7 @@ class Generator(CodeGenerator):
     def _annotated_assign(self, node: ast.AnnAssign) -> None:
         """An annotation means nothing: a constexpr may be given what is known at run time only."""
         if node.value is not None:
-            self.assign(node.target, self.evaluate(node.value))
+            self.give_name(node.target, self.evaluate(node.value))
 
     def _augmented_assign(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -313,7 +322,7 @@ class Generator(CodeGenerator):
         value = expressions.binary_op(
             self, node.op, self.lookup(node.target.id), self.evaluate(node.value)
         )
-        self.env[node.target.id] = value
+        self.give_name(node.target, value)
 
     def _assert(self, node: ast.Assert) -> None:
         condition = self.evaluate(node.test)

@@ -130,9 +130,8 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> object:
         case ast.Tuple() | ast.List():
             return tuple(_elements(g, node.elts))
         case ast.NamedExpr():
-            value = g.evaluate(node.value)
-            g.assign(node.target, value)
-            return value
+            g.give_name(node.target, g.evaluate(node.value))
+            return g.evaluate(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
         case ast.JoinedStr():
             return "".join(_formatted(g, part) for part in node.values)
         case ast.ListComp():

@@ -16,6 +16,7 @@ from proton.frontend.branches import condition_of, exits
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.numbers import same_number
 from proton.frontend.promotion import cast
 from proton.frontend.trees import (
     leaves,
@@ -242,7 +243,7 @@ class Carried:
         for place, (was, leaf) in enumerate(zip(old, new, strict=True)):
             if isinstance(was, tensor):
                 found.append(_as_type(name, leaf, was.type))
-            elif isinstance(was, Undefined) or (type(was) is type(leaf) and was == leaf):
+            elif isinstance(was, Undefined) or same_number(was, leaf):
                 continue
             elif not is_number(was) or not (is_number(leaf) or isinstance(leaf, tensor)):
                 raise error(

@@ -16,6 +16,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
+from proton.frontend.numbers import is_typed
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -80,10 +81,24 @@ def _promote_with_number(
     return promote(own, type_, division=division)
 
 
+def scalar(value: Any) -> Any:
+    """A number that has a type of its own as a tensor; anything else as it is."""
+    return as_tensor(value) if is_typed(value) else value
+
+
+def meeting(x: Any, y: Any) -> ty.dtype:
+    """The type in which two numbers meet, one of which has a type of its own."""
+    if is_typed(x) and is_typed(y):
+        return promote(x.dtype, y.dtype)
+    number, typed = (y, x) if is_typed(x) else (x, y)
+    return _promote_with_number(number, typed.dtype, division=False, computes=True)
+
+
 def binary_operands(
     x: Any, y: Any, *, symbol: str, division: bool = False, computes: bool = True
 ) -> tuple[tensor, tensor]:
     """Both operands in one type and one shape; numbers become constants of that type."""
+    x, y = scalar(x), scalar(y)
     for value in (x, y):
         if not isinstance(value, tensor) and not is_number(value):
             raise error(

@@ -16,9 +16,10 @@ from proton.dialect.context import mlir_context
 from proton.frontend import branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical
 from proton.frontend.attributes import Method
-from proton.frontend.builder import constant, is_number, truth
+from proton.frontend.builder import constant, is_number, named, truth
 from proton.frontend.flow import Undefined
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.numbers import untyped
 from proton.frontend.promotion import cast
 from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.interpreter.debugging import InterpretedGenerator, leaving
@@ -133,6 +134,14 @@ class Frame:
     def formatted(self, site: int, value: object) -> object:
         """A value in an f-string; a type is written as Triton does."""
         return str(value) if isinstance(value, ty.dtype) else value
+
+    def named(self, site: int, value: object) -> Any:
+        """What an assignment gives a variable."""
+        return named(value)
+
+    def constexpr(self, site: int, value: object) -> Any:
+        """The same, of a variable that the source says is a constexpr."""
+        return untyped(value)
 
     def slice(self, site: int, *parts: object) -> slice:
         """`a:b:c` in a subscript."""

@@ -106,6 +106,7 @@ def operand_names(count: int) -> list[str]:
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, fn: DeviceFunction) -> None:
         self.sites: list[Site] = []
+        self.constexprs = fn.constexpr_names
         self.local = set(fn.bound_names) | {
             (alias.asname or alias.name).partition(".")[0]
             for node in ast.walk(fn.parse())
@@ -232,14 +233,29 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.Assign | ast.Pass:
         if node.value is None:
             return _at(ast.Pass(), node)
-        return _at(ast.Assign([node.target], self.visit(node.value)), node)
+        return self._assign([node.target], self.visit(node.value), node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        return self._assign([self.visit(t) for t in node.targets], self.visit(node.value), node)
+
+    def _assign(self, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> ast.Assign:
+        """An assignment that gives numbers types; in all of its targets, or in none."""
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if not any(isinstance(target, ast.Attribute) for target in targets):
+            method = "constexpr" if self.constexprs.issuperset(names) and names else "named"
+            value = self._ask(method, self._site(node), value)
+        return _at(ast.Assign(targets, value), node)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.NamedExpr:
+        value = self._ask("named", self._site(node), self.visit(node.value))
+        return _at(ast.NamedExpr(node.target, value), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.Assign:
         assert isinstance(node.target, ast.Name)
         template = ast.BinOp(_operand(0), node.op, _operand(1))
         old = _at(ast.Name(node.target.id, ast.Load()), node.target)
         value = self._value(node, template, self.visit(old), self.visit(node.value))
-        return _at(ast.Assign([node.target], value), node)
+        return self._assign([node.target], value, node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.Expr:
         message = ast.Constant("") if node.msg is None else self.visit(node.msg)

@@ -15,6 +15,7 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.frontend.attributes import Method
 from proton.frontend.builder import to_ir
+from proton.frontend.numbers import is_typed
 from proton.frontend.trees import leaves, parts_of, tensors, with_handles, with_leaves
 from proton.interpreter import (
     accesses,  # noqa: F401 - fills the tables of plan.py, as do the others marked so
@@ -69,6 +70,8 @@ def key_of(value: Any, data: list[Any]) -> Any:
         return kind, value
     if (parts := parts_of(value)) is not None:
         return kind, tuple([key_of(part, data) for part in parts])
+    if is_typed(value):
+        return kind, value.dtype, repr(value)
     if kind is float:
         return float, repr(value)  # 0.0 and -0.0 differ
     if kind is slice:

@@ -43,7 +43,7 @@ class PlaceLocalLoads(Pass):
             way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
             is_few = layout.in_size("register") <= _MOST
             if not isinstance(way, Permutation) and is_few and _is_read(value):
-                replace(conversion, [_again(value, layout)])
+                replace(conversion, [_again(value, layout, {})])
                 _erase_unused(value)
         for load in ops_named(module, _LOAD):
             if _is_row(load.results[0]):
@@ -52,24 +52,21 @@ class PlaceLocalLoads(Pass):
 
 def _is_read(value: Value) -> bool:
     """Whether a row is computed from shared memory, by little arithmetic."""
-    return _can_be_again(value) and _holds_load(value)
-
-
-def _holds_load(value: Value) -> bool:
-    op = defining_op(value)
-    assert op is not None, "as it can be computed again"
-    return op.name == _LOAD or any(_holds_load(v) for v in op.operands if is_tensor(v.type))
-
-
-def _can_be_again(value: Value) -> bool:
-    op = defining_op(value)
-    if op is None or not _is_row(value):
-        return False
-    if op.name == _LOAD:
-        return True
-    if not has(op, Pure) or not has(op, Cheap):
-        return False
-    return all(_can_be_again(v) for v in op.operands if is_tensor(v.type))
+    waiting, seen, holds_load = [value], {value}, False
+    while waiting:
+        value = waiting.pop()
+        op = defining_op(value)
+        if op is None or not _is_row(value):
+            return False
+        if op.name == _LOAD:
+            holds_load = True
+            continue
+        if not has(op, Pure) or not has(op, Cheap):
+            return False
+        new = {operand for operand in op.operands if is_tensor(operand.type)} - seen
+        waiting += new
+        seen |= new
+    return holds_load
 
 
 def _is_row(value: Value) -> bool:
@@ -77,29 +74,40 @@ def _is_row(value: Value) -> bool:
     return is_tensor(value.type) and sum(size > 1 for size in value.type.shape) <= 1
 
 
-def _again(value: Value, layout: LinearLayout) -> Value:
-    """A row in another layout: it is read, and computed, right behind where it was."""
+def _again(
+    value: Value, layout: LinearLayout, made: dict[tuple[Value, LinearLayout], Value]
+) -> Value:
+    """A row in another layout: it is read, and computed, right behind where it was. `made` has
+    what was computed before."""
     type_ = with_layout(value.type, layout)
     op = defining_op(value)
     assert op is not None, "as it can be computed again"
     if value.type == type_:
         return value
+    if (value, layout) in made:
+        return made[value, layout]
     operands = list(op.operands)
     if op.name != _LOAD:
         wanted = iter(operand_layouts(op, layout) or [])
-        operands = [_again(v, next(wanted)) if is_tensor(v.type) else v for v in operands]
-    return again(op, type_, operands)
+        operands = [_again(v, next(wanted), made) if is_tensor(v.type) else v for v in operands]
+    made[value, layout] = again(op, type_, operands)
+    return made[value, layout]
 
 
 def _erase_unused(value: Value) -> None:
-    op = defining_op(value)
-    if op is None or list(value.uses):
-        return
-    operands = list(op.operands)
-    op.erase()
-    for operand in operands:
-        if is_tensor(operand.type):
-            _erase_unused(operand)
+    """Erases what gives a value that nobody uses, and what only that used. A value may be used
+    twice: it waits once, and is asked for its users when all of those are gone."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        op = defining_op(value)
+        if op is None or list(value.uses):
+            continue
+        operands = [v for v in op.operands if is_tensor(v.type)]
+        op.erase()
+        for operand in operands:
+            if operand not in waiting:
+                waiting.append(operand)
 
 
 def _move_ahead_of_waits(load: Operation) -> None:

@@ -240,3 +240,18 @@ def test_an_object_that_is_around_itself_is_no_kernel() -> None:
     around.fn = around
     with pytest.raises(TypeError, match="decorates a kernel"):
         proton.heuristics({})(around)
+
+
+@proton.jit
+def bits_of(x_ptr, out_ptr):
+    i = tl.arange(0, 16)
+    x = tl.load(x_ptr + i)
+    integers = tl.core.get_int_dtype(bitwidth=x.dtype.primitive_bitwidth, signed=True)
+    tl.store(out_ptr + i, x.to(integers, bitcast=True))
+
+
+@pytest.mark.interpreted
+def test_a_kernel_asks_for_integers_of_a_width(rng: np.random.Generator) -> None:
+    x, out = rng.normal(size=16).astype(np.float32), np.zeros(16, np.int32)
+    bits_of[(1,)](x, out)
+    assert (out == x.view(np.int32)).all()

@@ -7,6 +7,7 @@
 #row = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
 #rows = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
 #of_acc = #ttg.linear<[[0, 1], [0, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
+#wanted = #ttg.linear<[[1], [0], [8], [16], [32]], [[2], [4], [0], [0], [0]], [[0], [0]], []>
 #line = #ttg.shared<[[1], [2], [4], [8], [16], [32]]>
 !memory = !ttg.mutable_memdesc<[64], f32, #line>
 !buffers = !ttg.mutable_memdesc<[2, 64], f32, #line>
@@ -36,6 +37,21 @@ func.func @masked(%b: !buffers, %i: i32, %n: i32, %e: !sum) -> !sum {
   %w = "tt.broadcast"(%c) : (tensor<1x64xf32, #of_acc>) -> !sum
   %d = arith.subf %s, %w : !sum
   return %d : !sum
+}
+
+// A row that is used twice is read once again, and erased once.
+
+// CHECK-LABEL: func.func @twice(
+// CHECK: %[[X:.*]] = "ttg.local_load"(%arg0) : (!{{.*}}) -> tensor<64xi32, #ttg.linear<{{\[\[}}1], [0], [8]
+// CHECK-NEXT: %[[Y:.*]] = arith.cmpi sgt, %[[X]], %[[X]]
+// CHECK-NEXT: %[[Z:.*]] = arith.select %[[Y]], %[[X]], %[[X]]
+// CHECK-NEXT: return %[[Z]]
+func.func @twice(%m: !ttg.mutable_memdesc<[64], i32, #line>) -> tensor<64xi32, #wanted> {
+  %x = "ttg.local_load"(%m) : (!ttg.mutable_memdesc<[64], i32, #line>) -> tensor<64xi32, #row>
+  %y = arith.cmpi sgt, %x, %x : tensor<64xi32, #row>
+  %z = arith.select %y, %x, %x : tensor<64xi1, #row>, tensor<64xi32, #row>
+  %c = "ttg.convert_layout"(%z) : (tensor<64xi32, #row>) -> tensor<64xi32, #wanted>
+  return %c : tensor<64xi32, #wanted>
 }
 
 // A function that is not cheap is not computed by every thread again, and nothing is read ahead of

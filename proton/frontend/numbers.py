@@ -1,0 +1,88 @@
+"""Numbers that a kernel has given a name.
+
+A number that is written in an expression, or that is a constexpr, takes the type of what it meets:
+`x * 0.5` is fp16 if x is. One that is assigned to a variable is a scalar of a type of its own, as
+in Triton: after `half = 0.5`, `x * half` is fp32. It stays known while compiling all the same, so
+that it may be a size or decide an `if`. Here such a number is an int or a float with a `dtype`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from proton.language import types as ty
+
+_DIVISIONS = ("//", "%")
+
+
+class TypedInt(int):
+    """An integer with a type; what Python computes with it has none."""
+
+    dtype: ty.dtype
+
+
+class TypedFloat(float):
+    """A number with a type; what Python computes with it has none."""
+
+    dtype: ty.dtype
+
+
+def is_typed(value: object) -> bool:
+    """Whether a value is a number that has a type of its own."""
+    return isinstance(value, TypedInt | TypedFloat)
+
+
+def typed(value: int | float, dtype: ty.dtype) -> Any:
+    """A number of this type: an integer modulo its width, a float as near as it gets."""
+    if dtype.is_floating():
+        return _with(TypedFloat(_rounded(float(value), dtype)), dtype)
+    number = int(value) & ((1 << dtype.primitive_bitwidth) - 1)
+    if number > dtype.get_int_max_value():
+        number -= 1 << dtype.primitive_bitwidth
+    return _with(TypedInt(number), dtype)
+
+
+def _with(number: Any, dtype: ty.dtype) -> Any:
+    number.dtype = dtype
+    return number
+
+
+def _rounded(value: float, dtype: ty.dtype) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(value)) if dtype.is_fp32() else value
+
+
+def untyped(value: Any) -> Any:
+    """A number, or those in a tuple, as a constexpr has them."""
+    if isinstance(value, TypedInt):
+        return int(value)
+    if isinstance(value, TypedFloat):
+        return float(value)
+    if type(value) in (tuple, list):
+        return type(value)(map(untyped, value))
+    return value
+
+
+def same_number(left: object, right: object) -> bool:
+    """Whether two values that are known while compiling are the same, whatever their types."""
+    left, right = untyped(left), untyped(right)
+    return type(left) is type(right) and bool(left == right)
+
+
+def of_operation(
+    symbol: str, value: Any, x: Any, y: Any, meeting: Callable[[Any, Any], ty.dtype]
+) -> Any:
+    """What Python has computed of two numbers, as the scalar that an op would have given if one of
+    them has a type. `meeting` says in which type they meet."""
+    if not (is_typed(x) or is_typed(y)) or isinstance(value, bool):
+        return value
+    if not all(isinstance(number, int | float) for number in (value, x, y)):
+        return value
+    dtype = meeting(x, y)
+    if symbol == "/" and not dtype.is_floating():
+        dtype = ty.float32
+    if symbol in _DIVISIONS and not dtype.is_floating() and value and (x < 0) != (y < 0):
+        value = -(abs(x) // abs(y)) if symbol == "//" else math.fmod(x, y)
+    return value if isinstance(value, float) and not dtype.is_floating() else typed(value, dtype)

@@ -1,0 +1,162 @@
+"""Numbers in variables are scalars with a type, as in Triton; those in expressions have none.
+
+The types are those that Triton 3.9 prints for the same kernel (`tl.static_print`).
+"""
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+
+HALF = tl.constexpr(0.5)
+
+
+@proton.jit
+def half():
+    return 0.5
+
+
+@proton.jit
+def same(x):
+    return x
+
+
+@proton.jit
+def is_wide(x, scale):
+    return (x * scale).dtype == tl.float32
+
+
+@proton.jit
+def printed(x_ptr, n, SIZE: tl.constexpr):
+    i = tl.arange(0, 32)
+    x = tl.load(x_ptr + i)
+    byte, bits, word = i.to(tl.int8), i.to(tl.uint8), i.to(tl.uint32)
+    a = 0.5
+    b, c = -a, a * 2
+    d, e, g, h = SIZE / 2, HALF, half(), same(0.5)
+    written: tl.constexpr = SIZE * 0.5
+    tl.static_print((x * b).dtype, (x * c).dtype, (x * d).dtype, (x * e).dtype, (x * g).dtype)
+    tl.static_print((x * h).dtype, (x * HALF).dtype, (x * half()).dtype, (x * same(0.5)).dtype)
+    tl.static_print((x * written).dtype, (x * (written * 2)).dtype, is_wide(x, a), is_wide(x, 0.5))
+    pair = (0.5, 3)
+    tl.static_print((x * pair[0]).dtype, (byte * pair[1]).dtype)
+    m = 3
+    z = SIZE * 3 + m
+    tl.static_print((byte + m).dtype, (byte + 3).dtype, (byte + z).dtype, (byte + m * 3).dtype)
+    tl.static_print((byte + SIZE * 3).dtype, (byte + tl.cdiv(SIZE, 2)).dtype, (bits >> m).dtype)
+    tl.static_print(tl.minimum(byte, m).dtype, tl.maximum(x, a).dtype, (byte + max(m, 3)).dtype)
+    tl.static_print(tl.where(x > 0, x, a).dtype, tl.where(x > 0, x, 0.5).dtype, (x / m).dtype)
+    large, infinite, yes = 2654435769, float("-inf"), True
+    tl.static_print((i * large).dtype, (word * large).dtype, (i.to(tl.int64) * large).dtype)
+    tl.static_print(tl.where(x > 0, x, infinite).dtype, (x + yes).dtype, (byte + yes).dtype)
+    s = a
+    s *= 2
+    tl.static_print((x * s).dtype, (x * tl.abs(b)).dtype, (tl.sum(x) * a).dtype, (n * a).dtype)
+    if (w := 0.5) > 0:
+        tl.static_print((x * w).dtype)
+    total = 0.0
+    for k in tl.static_range(1):
+        total += x
+        tl.static_print(total.dtype, (byte * k).dtype)
+
+
+TYPES = """\
+fp32 fp32 fp32 fp32 fp32
+fp32 fp16 fp16 fp16
+fp16 fp16 True False
+fp32 int32
+int32 int8 int32 int32
+int8 int8 int32
+int32 fp32 int32
+fp32 fp16 fp32
+uint32 uint32 int64
+fp32 fp16 int8
+fp32 fp32 fp32 fp32
+fp32
+fp32 int8
+"""
+
+
+@pytest.mark.interpreted
+def test_types_are_those_that_triton_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    printed[(1,)](np.zeros(32, np.float16), 3, 2)
+    out = capsys.readouterr().out
+    assert out.endswith(TYPES), out
+
+
+@proton.jit
+def computed(x_ptr, byte_ptr, sum_ptr, product_ptr, wrapped_ptr, ROWS: tl.constexpr):
+    i = tl.arange(0, 64)
+    total, factor, large = 0.0, 100, 2147483647
+    for row in tl.static_range(ROWS):
+        total += tl.load(x_ptr + row * 64 + i)
+    tl.store(sum_ptr + i, total)
+    tl.store(product_ptr + i, tl.load(byte_ptr + i) * factor)
+    tl.store(wrapped_ptr, large + 1)
+    tl.store(wrapped_ptr + 1, (0 - 7) // 2)
+    negative = -7
+    tl.store(wrapped_ptr + 2, negative // 2)
+    tl.store(wrapped_ptr + 3, negative % 3)
+    tl.store(wrapped_ptr + 4, tl.sum(tl.zeros([factor // 25], tl.int32) + 1))
+
+
+@pytest.mark.interpreted
+def test_sums_and_products_are_computed_in_the_type_of_the_variable(
+    rng: np.random.Generator,
+) -> None:
+    x = rng.uniform(0, 4096, (40, 64)).astype(np.float16)
+    byte = rng.integers(0, 256, 64, np.uint8)
+    total, product, wrapped = (
+        np.empty(64, np.float32),
+        np.empty(64, np.int32),
+        np.empty(5, np.int64),
+    )
+    computed[(1,)](x, byte, total, product, wrapped, 40)
+    np.testing.assert_allclose(total, x.astype(np.float64).sum(0), rtol=1e-5)
+    assert (product == byte.astype(np.int64) * 100).all()  # beyond 8 bits
+    # A scalar wraps around and is divided as C does; what is written at one place is Python's.
+    assert wrapped.tolist() == [-(2**31), -4, -3, -1, 4]
+
+
+@proton.jit(noinline=True)
+def scaled(x, factor):
+    return (x * factor).to(tl.float32)
+
+
+@proton.jit
+def call_both(x_ptr, out_ptr):
+    i = tl.arange(0, 64)
+    factor = 0.1
+    tl.store(out_ptr + i, scaled(tl.load(x_ptr + i), factor))
+    tl.store(out_ptr + 64 + i, scaled(tl.load(x_ptr + i), 0.1))
+
+
+@pytest.mark.interpreted
+def test_a_function_is_compiled_for_each_of_two_types_of_a_number(rng: np.random.Generator) -> None:
+    x, out = rng.normal(size=64).astype(np.float16), np.empty((2, 64), np.float32)
+    call_both[(1,)](x, out)
+    np.testing.assert_array_equal(out[0], x.astype(np.float32) * np.float32(0.1))
+    np.testing.assert_array_equal(out[1], (x * np.float16(0.1)).astype(np.float32))
+
+
+@proton.jit
+def carries(x_ptr, out_ptr, n):
+    i = tl.arange(0, 16)
+    width = 16
+    pair = (width, 1)
+    for k in range(n):
+        pair = (width, k)
+    tl.static_assert(pair[0] == 16)
+    if n > 2:
+        width = 16
+    else:
+        width = 16
+    tl.store(out_ptr + tl.arange(0, width), tl.load(x_ptr + i) + pair[1])
+
+
+@pytest.mark.interpreted
+def test_what_loops_and_branches_leave_alone_stays_known(rng: np.random.Generator) -> None:
+    x, out = rng.integers(-9, 9, 16).astype(np.int32), np.zeros(16, np.int32)
+    carries[(1,)](x, out, 5)
+    assert (out == x + 4).all()
