@@ -132,7 +132,7 @@ def main() -> int:
     torch.set_num_threads(1)  # a process that is forked has none of the others
     proton.install_as_triton()
     CPU.warm_up()
-    known = {"liger": liger_ops, "gems": lambda: gems_ops(given.samples)}
+    known = {"liger": liger_ops, "fla": fla_ops, "gems": lambda: gems_ops(given.samples)}
     wrong = False
     for library in given.libraries or known:
         ops = [op for op in known[library]() if re.search(given.only, op.name)]
@@ -152,6 +152,13 @@ def main() -> int:
 def liger_ops() -> list[Op]:
     """liger-kernel's, by what their own tests compare them with."""
     from liger_cases import CASES
+
+    return [Op(name, case.check) for name, case in CASES.items()]
+
+
+def fla_ops() -> list[Op]:
+    """flash-linear-attention's, by its own references."""
+    from fla_cases import CASES
 
     return [Op(name, case.check) for name, case in CASES.items()]
 
