@@ -388,7 +388,7 @@ def test_libraries_of_one_s_own_are_refused_where_they_would_be_linked() -> None
 
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
-    [(testing, "nvsmi", "nvidia-smi"), (proton.compiler, "make_backend", "takes a target")],
+    [(testing, "set_gpu_clock", "nvidia-smi"), (proton.compiler, "make_backend", "takes a target")],
 )
 def test_what_is_not_there_says_what_to_do(module: Any, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=f"{name}.*{instead}"):
