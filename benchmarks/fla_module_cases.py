@@ -1,11 +1,12 @@
 """flash-linear-attention's modules and small ops, each beside what it computes, in torch."""
 
 import importlib
+import itertools
 
 import fla.modules.activations.ops as act
 import torch
 import torch.nn.functional as F
-from fla_cases import HALF, case, decay, reference, varied
+from fla_case import case, reference, varied
 from library_case import normal
 
 B, T, H, D, V = 2, 50, 3, 40, 97
@@ -225,7 +226,10 @@ def fused_grpo_loss(*_):
 
 @case(normal(B, T, H, D), normal(T, 16), normal(T, 16), dtypes=BOTH)
 def rotary_embedding(*_):
-    op, plain = _module("rotary.ops", "rotary_embedding"), _module("rotary.ops", "rotary_embedding_ref")
+    op, plain = (
+        _module("rotary.ops", "rotary_embedding"),
+        _module("rotary.ops", "rotary_embedding_ref"),
+    )
     return (
         lambda x, c, s: op(x, c.detach(), s.detach()),
         lambda x, c, s: plain(x, c.detach(), s.detach()),
@@ -234,7 +238,10 @@ def rotary_embedding(*_):
 
 @case(normal(B, T, H, D), normal(T, 16), normal(T, 16))
 def rotary_embedding_interleaved(*_):
-    op, plain = _module("rotary.ops", "rotary_embedding"), _module("rotary.ops", "rotary_embedding_ref")
+    op, plain = (
+        _module("rotary.ops", "rotary_embedding"),
+        _module("rotary.ops", "rotary_embedding_ref"),
+    )
     return (
         lambda x, c, s: op(x, c.detach(), s.detach(), interleaved=True),
         lambda x, c, s: plain(x, c.detach(), s.detach(), interleaved=True),
@@ -251,7 +258,7 @@ def token_shift_varlen(*_):
     ends = torch.tensor([0, 1, 18, 60])
 
     def plain(x):
-        parts = [x[:, a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        parts = [x[:, a:b] for a, b in itertools.pairwise(ends)]
         return torch.cat([F.pad(p, (0, 0, 1, -1)) - p for p in parts], 1)
 
     return lambda x: _module("token_shift", "token_shift")(x, ends), plain
@@ -273,7 +280,7 @@ def causal_conv1d_varlen(*_):
     op, ends = _module("causal_conv1d.ops", "causal_conv1d"), torch.tensor([0, 1, 18, 60])
 
     def plain(x, w, b):
-        parts = [x[:, a:c] for a, c in zip(ends, ends[1:], strict=False)]
+        parts = [x[:, a:c] for a, c in itertools.pairwise(ends)]
         return torch.cat([_conv(p, w, b) for p in parts], 1)
 
     return varied(lambda x, w, b: op(x, w, b, activation="swish", cu_seqlens=ends), plain)
@@ -388,8 +395,14 @@ def solve_tril(*_):
 
 @case(normal(B, T, H, 16), normal(H))
 def fused_gates(*_):
-    kda, gdn = reference("kda.gate", "fused_kda_gate"), reference("gated_delta_rule.gate", "fused_gdn_gate")
-    plain = reference("kda.gate", "naive_kda_gate"), reference("gated_delta_rule.gate", "naive_gdn_gate")
+    kda, gdn = (
+        reference("kda.gate", "fused_kda_gate"),
+        reference("gated_delta_rule.gate", "fused_gdn_gate"),
+    )
+    plain = (
+        reference("kda.gate", "naive_kda_gate"),
+        reference("gated_delta_rule.gate", "naive_gdn_gate"),
+    )
     return (
         lambda g, a: (kda(g, a), gdn(g[..., 0].contiguous(), a)),
         lambda g, a: (plain[0](g, a), plain[1](g[..., 0], a)),
