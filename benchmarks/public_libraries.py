@@ -12,9 +12,10 @@ Needs torch, and without their dependencies (which are Triton and more) liger-ke
 
 Each op runs in a process of its own. Its results are compared with torch's for the same inputs: of
 liger-kernel and fla-core by the cases in liger_cases.py and fla_cases.py, of flag-gems by the
-samples that torch has for its own operators. `refused` is an error of Proton, `failed` one of the library's own: no sample was among
-what it takes. An op whose process died runs again with each access checked, and is `outside` if a
-kernel of the library has accesses outside of its arrays, which a GPU may not notice.
+samples that torch has for its own operators. `refused` is an error of Proton, `failed` one of the
+library's own: no sample was among what it takes. An op whose process died runs again with each
+access checked, and is `outside` if a kernel of the library has accesses outside of its arrays,
+which a GPU may not notice.
 Exit status 1 if anything is wrong.
 """
 
