@@ -89,6 +89,7 @@ class Autotuner(Decorated):
         self.best_config: Config | None = None
         self.bench_time = 0.0
         self.nargs: dict[str, object] | None = None  # while it is tuned: arguments by position
+        self._kinds = set[str]()
         self._lock = threading.RLock()
 
     def pre_hook(self, given: dict[str, object], reset_only: bool = False) -> None:
@@ -142,8 +143,8 @@ class Autotuner(Decorated):
         return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
 
     def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """What the choice depends on: values of the key arguments, the dtype of each array, and
-        which kinds of devices they are on besides that of the process: Triton's keys elsewhere."""
+        """What the choice depends on: values of the key arguments, the dtype of each array, as in
+        Triton, and on which kinds of devices they are, if not on those of the first launch."""
         given = self.named(args, kwargs)
         key: list[Any] = [given[name] for name in self.keys if name in given]
         kinds = set()
@@ -152,9 +153,9 @@ class Autotuner(Decorated):
                 device = getattr(value, "device", HOST)
                 kinds.add(str(getattr(device, "type", device)))
                 key.append(_text(value.dtype))
-        kinds.discard(default_backend().name)
+        self._kinds = self._kinds or kinds
         try:
-            hash(found := (*key, *sorted(kinds)))
+            hash(found := (*key, *(() if kinds == self._kinds else sorted(kinds))))
         except TypeError:
             raise ValueError(
                 f"autotune: the key of {self.__name__} has values that are not hashable, got "
