@@ -64,3 +64,31 @@ def _parts(value: object) -> list[torch.Tensor]:
     if isinstance(value, list | tuple):
         return [part for each in value for part in _parts(each)]
     return [value] if isinstance(value, torch.Tensor) else []
+
+
+# Of numbers that go through long sums and products of blocks: how far the root mean square of
+# what they are off may be, by that of what is expected.
+NORMS = {torch.float16: 1e-2, torch.bfloat16: 3e-2, torch.float32: 1e-3}
+
+
+def compare_norms(found: object, expected: object, what: str, dtype: torch.dtype) -> None:
+    """Raises `Wrong` unless tensors, which may be in lists, are about equal in the mean."""
+    if isinstance(expected, list | tuple):
+        assert isinstance(found, list | tuple)
+        for number, pair in enumerate(zip(found, expected, strict=True)):
+            compare_norms(*pair, f"{what}[{number}]", dtype)
+        return
+    if expected is None or found is None:
+        if found is not None and bool(found.any()):  # type: ignore[attr-defined]
+            raise Wrong(f"{what}: a gradient where none is expected")
+        if expected is not None and bool(expected.any()):  # type: ignore[attr-defined]
+            raise Wrong(f"{what}: no gradient")
+        return
+    assert isinstance(found, torch.Tensor)
+    assert isinstance(expected, torch.Tensor)
+    if found.shape != expected.shape:
+        raise Wrong(f"{what}: {[*found.shape]} in the place of {[*expected.shape]}")
+    scale = expected.double().square().mean().sqrt()
+    off = (found.double() - expected.double()).square().mean().sqrt()
+    if not off <= NORMS[dtype] * scale + 1e-6:
+        raise Wrong(f"{what}: off by {float(off):.2g}, where numbers are of {float(scale):.2g}")

@@ -1,18 +1,21 @@
 """Kernels of public libraries on the CPU, with Proton under the name of Triton: right, wrong or
 refused, op by op.
 
-    python benchmarks/public_libraries.py [liger] [gems] [--only REGEX] [--jobs 2] [--samples 4]
+    python benchmarks/public_libraries.py [liger] [fla] [gems] [--only REGEX] [--jobs 2]
+                                          [--samples 4]
 
-Needs torch, and without their dependencies (which are Triton and more) liger-kernel and flag-gems:
+Needs torch, and without their dependencies (which are Triton and more) liger-kernel, fla-core
+(flash-linear-attention) and flag-gems:
 
-    pip install torch expecttest numpy packaging pyyaml sqlalchemy
-    pip install --no-deps liger-kernel flag-gems
+    pip install torch einops expecttest numpy packaging pyyaml sqlalchemy
+    pip install --no-deps liger-kernel fla-core flag-gems
 
 Each op runs in a process of its own. Its results are compared with torch's for the same inputs: of
-liger-kernel by the cases in liger_cases.py, of flag-gems by the samples that torch has for its own
-operators. `refused` is an error of Proton, `failed` one of the library's own: no sample was among
-what it takes. An op whose process died runs again with each access checked, and is `outside` if a
-kernel of the library has accesses outside of its arrays, which a GPU may not notice.
+liger-kernel and fla-core by the cases in liger_cases.py and fla_cases.py, of flag-gems by the
+samples that torch has for its own operators. `refused` is an error of Proton, `failed` one of the
+library's own: no sample was among what it takes. An op whose process died runs again with each
+access checked, and is `outside` if a kernel of the library has accesses outside of its arrays,
+which a GPU may not notice.
 Exit status 1 if anything is wrong.
 """
 
@@ -124,7 +127,7 @@ def _forked(op: Op, checked: bool) -> tuple[int, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help="liger, gems (both)")
+    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help="liger, fla, gems (all)")
     parser.add_argument("--only", default="", help="ops whose names match")
     parser.add_argument("--jobs", type=int, default=2, help="ops at once")
     parser.add_argument("--samples", type=int, default=4, help="of torch's inputs, for each op")
@@ -132,7 +135,7 @@ def main() -> int:
     torch.set_num_threads(1)  # a process that is forked has none of the others
     proton.install_as_triton()
     CPU.warm_up()
-    known = {"liger": liger_ops, "gems": lambda: gems_ops(given.samples)}
+    known = {"liger": liger_ops, "fla": fla_ops, "gems": lambda: gems_ops(given.samples)}
     wrong = False
     for library in given.libraries or known:
         ops = [op for op in known[library]() if re.search(given.only, op.name)]
@@ -152,6 +155,13 @@ def main() -> int:
 def liger_ops() -> list[Op]:
     """liger-kernel's, by what their own tests compare them with."""
     from liger_cases import CASES
+
+    return [Op(name, case.check) for name, case in CASES.items()]
+
+
+def fla_ops() -> list[Op]:
+    """flash-linear-attention's, by references of its own and torch."""
+    from fla_cases import CASES
 
     return [Op(name, case.check) for name, case in CASES.items()]
 

@@ -269,13 +269,15 @@ class Frame:
 
         def rule(g: CodeGenerator) -> Any:
             g.run([leaving(node)])
-            return tuple(_known(g.env.get(name)) for name in names)
+            return tuple(g.env.get(name) for name in names)
 
         found = self._types(site, rule, env)
         return dict(zip(names, found, strict=True))
 
     def _as(self, site: object, value: object, like: object) -> object:
-        """A value as the type that the compiler gives it."""
+        """A value as the type that the compiler gives it; undefined where it has none there."""
+        if isinstance(like, Undefined):
+            return like
         if same_form(like, value):
             pairs = zip(parts_of(value) or (), parts_of(like) or (), strict=True)
             return with_parts(value, [self._as(site, *both) for both in pairs])
@@ -424,11 +426,6 @@ def _bounds(
         return True, bounds.start, bounds.stop, bounds.step
     lower, upper, step, start = loops._loop_bounds(bounds)
     return False, lower, upper, step, start, None if start is None else bounds.step
-
-
-def _known(value: object) -> object:
-    """What a variable is behind a statement; None where nothing is known."""
-    return None if isinstance(value, Undefined) else value
 
 
 def _is_of_library(fn: DeviceFunction) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from proton.language.aggregate import aggregate
 from proton.language.bases import base_type as base_type
 from proton.language.bases import base_value as base_value
+from proton.language.constants import constexpr
 from proton.language.function import builtin, member
 from proton.language.function import extern as extern
 from proton.language.function import is_builtin as is_builtin
@@ -17,6 +18,8 @@ from proton.language.function import must_use_result as must_use_result
 from proton.language.types import dtype, float32
 from proton.language.types import get_int_dtype as get_int_dtype
 from proton.language.types import unwrap as _unwrap_if_constexpr  # noqa: F401  (of Triton's name)
+
+CONSTEXPR_0 = constexpr(0)  # the default of an option, by the name that libraries know
 
 # Programming model
 

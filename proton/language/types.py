@@ -422,6 +422,8 @@ float64 = dtype("float64")
 pi32_t = pointer_type(int32)
 
 SCALARS = tuple(dtype(name) for name in _SHORT)
+# What is meant to be a type, misspelled or not: "*fp32", "tl.int32", "tensordesc<...>".
+LOOK = re.compile(r"(\w+\.)*\*?k?[a-z]+[0-9]+[a-z0-9]*|tensordesc<.*")
 _BY_SHORT = {type_.short: type_ for type_ in SCALARS} | {"u1": int1}
 
 

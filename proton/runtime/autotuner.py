@@ -43,7 +43,7 @@ class Autotuner(Decorated):
 
     `best_config` is what the last launch took, `configs_timings` what was measured last (by
     configuration, the median first, in ms), `bench_time` how many seconds that took, `cache` the
-    choices so far, by the values of the key.
+    choices so far, by the values of the key. A derived class may set hooks and what prunes.
     """
 
     def __init__(
@@ -70,12 +70,16 @@ class Autotuner(Decorated):
             if not isinstance(config, Config):
                 raise TypeError(f"autotune: a configuration is a Config, got {shown(config)}")
         self.keys = self._parameters("key", key)
-        self.pruning = Pruning(prune_configs_by)
+        pruning = Pruning(prune_configs_by)
+        self.early_config_prune, self.perf_model = pruning.early, pruning.model
+        self.configs_top_k = pruning.most
         self.reset_to_zero = self._parameters("reset_to_zero", reset_to_zero)
         self.restore_value = self._parameters("restore_value", restore_value)
         self.surroundings = Surroundings(
             self.reset_to_zero, self.restore_value, pre_hook, post_hook
         )
+        self.user_defined_pre_hook = pre_hook is not None
+        self.user_defined_post_hook = post_hook is not None
         self.restore_copies: dict[str, object] = {}
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self.do_bench = do_bench
@@ -85,6 +89,7 @@ class Autotuner(Decorated):
         self.best_config: Config | None = None
         self.bench_time = 0.0
         self.nargs: dict[str, object] | None = None  # while it is tuned: arguments by position
+        self._kinds = set[str]()
         self._lock = threading.RLock()
 
     def pre_hook(self, given: dict[str, object], reset_only: bool = False) -> None:
@@ -95,21 +100,6 @@ class Autotuner(Decorated):
         """Restores what such a call wrote."""
         copies, self.restore_copies = self.restore_copies, {}
         self.surroundings.after(given, copies, exception)
-
-    @property
-    def perf_model(self) -> Callable[..., Any] | None:
-        """What estimates the time of a configuration."""
-        return self.pruning.model
-
-    @property
-    def early_config_prune(self) -> Callable[..., Any] | None:
-        """What says which configurations are worth an estimate."""
-        return self.pruning.early
-
-    @property
-    def configs_top_k(self) -> int | float:
-        """How many of the best estimates are tried, or which share of the configurations."""
-        return self.pruning.most
 
     def _parameters(self, option: str, names: Sequence[str] | None) -> list[str]:
         """Names of parameters that an option lists; raises ValueError for others."""
@@ -153,16 +143,19 @@ class Autotuner(Decorated):
         return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
 
     def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """What the choice depends on: values of the key arguments, and for each array its dtype and
-        the kind of its device."""
+        """What the choice depends on: values of the key arguments, the dtype of each array, as in
+        Triton, and on which kinds of devices they are, if not on those of the first launch."""
         given = self.named(args, kwargs)
         key: list[Any] = [given[name] for name in self.keys if name in given]
+        kinds = set()
         for name, value in given.items():
             if name in self.arg_names and hasattr(value, "dtype"):
-                device = getattr(value, "device", "")
-                key += [_text(value.dtype), str(getattr(device, "type", device))]
+                device = getattr(value, "device", HOST)
+                kinds.add(str(getattr(device, "type", device)))
+                key.append(_text(value.dtype))
+        self._kinds = self._kinds or kinds
         try:
-            hash(found := tuple(key))
+            hash(found := (*key, *(() if kinds == self._kinds else sorted(kinds))))
         except TypeError:
             raise ValueError(
                 f"autotune: the key of {self.__name__} has values that are not hashable, got "
@@ -233,7 +226,12 @@ class Autotuner(Decorated):
 
     def prune_configs(self, kwargs: dict[str, object]) -> list[Config]:
         """The configurations to try for the arguments `nargs` and `kwargs`."""
-        return self.pruning.apply(self.configs, self.nargs or {}, kwargs)
+        by = {
+            "early_config_prune": self.early_config_prune,
+            "perf_model": self.perf_model,
+            "top_k": self.configs_top_k,
+        }
+        return Pruning(by).apply(self.configs, self.nargs or {}, kwargs)
 
     def _compile_ahead(
         self, configs: list[Config], args: tuple[object, ...], kwargs: dict[str, object]
@@ -257,12 +255,30 @@ class Autotuner(Decorated):
         args: tuple[object, ...],
         kwargs: dict[str, object],
     ) -> dict[Config, object]:
-        """What each configuration takes."""
+        """What each configuration takes. Those that are the same launch of the same code, as on a
+        CPU they are where only `num_warps` and `num_stages` differ, are measured once."""
         self._compile_ahead(configs, args, kwargs)
-        timings = {config: self._time(config, grid, args, kwargs) for config in configs}
+        timings, measured = dict[Config, object](), dict[object, object]()
+        for config in configs:
+            work = self._work(config, grid, args, kwargs)
+            if work not in measured:
+                measured[work] = self._time(config, grid, args, kwargs)
+            timings[config] = measured[work]
         best = _best(timings)
         self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
         return timings
+
+    def _work(
+        self, config: Config, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        """What a launch with a configuration runs: code and grid, if both can be told before."""
+        options = self._merged(config, kwargs)
+        try:
+            request = None if config.pre_hook else self._inner_request(args, options)
+            programs = grid(self.named(args, options)) if callable(grid) else grid
+            return config if request is None else (request.key, tuple(programs))  # type: ignore[arg-type]
+        except Exception:  # it is raised again where the configuration is tried
+            return config
 
     def _measure(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Callable[..., Any]:
         """The function of a call, and of `quantiles`, that measures."""

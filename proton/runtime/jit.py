@@ -436,9 +436,9 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     try:
         return eval(text, fn.fn.__globals__)
     except NameError:  # of a module that is imported for type checkers alone, perhaps
-        return None if "." in text or text.isalpha() else ty.str_to_ty(text)
+        return ty.str_to_ty(text) if "." not in text and ty.LOOK.fullmatch(text) else None
     except (AttributeError, SyntaxError, TypeError):
-        return ty.str_to_ty(text)
+        return ty.str_to_ty(text) if ty.LOOK.fullmatch(text) else None
 
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:

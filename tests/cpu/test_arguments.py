@@ -98,7 +98,8 @@ def test_numbers_that_do_not_fit_their_annotation_are_refused(annotation: str, v
 
 
 @pytest.mark.parametrize(
-    "annotation", ["int", "torch.Tensor", "list[int]", "np.ndarray | None", "hello"]
+    "annotation",
+    ["int", "torch.Tensor", "list[int]", "np.ndarray | None", "hello", "AN_ARRAY", "(B, T)", "a b"],
 )
 def test_a_postponed_annotation_that_is_no_type_of_ours_says_nothing(annotation: str) -> None:
     """With `from __future__ import annotations` each annotation is its text."""

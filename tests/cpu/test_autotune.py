@@ -98,6 +98,43 @@ def test_one_configuration_is_not_measured(rng: np.random.Generator) -> None:
     assert bench.calls == 0
 
 
+def test_launches_that_are_the_same_are_measured_once(rng: np.random.Generator) -> None:
+    """On a CPU the number of warps means nothing, unless the grid depends on it."""
+    found = [proton.Config({"BLOCK": size}, num_warps=n) for size in (16, 32) for n in (2, 4, 8)]
+    for launched, tried in ((grid, 2), (lambda meta: (4 * meta["num_warps"],), 6)):
+        bench = Bench(*range(tried, 0, -1))
+        tuned = proton.autotune(found, ["n"], do_bench=bench)(proton.jit(add.fn))
+        x, y, out = inputs(rng, 77)
+        tuned[launched](x, y, out, 77)
+        np.testing.assert_array_equal(out, x + y)
+        assert bench.calls == tried
+        assert len(tuned.configs_timings) == len(found)
+        assert tuned.best_config == found[3 if tried == 2 else 5]
+
+
+def test_a_derived_class_sets_what_prunes_and_knows_keys(rng: np.random.Generator) -> None:
+    class Mine(proton.runtime.Autotuner):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            assert not self.user_defined_pre_hook
+            assert not self.user_defined_post_hook
+            self.early_config_prune = lambda found, args, **kwargs: found[1:]
+
+    bench, found = Bench(1.0, 2.0), configs(16, 32, 64)
+    tuned = Mine(add, add.arg_names, found, ["n"], None, None, do_bench=bench)
+    x, y, out = inputs(rng, 50)
+    tuned[grid](x, y, out, 50)
+    np.testing.assert_array_equal(out, x + y)
+    assert (bench.calls, tuned.best_config) == (2, found[1])
+    known = Mine(add, add.arg_names, found, ["n"], None, None, do_bench=bench)
+    known.cache[50, "float32", "float32", "float32"] = found[0]
+    known[grid](x, y, out, 50)
+    assert (bench.calls, known.best_config) == (2, found[0])
+    hooked = proton.autotune(found, ["n"], pre_hook=print, post_hook=print)(add)
+    assert hooked.user_defined_pre_hook
+    assert hooked.user_defined_post_hook
+
+
 def test_arguments_are_as_before_while_it_tries(rng: np.random.Generator) -> None:
     x, total, _ = inputs(rng, 100)
     before = total.copy()

@@ -19,6 +19,7 @@ from proton.compiler import ASTSource
 from proton.runtime import backend, driver
 from proton.runtime.backend import Backend
 from proton.runtime.benchmark import summary
+from proton.testing import peaks
 
 HOPPER = proton.GPUTarget("cuda", 90)
 
@@ -386,9 +387,38 @@ def test_libraries_of_one_s_own_are_refused_where_they_would_be_linked() -> None
         kernel.warmup(tl.float32, tl.float32, N=4, extern_libs={"mine": "/m.bc"}, target=HOPPER)
 
 
+def test_peaks_are_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an A100: 108 SMs, 1215 MHz of memory on 5120 bits, 312 TFLOPs of fp16 at 1410 MHz."""
+    chip = {"multiprocessor_count": 108, "mem_clock_rate": 1_215_000, "mem_bus_width": 5120}
+    monkeypatch.setattr(peaks, "_properties", lambda what, device: chip)
+    assert testing.get_dram_gbps() == pytest.approx(1555.2)
+    tensor_cores, alus = testing.get_max_tensorcore_tflops, testing.get_max_simd_tflops
+    for dtype, tflops in ((tl.float16, 312), (tl.float32, 156), (tl.int8, 624)):
+        assert tensor_cores(dtype, 1_410_000) == pytest.approx(tflops, rel=1e-3)
+    assert alus(tl.float32, 1_410_000) == pytest.approx(19.5, rel=1e-3)
+    assert alus("torch.float16", 1_410_000) == pytest.approx(39, rel=1e-3)
+    with pytest.raises(ValueError, match="get_max_simd_tflops: no number for int8; there are flo"):
+        alus(tl.int8, 1_410_000)
+
+
+def test_a_cpu_has_no_peaks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (
+        proton.knobs.scope(backend="cpu"),
+        pytest.raises(proton.ProtonError, match="get_dram_gbps is for GPUs, and kernels run on"),
+    ):
+        testing.get_dram_gbps()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        testing.nvsmi(["clocks.max.sm"])
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!{sys.executable}\nimport sys\nprint(len(sys.argv), 1980, sep=', ')\n")
+    program.chmod(0o755)
+    assert testing.nvsmi(["clocks.max.sm", "clocks.max.mem"]) == [5, 1980]
+
+
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
-    [(testing, "nvsmi", "nvidia-smi"), (proton.compiler, "make_backend", "takes a target")],
+    [(testing, "set_gpu_clock", "nvidia-smi"), (proton.compiler, "make_backend", "takes a target")],
 )
 def test_what_is_not_there_says_what_to_do(module: Any, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=f"{name}.*{instead}"):

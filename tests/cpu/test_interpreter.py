@@ -309,3 +309,75 @@ def test_scopes_and_marks_are_those_of_a_compiled_run() -> None:
         assert (frame["dur_ns"] >= 0).all()
         tables.append(sorted(map(str, frame[columns].values.tolist())))
     assert tables[0] == tables[1]
+
+
+# Names that the compiler forgets behind a statement
+
+
+@proton.jit
+def rebound(x_ptr, out_ptr, n, WHILE: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    left = n
+    if WHILE:
+        while left > 0:
+            part = tl.load(x_ptr + left - 1 + at)
+            total += part
+            left -= 1
+    else:
+        for i in range(n):
+            part = tl.load(x_ptr + i + at)
+            total += part
+    if n > 2:
+        part = tl.load(x_ptr)
+        total += part
+    if n > 3:
+        part = at
+        total += part
+    tl.store(out_ptr + at, total)
+
+
+@pytest.mark.parametrize("is_while", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 3, 5])
+def test_a_name_of_a_loop_is_free_behind_it(
+    rng: np.random.Generator, n: int, is_while: bool
+) -> None:
+    x = rng.standard_normal(16).astype(np.float32)
+    expected = sum((x[i : i + 8] for i in range(n)), np.zeros(8, np.float32))
+    expected = expected + (n > 2) * x[0] + (n > 3) * np.arange(8)
+    for interpret in (False, True):
+        with proton.knobs.scope(interpret=interpret):
+            out = np.zeros(8, np.float32)
+            proton.jit(rebound.fn)[(1,)](x, out, n, WHILE=is_while, BLOCK=8)
+            np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+
+
+@proton.jit
+def left_of_loop(x_ptr, n):
+    for _ in range(n):
+        part = tl.load(x_ptr)
+    tl.store(x_ptr, part)
+
+
+@proton.jit
+def left_of_branch(x_ptr, n):
+    if n > 0:
+        part = tl.load(x_ptr)
+    other = part
+    tl.store(x_ptr, other + 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "why"),
+    [
+        (left_of_loop, "part may be undefined here: it is assigned inside a loop"),
+        (left_of_branch, "part may be undefined here: only one branch of an if assigns it"),
+    ],
+)
+def test_a_name_that_may_be_undefined_is_an_error(kernel: Any, why: str) -> None:
+    for interpret in (False, True):
+        with (
+            proton.knobs.scope(interpret=interpret),
+            pytest.raises(proton.CompilationError, match=why),
+        ):
+            proton.jit(kernel.fn)[(1,)](np.ones(1, np.float32), 3)

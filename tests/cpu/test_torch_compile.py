@@ -1,5 +1,8 @@
 """Kernels in functions that torch.compile compiles, as docs/torch.md says."""
 
+import subprocess
+import sys
+
 import pytest
 
 import proton
@@ -54,3 +57,21 @@ def test_a_launch_that_is_disabled_breaks_the_graph_and_works() -> None:
     compiled = torch.compile(lambda x: disabled(x + 1, 2.0) + 1, backend="aot_eager")
     x = torch.randn(300)
     torch.testing.assert_close(compiled(x), 2 * (x + 1) + 1)
+
+
+UNDER_THE_NAME = """
+import proton
+proton.install_as_triton()
+import torch
+from torch.utils._triton import has_triton
+assert has_triton() == torch.cuda.is_available()
+compiled = torch.compile(lambda x: (x * 2).sin(), fullgraph=True, backend="aot_eager")
+x = torch.randn(7)
+torch.testing.assert_close(compiled(x), (x * 2).sin())
+"""
+
+
+def test_torch_compiles_other_functions_where_proton_stands_for_triton() -> None:
+    """torch asks which plug-ins there are, to know whether to make kernels for the CPU."""
+    done = subprocess.run([sys.executable, "-c", UNDER_THE_NAME], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
