@@ -316,7 +316,7 @@ def translated(ptx: str) -> Callable[..., Iterator[Any]]:
     body = body[: body.index("\n}\n")]
     blocks, labels = _blocks(body)
     source = ["def thread(t, given):", " special, load, store, at = t.special, t.load, t.store, 0"]
-    source += [" while True:"]
+    source += [" if False: yield", " while True:"]
     count = 0
     for number, block in enumerate(blocks):
         source.append(f"  if at == {number}:")
