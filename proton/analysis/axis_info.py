@@ -125,14 +125,23 @@ def order_of(info: AxisInfo) -> tuple[int, ...]:
     return tuple(sorted(axes, key=lambda axis: (-info.contiguity[axis], -axis)))
 
 
+def adjacent_elements(pointer: Value, infos: AxisInfos) -> tuple[int, ...]:
+    """For each dimension, how many consecutive elements lie side by side from a multiple of their
+    size on, so that no address among theirs wraps around."""
+    info, size = infos[pointer], element_bytes(pointer)
+    return tuple(
+        _floor_power(max(1, min(run, divisibility // size)))
+        for run, divisibility in zip(info.contiguity, info.divisibility, strict=True)
+    )
+
+
 def vector_elements(pointer: Value, mask: Value | None, infos: AxisInfos) -> tuple[int, ...]:
     """For each dimension, how many consecutive elements one access of at most 16 bytes may take:
     they lie side by side, the address is a multiple of their size, and one mask is for all."""
-    info, size = infos[pointer], element_bytes(pointer)
+    most_of_all = max(1, 16 // element_bytes(pointer))
     result = []
-    for axis, run in enumerate(info.contiguity):
-        aligned = max(1, info.divisibility[axis] // size)
-        most = min(run, aligned, max(1, 16 // size))
+    for axis, run in enumerate(adjacent_elements(pointer, infos)):
+        most = min(run, most_of_all)
         if mask is not None:
             most = min(most, infos[mask].constancy[axis])
         result.append(_floor_power(most))
@@ -142,18 +151,30 @@ def vector_elements(pointer: Value, mask: Value | None, infos: AxisInfos) -> tup
 def access_elements(op: Operation, infos: AxisInfos) -> int:
     """How many consecutive registers one access of a load or store may take."""
     pointer = op.operands[0]
+    axis, run = _register_run(pointer)
+    return 1 if run == 1 else min(run, vector_elements(pointer, mask_of(op), infos)[axis])
+
+
+def adjacent_registers(pointer: Value, infos: AxisInfos) -> int:
+    """How many consecutive registers of pointers are one address and constants more."""
+    axis, run = _register_run(pointer)
+    return 1 if run == 1 else min(run, adjacent_elements(pointer, infos)[axis])
+
+
+def _register_run(pointer: Value) -> tuple[int, int]:
+    """The dimension along which a thread's first registers go, and how many do."""
     if not is_tensor(pointer.type):
-        return 1
+        return 0, 1
     bases = layout_of(pointer.type).bases("register")
     if not bases or not any(bases[0]):
-        return 1
+        return 0, 1
     axis = next(a for a, value in enumerate(bases[0]) if value)
     run = 1
     for bit, basis in enumerate(bases):
         if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
             break
         run *= 2
-    return min(run, vector_elements(pointer, mask_of(op), infos)[axis])
+    return axis, run
 
 
 def _floor_power(value: int) -> int:

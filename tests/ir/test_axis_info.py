@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proton.analysis.axis_info import AxisInfos, vector_elements
+from proton.analysis.axis_info import AxisInfos, adjacent_elements, vector_elements
 from proton.analysis.axis_rules import AxisInfo, element_bytes
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
@@ -390,3 +390,4 @@ def test_a_masked_block_is_as_wide_as_its_mask_allows(multiple: int, expected: i
         )
         assert vector_elements(pointer, mask, infos) == (expected,)
         assert vector_elements(pointer, None, infos) == (8,)
+        assert adjacent_elements(pointer, infos) == (8,)

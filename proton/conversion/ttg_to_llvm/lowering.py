@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.analysis.atomics import atomic_elements
-from proton.analysis.axis_info import AxisInfos, access_elements
+from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
 from proton.base.errors import PassError
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
@@ -60,6 +60,7 @@ class Site:
     op: Operation
     operand_types: list[Type]
     access: int = 1  # elements that one access may take
+    adjacent: int = 1  # registers of its pointers that are one address and constants more
     equal: tuple[int, ...] = ()  # of a condition: the first register that is known to equal each
 
     @property
@@ -119,7 +120,7 @@ class Lowering:
     def shared(self, offset: int) -> Value:
         """The address of a byte of the function's shared memory."""
         base = self.program_shared() if self.shared_base is None else self.shared_base
-        return v.offset_pointer(base, v.i32(offset), v.integer(8)) if offset else base
+        return v.bytes_behind(base, offset)
 
     def program_shared(self) -> Value:
         """The address where the program's shared memory begins."""
@@ -228,6 +229,7 @@ def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
         _check_layouts(op)
     if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
         site.access = access_elements(op, infos)
+        site.adjacent = adjacent_registers(op.operands[0], infos)
     elif op.name == "tt.atomic_rmw":
         site.access = min(access_elements(op, infos), atomic_elements(op, arch))
     elif has(op, Condition):

@@ -13,7 +13,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.conversion.ttg_to_llvm.scalars import constant_apart, picked
 from proton.dialect.attributes import RECOMPUTED
-from proton.dialect.mlir import Type, Value
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.tt import pointee_of
 from proton.dialect.ttg import is_tensor, layout_of
 
@@ -56,9 +56,12 @@ class _Access:
         self.count = site.access
         self.bits = v.bits_of(self.element) * self.count
         self.words, self.word_bits = _words(self.bits)
-        self.word = v.integer(max(16, self.word_bits))
+        is_word = isinstance(self.element, ir.F32Type)
+        self.in_memory = self.element if is_word else v.integer(self.word_bits)
+        self.word = v.integer(16) if self.word_bits == 8 else self.in_memory
         self.vector = v.vector(self.count, self.element)
         self.alignment = self.bits // 8
+        self.adjacent = max(site.adjacent, self.count)
         cache, evict = site.text("cache"), site.text("evict")
         # PTX takes one of the two: an eviction priority is but a hint (PTX ISA, `ld`).
         self.modifiers = cache or _EVICTION[evict]
@@ -68,25 +71,33 @@ class _Access:
     def is_volatile(site: Site) -> bool:
         return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
 
-    def to_words(self, group: Value) -> list[Value]:
-        """The words of a group of registers."""
+    def address(self, ctx: Lowering, pointers: Value, start: int) -> tuple[Value, int]:
+        """A pointer, and how many bytes behind it the access of a register is: of registers that
+        are adjacent all have the pointer of the first."""
+        ahead = start % self.adjacent
+        return ctx.scalars.element(pointers, start - ahead), ahead * self.alignment // self.count
+
+    def to_words(self, registers: Value) -> list[Value]:
+        """The words of registers, those of one access after those of the other."""
+        count = v.count_of(registers)
         if str(self.element).startswith("!llvm.ptr"):
-            group = v.create("llvm.ptrtoint", v.vector(self.count, v.integer(64)), group)
+            registers = v.create("llvm.ptrtoint", v.vector(count, v.integer(64)), registers)
+        words = v.vector(count // self.count * self.words, self.in_memory)
+        found = v.to_elements(v.bitcast(registers, words))
         if self.word_bits == 8:
-            byte = v.bitcast(v.extract(group, 0), v.integer(8))
-            return [v.create("llvm.zext", self.word, byte)]
-        return v.to_elements(v.bitcast(group, v.vector(self.words, self.word)))
+            return [v.create("llvm.zext", self.word, byte) for byte in found]
+        return found
 
     def from_words(self, words: list[Value]) -> Value:
-        """The group of registers that words are."""
+        """The registers that the words of accesses are."""
+        count = len(words) // self.words * self.count
         if self.word_bits == 8:
-            byte = v.create("llvm.trunc", v.integer(8), words[0])
-            return v.bitcast(v.from_elements([byte]), self.vector)
-        packed = v.from_elements(words)
+            words = [v.create("llvm.trunc", self.in_memory, word) for word in words]
+        packed, type_ = v.from_elements(words), v.vector(count, self.element)
         if str(self.element).startswith("!llvm.ptr"):
-            packed = v.bitcast(packed, v.vector(self.count, v.integer(64)))
-            return v.create("llvm.inttoptr", self.vector, packed)
-        return v.bitcast(packed, self.vector)
+            packed = v.bitcast(packed, v.vector(count, v.integer(64)))
+            return v.create("llvm.inttoptr", type_, packed)
+        return v.bitcast(packed, type_)
 
 
 def pointee_of_type(type_: Type) -> Type:
@@ -107,18 +118,41 @@ def group(value: Value, start: int, count: int) -> Value:
 def _load(ctx: Lowering, site: Site) -> list[Value]:
     pointers, mask, other = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
-    groups = []
     starts = range(0, v.count_of(pointers), access.count)
+    places = ((start, *access.address(ctx, pointers, start)) for start in starts)
+    if mask is None and access.plain:
+        groups = [
+            v.load(v.bytes_behind(address, offset), access.vector, access.alignment)
+            for _, address, offset in places
+        ]
+        return [_like_source(v.concatenate(groups), site.result_type)]
     condition = _conditions(ctx, mask, starts)
-    for start in starts:
-        address = ctx.scalars.element(pointers, start)
-        if mask is None and access.plain:
-            groups.append(v.load(address, access.vector, access.alignment))
-            continue
-        predicate = condition(start)
-        otherwise = None if other is None else group(other, start, access.count)
-        groups.append(_assembly_load(access, address, predicate, otherwise, site))
-    return [_like_source(v.concatenate(groups), site.result_type)]
+    kept = _kept(access, pointers, mask, other)
+    modifiers = ".volatile" if access.is_volatile(site) else access.modifiers
+    words: list[Value] = []
+    for start, address, offset in places:
+        words += nvidia.load(
+            address,
+            access.word,
+            access.words,
+            bits=access.word_bits,
+            modifiers=modifiers,
+            predicate=condition(start),
+            otherwise=kept[len(words) : len(words) + access.words],
+            offset=offset,
+        )
+    return [_like_source(access.from_words(words), site.result_type)]
+
+
+def _kept(
+    access: _Access, pointers: Value, mask: Value | None, other: Value | None
+) -> Sequence[Value]:
+    """The words that masked-off registers keep."""
+    if mask is None:
+        return []
+    if other is not None:
+        return access.to_words(other)
+    return [v.constant(0, access.word)] * (v.count_of(pointers) // access.count * access.words)
 
 
 def _conditions(
@@ -133,27 +167,6 @@ def _conditions(
     return lambda start: ctx.scalars.condition(mask, start)
 
 
-def _assembly_load(
-    access: _Access, address: Value, predicate: Value | None, otherwise: Any, site: Site
-) -> Value:
-    modifiers = ".volatile" if access.is_volatile(site) else access.modifiers
-    kept: list[Any] = []
-    if predicate is not None and otherwise is None:
-        kept = [v.constant(0, access.word)] * access.words
-    elif predicate is not None:
-        kept = access.to_words(otherwise)
-    words = nvidia.load(
-        address,
-        access.word,
-        access.words,
-        bits=access.word_bits,
-        modifiers=modifiers,
-        predicate=predicate,
-        otherwise=kept,
-    )
-    return access.from_words(words)
-
-
 @lowers("tt.store")
 def _store(ctx: Lowering, site: Site) -> list[Value]:
     pointers, stored, mask = map(_registers, site.optional(3))
@@ -161,15 +174,23 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     type_ = site.operand_types[0]
     owner = ctx.threads.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
     starts = range(0, v.count_of(pointers), access.count)
+    places = ((start, *access.address(ctx, pointers, start)) for start in starts)
+    if mask is None and owner is None and access.plain:
+        for start, address, offset in places:
+            part = group(stored, start, access.count)
+            v.store(v.bytes_behind(address, offset), part, access.alignment)
+        return []
     condition = _conditions(ctx, mask, starts)
-    for start in starts:
-        address = ctx.scalars.element(pointers, start)
-        part = group(stored, start, access.count)
-        predicate = both(condition(start), owner)
-        if predicate is None and access.plain:
-            v.store(address, part, access.alignment)
-        else:
-            _assembly_store(access, address, part, predicate)
+    words = access.to_words(stored)
+    for number, (start, address, offset) in enumerate(places):
+        nvidia.store(
+            address,
+            words[number * access.words : (number + 1) * access.words],
+            bits=access.word_bits,
+            modifiers=access.modifiers,
+            predicate=both(condition(start), owner),
+            offset=offset,
+        )
     return []
 
 
@@ -183,11 +204,6 @@ def both(left: Value | None, right: Value | None) -> Value | None:
     if left is None or right is None:
         return right if left is None else left
     return v.binary("llvm.and", left, right)
-
-
-def _assembly_store(access: _Access, address: Value, group: Value, predicate: Value | None) -> None:
-    words, bits = access.to_words(group), access.word_bits
-    nvidia.store(address, words, bits=bits, modifiers=access.modifiers, predicate=predicate)
 
 
 @lowers("tt.addptr")
@@ -214,8 +230,7 @@ def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
         if (start, place) not in made:
             made[start, place] = nvidia.address(start, place, size)
         found.append(made[start, place])
-        if bytes_ := ahead + more * size:
-            found[-1] = v.offset_pointer(found[-1], v.i32(bytes_), v.integer(8))
+        found[-1] = v.bytes_behind(found[-1], ahead + more * size)
     return v.from_elements(found)
 
 

@@ -321,6 +321,11 @@ def address(base: Value, index: Value, size: int) -> Value:
     return assembly(text, "=l,r,l", base.type, index, base, effects=False)
 
 
+def _letter(word: Type) -> str:
+    """Of the registers that hold a word in inline assembly."""
+    return _FLOATS["f32"] if isinstance(word, ir.F32Type) else _LETTERS[word.width]
+
+
 def load(
     address: Value,
     word: Type,
@@ -331,11 +336,13 @@ def load(
     modifiers: str = "",
     predicate: Value | None = None,
     otherwise: Sequence[Value] = (),
+    offset: int = 0,
     note: str = "",
 ) -> list[Value]:
-    """Words at an address, by one access. `bits` is their width in memory, where that is not the
-    word's; under a predicate that does not hold they are `otherwise`, and nothing is read."""
-    letter = _LETTERS[word.width]
+    """Words `offset` bytes behind an address, by one access. `bits` is their width in memory, where
+    that is not the word's; under a predicate that does not hold they are `otherwise`, and nothing
+    is read."""
+    letter = _letter(word)
     outputs = ",".join([f"={letter}"] * count)
     operands, constraints, guard = [address], f"{outputs},{_ADDRESSES[space]}", ""
     if predicate is not None:
@@ -344,7 +351,8 @@ def load(
         operands += [predicate, *otherwise]
         constraints += ",b" + "".join(f",{number}" for number in range(count))
     kind = f"ld.{space}{modifiers}" if modifiers != ".volatile" else f"ld.volatile.{space}"
-    text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [${count}];"
+    place = f"${count}+{offset}" if offset else f"${count}"
+    text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [{place}];"
     type_ = word if count == 1 else v.struct([word] * count)
     result = assembly(text, constraints, type_, *operands, note=note)
     return [result] if count == 1 else [v.member(result, n, word) for n in range(count)]
@@ -364,7 +372,7 @@ def store(
     """Stores words by one access, `offset` bytes behind the address, if the predicate holds."""
     count, width = len(words), words[0].type.width
     operands, guard = [address, *words], ""
-    constraints = _ADDRESSES[space] + f",{_LETTERS[width]}" * count
+    constraints = _ADDRESSES[space] + f",{_letter(words[0].type)}" * count
     if predicate is not None:
         guard = f"@${count + 1} "
         operands.append(predicate)

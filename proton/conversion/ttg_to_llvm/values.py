@@ -160,6 +160,11 @@ def offset_pointer(base: Value, offset: Value, element_type: Type) -> Value:
     )
 
 
+def bytes_behind(base: Value, count: int) -> Value:
+    """`base` moved by a constant number of bytes."""
+    return offset_pointer(base, i32(count), integer(8)) if count else base
+
+
 def load(pointer_: Value, type_: Type, alignment: int) -> Value:
     return create("llvm.load", type_, pointer_, alignment=builtin.i64_attr(alignment))
 

@@ -16,8 +16,8 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-LABEL: func.func @masked(
 // CHECK-SAME: %[[X:.*]]: !llvm.ptr<1> {llvm.align = 16 : i32}, %[[N:.*]]: i32
 // CHECK-NOT: llvm.cond_br
-// CHECK: llvm.inline_asm has_side_effects "@$5 ld.global.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l,b,0,1,2,3"
-// CHECK: llvm.inline_asm has_side_effects "@$5 st.global.v4.b32 [$0], {$1, $2, $3, $4};", "l,r,r,r,r,b"
+// CHECK: llvm.inline_asm has_side_effects "@$5 ld.global.v4.b32 {$0, $1, $2, $3}, [$4];", "=f,=f,=f,=f,l,b,0,1,2,3"
+// CHECK: llvm.inline_asm has_side_effects "@$5 st.global.v4.b32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,b"
 // CHECK-NOT: llvm.inline_asm
 // CHECK: return
 func.func @masked(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32, tt.element = "fp32"}, %n: i32 {tt.divisibility = 16 : i32}) attributes {tt.kernel} {
@@ -45,10 +45,14 @@ func.func @plain(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32, tt.element = "fp3
   return
 }
 
-// A mask that may change at any element, or a pointer of unknown alignment: one element each.
+// A mask that may change at any element, or a pointer of unknown alignment: one element each. Where
+// it is known that no address wraps around, the four have the first one's.
 
 // CHECK-LABEL: func.func @narrow(
-// CHECK-COUNT-4: llvm.inline_asm has_side_effects "@$2 ld.global.b32 $0, [$1];"
+// CHECK: llvm.inline_asm has_side_effects "@$2 ld.global.b32 $0, [$1];", "=f,l,b,0" %[[FIRST:[0-9a-z]+]],
+// CHECK: llvm.inline_asm has_side_effects "@$2 ld.global.b32 $0, [$1+4];", "=f,l,b,0" %[[FIRST]],
+// CHECK: llvm.inline_asm has_side_effects "@$2 ld.global.b32 $0, [$1+8];", "=f,l,b,0" %[[FIRST]],
+// CHECK: llvm.inline_asm has_side_effects "@$2 ld.global.b32 $0, [$1+12];", "=f,l,b,0" %[[FIRST]],
 // CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> vector<1xf32>
 // CHECK: return
 func.func @narrow(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32, tt.element = "fp32"}, %y: !tt.ptr<f32>, %n: i32) attributes {tt.kernel} {

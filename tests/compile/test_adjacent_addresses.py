@@ -1,0 +1,66 @@
+"""Elements side by side that are accessed one by one: one address, and constants behind it."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile.ptx_threads import run, translated
+
+HOPPER = GPUTarget("cuda", 90)
+WARPS = 2
+_LOAD = re.compile(r"ld\.global\S* *%r\d+, *\[(%rd\d+)(?:\+(-?\d+))?\]")
+
+
+@proton.jit
+def triangle(x_ptr, out_ptr, n, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    inside = (rows < n) & (columns < n)
+    places = rows * stride + columns
+    x = tl.load(x_ptr + places, mask=inside & (columns <= rows), other=-7)
+    tl.store(out_ptr + places, x, mask=inside)
+
+
+def compiled(multiple: int, dtype: Any = tl.int32) -> Any:
+    """With strides that are a multiple of 16, or any."""
+    arguments = dtype, dtype, 48, 64 + multiple, 8, 64
+    return triangle.warmup(*arguments, target=HOPPER, num_warps=WARPS)
+
+
+def test_a_mask_of_each_element_leaves_one_address_for_those_side_by_side() -> None:
+    loads = _LOAD.findall(compiled(16).asm["ptx"])
+    offsets: dict[str, list[int]] = {}
+    for register, offset in loads:
+        offsets.setdefault(register, []).append(int(offset or 0))
+    assert len(loads) == 8 * 64 // (32 * WARPS)
+    assert all(sorted(of) == [0, 4, 8, 12] for of in offsets.values()), offsets
+
+
+def test_rows_that_begin_anywhere_have_an_address_for_each_element() -> None:
+    """Between two of them a sum of 32 bits may wrap around."""
+    loads = _LOAD.findall(compiled(1).asm["ptx"])
+    assert len({register for register, _ in loads}) == len(loads) == 8
+
+
+@pytest.mark.parametrize("multiple", [16, 1])
+@pytest.mark.parametrize("dtype", [tl.int32, tl.int64], ids=str)
+def test_each_element_is_read_and_written_where_it_is(
+    dtype: Any, multiple: int, rng: np.random.Generator
+) -> None:
+    kernel = compiled(multiple, dtype)
+    code = translated(kernel.asm["ptx"])
+    kind = np.dtype(str(dtype))
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    for n in (0, 16, 48, 64):
+        stride = 64 + multiple * int(rng.integers(0, 3))
+        x = rng.integers(least, most, (8, stride), kind, endpoint=True)
+        out = rng.integers(least, most, (8, stride), kind, endpoint=True)
+        rows, columns = np.indices(x.shape)
+        inside = (rows < n) & (columns < n) & (columns < 64)
+        expected = np.where(inside, np.where(columns <= rows, x, kind.type(-7)), out)
+        run(code, [x, out, n, stride], 32 * WARPS, kernel.shared, rng)
+        np.testing.assert_array_equal(out, expected)
