@@ -9,7 +9,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
-from tests.compile.ptx_threads import run, translated
+from tests.compile.ptx.machine import run_on_arrays
 
 HOPPER = GPUTarget("cuda", 90)
 WARPS = 2
@@ -47,12 +47,11 @@ def test_rows_that_begin_anywhere_have_an_address_for_each_element() -> None:
 
 
 @pytest.mark.parametrize("multiple", [16, 1])
-@pytest.mark.parametrize("dtype", [tl.int32, tl.int64], ids=str)
+@pytest.mark.parametrize("dtype", [tl.int8, tl.int16, tl.int32, tl.int64], ids=str)
 def test_each_element_is_read_and_written_where_it_is(
     dtype: Any, multiple: int, rng: np.random.Generator
 ) -> None:
     kernel = compiled(multiple, dtype)
-    code = translated(kernel.asm["ptx"])
     kind = np.dtype(str(dtype))
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
     for n in (0, 16, 48, 64):
@@ -62,5 +61,6 @@ def test_each_element_is_read_and_written_where_it_is(
         rows, columns = np.indices(x.shape)
         inside = (rows < n) & (columns < n) & (columns < 64)
         expected = np.where(inside, np.where(columns <= rows, x, kind.type(-7)), out)
-        run(code, [x, out, n, stride], 32 * WARPS, kernel.shared, rng)
+        given = [x, out, n, stride]
+        run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * WARPS, kernel.shared, given, rng)
         np.testing.assert_array_equal(out, expected)
