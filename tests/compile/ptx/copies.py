@@ -184,6 +184,8 @@ class Copies:
             of = self.globals.places(address, size, threads[reads])
             data[reads] = self.globals.data[of[:, None] + byte]
         places = to[:, None] + byte
+        _, first, same = np.unique(to, return_index=True, return_inverse=True)
+        assert (data == data[first[same]]).all(), f"{op.text}: different numbers for one place"
         self.shared.note_write(to, size, threads)
         self.shared.data[places] = self.rng.integers(0, 256, places.shape, np.uint8)
         self.open.append(_Copy(threads, places, data))
@@ -199,7 +201,7 @@ class Copies:
                 if done.any():
                     threads, places = copy.threads[done], copy.places[done]
                     self.shared.data[places] = copy.data[done]
-                    self.shared.note_write(places[:, 0], places.shape[1], threads)
+                    self.shared.note_landing(places[:, 0], places.shape[1], threads, copy.threads)
                     self.stored("shared", places[:, 0], places.shape[1], threads)
             left = [_without(copy, is_ready) for copy in copies]
             self.committed[number] = of & ~is_ready, [copy for copy in left if len(copy.threads)]

@@ -137,6 +137,13 @@ class Memory:
         self.writer[units] = threads
         self.written[0, units], self.written[1, units] = now, warp_now
 
+    def note_landing(
+        self, place: np.ndarray, size: int, threads: np.ndarray, others: np.ndarray
+    ) -> None:
+        """Copies of threads arrive; `others` may have copied the same to the same place."""
+        is_same = np.isin(self.writer[self._units(place, size)], others)
+        self.note_write(place, size, threads, is_same)
+
     def check_read(self, place: np.ndarray, size: int, threads: np.ndarray) -> None:
         """Raises Race where another wrote what a thread has read on its behalf, later."""
         self._check_writer(self._units(place, size), threads, "a read")
