@@ -51,7 +51,7 @@ def _annotate(blocks: list[Block]) -> None:
         if not is_innermost or terminators[end].name != "llvm.br":
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
-        turns = _turns(sum(map(_is_work, ops)))
+        turns = _turns(sum(map(_size, ops)))
         if not any(map(_records, ops)):
             continue
         if any(map(_takes_records, ops)):
@@ -74,11 +74,16 @@ def _turns(size: int) -> int:
     return turns
 
 
-def _is_work(op: Operation) -> bool:
+def _size(op: Operation) -> int:
+    """Instructions, as LLVM counts them: assembly as a call, with one for each argument."""
+    if _records(op):
+        return 1
+    if op.name == "llvm.inline_asm":
+        return 1 + len(op.operands)
     if op.name in ("llvm.load", "llvm.store"):
         address = op.operands[op.name == "llvm.store"]
-        return address.type != ir.Type.parse("!llvm.ptr")  # a variable becomes a register
-    return not has(op, FreeInThread)
+        return int(address.type != ir.Type.parse("!llvm.ptr"))  # a variable becomes a register
+    return int(not has(op, FreeInThread))
 
 
 def _assembly(op: Operation) -> str:
