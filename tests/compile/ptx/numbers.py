@@ -46,6 +46,13 @@ def to_bf16(values: np.ndarray) -> np.ndarray:
     return encode(np.asarray(values), "bfloat16")
 
 
+def cut_bf16(values: np.ndarray) -> np.ndarray:
+    """Rounded towards zero."""
+    numbers = values.astype(np.float32)
+    assert (numbers.astype(values.dtype) == values)[~np.isnan(values)].all(), "cut twice"
+    return np.where(np.isnan(numbers), 0x7FFF, numbers.view("u4") >> 16).astype("u2")
+
+
 @functools.cache
 def float8_numbers(type_: str) -> np.ndarray:
     """The number of each code of `e4m3` or `e5m2`."""
@@ -239,9 +246,9 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^
 SCOPE: dict[str, Any] = {"np": np} | {
     f.__name__: f
     for f in (
-        as_bits, from_bf16, to_bf16, float8_numbers, to_float8, pairs, fused, wide, high, quotient,
-        remainder, left, right, field_of, inserted, permuted, looked_up, funnel, whole, narrowed,
-        to_integer, approximate, extremum, flushed, count, leading, turned,
+        as_bits, from_bf16, to_bf16, cut_bf16, float8_numbers, to_float8, pairs, fused, wide, high,
+        quotient, remainder, left, right, field_of, inserted, permuted, looked_up, funnel, whole,
+        narrowed, to_integer, approximate, extremum, flushed, count, leading, turned,
     )
 }  # fmt: skip
 
@@ -415,6 +422,9 @@ def _cvt(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
         value = f"from_bf16({value})"
     if to in FLOATS:
         if BITS[to] < BITS[of] and (way := next((p for p in parts if p in _WAYS), None)):
+            if to == "bf16":
+                assert way == "rz", f"no rule for {parts}"
+                return f"cut_bf16({value})"
             return f"narrowed({value}, 'f{BITS[to] // 8}', {way!r})"
         if how is not None:
             value = f"whole({value}, {how!r})"
