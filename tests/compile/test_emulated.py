@@ -232,6 +232,21 @@ def test_arrays_in_local_memory(rng: np.random.Generator) -> None:
     assert np.abs(out - np.sin(x.astype(np.float64)))[near].max() < 1e-6
 
 
+@proton.jit
+def exponentials(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.extra.libdevice.exp(tl.load(x + i)))
+
+
+def test_sums_between_0_and_1(rng: np.random.Generator) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 1, 0, -0.0, 200, -200], np.float32)
+    out = np.zeros(8, np.float32)
+    with Emulation(1, rng).installed():
+        exponentials[(1,)](x, out, N=8)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(out, np.exp(x), rtol=1e-6)
+
+
 def test_an_access_outside_is_an_error(rng: np.random.Generator) -> None:
     x, y = rng.integers(-99, 99, (32, 64), np.int32), np.zeros((64, 31), np.int32)
     with Emulation(4, rng).installed():
