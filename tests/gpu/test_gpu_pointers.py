@@ -4,6 +4,7 @@ from tests.cpu.test_pointers import *  # noqa: F403
 
 STAGED = True
 RACES = {
+    "test_in_place",
     "test_loads_see_the_stores_before_them_and_not_those_after",
     "test_pointers_that_a_loop_swaps",
 }
