@@ -179,6 +179,74 @@ def test_a_race_names_the_threads(rng: np.random.Generator) -> None:
         run_sums(rng, without(SYNCHRONIZATION[0], 0))
 
 
+@proton.jit
+def reversed_in_place(x, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(x + N - 1 - i, tl.load(x + i))
+
+
+def test_warps_run_one_after_the_other_where_races_are_no_error(rng: np.random.Generator) -> None:
+    x = rng.permutation(256).astype(np.int32)
+    changed = x.copy()
+    with Emulation(8, rng, checks_races=False).installed():
+        reversed_in_place[(1,)](changed, N=256)
+    blocks = x.reshape(8, 32)[::-1, ::-1]
+    found = changed.reshape(8, 32)
+    first = [(found[warp] == blocks[warp]).all() for warp in range(8)]
+    # Of two warps that swap their elements the second finds what the first has stored.
+    assert sum(first) == 4
+    assert all(a != b for a, b in zip(first, first[::-1], strict=True))
+
+
+@proton.jit
+def chosen(x, y, out, is_first, N: tl.constexpr):
+    i = tl.arange(0, N)
+    if is_first:
+        source = x
+    else:
+        source = y
+    tl.store(out + i, tl.load(source + i).to(tl.bfloat16, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_parameter_that_a_branch_chooses(rng: np.random.Generator, is_first: bool) -> None:
+    x, y = rng.standard_normal((2, 64), np.float32)
+    out = np.zeros(64, np.uint16)
+    with Emulation(4, rng).installed():
+        chosen[(1,)](x, y, pointer(out, "bfloat16"), is_first, N=64)
+    assert (out == (x if is_first else y).view(np.uint32) >> 16).all()
+
+
+@proton.jit
+def sines(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.sin(tl.load(x + i)))
+
+
+def test_arrays_in_local_memory(rng: np.random.Generator) -> None:
+    x, out = (10 ** rng.uniform(5, 30, 64)).astype(np.float32), np.zeros(64, np.float32)
+    with Emulation(4, rng).installed():
+        sines[(1,)](x, out, N=64)
+    assert (np.abs(out) <= 1).all()
+    near = x < 1e15
+    assert np.abs(out - np.sin(x.astype(np.float64)))[near].max() < 1e-6
+
+
+@proton.jit
+def exponentials(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.extra.libdevice.exp(tl.load(x + i)))
+
+
+def test_sums_between_0_and_1(rng: np.random.Generator) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 1, 0, -0.0, 200, -200], np.float32)
+    out = np.zeros(8, np.float32)
+    with Emulation(1, rng).installed():
+        exponentials[(1,)](x, out, N=8)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(out, np.exp(x), rtol=1e-6)
+
+
 def test_an_access_outside_is_an_error(rng: np.random.Generator) -> None:
     x, y = rng.integers(-99, 99, (32, 64), np.int32), np.zeros((64, 31), np.int32)
     with Emulation(4, rng).installed():

@@ -3,3 +3,4 @@
 from tests.cpu.test_memory import *  # noqa: F403
 
 STAGED = True
+RACES = {"test_each_program_of_a_grid_runs_once"}

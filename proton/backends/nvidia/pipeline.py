@@ -33,6 +33,7 @@ from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
 from proton.transforms.optimize_accumulator_init import OptimizeAccumulatorInit
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
+from proton.transforms.order_copied_loads import OrderCopiedLoads
 from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_local_loads import PlaceLocalLoads
 from proton.transforms.place_records import PlaceRecords
@@ -68,6 +69,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         OptimizeAccumulatorInit(),
         DeferDotWaits(arch=options.target.arch),
         FenceInsertion(),
+        OrderCopiedLoads(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
         *record_passes(options),
@@ -83,6 +85,7 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
         AccelerateMatmul(arch=options.target.arch),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
+        OrderCopiedLoads(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
         *record_passes(options),
     ]

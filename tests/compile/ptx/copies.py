@@ -13,10 +13,16 @@ import numpy as np
 from tests.compile.ptx.memory import Memory
 from tests.compile.ptx.text import inside
 
-PARAMETERS = 1 << 40  # where parameters have addresses
+_PARAMETERS = 1 << 40  # where parameters have addresses
+_PARAMETER = 1 << 12  # how far they are apart: no launch copies more bytes
 _WORD = 4
 _WORDS = 16  # of a tensor map
 _MARK = 0x70746D6170  # the first word of one
+
+
+def parameter_address(number: int) -> int:
+    """Where a parameter begins."""
+    return _PARAMETERS + _PARAMETER * number
 
 
 @dataclass
@@ -160,7 +166,7 @@ class Copies:
             case ("cp", "async", "bulk", "tensor"):
                 self._tensor_store(op, mask, "")
             case ("cp", "reduce", "async", "bulk") if "tensor" in op.parts:
-                self._tensor_store(op, mask, op.parts[op.parts.index("bulk_group") - 2])
+                self._tensor_store(op, mask, next(p for p in op.parts if p in _FUNCTIONS))
             case ("cp", "async", "ca" | "cg", *_):
                 self._copy(op, mask)
             case _:
@@ -261,11 +267,15 @@ class Copies:
         corner = [int(op.array(text, "s32")[thread]) for text in inside(rest.strip())]
         return TensorMap.read(self.map_words(address)), corner
 
+    def parameter_at(self, address: int) -> bytes:
+        """An argument's bytes, from an address in it on."""
+        number, offset = divmod(address - _PARAMETERS, _PARAMETER)
+        return [*self.parameters.values()][number][offset:]
+
     def map_words(self, address: int) -> np.ndarray:
         """The words of a tensor map that is a parameter, or in global memory."""
-        number = address - PARAMETERS
-        if 0 <= number < len(self.parameters):
-            return np.frombuffer([*self.parameters.values()][number], np.uint64)
+        if address >= _PARAMETERS:
+            return np.frombuffer(self.parameter_at(address), np.uint64)
         place = self.globals.places(np.array([address]), 64, np.array([0]))[0]
         return self.globals.data[place : place + 8 * _WORDS].view(np.uint64)
 

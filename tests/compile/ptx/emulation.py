@@ -71,7 +71,10 @@ class _Driver:
             places = struct.unpack(f"<{len(sizes)}Q", ctypes.string_at(parameters, 8 * len(sizes)))
             given = [ctypes.string_at(place, n) for place, n in zip(places, sizes, strict=True)]
             of = self.emulation
-            run(ptx, numbers[:3], numbers[3], numbers[6], given, of.emulated.heap, of.rng)
+            run(
+                ptx, numbers[:3], numbers[3], numbers[6], given, of.emulated.heap, of.rng,
+                checks_races=of.checks_races,
+            )  # fmt: skip
         except Exception as problem:  # ctypes would only print it
             self.emulation.problem = problem
         return 0
@@ -81,15 +84,19 @@ _DRIVER = _Driver()
 
 
 class Emulation(Staging):
-    """Runs launches on the machine while it is installed; `edit` changes the PTX before."""
+    """Runs launches on the machine while it is installed; `edit` changes the PTX before. Without
+    `checks_races` threads may race in global memory, where warps run in random order."""
 
     def __init__(
         self,
         num_warps: int,
         rng: np.random.Generator,
         edit: Callable[[str], str] = lambda ptx: ptx,
+        *,
+        checks_races: bool = True,
     ) -> None:
         self.rng, self.edit, self.emulated = rng, edit, EmulatedDevice()
+        self.checks_races = checks_races
         self.problem: Exception | None = None
         super().__init__(num_warps, self.emulated)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.compile.ptx.copies import PARAMETERS, Copies
+from tests.compile.ptx.copies import Copies, parameter_address
 from tests.compile.ptx.matrices import Matrices
 from tests.compile.ptx.memory import GLOBAL, SHARED, WARP, Arrays, Clock, Heap, Memory
 from tests.compile.ptx.numbers import BITS
@@ -39,13 +39,20 @@ def run(
     *,
     clock: int = 0,
     unit: int = 0,
+    checks_races: bool = True,
 ) -> None:
     """Runs the only kernel in some PTX on a grid of programs of `threads` threads, whose clocks
     begin at `clock`. Parameters are the bytes that a launch copies. Of each `unit` threads, if that
-    is given, only the first warp uses what it loads from shared memory: others get garbage."""
+    is given, only the first warp uses what it loads from shared memory: others get garbage.
+    Without `checks_races` threads may race in global memory, and each warp runs as far as it can
+    before another does, in random order."""
     if 0 in grid:
         return
     machine = Machine(ptx, grid, threads, shared_bytes, parameters, heap, rng, clock, unit)
+    machine.globals.checks_races = checks_races
+    if not checks_races:
+        warps = np.arange(len(machine.pc)) // WARP
+        machine.turns = [warps == warp for warp in rng.permutation(warps[-1] + 1)]
     with np.errstate(all="ignore"):
         machine.run()
 
@@ -98,9 +105,10 @@ class Machine(Copies, Matrices):
         self.ticks = np.full(every, clock, np.int64)
         self.clock = Clock(self.program_of * (1 << 16), np.zeros(every, np.int64), self.warp_of)
         self.barriers = 0
+        self.turns = [np.ones(every, bool)]  # who may go on before others do
         self.parameters = dict(zip(self.kernel.parameters, parameters, strict=True))
         self.symbols = {"global_smem": SHARED} | self.kernel.local
-        self.symbols |= {name: PARAMETERS + n for n, name in enumerate(self.parameters)}
+        self.symbols |= {name: parameter_address(n) for n, name in enumerate(self.parameters)}
         self._memories(shared_bytes, heap)
         self.registers = {
             name: self._garbage(dtype, every) for name, dtype in self.kernel.registers.items()
@@ -164,12 +172,17 @@ class Machine(Copies, Matrices):
         raise AssertionError(f"no end after {_STEPS} blocks: {self._where()}")
 
     def _step(self, live: np.ndarray) -> bool:
-        for block in np.unique(self.pc[live]).tolist():
+        return any(self._go_on(live, turn) for turn in self.turns)
+
+    def _go_on(self, live: np.ndarray, turn: np.ndarray) -> bool:
+        for block in np.unique(self.pc[live & turn]).tolist():
             here = self.pc == block
             ready: Callable[[np.ndarray, np.ndarray], np.ndarray] = getattr(
                 self, f"_ready_{self.together[block]}"
             )
             here = ready(here, live)
+            if self.together[block] in ("thread", "warp"):
+                here &= turn
             if here.any():
                 self.blocks[block](here)
                 return True
@@ -215,11 +228,13 @@ class Machine(Copies, Matrices):
 
     # What translated code calls
 
-    def parameter(self, name: str, offset: int, type_: str) -> np.ndarray:
-        """An argument's bits, by thread."""
-        size = BITS[type_] // 8
-        dtype = np.dtype(f"{'i' if type_[0] == 's' else 'u'}{size}")
-        return np.full(len(self.pc), np.frombuffer(self.parameters[name], dtype, 1, offset)[0])
+    def parameter(self, address: np.ndarray, type_: str, mask: np.ndarray) -> np.ndarray:
+        """What arguments have at addresses, by thread."""
+        dtype = np.dtype(f"{'i' if type_[0] == 's' else 'u'}{BITS[type_] // 8}")
+        found = np.zeros(len(self.pc), dtype)
+        for place in np.unique(address[mask]):
+            found[address == place] = np.frombuffer(self.parameter_at(int(place)), dtype, 1)[0]
+        return found
 
     def read_clock(self, mask: np.ndarray) -> np.ndarray:
         """Counts how often a thread read its clock, so equal work has equal readings."""
@@ -230,8 +245,8 @@ class Machine(Copies, Matrices):
         assert not mask.any(), f"thread {np.flatnonzero(mask)[0]} traps"
 
     def load(
-        self, space: str, address: np.ndarray, size: int, registers: list[np.ndarray], kind: str,
-        mask: np.ndarray,
+        self, space: str, address: np.ndarray, size: int, registers: list[np.ndarray | None],
+        kind: str, mask: np.ndarray,
     ) -> None:  # fmt: skip
         threads = np.flatnonzero(mask)
         if not len(threads):
@@ -247,6 +262,8 @@ class Machine(Copies, Matrices):
             found = memory.load(place, size, len(registers), threads)
         found = found.view(f"{kind}{size}")
         for register, values in zip(registers, found, strict=True):
+            if register is None:
+                continue  # `_`: nobody wants it
             register[threads] = values.astype(register.dtype)
 
     def store(

@@ -46,6 +46,13 @@ def to_bf16(values: np.ndarray) -> np.ndarray:
     return encode(np.asarray(values), "bfloat16")
 
 
+def cut_bf16(values: np.ndarray) -> np.ndarray:
+    """Rounded towards zero."""
+    numbers = values.astype(np.float32)
+    assert (numbers.astype(values.dtype) == values)[~np.isnan(values)].all(), "cut twice"
+    return np.where(np.isnan(numbers), 0x7FFF, numbers.view("u4") >> 16).astype("u2")
+
+
 @functools.cache
 def float8_numbers(type_: str) -> np.ndarray:
     """The number of each code of `e4m3` or `e5m2`."""
@@ -223,6 +230,19 @@ def leading(values: np.ndarray) -> np.ndarray:
     return np.array([bits - int(x).bit_length() for x in values], np.uint32)
 
 
+def last_bit(values: np.ndarray) -> np.ndarray:
+    """`bfind`: the highest bit that is not as the sign; all bits set where there is none."""
+    numbers = np.where(values < 0, ~values, values).view(unsigned(8 * values.itemsize))
+    return np.uint32(8 * values.itemsize - 1) - leading(numbers)
+
+
+def shift_of(values: np.ndarray) -> np.ndarray:
+    """How far the bit that `last_bit` finds is from the highest one; all bits set without one."""
+    bits = last_bit(values)
+    none = np.uint32(0xFFFFFFFF)
+    return np.where(bits == none, none, np.uint32(8 * values.itemsize - 1) - bits)
+
+
 def turned(values: np.ndarray) -> np.ndarray:
     bits = 8 * values.itemsize
     return np.array([int(f"{int(x):0{bits}b}"[::-1], 2) for x in values], values.dtype)
@@ -239,9 +259,10 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^
 SCOPE: dict[str, Any] = {"np": np} | {
     f.__name__: f
     for f in (
-        as_bits, from_bf16, to_bf16, float8_numbers, to_float8, pairs, fused, wide, high, quotient,
-        remainder, left, right, field_of, inserted, permuted, looked_up, funnel, whole, narrowed,
-        to_integer, approximate, extremum, flushed, count, leading, turned,
+        as_bits, from_bf16, to_bf16, cut_bf16, float8_numbers, to_float8, pairs, fused, wide, high,
+        quotient, remainder, left, right, field_of, inserted, permuted, looked_up, funnel, whole,
+        narrowed, to_integer, approximate, extremum, flushed, count, leading, last_bit, shift_of,
+        turned,
     )
 }  # fmt: skip
 
@@ -252,6 +273,8 @@ def value_of(parts: tuple[str, ...], given: list[str], operands: Operands) -> st
     way = next((part for part in parts if part in _WAYS), None)
     if way is not None and name != "cvt":
         return _directed(parts, given, operands, way)
+    if parts[:2] == ("bfind", "shiftamt"):
+        return f"shift_of({operands.read(given[0], type_)})"
     rule = _RULES.get(name)
     if rule is not None:
         return rule(parts, given, operands)
@@ -272,16 +295,20 @@ def value_of(parts: tuple[str, ...], given: list[str], operands: Operands) -> st
         found = f"np.copysign({values[1]}, {values[0]})"
     else:
         found = _SIMPLE[name].format(*values)
+    return _stored(_clipped(found, parts), type_)
+
+
+def _clipped(found: str, parts: tuple[str, ...]) -> str:
+    """Without denormal numbers, between 0 and 1, where the instruction says so."""
     if "ftz" in parts:
         found = f"flushed({found})"
-    if "sat" in parts:
-        found = f"np.clip(np.nan_to_num({found}), 0, 1)"
-    return _stored(found, type_)
+    return f"np.clip(np.nan_to_num({found}), 0, 1)" if "sat" in parts else found
 
 
 def _directed(parts: tuple[str, ...], given: list[str], operands: Operands, way: str) -> str:
     """Arithmetic that is not rounded to the nearest: in more bits first."""
     type_ = parts[-1]
+    assert "sat" not in parts, parts
     more = "'f8'" if type_ == "f32" else "np.longdouble"
     values = [f"{operands.read(text, type_)}.astype({more})" for text in given]
     match parts[0]:
@@ -308,7 +335,9 @@ def _stored(found: str, type_: str) -> str:
 _SIMPLE = {
     "div": "quotient({}, {})", "rem": "remainder({}, {})", "abs": "np.abs({})", "neg": "(-{})",
     "not": "(~{})", "prmt": "permuted({}, {}, {})", "lop3": "looked_up({}, {}, {}, {})",
-    "popc": "count({})", "clz": "leading({})", "brev": "turned({})",
+    "popc": "count({})", "bfind": "last_bit({})",
+    "sad": "({2} + np.where({0} > {1}, {0} - {1}, {1} - {0}))",
+    "clz": "leading({})", "brev": "turned({})",
 }  # fmt: skip
 
 
@@ -334,7 +363,7 @@ def _mul(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
     if type_ in FLOATS:
         if type_ in ("bf16", "bf16x2"):
             a, b = f"from_bf16({a})", f"from_bf16({b})"
-        return _stored(f"flushed({a} * {b})" if "ftz" in parts else f"({a} * {b})", type_)
+        return _stored(_clipped(f"({a} * {b})", parts), type_)
     if parts[1] == "wide":
         return f"(wide({a}) * wide({b}))"
     return f"high({a}, {b})" if parts[1] == "hi" else f"({a} * {b})"
@@ -346,7 +375,7 @@ def _mad(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
         values = [operands.read(text, type_) for text in given]
         if type_ in ("bf16", "bf16x2"):
             values = [f"from_bf16({value})" for value in values]
-        return _stored(f"fused({', '.join(values)})", type_)
+        return _stored(_clipped(f"fused({', '.join(values)})", parts), type_)
     sum_type = f"{type_[0]}{2 * BITS[type_]}" if parts[1] == "wide" else type_
     return f"({_mul(parts, given, operands)} + {operands.read(given[2], sum_type)})"
 
@@ -415,9 +444,14 @@ def _cvt(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
         value = f"from_bf16({value})"
     if to in FLOATS:
         if BITS[to] < BITS[of] and (way := next((p for p in parts if p in _WAYS), None)):
+            if to == "bf16":
+                assert way == "rz", f"no rule for {parts}"
+                return f"cut_bf16({value})"
             return f"narrowed({value}, 'f{BITS[to] // 8}', {way!r})"
         if how is not None:
             value = f"whole({value}, {how!r})"
+        if "sat" in parts:
+            value = _clipped(value, ("sat",))
         if to == "bf16":
             return f"to_bf16({value})"
         assert to != "tf32", parts

@@ -152,7 +152,7 @@ class _Body:
             for name in words[2].split(","):
                 self._register(name.strip(), dtype)
         elif words[0] == ".local":
-            found = re.search(r"\.align (\d+) \.b8 ([$\w]+)\[(\d+)\]", text)
+            found = re.search(r"\.align (\d+) \.b8\s+([$\w]+)\[(\d+)\]", text)
             assert found is not None, text
             self.kernel.local[found[2]] = self.kernel.local_bytes
             self.kernel.local_bytes += -(-int(found[3]) // 16) * 16

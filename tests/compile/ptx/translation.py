@@ -170,9 +170,8 @@ class Translation:
         place, of = operands if parts[0] == "st" else operands[::-1]
         base, offset = address_of(place)
         if "param" in parts:
-            return [
-                f"put({self.register(of)}, m.parameter({base!r}, {offset}, {type_!r}), {guard})"
-            ]
+            found = f"m.parameter({self.address(base, offset)}, {type_!r}, {guard})"
+            return [f"put({self.register(of)}, {found}, {guard})"]
         space = next(part for part in parts if part in ("global", "shared", "local"))
         values = inside(of)
         address = self.address(base, offset)
@@ -180,7 +179,7 @@ class Translation:
         if parts[0] == "st":
             given = ", ".join(self.read(value, bits.replace("s", "u")) for value in values)
             return [f"m.store({space!r}, {address}, {BITS[type_] // 8}, [{given}], {guard})"]
-        names = ", ".join(self.register(value) for value in values if value != "_")
+        names = ", ".join("None" if v == "_" else self.register(v) for v in values)
         dtype = "i" if type_[0] == "s" else "u"
         return [f"m.load({space!r}, {address}, {BITS[type_] // 8}, [{names}], {dtype!r}, {guard})"]
 

@@ -1,0 +1,101 @@
+"""Where the threads of a program must meet because several of them load one element.
+
+A scalar is loaded by every thread, and of a small tensor several threads hold each element; one of
+them stores it. The program's source has no threads: what it loads is what was there before its next
+store, and after its last one, for all copies. So a barrier goes between such a load and a store, or
+atomic, through a pointer from the same argument, in either order. It does not where only the
+thread that stores uses what it loaded. Different elements are not followed: what a program loads
+from where it has stored other elements, `tl.debug_barrier` orders; so it does for two arguments
+that point into one array, and for pointers that are loaded.
+"""
+
+import functools
+from dataclasses import dataclass
+
+from proton.analysis.alias import UNKNOWN, Roots
+from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect.mlir import Operation, Value
+from proton.dialect.regions import If
+from proton.dialect.traits import Accesses, Barrier, Concurrent, Elementwise, Writes, has
+from proton.dialect.ttg import is_tensor, layout_of
+
+Arguments = frozenset[int]
+_NONE: Arguments = frozenset()
+
+
+@dataclass(frozen=True)
+class State:
+    """The arguments through which copies were loaded, and those through which something was
+    stored, since the last barrier."""
+
+    loaded: Arguments = _NONE
+    stored: Arguments = _NONE
+
+    def join(self, other: "State") -> "State":
+        return State(self.loaded | other.loaded, self.stored | other.stored)
+
+
+def missing_barriers(function: Operation) -> list[Operation]:
+    """The accesses of a function before which its threads must meet."""
+    dataflow = _Dataflow(function)
+    dataflow.block(function.regions[0].blocks[0], State())
+    return list(dataflow.barriers)
+
+
+def _has_copies(value: Value) -> bool:
+    """Whether several threads hold one element."""
+    if not is_tensor(value.type):
+        return True
+    free = layout_of(value.type).free_bits()
+    return bool(free.get("lane") or free.get("warp"))
+
+
+def _copies_matter(value: Value) -> bool:
+    """Whether more than the thread that stores an element uses it."""
+    pending, seen = [value], {value}
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if user.name == "tt.store":
+                continue
+            if not has(user, Elementwise):
+                return True
+            new = [result for result in user.results if result not in seen]
+            seen |= set(new)
+            pending += new
+    return False
+
+
+class _Dataflow(ForwardDataflow[State]):
+    """The state through one function."""
+
+    def __init__(self, function: Operation) -> None:
+        self.roots = Roots(function)
+        self.barriers: dict[Operation, None] = {}
+
+    def join(self, left: State, right: State) -> State:
+        return left.join(right)
+
+    def visit(self, op: Operation, state: State) -> State:
+        if not has(op, Concurrent):
+            return super().visit(op, state)
+        ends = [self.block(block, State()) for block in If(op).blocks]
+        return functools.reduce(State.join, ends, State())
+
+    def transfer(self, op: Operation, state: State) -> State:
+        if has(op, Barrier):
+            return State()
+        if not has(op, Accesses):
+            return state
+        arguments = self.roots.of(op.operands[0]) - {UNKNOWN}
+        if has(op, Writes):
+            if op in self.barriers or state.loaded & arguments:
+                self.barriers[op] = None
+                state = State()
+            return State(state.loaded, state.stored | arguments)
+        if op.name == "tt.load" and _has_copies(op.results[0]) and _copies_matter(op.results[0]):
+            if op in self.barriers or state.stored & arguments:
+                self.barriers[op] = None
+                state = State()
+            return State(state.loaded | arguments, state.stored)
+        return state

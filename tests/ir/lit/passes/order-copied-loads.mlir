@@ -1,0 +1,63 @@
+// RUN: proton-opt --pipeline='order-copied-loads' %s | filecheck %s
+
+#whole = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [64]], []>
+#copies = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[0], [0]], []>
+
+module attributes {"ttg.num-warps" = 4 : i32} {
+
+// All threads load the scalar, one stores it; what is loaded behind that is new.
+
+// CHECK-LABEL: func.func @scalar(
+// CHECK-NEXT: "tt.load"(%arg0)
+// CHECK-NEXT: "tt.splat"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: "tt.store"(%arg0
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: "tt.load"(%arg0)
+// CHECK-NEXT: return
+func.func @scalar(%p: !tt.ptr<i32>, %n: i32) -> (tensor<128xi32, #whole>, i32) {
+  %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+  %t = "tt.splat"(%x) : (i32) -> tensor<128xi32, #whole>
+  "tt.store"(%p, %n) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+  %y = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+  return %t, %y : tensor<128xi32, #whole>, i32
+}
+
+// Nobody waits where the author has them meet, for another argument, for what only the thread that
+// stores uses, and where there are no copies.
+
+// CHECK-LABEL: func.func @others(
+// CHECK-NOT: "ttg.barrier"
+// CHECK: return
+func.func @others(%p: !tt.ptr<i32>, %q: !tt.ptr<i32>, %few: tensor<32x!tt.ptr<i32>, #copies>, %many: tensor<128x!tt.ptr<i32>, #whole>) -> (i32, tensor<128xi32, #whole>) {
+  %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+  "tt.debug_barrier"() : () -> ()
+  "tt.store"(%p, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+  %y = "tt.load"(%few) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x!tt.ptr<i32>, #copies>) -> tensor<32xi32, #copies>
+  %z = arith.addi %y, %y : tensor<32xi32, #copies>
+  "tt.store"(%few, %z) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<32x!tt.ptr<i32>, #copies>, tensor<32xi32, #copies>) -> ()
+  %w = "tt.load"(%many) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<i32>, #whole>) -> tensor<128xi32, #whole>
+  "tt.store"(%many, %w) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<i32>, #whole>, tensor<128xi32, #whole>) -> ()
+  return %x, %w : i32, tensor<128xi32, #whole>
+}
+
+// Where a loop leads back, its store comes before its load, and its load before its store.
+
+// CHECK-LABEL: func.func @loop(
+// CHECK: scf.for
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: "tt.load"
+// CHECK-NEXT: "tt.splat"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: "tt.store"
+func.func @loop(%p: !tt.ptr<i32>, %n: i32, %one: i32) {
+  scf.for %i = %one to %n step %one : i32 {
+    %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    %t = "tt.splat"(%x) : (i32) -> tensor<128xi32, #whole>
+    "tt.store"(%p, %n) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+  }
+  return
+}
+
+}
