@@ -82,6 +82,8 @@ def untyped(value: Any) -> Any:
 def same_number(left: object, right: object) -> bool:
     """Whether two values that are known while compiling are the same, whatever their types."""
     left, right = untyped(left), untyped(right)
+    if isinstance(left, float) and isinstance(right, float):
+        return repr(left) == repr(right)  # 0.0 and -0.0 differ
     return type(left) is type(right) and bool(left == right)
 
 

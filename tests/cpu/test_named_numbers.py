@@ -290,3 +290,24 @@ def beyond(out_ptr, OP: tl.constexpr):
 def test_a_number_that_a_type_does_not_have_is_refused(operation: str, message: str) -> None:
     with pytest.raises(proton.CompilationError, match=message):
         beyond[(1,)](np.zeros(1, np.int64), operation)
+
+
+@proton.jit
+def zeros_of_both_signs(out_ptr, n):
+    if n > 2:
+        zero = 0.0
+    else:
+        zero = -0.0
+    turned = 0.0
+    for _ in range(n):
+        turned = -0.0
+    tl.store(out_ptr, zero)
+    tl.store(out_ptr + 1, turned)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_zeros_of_both_signs_are_two_numbers(n: int) -> None:
+    out = np.ones(2, np.float32)
+    zeros_of_both_signs[(1,)](out, n)
+    assert np.signbit(out).tolist() == [n <= 2, n > 0]
