@@ -18,7 +18,7 @@ from proton.frontend.builder import (
     warn,
     wrap,
 )
-from proton.frontend.numbers import of_operation
+from proton.frontend.numbers import of_binary, of_unary
 from proton.frontend.promotion import (
     binary_operands,
     cast,
@@ -82,8 +82,7 @@ def binary(symbol: str, x: object, y: object) -> Any:
     """`x symbol y`; on two compile-time values it is Python's own."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         what = f"{shown(x)} {symbol} {shown(y)}"
-        value = at_compile_time(what, _KNOWN, _PYTHON[symbol], x, y)
-        return of_operation(symbol, value, x, y, meeting)
+        return at_compile_time(what, _KNOWN, of_binary, symbol, _PYTHON[symbol], x, y, meeting)
     x, y = scalar(x), scalar(y)
     if symbol in _COMPARE:
         return compare(symbol, x, y)
@@ -199,8 +198,7 @@ def unary(symbol: str, x: Any) -> Any:
             "~": operator.invert,
             "not": operator.not_,
         }
-        value = at_compile_time(f"{symbol} {shown(x)}", _KNOWN, functions[symbol], x)
-        return of_operation(symbol, value, x, x, meeting)
+        return at_compile_time(f"{symbol} {shown(x)}", _KNOWN, of_unary, functions[symbol], x)
     if symbol == "+":
         return x
     if symbol == "-":
@@ -301,7 +299,7 @@ def maximum(x: object, y: object, propagate_nan: object = None) -> Any:
     """The greater element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         what = f"tl.maximum({shown(x)}, {shown(y)})"
-        return of_operation("max", at_compile_time(what, _KNOWN, max, x, y), x, y, meeting)
+        return at_compile_time(what, _KNOWN, of_binary, "max", max, x, y, meeting)
     return _extremum(x, y, propagate_nan, _MAXIMUM)
 
 
@@ -310,7 +308,7 @@ def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
     """The lesser element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         what = f"tl.minimum({shown(x)}, {shown(y)})"
-        return of_operation("min", at_compile_time(what, _KNOWN, min, x, y), x, y, meeting)
+        return at_compile_time(what, _KNOWN, of_binary, "min", min, x, y, meeting)
     return _extremum(x, y, propagate_nan, _MINIMUM)
 
 
@@ -363,8 +361,7 @@ def _umulhi(x: object, y: object) -> tensor:
 def absolute(x: object) -> object:
     """|x|"""
     if not isinstance(x, tensor):
-        value = at_compile_time(f"abs({shown(x)})", _KNOWN, abs, x)
-        return of_operation("abs", value, x, x, meeting)
+        return at_compile_time(f"abs({shown(x)})", _KNOWN, of_unary, abs, x)
     if x.dtype.is_ptr():
         raise error("a pointer has no absolute value", "take tl.abs of the offset instead")
     if x.dtype.is_fp8():

@@ -14,7 +14,21 @@ import numpy as np
 
 from proton.language import types as ty
 
-_DIVISIONS = ("//", "%")
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+_SHIFTS = ("<<", ">>")
+
+
+def _quotient(x: int, y: int) -> int:
+    """x / y, rounded towards zero."""
+    return x // y if (x < 0) == (y < 0) else -(-x // y)
+
+
+def _remainder(x: int, y: int) -> int:
+    """What `_quotient` leaves; it has the sign of x."""
+    return x - _quotient(x, y) * y
+
+
+_DIVISIONS = {"//": _quotient, "%": _remainder}
 
 
 class TypedInt(int):
@@ -68,21 +82,41 @@ def untyped(value: Any) -> Any:
 def same_number(left: object, right: object) -> bool:
     """Whether two values that are known while compiling are the same, whatever their types."""
     left, right = untyped(left), untyped(right)
+    if isinstance(left, float) and isinstance(right, float):
+        return repr(left) == repr(right)  # 0.0 and -0.0 differ
     return type(left) is type(right) and bool(left == right)
 
 
-def of_operation(
-    symbol: str, value: Any, x: Any, y: Any, meeting: Callable[[Any, Any], ty.dtype]
+def of_unary(function: Callable[[Any], Any], x: Any) -> Any:
+    """What Python computes of a number, with the number's type if it has one."""
+    value = function(x)
+    if not is_typed(x) or isinstance(value, bool):
+        return value
+    return typed(value, x.dtype)
+
+
+def of_binary(
+    symbol: str,
+    function: Callable[[Any, Any], Any],
+    x: Any,
+    y: Any,
+    meeting: Callable[..., ty.dtype],
 ) -> Any:
-    """What Python has computed of two numbers, as the scalar that an op would have given if one of
-    them has a type. `meeting` says in which type they meet."""
-    if not (is_typed(x) or is_typed(y)) or isinstance(value, bool):
+    """What `function` computes of two values that are known while compiling. If one of them is a
+    number with a type, both are numbers of the type in which they meet, as `meeting` says, and so
+    is the result."""
+    if not (is_typed(x) or is_typed(y)) or not all(isinstance(v, int | float) for v in (x, y)):
+        return function(x, y)
+    dtype = meeting(x, y, symbol)
+    if dtype.is_floating():
+        function = math.fmod if symbol == "%" else function
+    elif symbol in _DIVISIONS:
+        function = _DIVISIONS[symbol]
+    elif symbol in COMPARISONS and not (is_typed(x) and is_typed(y)):
+        return function(x, y)  # also with one that has no place in the type
+    if symbol not in _SHIFTS:  # which have the sign and the bits of their left side
+        x, y = typed(x, dtype), typed(y, dtype)
+    value = function(x, y)
+    if isinstance(value, bool) or (isinstance(value, float) and not dtype.is_floating()):
         return value
-    if not all(isinstance(number, int | float) for number in (value, x, y)):
-        return value
-    dtype = meeting(x, y)
-    if symbol == "/" and not dtype.is_floating():
-        dtype = ty.float32
-    if symbol in _DIVISIONS and not dtype.is_floating() and value and (x < 0) != (y < 0):
-        value = -(abs(x) // abs(y)) if symbol == "//" else math.fmod(x, y)
-    return value if isinstance(value, float) and not dtype.is_floating() else typed(value, dtype)
+    return typed(value, dtype)

@@ -16,7 +16,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
-from proton.frontend.numbers import is_typed
+from proton.frontend.numbers import COMPARISONS, is_typed
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -86,12 +86,18 @@ def scalar(value: Any) -> Any:
     return as_tensor(value) if is_typed(value) else value
 
 
-def meeting(x: Any, y: Any) -> ty.dtype:
+def meeting(x: Any, y: Any, symbol: str) -> ty.dtype:
     """The type in which two numbers meet, one of which has a type of its own."""
+    divides = symbol in ("//", "%")
     if is_typed(x) and is_typed(y):
-        return promote(x.dtype, y.dtype)
-    number, typed = (y, x) if is_typed(x) else (x, y)
-    return _promote_with_number(number, typed.dtype, division=False, computes=True)
+        target = promote(x.dtype, y.dtype, division=divides)
+    else:
+        number, typed = (y, x) if is_typed(x) else (x, y)
+        target = _promote_with_number(number, typed.dtype, division=divides, computes=True)
+        if symbol not in COMPARISONS:
+            _check_sign(number, target)
+            _check_range(number, target)
+    return ty.float32 if symbol == "/" and not target.is_floating() else target
 
 
 def binary_operands(
@@ -124,11 +130,8 @@ def binary_operands(
     else:
         target = promote(default_type(x), default_type(y), division=division)
     for value in (x, y):
-        if not isinstance(value, tensor) and target.is_int_unsigned() and value < 0:
-            raise error(
-                f"negative number {shown(value)} cannot be used with unsigned {target}",
-                "cast the tensor to a signed type first",
-            )
+        if not isinstance(value, tensor):
+            _check_sign(value, target)
     left, right = broadcast_all(_in_type(x, target), _in_type(y, target))
     return left, right
 
@@ -136,14 +139,28 @@ def binary_operands(
 def _in_type(value: Any, target: ty.dtype) -> tensor:
     if isinstance(value, tensor):
         return cast(value, target)
-    if target.is_int() and not isinstance(value, float) and not target.is_bool():
-        low, high = target.get_int_min_value(), target.get_int_max_value()
-        if not low <= value <= high:
-            raise error(
-                f"number {shown(value)} is out of range of {target}",
-                "cast the tensor to a wider type",
-            )
+    _check_range(value, target)
     return constant(value, target)
+
+
+def _check_sign(number: int | float, target: ty.dtype) -> None:
+    """Raises CompilationError for a negative number that meets an unsigned type."""
+    if target.is_int_unsigned() and number < 0:
+        raise error(
+            f"negative number {shown(number)} cannot be used with unsigned {target}",
+            "cast the other side to a signed type first",
+        )
+
+
+def _check_range(number: int | float, target: ty.dtype) -> None:
+    """Raises CompilationError for an integer that the type it meets does not have."""
+    if target.is_int() and not isinstance(number, float) and not target.is_bool():
+        low, high = target.get_int_min_value(), target.get_int_max_value()
+        if not low <= number <= high:
+            raise error(
+                f"number {shown(number)} is out of range of {target}",
+                "cast the other side to a wider type",
+            )
 
 
 def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:

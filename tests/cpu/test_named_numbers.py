@@ -3,6 +3,8 @@
 The types are those that Triton 3.9 prints for the same kernel (`tl.static_print`).
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -160,3 +162,152 @@ def test_what_loops_and_branches_leave_alone_stays_known(rng: np.random.Generato
     x, out = rng.integers(-9, 9, 16).astype(np.int32), np.zeros(16, np.int32)
     carries[(1,)](x, out, 5)
     assert (out == x + 4).all()
+
+
+@proton.jit(do_not_specialize=["x", "y"])
+def meets(
+    out_ptr, wide_ptr, x, y, X: tl.constexpr, Y: tl.constexpr, KNOWN: tl.constexpr,
+    OP: tl.constexpr,
+):  # fmt: skip
+    if KNOWN:
+        a, b = X, Y
+    else:
+        a, b = x.to(tl.uint32) if 2147483647 < X < 4294967296 else x, y
+    if OP == "//":
+        r = a // b
+    elif OP == "%":
+        r = a % b
+    elif OP == "/":
+        r = a / b
+    elif OP == "*":
+        r = a * b
+    elif OP == ">>":
+        r = a >> (b & 15)
+    elif OP == "<":
+        r = a < b
+    elif OP == "-":
+        r = -a
+    else:
+        r = tl.maximum(a, b)
+    tl.store(out_ptr, r)
+    tl.store(wide_ptr, r)
+
+
+NUMBERS = (7, -7, 3, 16777217, 2**31 - 1, -(2**31), 3000000000, 2**40 + 1, -(2**62) + 1, 0.1, -7.5)
+OPERATORS = ("//", "%", "/", "*", ">>", "<", "-", "max")
+
+
+def found(x: float, y: float, op: str, *, known: bool) -> tuple[np.ndarray, np.ndarray]:
+    out = np.zeros(1, np.float64), np.zeros(1, np.int64)
+    meets[(1,)](*out, x, y, x, y, KNOWN=known, OP=op)
+    return out
+
+
+@pytest.mark.interpreted
+def test_numbers_that_are_known_are_computed_as_those_that_are_not(
+    rng: np.random.Generator,
+) -> None:
+    """The same kernel with numbers in variables and with arguments."""
+    refused = "invalid operands|signedness"
+    compared = 0
+    for op in OPERATORS:
+        for _ in range(6):
+            x, y = (NUMBERS[n] for n in rng.integers(len(NUMBERS), size=2))
+            if isinstance(y, int) and 2**31 <= y < 2**32:
+                y = 5
+            try:
+                was, whole = found(x, y, op, known=False)
+            except proton.CompilationError as problem:
+                if not re.search(refused, str(problem)):
+                    raise
+                continue
+            now, whole_now = found(x, y, op, known=True)
+            compared += 1
+            assert was == now, (op, x, y)
+            assert abs(was) > 2**52 or whole == whole_now, (op, x, y)
+    assert compared >= 20
+
+
+@proton.jit
+def remainders(out_ptr):
+    large, small = 4611686018427387903, -5000000001
+    tl.store(out_ptr, small % 3)
+    tl.store(out_ptr + 1, -large % 4611686018427387900)
+    tl.store(out_ptr + 2, -large // 3)
+    tl.static_assert((small % 3).dtype == tl.int64)
+
+
+@pytest.mark.interpreted
+def test_remainders_of_integers_are_exact() -> None:
+    out = np.zeros(3, np.int64)
+    remainders[(1,)](out)
+    large = 4611686018427387903
+    assert out.tolist() == [-(5000000001 % 3), -3, -(large // 3)]
+
+
+@proton.jit
+def compares(out_ptr, SCALE: tl.constexpr):
+    scale, negative, bits = 0.3, -1, 4294967295
+    given = SCALE
+    tl.store(out_ptr, scale == 0.3)
+    tl.store(out_ptr + 1, scale > 0.3)
+    tl.store(out_ptr + 2, SCALE > 0.1)
+    tl.store(out_ptr + 3, given != SCALE)
+    tl.store(out_ptr + 4, negative == bits)
+    tl.store(out_ptr + 5, bits > -1)
+    if scale == 0.3:
+        tl.store(out_ptr + 6, 1)
+
+
+@pytest.mark.interpreted
+def test_a_number_is_compared_in_the_type_of_the_variable() -> None:
+    """0.3 as fp32 is more than 0.3."""
+    out = np.full(7, 7, np.int32)
+    compares[(1,)](out, 0.1)
+    assert out.tolist() == [1, 0, 0, 0, 1, 1, 1]
+
+
+@proton.jit
+def beyond(out_ptr, OP: tl.constexpr):
+    factor, bits = 7, 4294967295
+    if OP == "wide":
+        tl.store(out_ptr, factor * 5000000000)
+    if OP == "negative":
+        tl.store(out_ptr, bits & -2)
+    if OP == "signs":
+        tl.store(out_ptr, bits // factor)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ("wide", "number 5000000000 is out of range of i32"),
+        ("negative", "negative number -2 cannot be used with unsigned u32"),
+        ("signs", "u32 and i32 because they have different signedness"),
+    ],
+)
+def test_a_number_that_a_type_does_not_have_is_refused(operation: str, message: str) -> None:
+    with pytest.raises(proton.CompilationError, match=message):
+        beyond[(1,)](np.zeros(1, np.int64), operation)
+
+
+@proton.jit
+def zeros_of_both_signs(out_ptr, n):
+    if n > 2:
+        zero = 0.0
+    else:
+        zero = -0.0
+    turned = 0.0
+    for _ in range(n):
+        turned = -0.0
+    tl.store(out_ptr, zero)
+    tl.store(out_ptr + 1, turned)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_zeros_of_both_signs_are_two_numbers(n: int) -> None:
+    out = np.ones(2, np.float32)
+    zeros_of_both_signs[(1,)](out, n)
+    assert np.signbit(out).tolist() == [n <= 2, n > 0]
