@@ -107,23 +107,20 @@ def chunk_log_linear_attn(*_):
     return varied(ops.chunk_log_linear_attn, naive, change)
 
 
-@case(*EQUAL, normal(H, K), normal(H, K), normal(B, T, H, 1))
-def chunk_ttt_linear(*_):
+def _ttt_linear(name):
     naive = reference("ttt.naive", "chunk_ttt_linear_ref")
-    op = reference("ttt", "chunk_ttt_linear")
 
     def change(q, k, v, w, b, eta):
         return unit(q), unit(k), v, w, b, eta.sigmoid() * 0.05
 
-    return varied(op, naive, change)
+    return varied(reference("ttt", name), naive, change)
+
+
+@case(*EQUAL, normal(H, K), normal(H, K), normal(B, T, H, 1))
+def chunk_ttt_linear(*_):
+    return _ttt_linear("chunk_ttt_linear")
 
 
 @case(*EQUAL, normal(H, K), normal(H, K), normal(B, T, H, 1))
 def fused_chunk_ttt_linear(*_):
-    naive = reference("ttt.naive", "chunk_ttt_linear_ref")
-    op = reference("ttt", "fused_chunk_ttt_linear")
-
-    def change(q, k, v, w, b, eta):
-        return unit(q), unit(k), v, w, b, eta.sigmoid() * 0.05
-
-    return varied(op, naive, change)
+    return _ttt_linear("fused_chunk_ttt_linear")

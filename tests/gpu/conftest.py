@@ -9,9 +9,12 @@ is checked instead are the results where warps run one after the other.
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import proton
+from proton.runtime import driver
 from proton.runtime.nvidia import cuda
 from tests.compile.ptx.emulation import Emulation
 from tests.gpu.staging import Staging
@@ -53,3 +56,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         counts = NUM_WARPS if cuda.device_count() and not EMULATED else NUM_WARPS[:1]
         ids = [f"{count}w" for count in counts]
         metafunc.parametrize("staged", counts, indirect=True, ids=ids)
+
+
+@pytest.fixture
+def torch() -> Any:
+    """The library, where it is installed."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Any:
+    """Compiles IR from text for the GPU that is there."""
+
+    def compile_text(text: str, level: str) -> Any:
+        path = tmp_path / f"kernel.{level}"
+        path.write_text(text)
+        return proton.compile(str(path), target=driver.active.get_current_target())
+
+    return compile_text

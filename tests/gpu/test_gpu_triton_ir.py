@@ -1,29 +1,11 @@
 """Kernels from IR as Triton prints it, launched on a real GPU."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import proton
-from proton.runtime import driver
 from tests import triton_samples as samples
-
-
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def compiled(tmp_path: Path) -> Any:
-    def compile_text(text: str, level: str) -> Any:
-        path = tmp_path / f"kernel.{level}"
-        path.write_text(text)
-        return proton.compile(str(path), target=driver.active.get_current_target())
-
-    return compile_text
 
 
 @pytest.mark.parametrize("n", [0, 1, 200])

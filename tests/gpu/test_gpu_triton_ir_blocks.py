@@ -1,6 +1,5 @@
 """Blocks of tensors and scaled products in IR as Triton prints it, launched on a real GPU."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,24 +7,8 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.runtime import driver
 from tests import triton_block_samples as samples
 from tests.cpu.test_dot_scaled import SUMS, packed, scaled, stored
-
-
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def compiled(tmp_path: Path) -> Any:
-    def compile_text(text: str, level: str) -> Any:
-        path = tmp_path / f"kernel.{level}"
-        path.write_text(text)
-        return proton.compile(str(path), target=driver.active.get_current_target())
-
-    return compile_text
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (17, 95), (40, 33)])

@@ -14,8 +14,8 @@ from tests.compile.ptx.numbers import BITS, FLOATS, SCOPE, as_bits, unsigned, va
 from tests.compile.ptx.text import Instruction, Kernel, address_of, inside
 
 _NO_EFFECT = (
-    "fence", "membar", "nanosleep", "prefetch", "prefetchu", "griddepcontrol", "setmaxnreg",
-    "createpolicy", "applypriority", "discard", "pragma", "wgmma.fence",
+    "membar", "nanosleep", "prefetch", "prefetchu", "griddepcontrol", "setmaxnreg",
+    "createpolicy", "applypriority", "discard",
 )  # fmt: skip
 _OPAQUE = (
     "shfl",
