@@ -28,6 +28,7 @@ from proton.transforms.defer_dot_waits import DeferDotWaits
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
+from proton.transforms.keep_reread_blocks import KeepRereadBlocks
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
@@ -59,6 +60,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         ReorderInstructions(),
         SinkScalars(),
         Upstream("canonicalize,cse"),
+        KeepRereadBlocks(),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),

@@ -1,0 +1,172 @@
+"""Blocks that a program loads twice stay in the first-level cache until they are loaded last.
+
+    scf.for ... {                         scf.for ... {
+      %x = tt.load %p                       %x = tt.load %p {evict = "evict_last"}
+    }                             =>      }
+    scf.for ... {                         scf.for ... {
+      %y = tt.load %q                       %y = tt.load %q {evict = "evict_first"}
+    }                                     }
+
+where %p and %q are the same in each turn: a row is loaded for its sum, and again for what is made
+of it. The programs of an SM share the cache, which evicts what was used least recently. Where their
+rows do not fit, none of a row is left when it is loaded again. With these hints a part is, and what
+was loaded last makes room.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Loop, Pure, Speculatable, has
+from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import defining_op, functions, ops_named
+from proton.passes import Pass, register
+
+_CONVERSION = "ttg.convert_layout"
+_KEEP, _LEAVE = "evict_last", "evict_first"
+_CACHED = "", ".ca"  # modifiers of loads that the first-level cache keeps as it likes
+
+
+@register
+@dataclass(frozen=True)
+class KeepRereadBlocks(Pass):
+    """Sets the eviction priorities of blocks that one program alone loads, and more than once;
+    a load that has a priority keeps it."""
+
+    name: ClassVar[str] = "tritongpu-keep-reread-blocks"
+
+    def run(self, module: Module) -> None:
+        for function in functions(module):
+            for group in _groups([op for op in ops_named(function, "tt.load") if _is_free(op)]):
+                if _is_last_reading(group[-1]):
+                    for load in group:
+                        _set_priority(load, _LEAVE if load == group[-1] else _KEEP)
+
+
+def _is_free(load: Operation) -> bool:
+    """Whether a load of a block leaves it to the compiler how long the cache keeps it."""
+    attributes = load.attributes
+    return (
+        is_tensor(load.results[0].type)
+        and not attributes["evict"].value
+        and attributes["cache"].value in _CACHED
+        and not attributes["volatile"].value
+    )
+
+
+def _set_priority(load: Operation, priority: str) -> None:
+    load.attributes["cache"] = ir.StringAttr.get("")  # PTX takes one of the two
+    load.attributes["evict"] = ir.StringAttr.get(priority)
+
+
+def _groups(loads: list[Operation]) -> list[list[Operation]]:
+    """The loads that follow one another and have the same addresses, in order."""
+    found: list[list[Operation]] = []
+    for load in loads:
+        for group in found:
+            if _precedes(group[-1], load) and _same(group[-1].operands[0], load.operands[0]):
+                group.append(load)
+                break
+        else:
+            found.append([load])
+    return [group for group in found if len(group) > 1]
+
+
+def _precedes(first: Operation, second: Operation) -> bool:
+    """Whether all of an op's runs are behind those of another one in a loop of its own."""
+    places = {op.block: op for op in _around(first)}
+    for op in _around(second):
+        if op.block in places:
+            other = places[op.block]
+            return other != op and has(other, Loop)
+    return False
+
+
+def _around(op: Operation) -> list[Operation]:
+    """An op and those that it is in, up to the function."""
+    found = [op]
+    while found[-1].name != "func.func":
+        found.append(found[-1].parent.operation)
+    return found[:-1]
+
+
+def _same(left: Value, right: Value, assumed: frozenset[tuple[Value, Value]] = frozenset()) -> bool:
+    """Whether two values are computed alike: in loops of the same bounds, in each turn."""
+    left, right = _unconverted(left), _unconverted(right)
+    if left == right or (left, right) in assumed:
+        return True
+    a, b = defining_op(left), defining_op(right)
+    if a is None or b is None:
+        return a is b and _same_arguments(left, right, assumed)
+    if a.name != b.name or len(a.regions) or not has(a, Speculatable, Pure):
+        return False
+    if {n: a.attributes[n] for n in a.attributes} != {n: b.attributes[n] for n in b.attributes}:
+        return False
+    pairs = zip(a.operands, b.operands, strict=True)
+    return len(a.operands) == len(b.operands) and all(_same(x, y, assumed) for x, y in pairs)
+
+
+def _same_arguments(left: Value, right: Value, assumed: frozenset[tuple[Value, Value]]) -> bool:
+    """Of arguments of blocks: whether their loops count alike, and carry the same."""
+    a, b = ir.BlockArgument(left), ir.BlockArgument(right)
+    loops = [loop for loop in (_loop_of(a.owner), _loop_of(b.owner)) if loop is not None]
+    if a.arg_number != b.arg_number or len(loops) < 2:
+        return False
+    first, second = map(ForLoop, loops)
+    pairs = list(zip(first.bounds, second.bounds, strict=True))
+    if a.arg_number:
+        carried = a.arg_number - 1
+        pairs.append((first.init_args[carried], second.init_args[carried]))
+    if not all(_same(x, y, assumed) for x, y in pairs):
+        return False
+    if not a.arg_number:
+        return True
+    return _same(first.yielded[carried], second.yielded[carried], assumed | {(left, right)})
+
+
+def _is_last_reading(load: Operation) -> bool:
+    """Whether a program comes once to a block that no other program loads: its place depends on
+    the program, and on all loops around the load."""
+    ops, loops = _made_of(load.operands[0])
+    around = [op for op in _around(load) if has(op, Loop)]
+    return "tt.get_program_id" in {op.name for op in ops} and all(op in loops for op in around)
+
+
+def _made_of(value: Value) -> tuple[list[Operation], list[Operation]]:
+    """The ops that a value is computed by, and the loops that count or carry parts of it."""
+    ops, loops = list[Operation](), list[Operation]()
+    seen, waiting = set[Value](), [value]
+    while waiting:
+        part = waiting.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        op = defining_op(part)
+        if op is not None:
+            ops.append(op)
+            waiting += op.operands
+            continue
+        argument = ir.BlockArgument(part)
+        loop = _loop_of(argument.owner)
+        if loop is not None:
+            loops.append(loop)
+            view = ForLoop(loop)
+            waiting += view.bounds
+            if argument.arg_number:
+                waiting += [v[argument.arg_number - 1] for v in (view.init_args, view.yielded)]
+    return ops, loops
+
+
+def _unconverted(value: Value) -> Value:
+    op = defining_op(value)
+    while op is not None and op.name == _CONVERSION:
+        value = op.operands[0]
+        op = defining_op(value)
+    return value
+
+
+def _loop_of(block: Block) -> Operation | None:
+    """The `scf.for` whose block it is."""
+    op = block.owner.operation
+    return op if op.name == "scf.for" else None

@@ -1,0 +1,79 @@
+"""Rows that a kernel loads twice: which of the loads have which eviction priority, and the results.
+
+What the hints are worth is in docs/gpu-results.md, "Kernels of public libraries".
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile.ptx.emulation import Emulation
+
+LOAD = re.compile(r"ld\.global((?:\.\w+|::\w+)*)\.v4\.b32")
+KEPT, LEFT = ".L1::evict_last", ".L1::evict_first"
+
+
+@proton.jit
+def normalized(x, y, n, BLOCK: tl.constexpr, POLICY: tl.constexpr, MODIFIER: tl.constexpr):
+    """A row less its mean, the row in blocks; its weights are those of all rows."""
+    row, place = tl.program_id(0) * n, tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        inside = start + place < n
+        total += tl.load(x + row + start + place, inside, other=0.0, cache_modifier=MODIFIER)
+    mean = tl.sum(total, 0) / n
+    for start in range(0, n, BLOCK):
+        inside = start + place < n
+        values = tl.load(x + row + start + place, inside, other=0.0, eviction_policy=POLICY)
+        tl.store(y + row + start + place, values - mean, inside)
+
+
+@proton.jit
+def elsewhere(x, y, n, BLOCK: tl.constexpr):
+    """The first half of a row, and then all of it; weights that all programs load twice."""
+    row, place = tl.program_id(0) * n, tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n // 2, BLOCK):
+        total += tl.load(x + row + start + place) + tl.load(y + start + place)
+    for start in range(0, n, BLOCK):
+        total += tl.load(x + row + start + place) + tl.load(y + start + place)
+    tl.store(y + row + place, total)
+
+
+def modifiers(kernel: Any, *constants: Any) -> list[str]:
+    """Of the loads of four elements, in order."""
+    target = GPUTarget("cuda", 90)
+    found = kernel.warmup(tl.float32, tl.float32, 4096, 512, *constants, target=target)
+    return LOAD.findall(found.asm["ptx"])
+
+
+@pytest.mark.parametrize("modifier", ["", ".ca"])
+def test_a_row_stays_until_it_is_loaded_again(modifier: str) -> None:
+    assert modifiers(normalized, "", modifier) == [KEPT, LEFT]
+
+
+@pytest.mark.parametrize(
+    ("constants", "expected"),
+    [(("evict_last", ""), ["", KEPT]), (("", ".cg"), [".cg", ""])],
+)
+def test_what_the_source_says_of_a_load_stays(
+    constants: tuple[str, str], expected: list[str]
+) -> None:
+    assert modifiers(normalized, *constants) == expected
+
+
+def test_other_places_and_what_all_programs_load_have_no_priority() -> None:
+    assert set(modifiers(elsewhere)) == {""}
+
+
+@pytest.mark.parametrize("n", [1, 512, 1000, 1900])
+def test_the_rows_are_right(n: int, rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal((3, n), np.float32), np.zeros((3, n), np.float32)
+    with Emulation(4, rng).installed():
+        normalized[(3,)](x, y, n, BLOCK=512, POLICY="", MODIFIER="")
+    np.testing.assert_allclose(y, x - x.mean(1, keepdims=True, dtype=np.float64), atol=1e-5)
