@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import torch
 
-FINALISTS = 3  # configurations of a library that take part in the rounds
+FINALISTS = 5  # configurations of a library that take part in the rounds
 ROUND_MS = 30  # how long launches of one configuration take in a round
 MOST_LAUNCHES = 200  # in a round
 Launch = Callable[[], object]

@@ -20,7 +20,7 @@ from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Loop, Pure, Speculatable, has
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import defining_op, functions, ops_named
+from proton.dialect.walk import all_ops, defining_op, functions, ops_named
 from proton.passes import Pass, register
 
 _CONVERSION = "ttg.convert_layout"
@@ -38,7 +38,10 @@ class KeepRereadBlocks(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            for group in _groups([op for op in ops_named(function, "tt.load") if _is_free(op)]):
+            loads = [op for op in ops_named(function, "tt.load") if _is_free(op)]
+            if len({op.block for op in loads}) < 2:
+                continue
+            for group in _groups(function, loads):
                 if _is_last_reading(group[-1]):
                     for load in group:
                         _set_priority(load, _LEAVE if load == group[-1] else _KEEP)
@@ -60,17 +63,36 @@ def _set_priority(load: Operation, priority: str) -> None:
     load.attributes["evict"] = ir.StringAttr.get(priority)
 
 
-def _groups(loads: list[Operation]) -> list[list[Operation]]:
+def _groups(function: Operation, loads: list[Operation]) -> list[list[Operation]]:
     """The loads that follow one another and have the same addresses, in order."""
-    found: list[list[Operation]] = []
+    hashes = _hashes(function)
+    found: dict[int, list[list[Operation]]] = {}
     for load in loads:
-        for group in found:
+        pointer = load.operands[0]
+        alike = found.setdefault(hashes.get(pointer, hash(pointer)), [])
+        for group in alike:
             if _precedes(group[-1], load) and _same(group[-1].operands[0], load.operands[0]):
                 group.append(load)
                 break
         else:
-            found.append([load])
-    return [group for group in found if len(group) > 1]
+            alike.append([load])
+    return [group for groups in found.values() for group in groups if len(group) > 1]
+
+
+def _hashes(function: Operation) -> dict[Value, int]:
+    """Of each value a number that is the same for all that are computed alike."""
+    found: dict[Value, int] = {}
+    for op in all_ops(function):
+        if op.name == "scf.for":
+            for number, argument in enumerate(ForLoop(op).body.arguments):
+                found[argument] = hash(("loop", number))
+        operands = [found.get(operand, hash(operand)) for operand in op.operands]
+        if op.name == _CONVERSION:
+            found[op.results[0]] = operands[0]
+        elif has(op, Speculatable, Pure) and not len(op.regions):
+            words = hash((op.name, *map(hash, op.attributes.values()), *operands))
+            found.update(dict.fromkeys(op.results, words))
+    return found
 
 
 def _precedes(first: Operation, second: Operation) -> bool:
@@ -91,38 +113,49 @@ def _around(op: Operation) -> list[Operation]:
     return found[:-1]
 
 
-def _same(left: Value, right: Value, assumed: frozenset[tuple[Value, Value]] = frozenset()) -> bool:
-    """Whether two values are computed alike: in loops of the same bounds, in each turn."""
-    left, right = _unconverted(left), _unconverted(right)
-    if left == right or (left, right) in assumed:
-        return True
+def _same(left: Value, right: Value) -> bool:
+    """Whether two values are computed alike: in loops of the same bounds, in each turn. Carried
+    values are, if they begin alike, and what they become is alike given that they are."""
+    known, waiting = set[tuple[Value, Value]](), [(left, right)]
+    while waiting:
+        pair = _unconverted(waiting[-1][0]), _unconverted(waiting.pop()[1])
+        if pair[0] == pair[1] or pair in known:
+            continue
+        known.add(pair)
+        parts = _parts(*pair)
+        if parts is None:
+            return False
+        waiting += parts
+    return True
+
+
+def _parts(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
+    """What has to be the same for two values to be; None where they differ."""
     a, b = defining_op(left), defining_op(right)
     if a is None or b is None:
-        return a is b and _same_arguments(left, right, assumed)
+        return _parts_of_arguments(left, right) if a is b else None
     if a.name != b.name or len(a.regions) or not has(a, Speculatable, Pure):
-        return False
+        return None
+    if ir.OpResult(left).result_number != ir.OpResult(right).result_number:
+        return None
     if {n: a.attributes[n] for n in a.attributes} != {n: b.attributes[n] for n in b.attributes}:
-        return False
-    pairs = zip(a.operands, b.operands, strict=True)
-    return len(a.operands) == len(b.operands) and all(_same(x, y, assumed) for x, y in pairs)
+        return None
+    return list(zip(a.operands, b.operands, strict=True))
 
 
-def _same_arguments(left: Value, right: Value, assumed: frozenset[tuple[Value, Value]]) -> bool:
-    """Of arguments of blocks: whether their loops count alike, and carry the same."""
+def _parts_of_arguments(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
+    """Of arguments of blocks: the bounds of their loops, and what they begin with and become."""
     a, b = ir.BlockArgument(left), ir.BlockArgument(right)
     loops = [loop for loop in (_loop_of(a.owner), _loop_of(b.owner)) if loop is not None]
     if a.arg_number != b.arg_number or len(loops) < 2:
-        return False
+        return None
     first, second = map(ForLoop, loops)
     pairs = list(zip(first.bounds, second.bounds, strict=True))
     if a.arg_number:
         carried = a.arg_number - 1
         pairs.append((first.init_args[carried], second.init_args[carried]))
-    if not all(_same(x, y, assumed) for x, y in pairs):
-        return False
-    if not a.arg_number:
-        return True
-    return _same(first.yielded[carried], second.yielded[carried], assumed | {(left, right)})
+        pairs.append((first.yielded[carried], second.yielded[carried]))
+    return pairs
 
 
 def _is_last_reading(load: Operation) -> bool:
