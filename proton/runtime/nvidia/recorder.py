@@ -154,12 +154,13 @@ class GPURecorder(Recorder):
             recording.host_end = now
             self.pending.append(recording)
             if recording.captured is None:
-                recording.kernel.ring.send(recording, now)
-                slab = recording.slab
-                if slab is not None and slab.left <= 0:
-                    slabs = recording.kernel.slabs
-                    assert slabs is not None  # that slab is one of them
-                    slabs.look_for(slab)
+                kernel, slab = recording.kernel, recording.slab
+                if slab is None or slab.left > 0:
+                    kernel.ring.send(recording, now)
+                else:
+                    kernel.ring.send(recording, now, True)
+                    assert kernel.slabs is not None  # that slab is one of them
+                    kernel.slabs.look_for(slab, kernel.taker)
             else:
                 recording.captured.keep(recording.stream)
 
