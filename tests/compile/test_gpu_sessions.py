@@ -1089,10 +1089,10 @@ def test_launches_in_quick_succession_wake_nobody_while_slabs_last(
     assert run.totals.lost == run.totals.dropped_launches == 0
 
 
-def test_slabs_are_emptied_before_they_hold_more_than_there_is_memory_for(
+def test_launches_in_quick_succession_use_the_memory_of_the_session(
     driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else launches would take all memory for their blocks, and lose what slabs have."""
+    """What slabs have is kept before launches have taken all memory for their blocks."""
     monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)
     monkeypatch.setattr(cuda, "current_stream", lambda device: 0)
     turns = 4 * FLUSH_CAPACITY
@@ -1242,6 +1242,33 @@ def test_slabs_are_looked_at_as_often_as_launches_take_of_them(
         slabs.release()
         ring.release()
     assert set(driver.allocations) == set(), "all memory was given back"
+
+
+def test_slabs_are_emptied_before_they_hold_more_than_there_is_memory_for(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else launches would take all memory for their blocks, and lose what slabs have."""
+    size, blocks = 1 << 20, 1 << 15
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP, threading.Lock())
+    ring.grow()
+    slabs, taker, looks = Slabs(ring), Taker(size), list[int]()
+    assert slabs.make(size, 16)
+    monkeypatch.setattr(ring, "look", lambda: looks.append(len(slabs.retired)))
+    taker.is_new = False
+    taker.learn(blocks, blocks)
+    for memory_left in (6 * size, 3 * size, size):
+        looks.clear()
+        while not looks:
+            slab = slabs.take(size, taker, blocks, memory_left)
+            assert slab is not None
+            slabs.end([(slab, taker, blocks)])
+        assert looks == [memory_left // size]
+        monkeypatch.setattr(ring, "is_busy", lambda: True)
+        slabs.keep(memory_left)
+        assert len(slabs.free) == 15, "those that were retired are free again"
+        assert slabs.retired_bytes == 0
+    slabs.release()
+    ring.release()
 
 
 def test_what_is_known_of_a_kernel_stays_where_others_share_its_slab(
