@@ -24,7 +24,7 @@ import proton.language as tl
 from proton.base.errors import LaunchError, ProfileError
 from proton.runtime import session as sessions
 from proton.runtime.nvidia import buffers as gpu_buffers
-from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia import cuda, graph_keep
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
 from proton.runtime.nvidia import recorder as gpu_recorder
@@ -114,7 +114,7 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "enter_primary_context", lambda device: None)
         monkeypatch.setattr(cuda, "on_device", lambda device: contextlib.nullcontext())
         monkeypatch.setattr(cuda, "capture_beside", self._capture_beside)
-        monkeypatch.setattr(gpu_graph, "_keep", lambda device: KEEP)
+        monkeypatch.setattr(graph_keep, "keep", lambda device: KEEP)
         monkeypatch.setattr(cuda, "attribute", lambda device, name: SMS)
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
@@ -199,16 +199,20 @@ class ProfilingDriver(FakeDriver):
         """What the kernel of graph.py does."""
         assert self.capturing
         assert (function, stream) == (KEEP, STREAM)
-        buffer, log, size, slots, slab, room = (value for value, _ in arguments)
+        buffer, log, size, blocks, _, _, slots, *_ = (value for value, _ in arguments)
 
         def keep() -> None:
             number = ctypes.c_uint32.from_address(log)
             if number.value < slots:
                 place = log + gpu_graph.HEAD_BYTES + number.value * size
                 ctypes.memmove(place, buffer, size)
-            ctypes.memset(buffer, 0, size)
-            if slab != gpu_graph.NO_SLAB:
-                self._write_word(buffer + slab + 4, room)
+            # Nothing is clear but for how much of the slab is taken.
+            ctypes.memset(buffer, 0xA5, blocks)
+            if blocks < size:
+                slab = buffer + blocks
+                behind = slab + wire.SLAB_HEAD_BYTES
+                ctypes.memset(behind, 0xA5, buffer + size - behind)
+                self._write_word(slab, 0)
             number.value += 1
 
         self.graph.append(keep)
