@@ -7,11 +7,15 @@ cleared for the next replay, but for the slab's word of how much is taken: each 
 head and its table anew, and what lies behind a unit's records, or behind what is taken, nobody
 reads.
 
-The work is *rows*: up to ROW_BYTES of a head, or what a unit wrote. LANES threads copy a row, each
-16 bytes at a time; a thread has a part of ROWS rows on its way at once, as what takes time is
-memory's latency: first the counts of all, then the records of all. Segments that begin at a
-multiple of 32 bytes are copied by 32, which is what memory reads and writes at once. No thread
-needs to know which replay this is before it has loaded what it will store.
+The work is *rows*: up to ROW_BYTES of a head, or what a unit wrote. LANES threads copy a row, 16
+bytes at a time; a thread has SPAN such pieces of ROWS rows on their way at once, as what takes time
+is memory's latency: first the counts of all, then the records of all. Whole sectors are copied: to
+write a part of one takes longer. No thread needs to know which replay this is before it has loaded
+what it will store.
+
+The assembler would load a count, wait for it, and then load the next one: that takes fewer
+registers. It does not where the threads of a warp meet behind the loads, so these go through the
+loop together.
 """
 
 import ctypes
@@ -26,24 +30,27 @@ HEAD_BYTES = 64  # of a log: the number of replays, u32, and how many programs o
 COME = 4  # where that is
 THREADS = 256
 PIECE_BYTES = 16  # that a thread loads at once
-LANES = 4
-ROW_BYTES = LANES * PIECE_BYTES
-ROWS = 6
+SECTOR_BYTES = 2 * PIECE_BYTES  # that memory reads and writes at once
+LANES = 2
+SPAN = 2  # pieces of a row that each of its threads has on their way at once
+ROW_BYTES = LANES * SPAN * PIECE_BYTES
+ROWS = 3
 MOST_ROWS = 1 << 31  # as their numbers have 32 bits
 
 # Parameters: the buffer, the log, bytes of a slot, bytes of all blocks (behind them lies the slab,
-# if there is one), of a block and of a unit's segment; slots, rows in all and of a program, rows of
-# a head and its bytes, bytes of a record, records of a segment.
-_LONG = ("buffer", "log", "size", "blocks", "block", "segment")
-_SHORT = ("slots", "rows", "each", "head_rows", "head", "record", "capacity")
+# if there is one) and of one; of a unit's segment, slots, rows in all and of a program, rows of a
+# head and its bytes, bytes of a record, records of a segment.
+_LONG = ("buffer", "log", "size", "blocks", "block")
+_SHORT = ("segment", "slots", "rows", "each", "head_rows", "head", "record", "capacity")
 _PTX = """
 .visible .entry keep(
 {parameters}
 )
 {{
-    .reg .b32 %r<32>, %n<{rows}>, %j<{rows}>, %v<{words}>;
-    .reg .b64 %rd<32>, %at<{rows}>, %c<{rows}>;
-    .reg .pred %p<16>, %in<{rows}>, %of_unit<{rows}>, %moves<{rows}>;
+    .reg .b32 %r<32>, %n<{rows}>, %j<{rows}>, %u<{rows}>, %c<{rows}>, %v<{words}>;
+    .reg .b64 %rd<32>, %at<{rows}>;
+    .reg .b64 %from<{quads}>;
+    .reg .pred %p<16>, %in<{rows}>, %moves<{quads}>;
 {load_parameters}
     ld.volatile.global.u32 %r1, [%log];
     mov.u32 %r2, %ctaid.x;
@@ -56,10 +63,24 @@ _PTX = """
     mul.wide.u32 %rd1, %r8, {piece};
     shr.u32 %r9, %r6, {lane_bits};
     shr.u32 %r10, %r7, {lane_bits};
+    div.u32 %r19, %r9, %each;
+    mul.lo.u32 %r20, %r19, %each;
+    sub.u32 %r20, %r9, %r20;
+    cvt.u64.u32 %rd20, %r19;
+    mad.lo.u64 %rd20, %rd20, %block, %buffer;
+    div.u32 %r19, %r10, %each;
+    mul.lo.u32 %r22, %r19, %each;
+    sub.u32 %r22, %r10, %r22;
+    cvt.u64.u32 %rd22, %r19;
+    mul.lo.u64 %rd22, %rd22, %block;
+    and.b32 %r29, %r4, 31;
+    shr.u32 %r29, %r29, {lane_bits};
 batch:
-    setp.ge.u32 %p0, %r9, %rows;
+    sub.u32 %r30, %r9, %r29;
+    setp.ge.u32 %p0, %r30, %rows;
     @%p0 bra slab;
 {counts}
+    bar.warp.sync -1;
 {places}
     mov.u32 %r12, %r8;
 pieces:
@@ -70,7 +91,7 @@ pieces:
     mad.lo.u64 %rd2, %rd2, %size, %log;
     sub.u64 %rd2, %rd2, %buffer;
 {stores}
-    add.u32 %r12, %r12, {lanes};
+    add.u32 %r12, %r12, {at_once};
     setp.lt.u32 %p2, %r12, %r13;
     @%p2 bra pieces;
     bra batch;
@@ -114,99 +135,118 @@ copied:
     ret;
 }}
 """
-# Of row {n} from %r9 on: which program's it is, and which of its rows; the count of a unit.
+# Of the next row: its number in its program, and where the block of that lies; a unit's count, of
+# which a GPU writes no more than the low word.
 _COUNT = """
     setp.lt.u32 %in{n}, %r9, %rows;
-    div.u32 %r20, %r9, %each;
-    mul.lo.u32 %r21, %r20, %each;
-    sub.u32 %j{n}, %r9, %r21;
-    cvt.u64.u32 %rd20, %r20;
-    mad.lo.u64 %at{n}, %rd20, %block, %buffer;
-    setp.ge.u32 %of_unit{n}, %j{n}, %head_rows;
-    and.pred %moves{n}, %of_unit{n}, %in{n};
-    sub.u32 %r22, %j{n}, %head_rows;
-    mad.wide.u32 %rd21, %r22, {count}, %at{n};
-    mov.u64 %c{n}, 0;
-    @%moves{n} ld.global.u64 %c{n}, [%rd21+{table}];
+    mov.u32 %j{n}, %r20;
+    mov.u64 %at{n}, %rd20;
+    sub.u32 %u{n}, %j{n}, %head_rows;
+    mad.wide.u32 %rd21, %u{n}, {count}, %at{n};
+    setp.ge.and.u32 %moves{n}, %j{n}, %head_rows, %in{n};
+    mov.u32 %c{n}, 0;
+    @%moves{n} ld.global.u32 %c{n}, [%rd21+{table}];
     add.u32 %r9, %r9, %r10;
+    add.u32 %r20, %r20, %r22;
+    add.u64 %rd20, %rd20, %rd22;
+    setp.ge.u32 %p10, %r20, %each;
+    @%p10 sub.u32 %r20, %r20, %each;
+    @%p10 add.u64 %rd20, %rd20, %block;
 """
-# Its pieces, %n, and where the thread's first one lies.
+# Its pieces, %n, and where the thread's first one lies. What a row of the head is to the block, a
+# unit's row is to the segments: only what lies there is another size.
 _PLACE = """
-    cvt.u64.u32 %rd22, %capacity;
-    min.u64 %c{n}, %c{n}, %rd22;
-    cvt.u32.u64 %r23, %c{n};
+    setp.ge.u32 %p10, %j{n}, %head_rows;
+    min.u32 %r23, %c{n}, %capacity;
     mul.lo.u32 %r23, %r23, %record;
-    sub.u32 %r24, %j{n}, %head_rows;
-    cvt.u64.u32 %rd23, %r24;
-    cvt.u64.u32 %rd24, %head;
-    mad.lo.u64 %rd23, %rd23, %segment, %rd24;
-    cvt.u32.u64 %r25, %rd23;
-    and.b32 %r25, %r25, {last_of_sector};
-    cvt.u64.u32 %rd24, %r25;
-    sub.u64 %rd23, %rd23, %rd24;
-    setp.ne.u32 %p10, %r23, 0;
-    add.u32 %r23, %r23, %r25;
+    mul.lo.u32 %r24, %j{n}, {row};
+    sub.u32 %r24, %head, %r24;
+    min.u32 %r24, %r24, {row};
+    selp.u32 %r23, %r23, %r24, %p10;
+    selp.u32 %r25, %u{n}, %j{n}, %p10;
+    selp.u32 %r26, %segment, {row}, %p10;
+    selp.u32 %r27, %head, 0, %p10;
+    mad.wide.u32 %at{n}, %r25, %r26, %at{n};
+    cvt.u64.u32 %rd23, %r27;
+    add.u64 %at{n}, %at{n}, %rd23;
+    cvt.u32.u64 %r28, %at{n};
+    and.b32 %r28, %r28, {last_of_sector};
+    and.b64 %at{n}, %at{n}, -{sector};
+    add.u64 %at{n}, %at{n}, %rd1;
+    setp.ne.and.u32 %p10, %r23, 0, %in{n};
+    add.u32 %r23, %r23, %r28;
     add.u32 %r23, %r23, {last_of_sector};
     shr.u32 %r23, %r23, {sector_bits};
     shl.b32 %r23, %r23, 1;
-    selp.u32 %r23, %r23, 0, %p10;
-    mul.lo.u32 %r26, %j{n}, {row};
-    cvt.u64.u32 %rd25, %r26;
-    sub.u32 %r27, %head, %r26;
-    min.u32 %r27, %r27, {row};
-    shr.u32 %r27, %r27, {piece_bits};
-    selp.u32 %n{n}, %r23, %r27, %of_unit{n};
-    selp.u32 %n{n}, %n{n}, 0, %in{n};
-    selp.b64 %rd26, %rd23, %rd25, %of_unit{n};
-    add.u64 %at{n}, %at{n}, %rd26;
-    add.u64 %at{n}, %at{n}, %rd1;
+    selp.u32 %n{n}, %r23, 0, %p10;
     max.u32 %r13, %r13, %n{n};
 """
 _LOAD = """
-    setp.lt.u32 %moves{n}, %r12, %n{n};
-    @%moves{n} ld.global.v4.b32 {words}, [%at{n}];
+    add.u32 %r31, %r12, {ahead};
+    setp.lt.u32 %moves{q}, %r31, %n{n};
+    @%moves{q} ld.global.v4.b32 {words}, [%at{n}+{ahead_bytes}];
 """
 _STORE = """
     add.u64 %rd10, %at{n}, %rd2;
-    @%moves{n} st.global.v4.b32 [%rd10+{log_head}], {words};
+    @%moves{q} st.global.v4.b32 [%rd10+{log_place}], {words};
+"""
+_ON = """
     add.u64 %at{n}, %at{n}, {row};
 """
 _SLAB_LOAD = """
-    setp.lt.u32 %moves{n}, %r6, %r14;
-    mov.u64 %at{n}, %rd4;
-    @%moves{n} ld.global.v4.b32 {words}, [%at{n}];
+    setp.lt.u32 %moves{q}, %r6, %r14;
+    mov.u64 %from{q}, %rd4;
+    @%moves{q} ld.global.v4.b32 {words}, [%from{q}];
     add.u64 %rd4, %rd4, %rd5;
     add.u32 %r6, %r6, %r7;
 """
 _SLAB_STORE = """
-    add.u64 %rd10, %at{n}, %rd2;
-    @%moves{n} st.global.v4.b32 [%rd10+{log_head}], {words};
+    add.u64 %rd10, %from{q}, %rd2;
+    @%moves{q} st.global.v4.b32 [%rd10+{log_head}], {words};
 """
 _FACTS: dict[str, int | str] = {
     "come": COME,
     "log_head": HEAD_BYTES,
     "piece": PIECE_BYTES,
-    "piece_bits": PIECE_BYTES.bit_length() - 1,
-    "lanes": LANES,
+    "at_once": LANES * SPAN,
     "last_lane": LANES - 1,
     "lane_bits": LANES.bit_length() - 1,
     "row": ROW_BYTES,
     "rows": ROWS,
-    "words": 4 * ROWS,
-    "last_of_sector": 2 * PIECE_BYTES - 1,
-    "sector_bits": (2 * PIECE_BYTES).bit_length() - 1,
+    "quads": ROWS * SPAN,
+    "words": 4 * ROWS * SPAN,
+    "sector": SECTOR_BYTES,
+    "last_of_sector": SECTOR_BYTES - 1,
+    "sector_bits": SECTOR_BYTES.bit_length() - 1,
     "table": wire.HEADER_BYTES,
     "count": wire.COUNT_BYTES,
 }
 
 
-def _repeated(text: str) -> str:
+def _of_rows(text: str) -> str:
     """The code for each of the rows that are on their way at once."""
-    quads = ["{" + ", ".join(f"%v{4 * n + k}" for k in range(4)) + "}" for n in range(ROWS)]
-    return "".join(text.format(n=n, words=quads[n], **_RULES) for n in range(ROWS))
+    return "".join(text.format(n=n, **_FACTS) for n in range(ROWS))
 
 
-_RULES = {name: value for name, value in _FACTS.items() if name not in ("rows", "words")}
+def _of_pieces(text: str) -> str:
+    """The code for each of the pieces that are on their way at once."""
+    found = []
+    for q in range(ROWS * SPAN):
+        row, number = divmod(q, SPAN)
+        ahead = number * LANES
+        place = ahead * PIECE_BYTES
+        parts: dict[str, int | str] = {
+            "n": row,
+            "q": q,
+            "ahead": ahead,
+            "ahead_bytes": place,
+            "log_place": HEAD_BYTES + place,
+            "words": "{" + ", ".join(f"%v{4 * q + k}" for k in range(4)) + "}",
+        }
+        found.append(text.format(**(_FACTS | parts)))
+    return "".join(found)
+
+
 _TYPES = {**dict.fromkeys(_LONG, "u64"), **dict.fromkeys(_SHORT, "u32")}
 PARTS = _FACTS | {
     "parameters": ",\n".join(f"    .param .{kind} {name}" for name, kind in _TYPES.items()),
@@ -214,12 +254,12 @@ PARTS = _FACTS | {
         f"    .reg .{kind} %{name};\n    ld.param.{kind} %{name}, [{name}];\n"
         for name, kind in _TYPES.items()
     ),
-    "counts": _repeated(_COUNT),
-    "places": "    mov.u32 %r13, 0;\n" + _repeated(_PLACE),
-    "loads": _repeated(_LOAD),
-    "stores": _repeated(_STORE),
-    "slab_loads": _repeated(_SLAB_LOAD),
-    "slab_stores": _repeated(_SLAB_STORE),
+    "counts": _of_rows(_COUNT),
+    "places": "    mov.u32 %r13, 0;\n" + _of_rows(_PLACE),
+    "loads": _of_pieces(_LOAD),
+    "stores": _of_pieces(_STORE) + _of_rows(_ON),
+    "slab_loads": _of_pieces(_SLAB_LOAD),
+    "slab_stores": _of_pieces(_SLAB_STORE),
 }
 
 
