@@ -18,7 +18,7 @@ from proton.runtime.nvidia.calibration import GPUCalibration, calibrate
 from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.queue import Queue
-from proton.runtime.nvidia.slabs import LEAST_SLABS, Slab, Slabs, TakenChunks, Taker
+from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
 from proton.runtime.recording import SessionState
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
@@ -53,7 +53,7 @@ class Device:
         """The slabs, which are made for the first kernel that takes one, of `size` bytes each."""
         if self.slabs is None:
             self.slabs = Slabs(self.ring)
-            self.slabs.make(size, max(LEAST_SLABS, self.share // size))
+            self.slabs.make(size, max(LEAST_SLABS, min(MOST_SLABS, self.share // size)))
         return self.slabs
 
     def give_back(self, recording: "GPURecording") -> None:

@@ -31,7 +31,8 @@ from proton.runtime.nvidia.buffers import RingBuffer
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
-LEAST_SLABS = 4  # of a device; where all are retired, the last one goes on until it is full
+# Of a device; where all are retired, the last one goes on until it is full.
+LEAST_SLABS, MOST_SLABS = 4, 64
 MUCH = 1 / 4  # of a slab: there is room for what launches take until the thread has seen them
 MARGIN = 2  # what is expected of launches, by what others took
 FIRST_LAUNCHES = 16  # of a new kernel, before somebody looks what they took
