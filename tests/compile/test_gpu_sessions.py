@@ -1275,6 +1275,26 @@ def test_slabs_are_emptied_before_they_hold_more_than_there_is_memory_for(
     ring.release()
 
 
+def test_the_last_slab_is_not_taken_away_from_launches(driver: ProfilingDriver) -> None:
+    """While it is emptied, and others are in use, a launch would have to make one."""
+    size, blocks = 1 << 20, 1 << 12
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP, threading.Lock())
+    ring.grow()
+    slabs, takers = Slabs(ring), [Taker(size), Taker(size)]
+    assert slabs.make(size, 2)
+    first, last = (slabs.take(size, taker, blocks, 1 << 40) for taker in takers)
+    slabs.end([(last, takers[1], blocks)])  # the first one runs on
+    slabs.keep(1 << 40)
+    assert slabs.take(size, takers[1], blocks, 1 << 40) is last
+    assert len(slabs.pieces) == 1
+    slabs.end([(first, takers[0], blocks), (last, takers[1], blocks)])
+    slabs.keep(1 << 40)
+    assert slabs.current is None
+    assert slabs.free == [first, last]
+    slabs.release()
+    ring.release()
+
+
 def test_what_is_known_of_a_kernel_stays_where_others_share_its_slab(
     driver: ProfilingDriver,
 ) -> None:

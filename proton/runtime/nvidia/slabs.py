@@ -253,16 +253,20 @@ class Slabs:
             with self.ring.lock:
                 if taken > MUCH * current.size or current.left <= 0:
                     current.retire()
+        self._empty_retired(memory_left, is_short)
         with self.ring.lock:
             current = self.current
-            if current is not None and current.is_retired and not current.users:
-                self._retire(current)
-                self.current = None
-        while (
-            self.retired
-            and not self.retired[0].users
-            and (is_short or not self.ring.is_busy())  # launches may have come again
-        ):
+            # Launches go on with it where there is no other one: they would make one.
+            can_spare = bool(self.free) or not self.retired
+            if current is None or not current.is_retired or current.users or not can_spare:
+                return
+            self._retire(current)
+            self.current = None
+        self._empty_retired(memory_left, is_short)
+
+    def _empty_retired(self, memory_left: int, is_short: bool) -> None:
+        """Empties retired slabs until launches come again; where slabs run short, meanwhile."""
+        while self.retired and not self.retired[0].users and (is_short or not self.ring.is_busy()):
             slab = self.retired.popleft()
             self._clear(slab, self._keep(slab, memory_left))
             with self.ring.lock:
