@@ -199,20 +199,32 @@ class ProfilingDriver(FakeDriver):
         """What the kernel of graph.py does."""
         assert self.capturing
         assert (function, stream) == (KEEP, STREAM)
-        buffer, log, size, blocks, _, _, slots, *_ = (value for value, _ in arguments)
+        values = [value for value, _ in arguments]
+        buffer, log, size, blocks, block, segment, slots = values[:7]
+        _, each, head_rows, head, record, capacity = values[7:]
 
         def keep() -> None:
             number = ctypes.c_uint32.from_address(log)
+            slot = log + gpu_graph.HEAD_BYTES + number.value * size
             if number.value < slots:
-                place = log + gpu_graph.HEAD_BYTES + number.value * size
-                ctypes.memmove(place, buffer, size)
+                ctypes.memmove(slot, buffer, size)
+                # Behind what was written may be anything.
+                for first in range(slot, slot + blocks, block):
+                    for unit in range(each - head_rows):
+                        count = ctypes.c_uint32.from_address(first + wire.HEADER_BYTES + 8 * unit)
+                        written = min(count.value, capacity) * record
+                        place = first + head + unit * segment + written
+                        ctypes.memset(place, 0xA5, segment - written)
             # Nothing is clear but for how much of the slab is taken.
             ctypes.memset(buffer, 0xA5, blocks)
             if blocks < size:
-                slab = buffer + blocks
-                behind = slab + wire.SLAB_HEAD_BYTES
-                ctypes.memset(behind, 0xA5, buffer + size - behind)
-                self._write_word(slab, 0)
+                slab, behind = (place + blocks + wire.SLAB_HEAD_BYTES for place in (slot, buffer))
+                taken = 16 * ctypes.c_uint32.from_address(buffer + blocks).value
+                room = buffer + size - behind
+                if number.value < slots and taken < room:
+                    ctypes.memset(slab + taken, 0xA5, room - taken)
+                ctypes.memset(behind, 0xA5, room)
+                self._write_word(buffer + blocks, 0)
             number.value += 1
 
         self.graph.append(keep)
