@@ -122,12 +122,15 @@ int cuStreamIsCapturing(uint64_t stream, int *status) {
     return *status = 0, take_time("IDLE_ASK", &ns);
 }
 
-/* What was allocated: slabs. They begin with how much is taken of them, and how much there is. */
+/* Slabs begin with how much is taken of them, and how much there is, both by 16 bytes: whoever sets
+   the latter word makes one. */
 typedef struct { uint32_t first, count, units, launch; } Taken; /* chunks of a launch */
 typedef struct { uint32_t *memory; size_t size; Taken *taken; int launches; } Slab;
-static Slab slabs[64];
-static int slab_count;
-enum { MOST_TAKEN = 1 << 20 };
+typedef struct { char *memory; size_t size; } Piece; /* what was allocated */
+enum { MOST_SLABS = 1024, MOST_PIECES = 64, MOST_TAKEN = 1 << 16 };
+static Slab slabs[MOST_SLABS];
+static Piece pieces[MOST_PIECES];
+static int slab_count, piece_count;
 
 static Slab *slab(const void *address) { /* under `timeline` */
     for (int n = 0; n < slab_count; n++)
@@ -216,18 +219,25 @@ int cuMemAlloc_v2(void **address, size_t size) {
     static long ns = -1;
     *address = memory(size);
     pthread_mutex_lock(&context);
-    if (slab_count < 64) slabs[slab_count++] = (Slab){*address, size};
+    pthread_mutex_lock(&timeline);
+    if (piece_count < MOST_PIECES) pieces[piece_count++] = (Piece){*address, size};
+    pthread_mutex_unlock(&timeline);
     take_time("IDLE_ALLOCATION", &ns);
     pthread_mutex_unlock(&context);
     return 0;
 }
-int cuMemFree_v2(void *address) {
+int cuMemFree_v2(char *address) {
     pthread_mutex_lock(&timeline);
-    Slab *of = slab(address);
-    if (of) {
-        munmap(of->memory, of->size);
-        if (of->taken) munmap(of->taken, MOST_TAKEN * sizeof(Taken));
-        *of = slabs[--slab_count];
+    int n = 0;
+    while (n < piece_count && pieces[n].memory != address) n++;
+    if (n < piece_count) {
+        for (int k = slab_count; k--;)
+            if ((char *)slabs[k].memory - address < pieces[n].size) {
+                if (slabs[k].taken) munmap(slabs[k].taken, MOST_TAKEN * sizeof(Taken));
+                slabs[k] = slabs[--slab_count];
+            }
+        munmap(address, pieces[n].size);
+        pieces[n] = pieces[--piece_count];
     }
     pthread_mutex_unlock(&timeline);
     return 0;
@@ -251,6 +261,10 @@ int cuMemAddressReserve(void **address, size_t size, size_t to, void *at, uint64
 }
 int cuMemAddressFree(void *address, size_t size) { return munmap(address, size); }
 int cuMemsetD32Async(uint32_t *address, unsigned value, size_t count, uint64_t stream) {
+    pthread_mutex_lock(&timeline);
+    if (count == 1 && !slab(address) && slab_count < MOST_SLABS)
+        slabs[slab_count++] = (Slab){address - 1, 16 + 16ul * value};
+    pthread_mutex_unlock(&timeline);
     while (count--) address[count] = value;
     return 0;
 }

@@ -191,14 +191,27 @@ def options_of(rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
 def ran(
     kernel: GPUKernel, warps: int, numbers: list[int], clock: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, Rings]:
-    """The kernel's result; of each unit how many records there were, and those it has, in order."""
+    """The kernel's result; of each unit how many records there were, and those it has, in order.
+    Its block has what somebody else left there, as in a CUDA graph (runtime/nvidia/graph.py), but
+    for the counts of units that do not record."""
     profile = kernel.profile
     assert profile is not None
     block, x = profile.block, np.arange(32 * warps, dtype=np.int32)
-    buffer = np.zeros(block.bytes, np.uint8)
+    buffer = rng.integers(0, 256, block.bytes, np.uint8)
+    if profile.sampled_units:
+        records = [bool(profile.sampled_units >> unit & 1) for unit in range(block.units)]
+        block.tables(buffer)[0] *= np.array(records, np.uint64)
     given, threads = [x, *numbers, buffer], 32 * profile.unit_warps
     ptx, shared = kernel.asm["ptx"], kernel.shared
     run_on_arrays(ptx, (1, 1, 1), 32 * warps, shared, given, rng, unit=threads, clock=clock)
+    header = block.headers(buffer)[0]
+    assert (header["magic"], header["version"]) == (wire.MAGIC, wire.VERSION)
+    assert header["state"] == wire.State.FINISHED
+    assert not any(header[name] for name in ("program_x", "program_y", "program_z", "thread"))
+    assert (header["units"], header["capacity"]) == (block.units, block.capacity)
+    assert header["payload_slots"] == profile.schema.payload_slots
+    assert header["clock_bits"] == profile.schema.clock_bits
+    assert clock <= header["clock_start"] <= header["clock_end"] < clock + (1 << 32)
     found = []
     for unit, count in enumerate(block.tables(buffer)[0].tolist()):
         start = block.segment(unit)

@@ -129,3 +129,53 @@ def test_replays_of_many_short_programs_are_kept_whole(programs: int, strategy: 
     found = scopes.groupby(["launch", "program", "warp", "name"], observed=True).size()
     assert len(found) == run.totals.launches * programs * 8 * 2
     assert (found == 1).all()
+
+
+@proton.jit
+def as_often_as_told(count_ptr, out_ptr):
+    program = tl.program_id(0)
+    count = tl.load(count_ptr + program)
+    for i in range(count):
+        with proton.scope("turn", i=i):
+            tl.atomic_add(out_ptr + program, i)
+
+
+@pytest.mark.parametrize("options", [
+    {"capacity": 4}, {"capacity": 1}, {"strategy": "flush", "capacity": 4},
+    {"capacity": 64, "sample_warps": (1,)}, {"capacity": 8, "granularity": "cta"},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("num_warps", [2, 8])
+def test_a_replay_has_nothing_of_the_one_before(num_warps: int, options: dict[str, Any]) -> None:
+    """How many records there are is another number in each replay, and for each program."""
+    torch = pytest.importorskip("torch")
+    programs, capacity = 300, options["capacity"]
+    counts = torch.zeros(programs, device="cuda", dtype=torch.int32)
+    out = torch.zeros(programs, device="cuda", dtype=torch.int32)
+    graph = torch.cuda.CUDAGraph()
+    as_often_as_told[(programs,)](counts, out, num_warps=num_warps)
+    every = []
+    memory = proton.knobs.scope(profile_flush_memory=8 << 20)
+    with memory, proton.profile("graph", **options) as run:
+        as_often_as_told[(programs,)](counts, out, num_warps=num_warps)
+        with torch.cuda.graph(graph):
+            as_often_as_told[(programs,)](counts, out, num_warps=num_warps)
+        for most in (30, 0, 3, 9, 1, 20):
+            counts.random_(0, most + 1)
+            every.append(counts.cpu().numpy())
+            graph.replay()
+    units = 1 if "granularity" in options or "sample_warps" in options else num_warps
+    assert run.totals.launches == 1 + len(every)
+    assert run.totals.written == units * sum(count.sum() for count in every)
+    is_ring = "strategy" not in options
+    scopes = run.frame[run.frame.kind == "scope"]
+    found = {key: list(group.iteration) for key, group in scopes.groupby(
+        ["launch", "program", "warp"], observed=True)}  # fmt: skip
+    expected = 0
+    for launch, count in enumerate(every, 1):
+        for program, last in enumerate(count.tolist()):
+            first = max(0, last - capacity) if is_ring else 0
+            rows = [key for key in found if key[:2] == (launch, program)]
+            assert len(rows) == (units if last else 0)
+            assert all(found[key] == list(range(first, last)) for key in rows)
+            expected += len(rows)
+    assert expected == len(found)

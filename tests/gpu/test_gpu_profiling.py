@@ -423,6 +423,29 @@ def test_flush_keeps_all_in_order() -> None:
     assert run.totals.lost == 0
 
 
+@pytest.mark.parametrize(("memory", "most"), [(1 << 16, 14), (1 << 20, 14), (32 << 20, 60)])
+def test_flush_keeps_all_of_launches_in_quick_succession(memory: int, most: int) -> None:
+    """Of kernels and grids that take much and little, on two streams, while slabs are emptied.
+    Where slabs are small they may be full, and then a segment has room for all."""
+    x = torch().zeros(7 * 128, device="cuda")
+    streams, expected = [torch().cuda.current_stream(), torch().cuda.Stream()], []
+    limit = proton.knobs.scope(profile_flush_memory=memory)
+    with limit, proton.profile("flush", strategy="flush", capacity=16) as run:
+        for number in range(600):
+            grid, count = 1 + number % 7, max(2, (number * 37) % most) * (number % 5 > 0)
+            with torch().cuda.stream(streams[number % 2]):
+                if number % 3:
+                    body[(grid,)](x, count)
+                else:
+                    turns[(grid,)](x, x, count, BLOCK=128)
+            expected.append((grid, count + (2 if number % 3 == 0 else 0)))
+    assert run.totals.dropped_launches == 0
+    assert run.totals.lost == 0
+    scopes = run.frame[run.frame.kind == "scope"]
+    found = scopes.groupby("launch").size().reindex(range(600), fill_value=0)
+    assert list(found) == [4 * grid * count for grid, count in expected]
+
+
 def test_flush_counts_what_its_memory_had_no_room_for() -> None:
     x = torch().zeros(128, device="cuda")
     with proton.knobs.scope(profile_flush_memory=20 * (32 + 64 * 16)):

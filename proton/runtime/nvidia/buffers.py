@@ -37,9 +37,11 @@ from proton.trace.profile import KernelProfile
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which buffers are fetched
 PART_BYTES = 16 << 20  # of buffers are fetched at a time, where one has not more
-EVENT_EVERY = 16  # launches on a stream of the user's own, and behind a launch that comes alone
+# Launches on a stream of the user's own; and behind a launch that comes alone, or ends a slab.
+EVENT_EVERY = 16
 ALONE_NS = 1_000_000  # such a launch comes so long after the one before
 PAUSE_S = 0.016  # of the thread, before it sees by itself whether there is something to fetch
+SHORT_BYTES = 4 << 10  # are copied under Python's lock: to take it back costs others more
 SPARSE_BYTES = 256 << 10  # of larger buffers only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
@@ -218,15 +220,16 @@ class RingBuffer(Generic[Taken]):
         self.limit = end
         return first
 
-    def send(self, buffer: Taken, now: int) -> None:
-        """The kernel of a buffer is queued, at `now` (ns)."""
+    def send(self, buffer: Taken, now: int, is_marked: bool = False) -> None:
+        """The kernel of a buffer is queued, at `now` (ns); where it `is_marked` an event is queued
+        behind it in any case."""
         stream = buffer.stream
         if stream not in LASTING_STREAMS:
             mark = self.unmarked.get(stream)
             if mark is None:
                 mark = self.unmarked[stream] = [0, 0]
             mark[0] += 1
-            if mark[0] >= EVENT_EVERY or now - mark[1] > ALONE_NS:
+            if mark[0] >= EVENT_EVERY or now - mark[1] > ALONE_NS or is_marked:
                 buffer.event, mark[0] = self._event(stream), 0
             mark[1] = now
         buffer.is_held = False
@@ -319,7 +322,7 @@ class RingBuffer(Generic[Taken]):
         is_half_full = 2 * self.used > self.size
         if self.is_over or not (self.sent or self.ended) or (is_half_full and self.grow()):
             return False
-        fetches = is_half_full or not self._is_busy()
+        fetches = is_half_full or not self.is_busy()
         if not fetches and not self.is_look_due:
             return False
         self.is_look_due = False
@@ -330,7 +333,7 @@ class RingBuffer(Generic[Taken]):
                 return True
         return False
 
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether launches come in quick succession."""
         return time.perf_counter_ns() - self.sent_ns <= ALONE_NS
 
@@ -421,13 +424,16 @@ class RingBuffer(Generic[Taken]):
         self.queue.clear(self.address + run[0].start, size, self.stream)
 
     def copy(self, data: np.ndarray, address: int) -> None:
-        """Copies from the device, through the staging memory; none of it under Python's lock. On
-        the thread that fetches, or when it is over."""
+        """Copies from the device, through the staging memory; what takes long not under Python's
+        lock. On the thread that fetches, or when it is over."""
         for start in range(0, data.size, STAGING_BYTES):
             size = min(STAGING_BYTES, data.size - start)
             self.queue.copy_to_host(self.host, address + start, size, self.stream)
             self.queue.synchronize(self.stream)
-            ctypes.memmove(data.ctypes.data + start, self.host, size)
+            if size <= SHORT_BYTES:
+                data[start : start + size] = cuda.host_bytes(self.host, size)
+            else:
+                ctypes.memmove(data.ctypes.data + start, self.host, size)
 
     def _copy_rows(self, rows: np.ndarray, run: list[Taken], offset: int) -> None:
         """Copies the bytes at an offset of each block."""

@@ -18,17 +18,19 @@ from proton.runtime.nvidia.calibration import GPUCalibration, calibrate
 from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.queue import Queue
-from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks, Taker
+from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
 from proton.runtime.recording import SessionState
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
-_TAKEN = attrgetter("slab", "kernel.taker")
+_TAKEN = attrgetter("slab", "kernel.taker", "size")
 # Of (grid, stream, values of the parameters, what an instrumented kernel takes besides).
 Launching = Callable[[tuple[int, int, int], int, Sequence[object], tuple[int, ...]], None]
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
-FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the device's memory
+# At most one part of so many of the device's memory is what a ring buffer begins with, and what
+# slabs have in all.
+SHARE = 64
 
 
 class Device:
@@ -41,7 +43,7 @@ class Device:
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
         ring: RingBuffer[GPURecording] = RingBuffer(device, queue, most, state.lock, self._on_end)
         self.ring = ring
-        first = min(most, cuda.total_memory(device) // FIRST_SHARE)
+        self.share = first = min(most, cuda.total_memory(device) // SHARE)
         while not ring.grow(first) and first > STEP_BYTES:  # others have the memory
             first //= 2
         self.slabs: Slabs | None = None  # until a launch takes one
@@ -51,7 +53,7 @@ class Device:
         """The slabs, which are made for the first kernel that takes one, of `size` bytes each."""
         if self.slabs is None:
             self.slabs = Slabs(self.ring)
-            self.slabs.make(size)
+            self.slabs.make(size, max(LEAST_SLABS, min(MOST_SLABS, self.share // size)))
         return self.slabs
 
     def give_back(self, recording: "GPURecording") -> None:
@@ -137,7 +139,9 @@ class ProfiledKernel:
         state.memory_left -= size
         if self.slabs is None:
             return (ring.address + recording.start,)
-        slab = recording.slab = self.slabs.take(self.slab_bytes, self.taker)
+        slab = recording.slab = self.slabs.take(
+            self.slab_bytes, self.taker, size, state.memory_left
+        )
         if slab is None:
             ring.give_back(recording)
             state.memory_left += size

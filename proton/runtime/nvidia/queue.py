@@ -36,18 +36,21 @@ class Queue:
             found.argtypes, found.restype = kinds, ctypes.c_int
             return found
 
-        # What a launch asks for returns at once: it keeps Python's lock, which another thread may
-        # hold for some microseconds once it has it.
+        # What returns at once keeps Python's lock, which another thread may hold for some
+        # microseconds once it has it: a launch would wait for it, and each time that the thread
+        # that fetches takes it back, a launch waits for that.
         self._capturing = function("cuStreamIsCapturing", pointer, pointer, of=quick)
         self._id = function("cuStreamGetId", pointer, pointer, of=quick)
-        self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer)
-        self._fill_words = function("cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer)
-        self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer)
+        self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer, of=quick)
+        self._fill_words = function(
+            "cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer, of=quick
+        )
+        self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer, of=quick)
         self._copy_rows = function("cuMemcpy2DAsync_v2", pointer, pointer)
-        self._new_event = function("cuEventCreate", pointer, ctypes.c_uint)
+        self._new_event = function("cuEventCreate", pointer, ctypes.c_uint, of=quick)
         self._record = function("cuEventRecord", pointer, pointer, of=quick)
         self._wait = function("cuEventSynchronize", pointer)
-        self._query = function("cuEventQuery", pointer)
+        self._query = function("cuEventQuery", pointer, of=quick)
         self._synchronize = function("cuStreamSynchronize", pointer)
         self._elapsed = function("cuEventElapsedTime", pointer, pointer, pointer)
         self._release_event = function("cuEventDestroy_v2", pointer)

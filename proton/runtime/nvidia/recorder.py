@@ -154,12 +154,13 @@ class GPURecorder(Recorder):
             recording.host_end = now
             self.pending.append(recording)
             if recording.captured is None:
-                recording.kernel.ring.send(recording, now)
-                slab = recording.slab
-                if slab is not None and slab.left <= 0:
-                    slabs = recording.kernel.slabs
-                    assert slabs is not None  # that slab is one of them
-                    slabs.look_for(slab)
+                kernel, slab = recording.kernel, recording.slab
+                if slab is None or slab.left > 0:
+                    kernel.ring.send(recording, now)
+                else:
+                    kernel.ring.send(recording, now, True)
+                    assert kernel.slabs is not None  # that slab is one of them
+                    kernel.slabs.look_for(slab, kernel.taker)
             else:
                 recording.captured.keep(recording.stream)
 
@@ -253,16 +254,14 @@ class GPURecorder(Recorder):
 
     def _capture(self, recording: GPURecording) -> tuple[int, ...] | None:
         """A buffer of the graph's own, as `ProfiledKernel.place` gives it."""
-        kernel, size = recording.kernel, recording.size
-        size_and_slab = size + kernel.slab_bytes
-        device, memory_left = kernel.device.device, self.state.memory_left
-        slab = (size, wire.slab_room(kernel.slab_bytes)) if kernel.slab_bytes else None
-        found = capture(device, size_and_slab, memory_left, slab)
+        kernel, block = recording.kernel, recording.profile.block
+        programs, slab = recording.size // block.bytes, kernel.slab_bytes
+        found = capture(kernel.device.device, programs, block, slab, self.state.memory_left)
         if found is None:
             return None
         recording.captured = found
         self.state.memory_left -= found.bytes
-        return (found.buffer, found.buffer + size, recording.number)[: 3 if slab else 1]
+        return (found.buffer, found.buffer + found.slab, recording.number)[: 3 if slab else 1]
 
     def _profiled(self, variant: InstrumentedVariant, device: int, stream: int) -> ProfiledKernel:
         """What the launches of a kernel on a device have in common, at the first of them."""
