@@ -199,9 +199,9 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         own = [record for record in records if is_inside(record, op)]
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
-        if in_loop(op.parent.operation) and profile.ring is not None:
-            return []
         is_long = len(own) <= profile.capacity and _is_long(op)
+        if in_loop(op.parent.operation) and profile.ring is not None and not is_long:
+            return []
         in_chunks = not is_long and profile.ring is None
         view = ForLoop(op)
         if not all(_is_plain(record, view) for record in own):
