@@ -42,11 +42,16 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
     assert profile.turns is not None
     rings = byte_at(ctx.program_shared(), v.i32(profile.turns))
     number = v.create("llvm.trunc", v.integer(32), unit.number)
+    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes)))
+    if is_written_in_loop(site.op):
+        i32 = v.integer(32)
+        word = nvidia.copied(v.create("llvm.ptrtoint", i32, ring))
+        ring = v.create("llvm.inttoptr", ring.type, word)
     turns = Turns(
         slots=site.number("slots"),
         words=site.number("words"),
         most=site.number("turns"),
-        ring=byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes))),
+        ring=ring,
         number=variable(ctx, v.integer(32)),
         kept=variable(ctx, v.integer(32)) if is_written_in_loop(site.op) else None,
         offset=variable(ctx, v.integer(32)),
