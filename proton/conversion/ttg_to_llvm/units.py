@@ -35,6 +35,7 @@ class Unit:
     is_sampled: Any  # whether the unit records; None: each does
     is_writer: Value  # whether this lane writes
     turns: "Turns | None" = None  # while a loop is lowered that keeps readings alone
+    begun: Any = None  # when the program began, while its header is not written
 
     @property
     def schema(self) -> wire.RecordSchema:
