@@ -27,9 +27,9 @@ the next such loop. A reading that ends one record and starts the next is kept o
                                             }
                                             proton_gpu.forget_turns %l
 
-A turn that multiplies large tiles, and does nothing else, leaves its threads idle. So each so many
-turns all lanes write the records of these, while products are under way, and few are left behind
-the loop, where the last product is:
+A turn that multiplies large tiles, and does nothing else, leaves its threads idle. So such a loop
+writes its records itself, each so many turns, by all lanes, while products are under way. Few are
+left behind the loop, where the last product is:
 
     scf.for %i ... {
       ...
@@ -43,13 +43,15 @@ the loop, where the last product is:
       }
     }
 
-Other loops of a kernel whose ring buffer is in global memory run in chunks (`strip_mine`), each of
-which keeps its readings, and writes its records at its end.
+So does any loop of several records of a kernel whose ring buffer is in global memory. Those of one,
+which are unrolled, run in chunks there (`strip_mine`), each of which keeps its readings, and writes
+its records at its end.
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
 not say) stays as it is: a ring buffer in shared memory costs such a loop less. So does one that has
-it there and a loop in another one: each time it would write what the next time overwrites.
+it there and a loop in another one that does not write its records itself: each time it would write
+what the next time overwrites.
 """
 
 from dataclasses import dataclass, replace
@@ -86,7 +88,7 @@ MOST_SLOTS = 16  # records of a turn
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
 _STORE_BITS = 128  # at most, of the readings that are stored together
 _EQUAL, _NOT_EQUAL, _UNSIGNED_LESS = 0, 1, 6  # arith.cmpi's predicates
-_LONG = 1 << 18  # multiply-adds of a turn that leave time to write the records of the one before
+_LONG = 1 << 18  # multiply-adds of a turn that leave time to write records
 _CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
 
 
@@ -147,20 +149,20 @@ class _Turn:
     loop: ForLoop
     records: list[Operation]
     clock_bits: int
-    is_long: bool  # turns are idle: the loop itself writes their records, each so many of them
+    writes: bool  # each so many turns the loop itself writes their records
     in_chunks: bool
 
     @property
     def is_written_soon(self) -> bool:
         """Whether the records are written in the loop or right behind it."""
-        return self.is_long or self.in_chunks
+        return self.writes or self.in_chunks
 
     def kept(self, capacity: int) -> int:
         """How many turns are kept, a power of two: those with the newest records of a ring buffer,
-        or a chunk; those that a long loop writes at once are no more than a ring buffer holds."""
+        or a chunk; those that a loop itself writes at once are no more than a ring buffer holds."""
         records = _CHUNK if self.is_written_soon else capacity
         turns = 1 << (-(-records // len(self.records)) - 1).bit_length()
-        while self.is_long and turns * len(self.records) > capacity:
+        while self.writes and turns * len(self.records) > capacity:
             turns //= 2
         return turns
 
@@ -199,14 +201,15 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         own = [record for record in records if is_inside(record, op)]
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
-        is_long = len(own) <= profile.capacity and _is_long(op)
-        if in_loop(op.parent.operation) and profile.ring is not None and not is_long:
+        is_idle = _is_long(op) or (profile.ring is None and len(own) > 1)
+        writes = is_idle and len(own) <= profile.capacity
+        if in_loop(op.parent.operation) and profile.ring is not None and not writes:
             return []
-        in_chunks = not is_long and profile.ring is None
+        in_chunks = not writes and profile.ring is None
         view = ForLoop(op)
         if not all(_is_plain(record, view) for record in own):
             return []
-        found.append(_Turn(view, own, profile.schema.clock_bits, is_long, in_chunks))
+        found.append(_Turn(view, own, profile.schema.clock_bits, writes, in_chunks))
     return found
 
 
@@ -323,11 +326,11 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         first += len(group)
     with before(end_of(view.body)):
         pg.EndTurnOp(of)
-        if found.is_long:
+        if found.writes:
             _write_turns(found, origin, of, turns, (_EQUAL, turns))
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndTurnsOp(of)
-        if found.is_long:
+        if found.writes:
             _write_turns(found, origin, of, turns, (_NOT_EQUAL, 0))
         elif found.in_chunks:
             _write_at_end(found, origin, of, turns)

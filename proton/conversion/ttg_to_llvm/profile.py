@@ -99,8 +99,8 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _begins_at_loop(init: Operation) -> bool:
-    """Whether a header waits until the first copies for a long loop are under way, which hide it.
-    No loop or call may come before: a kernel that hangs there has a header."""
+    """Whether a header waits until the first copies are under way, which hide it: up to a loop that
+    writes its records itself. No loop or call may come before: a kernel that hangs has a header."""
     block = init.block
     following = [view.operation for view in block.operations]
     for op in following[following.index(init) + 1 :]:

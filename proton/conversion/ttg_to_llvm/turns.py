@@ -5,7 +5,7 @@ the turn. Later the lanes of the unit's first warp write the loop's newest recor
 neighbours side by side, to where the ring buffer has them: the same bytes as without this. Records
 that came behind the loop may have taken the places of its oldest.
 
-A long loop writes them itself, whenever no room is left. How many turns are kept is counted, not
+Some loops write them themselves, whenever no room is left. How many turns are kept is counted, not
 found by an address: unless the assembler sees that all lanes agree on a branch, what follows leaves
 uniform registers.
 """

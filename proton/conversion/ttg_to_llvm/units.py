@@ -66,8 +66,8 @@ class Turns:
     words: int  # readings of a turn that there is room for
     most: int  # turns that are kept, a power of two
     ring: Value  # the unit's, in shared memory
-    number: Value  # where the number of turns so far is; in a long loop of those that are written
-    kept: Any  # where the number of those is that are not written; None but in a long loop
+    number: Value  # where the number of turns is, so far, or with `kept` of those that are written
+    kept: Any  # where that of the others is, if the loop writes its records itself
     offset: Value  # where the place of the readings is that are not stored yet
     pending: list[Value]  # where they are
     clock: Any  # the type of a reading
