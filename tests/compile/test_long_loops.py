@@ -21,6 +21,7 @@ from proton.transforms.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.compile.test_random_records import check_equal, unchanged
+from tests.compile.test_unaligned_products import loop_of
 
 WARPS, CLOCK = 4, (1 << 32) - 50  # readings until the low half of the clock is around
 Records = list[tuple[str, int]]  # name and iteration
@@ -135,3 +136,44 @@ def test_a_loop_of_products(
         assert header["magic"] == wire.MAGIC
         assert header["state"] == wire.State.FINISHED
         assert header["clock_start"] <= header["clock_end"]
+
+
+def test_what_a_turn_does_for_its_records() -> None:
+    """Four readings and a store of all of them, beside a branch around the writing of records; by
+    registers that are the same in all threads, or else products take theirs from others."""
+    arguments = tl.float16, tl.float16, tl.float32, 3, 3
+    off, on = (
+        loop_of(compiled(product, *arguments, num_warps=WARPS, instrumentation=how))
+        for how in (None, Instrumentation())
+    )
+    stores = [number for number, line in enumerate(on) if "STG" in line]
+    begin = max(number for number in range(stores[0]) if "BRA" in on[number])
+    turn = on[: begin + 1] + on[stores[-1] + 1 :]
+    more = {"CS2R": 4, "STS": 1, "LDS": 0, "STG": 0, "R2UR": 0, "BAR": 0}
+    for word, count in more.items():
+        assert sum(word in line for line in turn) - sum(word in line for line in off) == count, word
+    assert len(turn) <= len(off) + 16
+
+
+def test_nothing_is_computed_between_the_last_product_and_its_scope() -> None:
+    """Addresses of the result are computed where the store is, and not where all threads wait."""
+    types = tl.float16, tl.float16, tl.float32
+    kernel = compiled(rows, *types, 3, 3, num_warps=WARPS, instrumentation=Instrumentation())
+    sass = kernel.asm["sass"]
+    wait = sass[sass.index("DEPBAR.LE gsb0, 0x0") :]
+    assert "IMAD" not in wait[: min(wait.index(word) for word in ("CS2R", "BRA"))]
+
+
+@proton.jit(do_not_specialize=["depth"])
+def rows(a_ptr, b_ptr, out_ptr, depth, STAGES: tl.constexpr):
+    """A product whose result has a stride."""
+    i, j = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    total = tl.zeros((64, 64), tl.float32)
+    for k in tl.range(depth, num_stages=STAGES):
+        with proton.scope("load"):
+            a = tl.load(a_ptr + k * 4096 + i * 64 + j)
+            b = tl.load(b_ptr + k * 4096 + i * 64 + j)
+        with proton.scope("dot"):
+            total = tl.dot(a, b, total)
+    with proton.scope("store"):
+        tl.store(out_ptr + i * depth + j, total)
