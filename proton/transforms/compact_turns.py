@@ -116,9 +116,13 @@ class CompactTurns(Pass):
         found = _loops(kernel, profile)
         if not found:
             return
-        size = max(turn.kept(profile.capacity) * turn.bytes for turn in found)
-        place = self._place(kernel, profile, size)
-        if place is None:
+        for records in (_CHUNK, _CHUNK // 4, _CHUNK // 16, 1):  # fewer where room is short
+            found = [replace(turn, at_once=records) for turn in found]
+            size = max(turn.kept(profile.capacity) * turn.bytes for turn in found)
+            place = self._place(kernel, profile, size)
+            if place is not None:
+                break
+        else:
             return
         loops = [turn.loop.op for turn in found]
         for turn in found:
@@ -151,6 +155,7 @@ class _Turn:
     clock_bits: int
     writes: bool  # each so many turns the loop itself writes their records
     in_chunks: bool
+    at_once: int = 0  # records that the loop writes, or some more
 
     @property
     def is_written_soon(self) -> bool:
@@ -160,7 +165,7 @@ class _Turn:
     def kept(self, capacity: int) -> int:
         """How many turns are kept, a power of two: those with the newest records of a ring buffer,
         or a chunk; those that a loop itself writes at once are no more than a ring buffer holds."""
-        records = _CHUNK if self.is_written_soon else capacity
+        records = self.at_once if self.writes else _CHUNK if self.in_chunks else capacity
         turns = 1 << (-(-records // len(self.records)) - 1).bit_length()
         while self.writes and turns * len(self.records) > capacity:
             turns //= 2

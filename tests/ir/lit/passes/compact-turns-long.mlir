@@ -167,6 +167,29 @@ func.func @alone(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
   return
 }
 
+// Fewer turns are kept where more would leave fewer programs on an SM.
+
+// CHECK-LABEL: func.func @tight(
+// CHECK-SAME: turn_bytes = 128 : i64, turns = 56576 : i64
+// CHECK-SAME: ttg.shared = 57088 : i32
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 16 : i32, words = 2 : i32}
+func.func @tight(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 56576 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  scf.for %j = %lower to %n step %step : i32 {
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      scf.yield %d : tensor<64x64xf32>
+    }
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
 // A kernel of which fewer programs would be on an SM, where four take all of its memory, stays as it
 // is.
 
