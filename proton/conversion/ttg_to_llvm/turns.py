@@ -160,9 +160,10 @@ def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
     if (starts, ends) == ([0], [1]):
         source = byte_at(turns.ring, turns.place(turns.row(turn), v.i32(0)))
         return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
-    sources = [
-        byte_at(turns.ring, turns.place(turns.row(turn), _number(slot, n))) for n in (starts, ends)
-    ]
+    sources = []
+    for numbers in (starts, ends):
+        word = _number(slot, numbers)
+        sources.append(byte_at(turns.ring, turns.place(turns.row(turn), word)))
     return [nvidia.load(s, turns.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
 
 
