@@ -67,7 +67,8 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
 class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
     """`%loop = proton_gpu.begin_turns %segment {slots = 2, words = 4, turns = 128}`: ahead of a
     loop, each turn of which makes the same `slots` records, and keeps `words` readings for them.
-    The readings of the newest `turns` are kept: of two, where the turn behind writes them."""
+    The readings of the newest `turns` are kept: of all that are not written, where the loop has
+    `kept_turns`."""
 
     segment: Operand[SegmentType]
     slots: ir.IntegerAttr
@@ -76,14 +77,12 @@ class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
     loop: Result[TurnsType]
 
 
-class PreviousTurnOp(ProtonGPU.Operation, name="previous_turn", traits=[Records]):
-    """`%turn, %slot, %when = proton_gpu.previous_turn %loop`: the record that this lane writes of
-    the turn before: `%slot` in `%turn`, i32, if `%when`, i1."""
+class KeptTurnsOp(ProtonGPU.Operation, name="kept_turns", traits=[Records]):
+    """`%turns = proton_gpu.kept_turns %loop`: behind the end of a turn or of the loop, how many
+    turns are kept whose records are not written, i32; all lanes have the same."""
 
     loop: Operand[TurnsType]
-    turn: Result[ir.IntegerType[32]]
-    slot: Result[ir.IntegerType[32]]
-    when: Result[ir.IntegerType[1]]
+    turns: Result[ir.IntegerType[32]]
 
 
 class KeepReadingsOp(ProtonGPU.Operation, name="keep_readings", traits=[Records]):
@@ -162,8 +161,8 @@ class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
 
 
 class ForgetTurnsOp(ProtonGPU.Operation, name="forget_turns", traits=[Records]):
-    """`proton_gpu.forget_turns %loop`: the loop's records are written; the next loop may take their
-    place."""
+    """`proton_gpu.forget_turns %loop`: the loop's records are written; its next turns, or the next
+    loop, may take their place."""
 
     loop: Operand[TurnsType]
 

@@ -27,25 +27,31 @@ the next such loop. A reading that ends one record and starts the next is kept o
                                             }
                                             proton_gpu.forget_turns %l
 
-A turn that multiplies large tiles, and does nothing else, leaves its threads idle. So a few lanes
-write the records of the turn before meanwhile, and only those of the last one are left at the end,
-when all programs write at once. The readings of two turns are kept then:
+A turn that multiplies large tiles, and does nothing else, leaves its threads idle. So such a loop
+writes its records itself, each so many turns, by all lanes, while products are under way. Few are
+left behind the loop, where the last product is:
 
     scf.for %i ... {
-      %turn, %slot, %when = proton_gpu.previous_turn %l
-      %c, %d = proton_gpu.kept_readings %l, %turn, %slot
       ...
-      proton_gpu.write_record %l, %turn, %slot, %when, %c, %d, %n
+      proton_gpu.keep_readings %l, %a, %b, %c, %c
       proton_gpu.end_turn %l
+      %turns = proton_gpu.kept_turns %l
+      scf.if %turns == 32 {
+        %first, %end = proton_gpu.kept_records %l
+        ...
+        proton_gpu.forget_turns %l
+      }
     }
 
-Other loops of a kernel whose ring buffer is in global memory run in chunks (`strip_mine`), each of
-which keeps its readings, and writes its records at its end.
+So does a loop of several records in whose turns threads meet, where the ring buffer is in global
+memory. Others, which are unrolled, run in chunks there (`strip_mine`), each of which keeps its
+readings, and writes its records at its end.
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
 not say) stays as it is: a ring buffer in shared memory costs such a loop less. So does one that has
-it there and a loop in another one: each time it would write what the next time overwrites.
+it there and a loop in another one that does not write its records itself: each time it would write
+what the next time overwrites.
 """
 
 from dataclasses import dataclass, replace
@@ -55,13 +61,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
-from proton.dialect.attributes import SHARED_BYTES
+from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.emit import constant, create, loop, number_of
+from proton.dialect.emit import constant, create, emit_when, loop, number_of
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
-from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
+from proton.dialect.traits import Barrier, FloatArithmetic, Loop, Multiplies, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
 from proton.dialect.walk import (
     all_ops,
@@ -81,8 +87,8 @@ RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of a turn
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
 _STORE_BITS = 128  # at most, of the readings that are stored together
-_UNSIGNED_LESS = 6  # arith.cmpi's predicate
-_LONG = 1 << 18  # multiply-adds of a turn that leave time to write the records of the one before
+_EQUAL, _NOT_EQUAL, _UNSIGNED_LESS = 0, 1, 6  # arith.cmpi's predicates
+_LONG = 1 << 18  # multiply-adds of a turn that leave time to write records
 _CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
 
 
@@ -110,9 +116,13 @@ class CompactTurns(Pass):
         found = _loops(kernel, profile)
         if not found:
             return
-        size = max(turn.kept(profile.capacity) * turn.bytes for turn in found)
-        place = self._place(kernel, profile, size)
-        if place is None:
+        for records in (_CHUNK, _CHUNK // 4, _CHUNK // 16, 1):  # fewer where room is short
+            found = [replace(turn, at_once=records) for turn in found]
+            size = max(turn.kept(profile.capacity) * turn.bytes for turn in found)
+            place = self._place(kernel, profile, size)
+            if place is not None:
+                break
+        else:
             return
         loops = [turn.loop.op for turn in found]
         for turn in found:
@@ -143,15 +153,23 @@ class _Turn:
     loop: ForLoop
     records: list[Operation]
     clock_bits: int
-    is_long: bool  # each turn writes the records of the one before
+    writes: bool  # each so many turns the loop itself writes their records
     in_chunks: bool
+    at_once: int = 0  # records that the loop writes, or some more
+
+    @property
+    def is_written_soon(self) -> bool:
+        """Whether the records are written in the loop or right behind it."""
+        return self.writes or self.in_chunks
 
     def kept(self, capacity: int) -> int:
-        """How many turns are kept, a power of two: those with the newest records of a ring buffer;
-        a chunk; the present one and the one before, where that writes its records."""
-        records = _CHUNK if self.in_chunks else capacity
-        turns = 2 if self.is_long else -(-records // len(self.records))
-        return 1 << (turns - 1).bit_length()
+        """How many turns are kept, a power of two: those with the newest records of a ring buffer,
+        or a chunk; those that a loop itself writes at once are no more than a ring buffer holds."""
+        records = self.at_once if self.writes else _CHUNK if self.in_chunks else capacity
+        turns = 1 << (-(-records // len(self.records)) - 1).bit_length()
+        while self.writes and turns * len(self.records) > capacity:
+            turns //= 2
+        return turns
 
     @cached_property
     def readings(self) -> list[Value]:
@@ -188,14 +206,15 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         own = [record for record in records if is_inside(record, op)]
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
-        if in_loop(op.parent.operation) and profile.ring is not None:
+        has_time = _is_long(op) or (profile.ring is None and len(own) > 1 and _meets(op))
+        writes = has_time and len(own) <= profile.capacity
+        if in_loop(op.parent.operation) and profile.ring is not None and not writes:
             return []
-        is_long = len(own) <= profile.capacity and _is_long(op)
-        in_chunks = not is_long and profile.ring is None
+        in_chunks = not writes and profile.ring is None
         view = ForLoop(op)
         if not all(_is_plain(record, view) for record in own):
             return []
-        found.append(_Turn(view, own, profile.schema.clock_bits, is_long, in_chunks))
+        found.append(_Turn(view, own, profile.schema.clock_bits, writes, in_chunks))
     return found
 
 
@@ -210,6 +229,11 @@ def _is_long(loop: Operation) -> bool:
             shape = mem_desc_parts(type_)[0] if is_mem_desc(type_) else tuple(type_.shape)
             found += prod(op.results[0].type.shape) * shape[-1]
     return found >= _LONG
+
+
+def _meets(loop: Operation) -> bool:
+    """Whether threads meet in a turn, at a barrier or in an op that exchanges by shared memory."""
+    return any(has(op, Barrier) or SHARED_OFFSET in op.attributes for op in all_ops(loop))
 
 
 def _loop_around(op: Operation) -> Operation:
@@ -312,15 +336,17 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         first += len(group)
     with before(end_of(view.body)):
         pg.EndTurnOp(of)
-    if found.is_long:
-        _write_in_next_turn(found, origin, of)
+        if found.writes:
+            _write_turns(found, origin, of, turns, (_EQUAL, turns))
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndTurnsOp(of)
-        if found.in_chunks:
-            _write_at_end(found, origin, of)
-    if not found.in_chunks:
+        if found.writes:
+            _write_turns(found, origin, of, turns, (_NOT_EQUAL, 0))
+        elif found.in_chunks:
+            _write_at_end(found, origin, of, turns)
+    if not found.is_written_soon:
         with before(next_user), view.op.location:
-            _write_at_end(found, origin, of)
+            _write_at_end(found, origin, of, turns)
     for record in records:
         record.erase()
 
@@ -335,33 +361,49 @@ def _first_that_has_all(records: list[Operation], readings: list[Value]) -> Oper
     return record
 
 
-def _write_in_next_turn(found: _Turn, origin: _Origin, of: Value) -> None:
-    """Each turn loads the readings of the one before first, and writes its records last."""
-    i1, i32, body = integer(1), integer(32), found.loop.body
-    with before(body.operations[0].operation):
-        previous = pg.PreviousTurnOp(of, turn=i32, slot=i32, when=i1)
-        record = _Record(found, origin, of, previous.turn, previous.slot, previous.when)
-    with before(body.operations[len(body.operations) - 2].operation):  # what ends the turn
-        record.write()
+def _write_turns(
+    found: _Turn, origin: _Origin, of: Value, turns: int, when: tuple[int, int]
+) -> None:
+    """Writes the records of the turns that are kept, at most `turns`, if their number compares with
+    another one as `when` says."""
+    i32, (predicate, number) = integer(32), when
+    kept = pg.KeptTurnsOp(of, turns=i32).turns
+    is_due = arith.CmpIOp(predicate, kept, constant(number, i32)).result
+
+    def write() -> None:
+        kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
+        count = -(-turns * len(found.records) // WARP_SIZE)
+        _write_records(found, origin, of, kept.first, kept.end, count)
+        pg.ForgetTurnsOp(of)
+
+    emit_when(is_due, write)
 
 
-def _write_at_end(found: _Turn, origin: _Origin, of: Value) -> None:
+def _write_at_end(found: _Turn, origin: _Origin, of: Value, turns: int) -> None:
     """Writes the records of a loop that are not written yet."""
     i32, slots = integer(32), len(found.records)
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
-    most = found.kept(0) * slots if found.is_long or found.in_chunks else _AT_ONCE * WARP_SIZE
+    most = turns * slots if found.is_written_soon else _AT_ONCE * WARP_SIZE
     at_once = min(_AT_ONCE, -(-most // WARP_SIZE))
     with loop(kept.first, kept.end, constant(at_once * WARP_SIZE, i32)) as first:
-        records = []
-        for n in range(at_once):
-            number = arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result
-            turn = arith.DivUIOp(number, constant(slots, i32)).result
-            slot = arith.SubIOp(number, arith.MulIOp(turn, constant(slots, i32)).result).result
-            when = arith.CmpIOp(_UNSIGNED_LESS, number, kept.end).result
-            records.append(_Record(found, origin, of, turn, slot, when))
-        for record in records:
-            record.write()
+        _write_records(found, origin, of, first, kept.end, at_once)
     pg.ForgetTurnsOp(of)
+
+
+def _write_records(
+    found: _Turn, origin: _Origin, of: Value, first: Value, end: Value, count: int
+) -> None:
+    """Writes `count` records for each lane, those below `end`: all are loaded, then stored."""
+    i32, slots = integer(32), len(found.records)
+    records = []
+    for n in range(count):
+        number = arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result
+        turn = arith.DivUIOp(number, constant(slots, i32)).result
+        slot = arith.SubIOp(number, arith.MulIOp(turn, constant(slots, i32)).result).result
+        when = arith.CmpIOp(_UNSIGNED_LESS, number, end).result
+        records.append(_Record(found, origin, of, turn, slot, when))
+    for record in records:
+        record.write()
 
 
 class _Record:

@@ -42,6 +42,7 @@ from proton.transforms.record_work import SEPARATOR, RecordWork
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions
 from proton.transforms.sink_dot_waits import SinkDotWaits
+from proton.transforms.sink_into_scopes import SinkIntoScopes
 from proton.transforms.sink_scalars import SinkScalars
 from proton.transforms.tma_lowering import TMALowering
 
@@ -100,7 +101,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         return []
     passes: list[Pass] = []
     if instrumentation.placement == "schedule":
-        passes.append(PlaceRecords(work="tiles"))
+        passes += [SinkIntoScopes(), PlaceRecords(work="tiles")]
     if instrumentation.auto:
         # Where barriers are is decided before, so that records make no difference to it.
         passes += [AllocateSharedMemory(), Membar()]

@@ -21,12 +21,20 @@ def byte_at(base: Value, offset: int | Value) -> Value:
     return v.offset_pointer(base, offset, v.integer(8))
 
 
-def begin(block: Value, layout: wire.Block) -> None:
+Now = tuple[Value, Value]  # the global timer and the clock of the SM
+
+
+def now() -> Now:
+    """Both, always read in this order, so that the time between does not count as time."""
+    return nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
+
+
+def begin(block: Value, layout: wire.Block, start: Now | None = None) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
-    has a whole header."""
+    has a whole header. `start`: when the program began; now if None."""
     place = [nvidia.program_id(axis) for axis in range(3)]
     sm = nvidia.multiprocessor(COMMENT)
-    timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
+    timer, clock = now() if start is None else start
     version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
     units, capacity = v.i32(layout.units), v.i32(layout.capacity)
     slots, bits = v.i32(layout.schema.payload_slots), v.i32(layout.schema.clock_bits)
@@ -44,9 +52,8 @@ def _store_fields(block: Value, first: str, values: list[Value]) -> None:
 
 
 def finish(block: Value) -> None:
-    """The end of the program in its header. Both pairs are read in one order, so that the time
-    between does not count as time."""
-    timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
+    """The end of the program in its header."""
+    timer, clock = now()
     _store_fields(block, "clock_end", [clock])
     _store_fields(block, "timer_end", [timer])
     state = v.constant(int(wire.State.FINISHED), v.integer(16))

@@ -20,10 +20,10 @@ from proton.base.targets import WARP_SIZE
 from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_ring, finish
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_ring, finish, now
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
-from proton.conversion.ttg_to_llvm.readings import mark_readings
+from proton.conversion.ttg_to_llvm.readings import is_written_in_loop, mark_readings
 from proton.conversion.ttg_to_llvm.units import (
     Pending,
     Unit,
@@ -37,10 +37,11 @@ from proton.conversion.ttg_to_llvm.units import (
 )
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.walk import functions, ops_named
+from proton.dialect.traits import Loop, has
+from proton.dialect.walk import all_ops, functions, ops_named
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -90,8 +91,24 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     for place, first in zip(variables, firsts, strict=True):
         v.store(place, first, 4)
     mark_readings(ctx, profile.strategy, False)
-    v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
+    if _begins_at_loop(site.op):
+        unit.begun = now()
+    else:
+        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
     return [unit.block]
+
+
+def _begins_at_loop(init: Operation) -> bool:
+    """Whether a header waits until the first copies are under way, which hide it: up to a loop that
+    writes its records itself. No loop or call may come before: a kernel that hangs has a header."""
+    block = init.block
+    following = [view.operation for view in block.operations]
+    for op in following[following.index(init) + 1 :]:
+        if op.name == "proton_gpu.begin_turns":
+            return is_written_in_loop(op)
+        if op.name == "func.call" or any(has(inner, Loop) for inner in (op, *all_ops(op))):
+            return False
+    return False
 
 
 @lowers("proton_gpu.attach")

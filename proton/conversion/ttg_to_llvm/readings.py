@@ -20,12 +20,16 @@ _ENDS = tuple(
 def _is_end(op: Operation) -> bool:
     """Whether an op leaves nothing pending. The end of a turn of several records does: a register
     that is carried to the next one is read late, and its loop is not unrolled (decision 138). So
-    does that of a turn whose records the next one writes."""
+    does that of a turn behind which records are written."""
     if op.name != "proton_gpu.end_turn":
         return op.name in _ENDS
-    (loop,) = op.operands
-    slots = int(producer_of(loop).attributes["slots"].value)
-    return slots > 1 or any(user.name == "proton_gpu.previous_turn" for user in users(loop))
+    begin = producer_of(op.operands[0])
+    return int(begin.attributes["slots"].value) > 1 or is_written_in_loop(begin)
+
+
+def is_written_in_loop(begin: Operation) -> bool:
+    """Whether the loop of a `proton_gpu.begin_turns` writes its records itself."""
+    return any(user.name == "proton_gpu.kept_turns" for user in users(begin.results[0]))
 
 
 class _Places(ForwardDataflow[bool]):

@@ -4,13 +4,19 @@ In the loop readings are stored as many as 16 bytes hold, at a place that follow
 the turn. Later the lanes of the unit's first warp write the loop's newest records,
 neighbours side by side, to where the ring buffer has them: the same bytes as without this. Records
 that came behind the loop may have taken the places of its oldest.
+
+Some loops write them themselves, whenever no room is left. How many turns are kept is counted, not
+found by an address: unless the assembler sees that all lanes agree on a branch, what follows leaves
+uniform registers.
 """
 
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.memory import first_thread
+from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
     Turns,
     place_of,
@@ -35,20 +41,29 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
     assert profile.turns is not None
+    if unit.begun is not None:
+        begun, unit.begun = unit.begun, None
+        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block, begun))
     rings = byte_at(ctx.program_shared(), v.i32(profile.turns))
     number = v.create("llvm.trunc", v.integer(32), unit.number)
+    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes)))
+    if is_written_in_loop(site.op):
+        i32 = v.integer(32)
+        word = nvidia.copied(v.create("llvm.ptrtoint", i32, ring))
+        ring = v.create("llvm.inttoptr", ring.type, word)
     turns = Turns(
         slots=site.number("slots"),
         words=site.number("words"),
         most=site.number("turns"),
-        ring=byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes))),
+        ring=ring,
         number=variable(ctx, v.integer(32)),
+        kept=variable(ctx, v.integer(32)) if is_written_in_loop(site.op) else None,
         offset=variable(ctx, v.integer(32)),
         pending=[variable(ctx, clock) for _ in range(_AT_ONCE)],
         count=min(site.number("words"), _AT_ONCE),  # what a loop of one record carries
         clock=clock,
     )
-    for place in (turns.number, turns.offset):
+    for place in filter(None, (turns.number, turns.kept, turns.offset)):
         v.store(place, v.i32(0), 4)
     for place in turns.pending:
         v.store(place, v.constant(0, clock), 4)
@@ -67,8 +82,11 @@ def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
     turns, readings = _turns_of(ctx, site), site.operands[1:]
     if STORES in site.op.attributes:
         store_pending(unit_of(ctx))
-    turn = v.load(turns.number, v.integer(32), 4)
-    v.store(turns.offset, turns.place(turn, v.i32(site.number("first"))), 4)
+    if turns.kept is None:
+        row = turns.row(v.load(turns.number, v.integer(32), 4))
+    else:
+        row = v.load(turns.kept, v.integer(32), 4)
+    v.store(turns.offset, turns.place(row, v.i32(site.number("first"))), 4)
     turns.count = len(readings)
     for place, value in zip(turns.pending, readings, strict=False):
         v.store(place, value, 4)
@@ -80,8 +98,14 @@ def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
     turns = _turns_of(ctx, site)
     if STORES in site.op.attributes:
         store_pending(unit_of(ctx))
-    v.store(turns.number, v.add(v.load(turns.number, v.integer(32), 4), v.i32(1)), 4)
+    count = turns.number if turns.kept is None else turns.kept
+    v.store(count, v.add(v.load(count, v.integer(32), 4), v.i32(1)), 4)
     return []
+
+
+@lowers("proton_gpu.kept_turns")
+def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
+    return [v.load(_turns_of(ctx, site).kept, v.integer(32), 4)]
 
 
 @lowers("proton_gpu.end_turns")
@@ -90,10 +114,9 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     unit.turns = None
-    if turns.is_written:
-        # The first lane may write behind the loop where others wrote in it.
-        nvidia.warp_barrier()
     number = v.load(turns.number, v.integer(32), 4)
+    if turns.kept is not None:
+        number = v.add(number, v.load(turns.kept, v.integer(32), 4))
     turns.records = v.binary("llvm.mul", number, v.i32(turns.slots))
     turns.first = v.load(unit.count, v.integer(32), 4)
     count = v.add(turns.first, turns.records)
@@ -104,32 +127,19 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("proton_gpu.previous_turn")
-def _previous_turn(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
-    turns.is_written = True
-    nvidia.warp_barrier()
-    number = v.load(turns.number, v.integer(32), 4)
-    is_there = v.compare("ult", unit.lane, v.i32(turns.slots))
-    is_there = v.binary("llvm.and", is_there, v.compare("ne", number, v.i32(0)))
-    if unit.is_sampled is not None:
-        is_there = v.binary("llvm.and", is_there, unit.is_sampled)
-    # Other lanes read what the last one reads.
-    slot = v.create("llvm.intr.umin", v.integer(32), unit.lane, v.i32(turns.slots - 1))
-    return [v.binary("llvm.sub", number, v.i32(1)), slot, is_there]
-
-
 @lowers("proton_gpu.kept_records")
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
     unit, turns = unit_of(ctx), _turns_of(ctx, site)
     nvidia.warp_barrier()
-    count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.first)
-    oldest = _saturated(count, unit.profile.capacity)
-    if turns.is_written:
-        last = _saturated(turns.records, turns.slots)
-        oldest = v.create("llvm.intr.umax", v.integer(32), oldest, last)
-    end = turns.records
+    if turns.kept is None:
+        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.first)
+        oldest, end = _saturated(count, unit.profile.capacity), turns.records
+    else:  # no record of the loop is older than a ring buffer is long
+        slots, written = v.i32(turns.slots), v.load(turns.number, v.integer(32), 4)
+        oldest, end = v.binary("llvm.mul", written, slots), turns.records
+        if end is None:  # in the loop
+            end = v.add(oldest, v.i32(turns.most * turns.slots))
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         end = v.select(in_first, end, v.i32(0))
@@ -148,9 +158,12 @@ def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
     turns, (_, turn, slot) = _turns_of(ctx, site), site.operands
     starts, ends = ([n.value for n in site.op.attributes[name]] for name in ("starts", "ends"))
     if (starts, ends) == ([0], [1]):
-        source = byte_at(turns.ring, turns.place(turn, v.i32(0)))
+        source = byte_at(turns.ring, turns.place(turns.row(turn), v.i32(0)))
         return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
-    sources = [byte_at(turns.ring, turns.place(turn, _number(slot, n))) for n in (starts, ends)]
+    sources = []
+    for numbers in (starts, ends):
+        word = _number(slot, numbers)
+        sources.append(byte_at(turns.ring, turns.place(turns.row(turn), word)))
     return [nvidia.load(s, turns.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
 
 
@@ -197,5 +210,10 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
 
 @lowers("proton_gpu.forget_turns")
 def _forget_turns(ctx: Lowering, site: Site) -> list[Value]:
+    turns = _turns_of(ctx, site)
     nvidia.warp_barrier()
+    if turns.kept is not None and turns.records is None:  # in the loop
+        v.store(turns.kept, v.i32(0), 4)
+        number = v.load(turns.number, v.integer(32), 4)
+        v.store(turns.number, v.add(number, v.i32(turns.most)), 4)
     return []

@@ -35,6 +35,7 @@ class Unit:
     is_sampled: Any  # whether the unit records; None: each does
     is_writer: Value  # whether this lane writes
     turns: "Turns | None" = None  # while a loop is lowered that keeps readings alone
+    begun: Any = None  # when the program began, while its header is not written
 
     @property
     def schema(self) -> wire.RecordSchema:
@@ -65,19 +66,22 @@ class Turns:
     words: int  # readings of a turn that there is room for
     most: int  # turns that are kept, a power of two
     ring: Value  # the unit's, in shared memory
-    number: Value  # where the number of turns so far is
+    number: Value  # where the number of turns is, so far, or with `kept` of those that are written
+    kept: Any  # where that of the others is, if the loop writes its records itself
     offset: Value  # where the place of the readings is that are not stored yet
     pending: list[Value]  # where they are
     clock: Any  # the type of a reading
     count: int  # how many these are
-    is_written: bool = False  # whether each turn writes the records of the one before
     first: Any = None  # behind the loop: the number of its first record,
     records: Any = None  # and how many it made
 
-    def place(self, turn: Value, word: Value) -> Value:
+    def row(self, turn: Value) -> Value:
+        """Where among the turns that are kept one is."""
+        return v.binary("llvm.and", turn, v.i32(self.most - 1))
+
+    def place(self, row: Value, word: Value) -> Value:
         """Where a reading of a turn lies, bytes."""
         size = int(self.clock.width) // 8
-        row = v.binary("llvm.and", turn, v.i32(self.most - 1))
         row = v.binary("llvm.mul", row, v.i32(self.words * size))
         return v.add(row, v.binary("llvm.mul", word, v.i32(size)))
 

@@ -1,24 +1,33 @@
 // RUN: proton-opt --pipeline='compact-turns{arch=90}' %s | filecheck %s
 module attributes {"ttg.num-warps" = 4 : i32} {
-// Turns of 64 x 64 x 64 multiply-adds are long: each writes the record of the one before. The readings
-// of two turns are kept, and one record is left behind the loop.
+// Turns of 64 x 64 x 64 multiply-adds are long: each 64 of them write their records, 64 of one, two for
+// each lane, and behind the loop what is left is written.
 
 // CHECK-LABEL: func.func @long(
-// CHECK-SAME: turn_bytes = 16 : i64, turns = 1024 : i64
-// CHECK: %[[L:.*]] = "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 2 : i32, words = 2 : i32}
+// CHECK-SAME: turn_bytes = 512 : i64, turns = 1024 : i64
+// CHECK: %[[L:.*]] = "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
 // CHECK: scf.for
-// CHECK-NEXT: %[[P:.*]]:3 = "proton_gpu.previous_turn"(%[[L]])
-// CHECK-NEXT: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[P]]#0, %[[P]]#1) {ends = [1 : i32], starts = [0 : i32]}
 // CHECK: "tt.dot"
 // CHECK: "proton_gpu.keep_readings"
-// CHECK: "proton_gpu.write_record"(%[[L]], %[[P]]#0, %[[P]]#1, %[[P]]#2, %[[R]]#0, %[[R]]#1,
 // CHECK-NEXT: "proton_gpu.end_turn"(%[[L]])
+// CHECK-NEXT: %[[N:.*]] = "proton_gpu.kept_turns"(%[[L]])
+// CHECK-NEXT: %[[MOST:.*]] = arith.constant 64 : i32
+// CHECK-NEXT: %[[FULL:.*]] = arith.cmpi eq, %[[N]], %[[MOST]]
+// CHECK-NEXT: scf.if %[[FULL]] {
+// CHECK-NEXT: %[[K:.*]]:2 = "proton_gpu.kept_records"(%[[L]])
+// CHECK-COUNT-2: "proton_gpu.kept_readings"(%[[L]], {{.*}}) {ends = [1 : i32], starts = [0 : i32]}
+// CHECK-COUNT-2: "proton_gpu.write_record"(%[[L]],
+// CHECK-NEXT: "proton_gpu.forget_turns"(%[[L]])
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.yield
 // CHECK: "proton_gpu.end_turns"(%[[L]])
-// CHECK: "proton_gpu.kept_records"(%[[L]])
-// CHECK: "proton_gpu.write_record"(%[[L]],
-// CHECK-NOT: "proton_gpu.write_record"(%[[L]],
-// CHECK: "proton_gpu.forget_turns"(%[[L]])
-// CHECK: "proton_gpu.finalize"
+// CHECK-NEXT: %[[M:.*]] = "proton_gpu.kept_turns"(%[[L]])
+// CHECK: %[[SOME:.*]] = arith.cmpi ne, %[[M]],
+// CHECK-NEXT: scf.if %[[SOME]] {
+// CHECK-COUNT-2: "proton_gpu.write_record"(%[[L]],
+// CHECK-NEXT: "proton_gpu.forget_turns"(%[[L]])
+// CHECK-NEXT: }
+// CHECK-NEXT: "proton_gpu.finalize"
 func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32
@@ -38,7 +47,7 @@ func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
 
 // CHECK-LABEL: func.func @busy(
 // CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
-// CHECK-NOT: previous_turn
+// CHECK-NOT: kept_turns
 func.func @busy(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32
@@ -59,9 +68,9 @@ func.func @busy(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
 // nested loops as well.
 
 // CHECK-LABEL: func.func @global(
-// CHECK-SAME: turn_bytes = 16 : i64, turns = 5120 : i64
-// CHECK-SAME: ttg.shared = 5184 : i32
-// CHECK: "proton_gpu.previous_turn"
+// CHECK-SAME: turn_bytes = 512 : i64, turns = 5120 : i64
+// CHECK-SAME: ttg.shared = 7168 : i32
+// CHECK: "proton_gpu.kept_turns"
 func.func @global(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32
@@ -109,6 +118,71 @@ func.func @short(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
       %d = arith.addf %sum, %sum : tensor<64x64xf32>
       %t1 = "proton_gpu.read_counter"() : () -> i64
       "proton_gpu.circular_record"(%s, %t0, %t1, %number) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      scf.yield %d : tensor<64x64xf32>
+    }
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// Loops of several records in which threads meet, as in an op that exchanges by shared memory, write
+// them themselves there: they are not unrolled.
+
+// CHECK-LABEL: func.func @meets(
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 2 : i32, turns = 32 : i32, words = 2 : i32}
+// CHECK: "proton_gpu.kept_turns"
+func.func @meets(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+    %t0 = "proton_gpu.read_counter"() : () -> i64
+    %d = arith.addf %sum, %sum {ttg.offset = 0 : i32} : tensor<64x64xf32>
+    %t1 = "proton_gpu.read_counter"() : () -> i64
+    "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    "proton_gpu.circular_record"(%s, %t1, %t1, %i) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    scf.yield %d : tensor<64x64xf32>
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @alone(
+// CHECK: scf.for unsigned
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 2 : i32, turns = 32 : i32, words = 2 : i32}
+// CHECK-NOT: kept_turns
+func.func @alone(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+    %t0 = "proton_gpu.read_counter"() : () -> i64
+    %d = arith.addf %sum, %sum : tensor<64x64xf32>
+    %t1 = "proton_gpu.read_counter"() : () -> i64
+    "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    "proton_gpu.circular_record"(%s, %t1, %t1, %i) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    scf.yield %d : tensor<64x64xf32>
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// Fewer turns are kept where more would leave fewer programs on an SM.
+
+// CHECK-LABEL: func.func @tight(
+// CHECK-SAME: turn_bytes = 128 : i64, turns = 56576 : i64
+// CHECK-SAME: ttg.shared = 57088 : i32
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 16 : i32, words = 2 : i32}
+func.func @tight(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 56576 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 1 : i32
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  scf.for %j = %lower to %n step %step : i32 {
+    %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+      %t0 = "proton_gpu.read_counter"() : () -> i64
+      %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t1 = "proton_gpu.read_counter"() : () -> i64
+      "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
       scf.yield %d : tensor<64x64xf32>
     }
   }

@@ -62,18 +62,19 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   %l = "proton_gpu.begin_turns"(%s) {slots = 2 : i32, turns = 8 : i32, words = 4 : i32} : (!proton_gpu.segment) -> !proton_gpu.turns
   // CHECK: "proton_gpu.keep_readings"(%[[L]], %[[T]], %[[T]]) {first = 2 : i32, operandSegmentSizes = array<i32: 1, 2>} : (!proton_gpu.turns, i64, i64) -> ()
   "proton_gpu.keep_readings"(%l, %t, %t) {first = 2 : i32, operandSegmentSizes = array<i32: 1, 2>} : (!proton_gpu.turns, i64, i64) -> ()
-  // CHECK: %[[P:.*]]:3 = "proton_gpu.previous_turn"(%[[L]]) : (!proton_gpu.turns) -> (i32, i32, i1)
-  %p:3 = "proton_gpu.previous_turn"(%l) : (!proton_gpu.turns) -> (i32, i32, i1)
   // CHECK: "proton_gpu.end_turn"(%[[L]]) : (!proton_gpu.turns) -> ()
   "proton_gpu.end_turn"(%l) : (!proton_gpu.turns) -> ()
+  // CHECK: "proton_gpu.kept_turns"(%[[L]]) : (!proton_gpu.turns) -> i32
+  %n = "proton_gpu.kept_turns"(%l) : (!proton_gpu.turns) -> i32
   // CHECK: "proton_gpu.end_turns"(%[[L]]) : (!proton_gpu.turns) -> ()
   "proton_gpu.end_turns"(%l) : (!proton_gpu.turns) -> ()
   // CHECK: %[[K:.*]]:2 = "proton_gpu.kept_records"(%[[L]]) : (!proton_gpu.turns) -> (i32, i32)
   %k:2 = "proton_gpu.kept_records"(%l) : (!proton_gpu.turns) -> (i32, i32)
-  // CHECK: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[P]]#0, %[[P]]#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.turns, i32, i32) -> (i64, i64)
-  %r:2 = "proton_gpu.kept_readings"(%l, %p#0, %p#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.turns, i32, i32) -> (i64, i64)
-  // CHECK: "proton_gpu.write_record"(%[[L]], %[[P]]#0, %[[P]]#1, %[[P]]#2, %[[R]]#0, %[[R]]#1, %{{.*}}) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]}
-  "proton_gpu.write_record"(%l, %p#0, %p#1, %p#2, %r#0, %r#1, %i) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]} : (!proton_gpu.turns, i32, i32, i1, i64, i64, i32) -> ()
+  // CHECK: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[K]]#0, %[[K]]#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.turns, i32, i32) -> (i64, i64)
+  %r:2 = "proton_gpu.kept_readings"(%l, %k#0, %k#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.turns, i32, i32) -> (i64, i64)
+  %w = arith.cmpi ult, %k#0, %k#1 : i32
+  // CHECK: "proton_gpu.write_record"(%[[L]], %[[K]]#0, %[[K]]#1, %{{.*}}, %[[R]]#0, %[[R]]#1, %{{.*}}) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]}
+  "proton_gpu.write_record"(%l, %k#0, %k#1, %w, %r#0, %r#1, %i) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]} : (!proton_gpu.turns, i32, i32, i1, i64, i64, i32) -> ()
   // CHECK: "proton_gpu.forget_turns"(%[[L]]) : (!proton_gpu.turns) -> ()
   "proton_gpu.forget_turns"(%l) : (!proton_gpu.turns) -> ()
   // CHECK: "proton_gpu.finalize"(%[[S]]) : (!proton_gpu.segment) -> ()

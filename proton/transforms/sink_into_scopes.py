@@ -1,0 +1,67 @@
+"""Indices that a scope begins with move behind the wait for a loop's last product.
+
+    scf.for { ... }                              scf.for { ... }
+    %i = arith.muli %row, %n   (scope store)     %s = ttng.warp_group_dot_wait %r {pendings = 0}
+    %s = ttng.warp_group_dot_wait %r       =>    %i = arith.muli %row, %n
+    %h = arith.truncf %s       (scope store)     %h = arith.truncf %s
+    tt.store %p, %h                              tt.store %p, %h
+
+Ahead of the wait they are a slice of their own. The assembler moves nothing across the readings of
+the clock around it: it computed what follows from these indices where all threads had waited, and
+not beside the exchange of the result, as it does without records.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.scopes import scope_paths
+from proton.dialect.traits import FloatArithmetic, Loop, Pure, Speculatable, has
+from proton.dialect.walk import ops_named, users
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class SinkIntoScopes(Pass):
+    """Moves arithmetic on integers and pointers of a scope behind a wait, to the scope's other
+    work, if nothing needs it before."""
+
+    name: ClassVar[str] = "sink-into-scopes"
+
+    def run(self, module: Module) -> None:
+        for wait in ops_named(module, "ttng.warp_group_dot_wait"):
+            if not wait.attributes["pendings"].value:
+                _sink(wait)
+
+
+def _sink(wait: Operation) -> None:
+    ops = [view.operation for view in wait.block.operations]
+    place = ops.index(wait)
+    ahead, behind = ops[:place], ops[place + 1 :]
+    loops = [number for number, op in enumerate(ahead) if has(op, Loop)]
+    for op in reversed(ahead[loops[-1] + 1 :] if loops else []):
+        if not _is_index(op):
+            continue
+        paths = scope_paths(op.location)
+        first = next((other for other in behind if scope_paths(other.location) == paths), None)
+        if not paths or first is None:
+            continue
+        if all(user in behind and _is_ahead(behind, first, user) for user in users(op.results[0])):
+            op.move_before(first)
+            behind.insert(behind.index(first), op)
+
+
+def _is_ahead(ops: list[Operation], first: Operation, second: Operation) -> bool:
+    return ops.index(first) <= ops.index(second)
+
+
+def _is_index(op: Operation) -> bool:
+    """Whether an op is pure, on tensors of integers or pointers."""
+    if not has(op, Pure) or not has(op, Speculatable) or has(op, FloatArithmetic):
+        return False
+    if len(op.results) != 1 or len(list(op.regions)):
+        return False
+    element = element_of(op.results[0])
+    return hasattr(op.results[0].type, "shape") and not isinstance(element, ir.FloatType)
