@@ -67,6 +67,20 @@ def test_each_atomic_on_places_of_their_own(
         assert (old[taken] == before[taken]).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_maxima_and_minima_of_special_floats(name: str, dtype: str) -> None:
+    """Zeros have signs, infinities count, and what is no number changes nothing."""
+    some = [0.0, -0.0, 1.5, -1.5, 1e-40, -1e-40, np.inf, -np.inf, 3e38, -3e38]
+    target, x = (a.ravel().astype(dtype) for a in np.meshgrid(some, [*some, np.nan, -np.nan]))
+    before, old = target.copy(), np.zeros_like(target)
+    n = target.size
+    atomic_kernel(name)[(proton.cdiv(n, 64),)](x, target, old, n, 0, BLOCK=64)
+    number = np.where(np.isnan(x), before, x)
+    np.testing.assert_array_equal(target, REFERENCE[name](before, number))
+    assert old.tobytes() == before.tobytes()
+
+
 WIDE = """
 @proton.jit
 def kernel(

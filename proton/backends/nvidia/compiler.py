@@ -103,6 +103,7 @@ def compile_kernel(
         "num_warps": options.num_warps,
         "num_ctas": options.num_ctas,
         "launch_pdl": options.launch_pdl,
+        "launch_cooperative_grid": options.launch_cooperative_grid,
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
