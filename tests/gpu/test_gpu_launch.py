@@ -165,7 +165,7 @@ def test_a_cooperative_launch_runs_all_programs_at_once_or_none(num_ctas: int) -
         count.zero_()
         meet[(programs,)](count, seen, **options)
         assert (seen == programs).all(), launches
-    with pytest.raises(proton.ProtonError, match="(?i)cooperative"):
+    with pytest.raises(proton.ProtonError, match=r"(?i)cooperative"):
         nothing[(1_000_000,)](**options)
 
 
