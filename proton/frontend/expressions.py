@@ -425,6 +425,7 @@ def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
             )
         if any(isinstance(value, tensor) and value.is_block() for value in values):
             warn(f"Python's {name} of blocks is deprecated, as in Triton: use tl.{name}imum")
+        arithmetic.check_order(name, values)
         return functools.reduce(rule_, values)
 
     return extremum

@@ -254,6 +254,28 @@ def test_atomic_loads_and_stores(rng: np.random.Generator, dtype: str) -> None:
 
 
 @proton.jit
+def moved_bits(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.atomic_load(x_ptr + offs, mask=offs > 1)
+    tl.static_assert(x.dtype == x_ptr.dtype.element_ty)
+    tl.atomic_store(out_ptr + 1 + offs, x, mask=offs < BLOCK - 3)
+    tl.atomic_store(out_ptr + BLOCK, tl.atomic_load(x_ptr + 2, sem="relaxed", scope="cta"))
+    tl.atomic_store(out_ptr + BLOCK - 1, 1, sem="relaxed", scope="sys")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "float16"])
+def test_narrow_atomic_loads_and_stores(rng: np.random.Generator, dtype: str) -> None:
+    """What lies beside an element stays as it is."""
+    x = rng.integers(0, 2 if dtype == "bool" else 100, 32).astype(dtype)
+    out = rng.integers(0, 2, 36).astype(dtype)  # whole words: a GPU swaps those
+    want = out.copy()
+    want[1:30] = [0, 0, *x[2:29]]
+    want[31:33] = [1, x[2]]
+    moved_bits[(1,)](x, out, BLOCK=32)
+    assert (out == want).all()
+
+
+@proton.jit
 def refused(x_ptr, KIND: tl.constexpr):
     if KIND == "add":
         tl.atomic_add(x_ptr, 1)

@@ -151,7 +151,7 @@ def _cas(ctx: Lowering, site: Site) -> list[Value]:
     ordering, scope = site.text("sem"), site.text("scope")
 
     def one(predicate: Value | None, *operands: Value) -> Value:
-        return nvidia.compare_and_swap(ordering, scope, *operands, predicate)
+        return nvidia.compare_and_swap(ordering, scope, operands, predicate)
 
     return _each(ctx, site, site.operands, None, one)
 

@@ -424,19 +424,14 @@ def atomic(
 
 
 def compare_and_swap(
-    ordering: str,
-    scope: str,
-    address: Value,
-    expected: Value,
-    desired: Value,
-    predicate: Value | None,
+    ordering: str, scope: str, given: Sequence[Value], predicate: Value | None
 ) -> Value:
-    """Puts a value into global memory if another one is there; what was there before, and 0 where
-    the predicate does not hold. `ordering` and `scope` are those of `tt`."""
-    type_ = expected.type
+    """`given` is an address, what is expected there, and what replaces that. The value that was
+    there, and 0 where the predicate does not hold; `ordering` and `scope` are those of `tt`."""
+    type_ = given[1].type
     word = v.integer(v.bits_of(type_))
     letter = _LETTERS[word.width]
-    operands = [address, v.bitcast(expected, word), v.bitcast(desired, word)]
+    operands = [given[0], *[v.bitcast(one, word) for one in given[1:]]]
     constraints, guard = f"={letter},l,{letter},{letter}", ""
     if predicate is not None:
         constraints, guard = f"{constraints},b,0", "@$4 "
