@@ -125,8 +125,15 @@ class ExternFunction:
 MEMBERS: dict[str, object] = {}
 
 
-def builtin(fn: Callable[..., object]) -> Builtin:
-    """Declares an op."""
+class BuiltinPython(ExternPython):
+    """One that a program declares as its own op: what is known while compiling it gets as
+    constexprs, and numbers in variables as tensors."""
+
+
+def builtin(fn: Callable[..., object]) -> Any:
+    """Declares an op; in a program that uses Proton, Python that makes one of others."""
+    if fn.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return BuiltinPython(fn)
     return Builtin(fn, member=False)
 
 
