@@ -351,7 +351,7 @@ def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = N
 
 @rule(memory.atomic_store)
 def _atomic_store(
-    pointer: object, val: object, mask: object = None, sem: object = None, scope: object = None
+    pointer: Any, val: object, mask: object = None, sem: object = None, scope: object = None
 ) -> None:
     what = "tl.atomic_store"
     pointer = _pointer(pointer, what, writes=True)
@@ -365,7 +365,7 @@ def _atomic_store(
     _rmw("xchg", words, value, mask, sem, scope, floats=None, least_bits=_BYTE)
 
 
-def _words(pointer: tensor) -> tensor:
+def _words(pointer: Any) -> Any:
     """Pointers to the bits of elements: integers of a byte or more."""
     width = max(_BYTE, pointer.dtype.element_ty.primitive_bitwidth)
     return cast(pointer, ty.pointer_type(ty.str_to_ty(f"u{width}")))

@@ -212,7 +212,8 @@ def test_an_object_with_an_address_and_a_dtype_is_a_pointer(dtype: Any) -> None:
 def halves(values, factor, _semantic=None):
     """An op of a program's own: it is told what is known while compiling."""
     known = [isinstance(value, tl.constexpr) for value in values]
-    assert isinstance(factor, tl.constexpr) and factor.value == 2
+    assert isinstance(factor, tl.constexpr)
+    assert factor.value == 2
     return [tl.mul(values[0], factor, _semantic=_semantic), *known]
 
 
