@@ -16,7 +16,7 @@ from proton.language.types import dtype
 _US_PER_MS = 1000.0
 _KEPT_OPTIONS = (  # of which hooks are told
     *("num_warps", "num_ctas", "num_stages", "debug", "sanitize_overflow"),
-    *("maxnreg", "enable_fp_fusion", "launch_pdl"),
+    *("maxnreg", "enable_fp_fusion", "launch_pdl", "launch_cooperative_grid"),
 )
 
 

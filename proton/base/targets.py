@@ -41,6 +41,8 @@ ARCHITECTURES = {
     120: Architecture("sm_120a", 87, 99 * 1024, 100 * 1024, 1536, 24),
 }
 DEPENDENT_LAUNCH = 90  # the first compute capability that has it, times 10
+CLUSTERS = 90  # likewise
+CLUSTER_SIZES = (1, 2, 4, 8, 16)
 WARP_SIZE = 32
 MAX_WARPS = 32
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)  # programs (CUDA, Compute Capabilities)

@@ -1,7 +1,7 @@
 """Rules of elementwise ops: Python operators and `tl` functions to `arith` and `math`."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.words import shown
@@ -292,6 +292,18 @@ _MINIMUM = {
     "signed": "arith.minsi",
     "unsigned": "arith.minui",
 }
+
+
+def check_order(name: str, values: Sequence[object]) -> None:
+    """Raises CompilationError for known numbers that Python orders by where they stand."""
+    if any(isinstance(value, tensor) for value in values):
+        return
+    for value in values:
+        if isinstance(value, float) and (value != value or str(value) == "-0.0"):
+            raise error(
+                f"{name} of numbers that are known while compiling takes no {shown(value)}",
+                f"take it of tensors, with tl.{name}imum",
+            )
 
 
 @rule(core.maximum)

@@ -267,8 +267,11 @@ class Generator(CodeGenerator):
 
     def _return(self, node: ast.Return) -> Returned:
         if self.loop is not None:
-            raise self.unsupported(
-                "return inside a loop", "leave it with break, and return after it"
+            raise UnsupportedLanguageConstruct(
+                "Cannot have `return` statements inside `while` or `for` statements in triton",
+                self.span(),
+                "leave the loop with break, and return after it",
+                self.call_trace(),
             )
         if len(self.scopes) > self.first_scope:
             raise self.unsupported("return inside a scope", "return after the with block")

@@ -317,6 +317,7 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, ExternPython):
         hint = "it runs while compiling: of tensors it may call the functions of tl"
+        args, kwargs = externs.passed(function, args, kwargs)
         return ty.unwrap(
             at_compile_time(function.__name__, hint, function.run, _python_of(g), args, kwargs)
         )
@@ -425,6 +426,7 @@ def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
             )
         if any(isinstance(value, tensor) and value.is_block() for value in values):
             warn(f"Python's {name} of blocks is deprecated, as in Triton: use tl.{name}imum")
+        arithmetic.check_order(name, values)
         return functools.reduce(rule_, values)
 
     return extremum

@@ -7,6 +7,7 @@ from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
+from proton.frontend import trees
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
@@ -16,9 +17,11 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
+from proton.frontend.numbers import is_typed
 from proton.frontend.promotion import cast, to_bool
 from proton.language import types as ty
-from proton.language.function import ExternFunction
+from proton.language.constants import constexpr
+from proton.language.function import BuiltinPython, ExternFunction, ExternPython
 from proton.language.value import tensor
 
 
@@ -86,3 +89,21 @@ def _fits(value: object, dtype: ty.dtype) -> bool:
         return dtype.is_floating() or isinstance(value, int)
     same_width = value.dtype.primitive_bitwidth == dtype.primitive_bitwidth
     return value.dtype == dtype or (value.dtype.is_int() and dtype.is_int() and same_width)
+
+
+def passed(
+    function: ExternPython, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments as Python gets them that is called in a kernel."""
+    if not isinstance(function, BuiltinPython):
+        return args, kwargs
+    return [*map(_wrapped, args)], {name: _wrapped(value) for name, value in kwargs.items()}
+
+
+def _wrapped(value: Any) -> Any:
+    """A value with what is known in it as constexprs, but for numbers with a type."""
+    if is_typed(value):
+        return as_tensor(value)
+    if isinstance(value, tuple | list):
+        return trees.with_parts(value, map(_wrapped, value))
+    return constexpr(value) if value is None or isinstance(value, int | float | str) else value

@@ -250,7 +250,15 @@ def _scope(value: object) -> Attribute:
 
 
 def _rmw(
-    name: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any, *, floats: str | None
+    name: str,
+    pointer: Any,
+    val: Any,
+    mask: Any,
+    sem: Any,
+    scope: Any,
+    *,
+    floats: str | None,
+    least_bits: int = 32,
 ) -> tensor:
     what = f"tl.atomic_{name}"
     pointer = _pointer(pointer, what, writes=True)
@@ -258,7 +266,7 @@ def _rmw(
     value = cast(val, element)
     shape = broadcast_shape(pointer.shape, value.shape)
     pointer = broadcast_to(pointer, shape)
-    check_atomic_element(element, what, floats is not None)
+    check_atomic_element(element, what, floats is not None, least_bits)
     value = broadcast_to(value, shape)
     kind = name
     if element.is_floating() and floats:
@@ -289,6 +297,7 @@ def check_atomic_element(element: ty.dtype, what: str, floats: bool, least_bits:
         )
 
 
+_BYTE = 8  # bits
 # op -> (its name, its name on floats; None where it takes integers only)
 _RMW: dict[Builtin, tuple[str, str | None]] = {
     memory.atomic_add: ("add", "fadd"),
@@ -333,20 +342,33 @@ def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = N
     what = "tl.atomic_load"
     pointer = _pointer(pointer, what)
     element = pointer.dtype.element_ty
-    check_atomic_element(element, what, True)
-    bits = ty.str_to_ty(f"u{element.primitive_bitwidth}")
-    words = cast(pointer, ty.pointer_type(bits))
+    check_atomic_element(element, what, True, least_bits=1)
+    words = _words(pointer)
     sem = _one_of(sem, "acquire", what)
-    return bitcast(_rmw("or", words, 0, mask, sem, scope, floats=None), element)
+    found = _rmw("or", words, 0, mask, sem, scope, floats=None, least_bits=_BYTE)
+    return cast(found, element) if element.is_bool() else bitcast(found, element)
 
 
 @rule(memory.atomic_store)
 def _atomic_store(
-    pointer: object, val: object, mask: object = None, sem: object = None, scope: object = None
+    pointer: Any, val: object, mask: object = None, sem: object = None, scope: object = None
 ) -> None:
     what = "tl.atomic_store"
-    _pointer(pointer, what, writes=True)
-    _rmw("xchg", pointer, val, mask, _one_of(sem, "release", what), scope, floats="xchg")
+    pointer = _pointer(pointer, what, writes=True)
+    element = pointer.dtype.element_ty
+    check_atomic_element(element, what, True, least_bits=1)
+    value = cast(val, element)
+    words = _words(pointer)
+    bits = words.dtype.element_ty
+    value = cast(value, bits) if element.is_bool() else bitcast(value, bits)
+    sem = _one_of(sem, "release", what)
+    _rmw("xchg", words, value, mask, sem, scope, floats=None, least_bits=_BYTE)
+
+
+def _words(pointer: Any) -> Any:
+    """Pointers to the bits of elements: integers of a byte or more."""
+    width = max(_BYTE, pointer.dtype.element_ty.primitive_bitwidth)
+    return cast(pointer, ty.pointer_type(ty.str_to_ty(f"u{width}")))
 
 
 def _one_of(sem: object, strongest: str, what: str) -> object:

@@ -38,19 +38,22 @@ def promote_integers(a: ty.dtype, b: ty.dtype) -> ty.dtype:
 def promote(a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True) -> ty.dtype:
     """The type in which two scalar types meet; `division` is for /, // and %.
 
-    fp8 is a type of memory: arithmetic on it is done in fp16. An op that only moves values
-    (`computes` is False) leaves two values of one fp8 type as they are.
+    fp8 is a type of memory: arithmetic on it is done in fp16, divisions of floats in fp32.
+    An op that only moves values (`computes` is False) leaves two values of one fp8 type as they
+    are.
     """
     if a == b and a.is_fp8() and not computes:
         return a
     if a.is_fp64() or b.is_fp64():
         return ty.float64
+    if division and (a.is_floating() or b.is_floating()):
+        return ty.float32
     if a.is_fp32() or b.is_fp32():
         return ty.float32
     if a.is_fp16() or b.is_fp16():
-        return ty.float32 if division else ty.float16
+        return ty.float16
     if a.is_bf16() and b.is_bf16():
-        return ty.float32 if division else ty.bfloat16
+        return ty.bfloat16
     if a.is_bf16() or b.is_bf16():
         return ty.float32
     if a.is_fp8() or b.is_fp8():
@@ -73,11 +76,10 @@ def _promote_with_number(
 ) -> ty.dtype:
     """A Python number takes the tensor's type unless it is of a higher kind."""
     own = default_type(number)
-    if type_.is_fp8():
+    if type_.is_fp8() and not division:
         return ty.float16 if computes else type_
     if _kind(own) <= _kind(type_):
-        half = type_.is_fp16() or type_.is_bf16()
-        return ty.float32 if division and half else type_
+        return promote(type_, type_, division=division, computes=computes)
     return promote(own, type_, division=division)
 
 

@@ -41,10 +41,7 @@ class _AggregateType(type):
             init(made, *args, **kwargs)
         else:
             made.__dict__.update(bound_fields(cls, args, kwargs))
-        closed(made)
-        known = {n: constexpr(v) for n, v in made.__dict__.items() if is_constexpr(cls, n)}
-        made.__dict__.update(known)
-        return made
+        return _of_host(closed(made))
 
     def _members(cls) -> dict[str, object]:
         members: dict[str, object] = {}
@@ -78,8 +75,8 @@ class Aggregate(metaclass=_AggregateType):
     def __setattr__(self, name: str, value: object) -> None:
         if not is_open(self):
             raise AttributeError(
-                f"{type(self).__name__} does not change: make another one with "
-                f"tl.aggregate_replace(x, {name}=value)"
+                f"cannot assign to field {name!r} on immutable aggregate {type(self).__name__}: "
+                f"make another one with tl.aggregate_replace(x, {name}=value)"
             )
         if name not in self.fields:
             raise AttributeError(
@@ -103,6 +100,13 @@ def aggregate(cls: type) -> type:
     if not inspect.isclass(cls):
         raise TypeError(f"aggregate decorates a class, got {cls!r}")
     fields: dict[str, object] = {}
+    if plain := [
+        base for base in cls.__bases__ if base is not object and not issubclass(base, Aggregate)
+    ]:
+        raise TypeError(
+            f"Aggregates can only inherit from other aggregates: {cls.__name__} does from "
+            f"{plain[0].__name__}"
+        )
     for base in reversed(cls.__mro__):
         if base is not Aggregate:
             fields |= inspect.get_annotations(base)
@@ -117,6 +121,30 @@ def aggregate(cls: type) -> type:
     }
     bases = (cls,) if issubclass(cls, Aggregate) else (cls, Aggregate)
     return _AggregateType(cls.__name__, bases, members)
+
+
+def replaced(instance: Any, **changes: Any) -> Any:
+    """`tl.aggregate_replace` outside of kernels."""
+    if not isinstance(instance, Aggregate):
+        raise TypeError(f"aggregate_replace expects an aggregate instance, got {instance!r}")
+    for name in changes:
+        if name not in instance.fields:
+            raise TypeError(f"{type(instance).__name__} has no field {name!r}")
+    made = opened(type(instance))
+    made.__dict__.update(instance.__dict__ | changes)
+    return _of_host(closed(made))
+
+
+def _of_host(made: Any) -> Any:
+    """The object with constexprs where its class says so, and in its tuples."""
+    for name, value in made.__dict__.items():
+        if is_constexpr(type(made), name):
+            made.__dict__[name] = constexpr(value)
+        elif is_annotated(type(made), name, tuple) and isinstance(value, tuple):
+            parts = [v if hasattr(v, "data_ptr") else constexpr(v) for v in value]
+            is_named = hasattr(value, "_make")
+            made.__dict__[name] = type(value)(*parts) if is_named else tuple(parts)
+    return made
 
 
 def opened(cls: Any) -> Any:

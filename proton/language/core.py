@@ -7,7 +7,7 @@ Shapes are static, every block dimension is a power of two. What reads and write
 import importlib
 from typing import Any
 
-from proton.language.aggregate import aggregate
+from proton.language.aggregate import aggregate, replaced
 from proton.language.bases import base_type as base_type
 from proton.language.bases import base_value as base_value
 from proton.language.constants import constexpr
@@ -341,6 +341,9 @@ _aggregate = aggregate  # its name in Triton's earlier versions
 @builtin
 def aggregate_replace(instance, **changes):
     """The aggregate with other values in the fields that are named."""
+
+
+aggregate_replace.on_host = replaced
 
 
 # Hints, control, debugging

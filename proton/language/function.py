@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import MethodType
 from typing import Any
 
 from proton.language.ir_text import IRText
@@ -28,12 +29,15 @@ class Builtin:
 
     def __init__(self, fn: Callable[..., Any], member: bool) -> None:
         self.fn, self.member = fn, member
+        self.on_host: Callable[..., Any] | None = None  # what it is outside of kernels
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
         self.signature = inspect.signature(fn)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if _thread.callers:  # in an `extern` function
             return _thread.callers[-1](self, args, kwargs)
+        if self.on_host is not None:
+            return self.on_host(*args, **kwargs)
         raise RuntimeError(f"proton.language.{self.__name__} can only be called inside a kernel")
 
     def __repr__(self) -> str:
@@ -125,8 +129,15 @@ class ExternFunction:
 MEMBERS: dict[str, object] = {}
 
 
-def builtin(fn: Callable[..., object]) -> Builtin:
-    """Declares an op."""
+class BuiltinPython(ExternPython):
+    """One that a program declares as its own op: what is known while compiling it gets as
+    constexprs, and numbers in variables as tensors."""
+
+
+def builtin(fn: Callable[..., object]) -> Any:
+    """Declares an op; in a program that uses Proton, Python that makes one of others."""
+    if fn.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return BuiltinPython(fn)
     return Builtin(fn, member=False)
 
 
@@ -145,6 +156,10 @@ class ConstexprFunction:
         self.fn = fn
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
         self.__wrapped__ = fn
+
+    def __get__(self, owner: object, cls: object = None) -> Any:
+        """A method of an object."""
+        return self if owner is None else MethodType(self, owner)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         given = {name: unwrap(value) for name, value in kwargs.items()}

@@ -157,8 +157,41 @@ LDMATRIX_TILE = standard(_thread_grid(2), 2)
 
 
 def mma_v2(shape: Sequence[int], warps_per_cta: Sequence[int]) -> LinearLayout:
-    """A result of Ampere's `mma`, tiled over warps (dim1 fastest) and registers."""
-    return fit(MMA_ACCUMULATOR * _spread(warps_per_cta, "warp", (1, 0)), shape)
+    """A result of Ampere's `mma`, tiled over warps (the last dimension fastest) and registers."""
+    rank = len(shape)
+    return mma_results(shape, 8, warps_per_cta, tuple(reversed(range(rank))))
+
+
+def mma_results(
+    shape: Sequence[int], n: int, warps_per_cta: Sequence[int], order: Sequence[int]
+) -> LinearLayout:
+    """Results of 16 x n for each warp in the last two dimensions, tiled over warps (`order` names
+    the dimensions, fastest first) and registers."""
+    tile = _in_last_dims(MMA_ACCUMULATOR * _register(n // 8, 1), len(shape))
+    return fit(tile * _spread(warps_per_cta, "warp", order), shape)
+
+
+def mma_operand(
+    shape: Sequence[int],
+    side: int,
+    bits: int,
+    warps_per_cta: Sequence[int],
+    order: Sequence[int],
+) -> LinearLayout:
+    """The left (0) or right (1) operand of such results: warps of one row have one left operand,
+    those of one column one right one."""
+    rank = len(shape)
+    tile = _in_last_dims(mma_operand_a(bits) if side == 0 else mma_operand_b(bits), rank)
+    inner = rank - 1 - side
+    for axis in order:
+        make = LinearLayout.zeros if axis == inner else LinearLayout.identity
+        tile = tile * make(warps_per_cta[axis], "warp", dim(axis))
+    return fit(tile, shape)
+
+
+def _in_last_dims(matrix: LinearLayout, rank: int) -> LinearLayout:
+    """A layout of two dimensions, for the last two of more."""
+    return matrix.renamed({"dim0": dim(rank - 2), "dim1": dim(rank - 1)})
 
 
 def wgmma_accumulator(shape: Sequence[int], n: int, warps_per_cta: Sequence[int]) -> LinearLayout:
@@ -192,20 +225,19 @@ def shared_row_major(shape: Sequence[int], order: Sequence[int]) -> LinearLayout
 def shared_swizzled(
     shape: Sequence[int], vec: int, per_phase: int, max_phase: int, order: Sequence[int] = (1, 0)
 ) -> LinearLayout:
-    """Triton's swizzled encoding of a matrix: in row r, the vector of `vec` elements number v
-    lies at place v XOR (r / per_phase mod max_phase)."""
+    """Triton's swizzled encoding: in row r of a matrix in the two fastest dimensions, the vector of
+    `vec` elements number v lies at place v XOR (r / per_phase mod max_phase). Matrices follow each
+    other."""
     fast, slow = order[0], order[1]
     bases: list[list[int]] = []
-    for bit in range(log2(shape[fast])):
-        basis = [0, 0]
-        basis[fast] = 1 << bit
-        bases.append(basis)
-    for bit in range(log2(shape[slow])):
-        basis = [0, 0]
-        basis[slow] = 1 << bit
-        basis[fast] = vec * ((1 << bit) // per_phase % max_phase) % shape[fast]
-        bases.append(basis)
-    return LinearLayout.of({"offset": bases}, {dim(a): shape[a] for a in range(2)})
+    for axis in order:
+        for bit in range(log2(shape[axis])):
+            basis = [0] * len(shape)
+            basis[axis] = 1 << bit
+            if axis == slow:
+                basis[fast] = vec * ((1 << bit) // per_phase % max_phase) % shape[fast]
+            bases.append(basis)
+    return LinearLayout.of({"offset": bases}, {dim(a): size for a, size in enumerate(shape)})
 
 
 def shared_nvmma(

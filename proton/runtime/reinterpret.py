@@ -25,6 +25,7 @@ class TensorWrapper(ArrayArgument):
         if is_torch_dtype(dtype):
             dtype = torch_element("dtype", dtype)
         self.base, self.dtype = base, dtype
+        self._data: Any = None
         if not isinstance(dtype, ty.dtype) or dtype.is_block() or dtype == ty.void:
             raise LaunchError(
                 f"reinterpret takes a dtype of tl, such as tl.float32, got {shown(dtype)}"
@@ -58,8 +59,12 @@ class TensorWrapper(ArrayArgument):
 
     @property
     def data(self) -> Any:
-        """The tensor's."""
-        return self.base.data
+        """The tensor's, or what it was set to, which changes nothing else, as in Triton."""
+        return self.base.data if self._data is None else self._data
+
+    @data.setter
+    def data(self, data: Any) -> None:
+        self._data = data
 
     def data_ptr(self) -> int:
         """Where the tensor lies."""

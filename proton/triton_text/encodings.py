@@ -18,14 +18,13 @@ from proton.layout.named import (
     blocked,
     dim,
     fit,
-    mma_operand_a,
-    mma_operand_b,
+    mma_operand,
+    mma_results,
     mma_v2,
     shared_nvmma,
     shared_row_major,
     shared_swizzled,
     sliced,
-    wgmma_accumulator,
     wgmma_operand_a,
 )
 from proton.layout.tensor_cores import warp_group_tiling
@@ -33,6 +32,7 @@ from proton.triton_text.cursor import Cursor, Token
 
 REGISTER_BITS = 32
 _AMPERE, _HOPPER = 2, 3  # generations of tensor cores, by their `versionMajor`
+_ORDERS = {2: (0, 1), 3: (1, 2, 0)}  # in which Hopper's warps go along the dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +162,17 @@ def _check_one_cta(cursor: Cursor, encoding: Fields) -> None:
 
 def _accumulator(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
     """Of Hopper's the layout of our own products, which the same threads hold in another order."""
-    warps = encoding.numbers("warpsPerCTA")
-    if len(shape) == 2 and encoding.fields["versionMajor"] == _AMPERE:
+    warps, version = encoding.numbers("warpsPerCTA"), encoding.fields["versionMajor"]
+    if len(shape) not in _ORDERS or len(warps) != len(shape) or version not in (_AMPERE, _HOPPER):
+        return _no_tensor_core(cursor, encoding, shape)
+    if version == _AMPERE:
         return mma_v2(shape, warps)
-    if len(shape) == 2 and encoding.fields["versionMajor"] == _HOPPER:
+    if len(shape) == 2:
         tiling = warp_group_tiling((shape[0], shape[1]), prod(warps))
         if tiling is not None:
             return tiling.accumulator
-        return wgmma_accumulator(shape, encoding.numbers("instrShape")[1], warps)
-    return _no_tensor_core(cursor, encoding, shape)
+    n = encoding.numbers("instrShape")[1]
+    return mma_results(shape, n, warps, _ORDERS[len(shape)])
 
 
 def _no_tensor_core(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
@@ -188,22 +190,19 @@ def _operand(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) 
     if parent.name == "#ttg.blocked":
         return _blocked_operand(parent, side, shape)
     version = parent.fields.get("versionMajor")
-    if parent.name != "#ttg.nvidia_mma" or len(shape) != 2:
+    warps = parent.fields.get("warpsPerCTA", [])
+    if parent.name != "#ttg.nvidia_mma" or len(shape) not in _ORDERS or len(warps) != len(shape):
         return _no_tensor_core(cursor, encoding, shape)
     # A register holds so many elements side by side, of whatever type: conversions of types keep
     # the layout.
     in_register = REGISTER_BITS // encoding.fields.get("kWidth", max(1, REGISTER_BITS // bits))
-    rows, columns = parent.numbers("warpsPerCTA")
     if version == _HOPPER and side == 0:
-        return wgmma_operand_a(shape, in_register, (rows, columns))
+        if len(shape) == 2:
+            return wgmma_operand_a(shape, in_register, warps)
+        return mma_operand(shape, side, in_register, warps, _ORDERS[len(shape)])
     if version != _AMPERE:
         return _no_tensor_core(cursor, encoding, shape)
-    # Warps that share a row of results have one left operand, those of a column one right one.
-    tile = mma_operand_a(in_register) if side == 0 else mma_operand_b(in_register)
-    for axis, count in ((1, columns), (0, rows)):
-        make = LinearLayout.identity if axis == side else LinearLayout.zeros
-        tile = tile * make(count, "warp", dim(axis))
-    return fit(tile, shape)
+    return mma_operand(shape, side, in_register, warps, tuple(reversed(range(len(shape)))))
 
 
 def _blocked_operand(parent: Fields, side: int, shape: Sequence[int]) -> LinearLayout:
@@ -254,7 +253,7 @@ def _shared(encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout |
     match encoding.name:
         case "#ttg.swizzled_shared" if fields["maxPhase"] == 1:
             return shared_row_major(shape, encoding.numbers("order"))
-        case "#ttg.swizzled_shared" if is_matrix:
+        case "#ttg.swizzled_shared" if len(shape) > 1:
             vec, per_phase, max_phase = (int(fields[n]) for n in ("vec", "perPhase", "maxPhase"))
             return shared_swizzled(shape, vec, per_phase, max_phase, encoding.numbers("order"))
         case "#ttg.nvmma_shared" if is_matrix and not fields.get("fp4Padded"):

@@ -22,6 +22,7 @@ from proton.triton_text.types import Pointer, Scalar, Tensor, Type, element_of, 
 _AXES = {"x": 0, "y": 1, "z": 2}
 # As Triton numbers them.
 _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+_MATRIX = 2  # dimensions
 _NARROW = 8  # bits of a float that conversions saturate to
 
 
@@ -158,7 +159,21 @@ def _dot(context: Context, op: Op) -> list[Step | Made]:
         "inputPrecision": string(given),
         "maxNumImpreciseAcc": i32(op.number("maxNumImpreciseAcc")),
     }
-    return [Made("tt.dot", values, [result], said)]
+    tensor = op.of("result", Tensor)
+    if tensor.layout is None or len(tensor.shape) == _MATRIX:
+        return [Made("tt.dot", values, [result], said)]
+    # Several products of matrices, in layouts that are chosen later: those of the text on either
+    # side are of one.
+    steps: list[Step | Made] = []
+    plain: list[Value] = []
+    for value, type_ in values:
+        assert isinstance(type_, Tensor)
+        moved = context.name(), replace(type_, layout=None)
+        steps.append((moved[0], Made("ttg.convert_layout", [(value, type_)], [moved[1]])))
+        plain.append(moved)
+    product = context.name(), replace(tensor, layout=None)
+    steps.append((product[0], Made("tt.dot", plain, [product[1]], said)))
+    return [*steps, Made("ttg.convert_layout", [product], [tensor])]
 
 
 def _named(op: Op, name: str, names: tuple[str, ...], default: str) -> str:

@@ -24,6 +24,15 @@ def check_loadable(cubin: bytes, name: str) -> None:
     assert b"\0" + name.encode() + b"\0" in cubin, f"no symbol {name}"
 
 
+def _attributes(address: int, count: int) -> tuple[tuple[int, int], ...]:
+    """Ids and values of an array of CUlaunchAttribute, of 72 bytes each."""
+    assert bool(address) == bool(count)
+    return tuple(
+        struct.unpack("<i4xi", ctypes.string_at(address + 72 * number, 12))
+        for number in range(count)
+    )
+
+
 @dataclass
 class Launch:
     """One call of `cuLaunchKernelEx`."""
@@ -34,6 +43,7 @@ class Launch:
     shared: int
     stream: int
     parameters: int  # address of the array of pointers to arguments
+    attributes: tuple[tuple[int, int], ...] = ()  # CUlaunchAttribute: ids and values
 
     def argument(self, number: int, kind: Any) -> Any:
         """The value of a kernel parameter, read as a ctypes type while the call is under way."""
@@ -72,9 +82,9 @@ class FakeDriver:
         assert extra is None
         numbers = struct.unpack("<7I4xQQI4x", ctypes.string_at(config, 56))
         launch = Launch(
-            function, numbers[:3], numbers[3:6], numbers[6], numbers[7], parameters or 0
+            *(function, numbers[:3], numbers[3:6], numbers[6], numbers[7], parameters or 0),
+            _attributes(*numbers[8:]),
         )
-        assert numbers[8:] == (0, 0)
         self.launches.append(
             (launch, [launch.argument(n, kind) for n, kind in enumerate(self.read)])
         )

@@ -35,7 +35,7 @@ def ptx_of(kernel: Any, *values: Any, arch: int = 90, **options: Any) -> str:
 
 def atomics_in(ptx: str) -> dict[str, int]:
     """How often each kind is there, as `add.v4.f32`."""
-    found = re.findall(r"\batom\.\w+\.\w+\.global\.([\w.]+)", ptx)
+    found = re.findall(r"\batom\.global\.\w+\.\w+\.([\w.]+)", ptx)
     return {name: found.count(name) for name in found}
 
 
@@ -58,7 +58,7 @@ def test_a_mask_that_differs_within_an_instruction_makes_it_narrow(n: int) -> No
 @pytest.mark.parametrize("sem", FENCES)
 def test_the_fences_of_a_block_are_around_all_of_it(sem: str, scope: str) -> None:
     ptx = ptx_of(add, tl.float32, tl.float32, 1024, sem, scope, BLOCK=1024)
-    orders = re.findall(rf"\batom\.(\w+)\.{scope}\.|\bfence\.(\w+)\.{scope}\b", ptx)
+    orders = re.findall(rf"\batom\.global\.{scope}\.(\w+)\.|\bfence\.(\w+)\.{scope}\b", ptx)
     names = ["".join(one) for one in orders]
     fence, atomics = ["acq_rel"], ["relaxed"] * 2
     before = fence if sem in ("release", "acq_rel") else []
@@ -70,7 +70,7 @@ def test_the_fences_of_a_block_are_around_all_of_it(sem: str, scope: str) -> Non
 @pytest.mark.parametrize("sem", FENCES)
 def test_one_instruction_has_its_own_ordering(sem: str) -> None:
     ptx = ptx_of(add, tl.float32, tl.float32, 1024, sem, "gpu", BLOCK=512)
-    assert re.findall(r"\batom\.(\w+)\.", ptx) == [sem]
+    assert re.findall(r"\batom\.global\.gpu\.(\w+)\.", ptx) == [sem]
     assert "fence." not in ptx
 
 

@@ -167,7 +167,8 @@ def nothing(x_ptr):
     [
         ({"num_warps": 5}, "num_warps must be a power of 2 from 1 to 32, got 5"),
         ({"num_warps": 0}, "num_warps must be a power of 2 from 1 to 32, got 0"),
-        ({"num_ctas": 4}, r"num_ctas must be 1 \(clusters are not supported\), got 4"),
+        ({"num_ctas": 0}, r"num_ctas must be one of \(1, 2, 4, 8, 16\), got 0"),
+        ({"num_ctas": 2, "arch": "sm80"}, "num_ctas must be 1 on sm_80, got 2"),
         ({"num_stages": 2.5}, "num_stages must be an integer that is not negative, got 2.5"),
         ({"maxnreg": -1}, "maxnreg must be from 1 to 255, got -1"),
     ],

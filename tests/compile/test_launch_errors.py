@@ -154,7 +154,8 @@ def test_an_array_of_another_type_than_the_annotation(driver: FakeDriver) -> Non
         ("num_warps", True, "num_warps must be a power of 2 from 1 to 32, got True"),
         ("num_warps", "4", "num_warps must be a power of 2 from 1 to 32, got '4'"),
         ("num_stages", -1, "num_stages must be an integer that is not negative, got -1"),
-        ("num_ctas", 2, r"num_ctas must be 1 \(clusters are not supported\), got 2"),
+        ("num_ctas", 3, r"num_ctas must be one of \(1, 2, 4, 8, 16\), got 3"),
+        ("num_ctas", True, r"num_ctas must be one of \(1, 2, 4, 8, 16\), got True"),
         ("maxnreg", 0, "maxnreg must be from 1 to 255, got 0"),
         ("maxnreg", 300, "maxnreg must be from 1 to 255, got 300"),
     ],
@@ -180,7 +181,7 @@ def test_an_option_that_does_not_exist(driver: FakeDriver, copy: Any, option: st
     assert len(driver.launches) == 2
 
 
-@pytest.mark.parametrize("option", ["launch_cooperative_grid"])
+@pytest.mark.parametrize("option", ["sched4reg"])
 def test_an_option_of_triton_that_asks_for_what_is_not_there(
     driver: FakeDriver, copy: Any, option: str
 ) -> None:

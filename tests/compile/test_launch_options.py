@@ -162,3 +162,36 @@ def test_an_argument_of_the_name_of_an_option_is_none() -> None:
 
     kernel = adds_warps.warmup(tl.float32, num_warps=7, target=TARGET)
     assert kernel.metadata.num_warps == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "attributes"),
+    [
+        ({}, ()),
+        ({"launch_pdl": True}, ((6, 1),)),
+        ({"launch_cooperative_grid": True}, ((2, 1),)),
+        ({"launch_cooperative_grid": True, "launch_pdl": True}, ((2, 1), (6, 1))),
+        ({"launch_cooperative_grid": False, "num_ctas": 4}, ()),
+    ],
+    ids=str,
+)
+def test_what_the_driver_is_told_of_a_launch(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, object], attributes: tuple[object, ...]
+) -> None:
+    """cuda.h: CU_LAUNCH_ATTRIBUTE_COOPERATIVE is 2, PROGRAMMATIC_STREAM_SERIALIZATION 6."""
+    driver = FakeDriver()
+    driver.install(monkeypatch)
+    x = driver.array("float32")
+    for _ in range(2):  # the slow way, and the generated one
+        adds[(2, 3)](x, 2.0, 3.0, num_warps=8, **options)
+    assert len(driver.launches) == 2
+    for launch, _ in driver.launches:
+        assert launch.attributes == attributes
+        assert (launch.grid, launch.block) == ((2, 3, 1), (256, 1, 1))
+
+
+def test_num_ctas_changes_no_code() -> None:
+    """A program runs in one block of threads, whatever it asks for."""
+    kernel = adds.warmup(tl.float32, 2.0, 3.0, target=TARGET, num_ctas=2)
+    assert kernel.asm["ptx"] == of_sum()
+    assert kernel.metadata.num_ctas == 2

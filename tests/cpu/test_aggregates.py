@@ -1,6 +1,7 @@
 """Objects of `@proton.aggregate` classes, against the same arithmetic in Python."""
 
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -121,8 +122,17 @@ def test_inheritance_and_defaults() -> None:
     inherited[(1,)](out, 7)
     assert out.tolist() == [14, 19, 21]
     assert repr(Derived(1, offset=2)) == "Derived(x=1, scale=2, offset=2)"
-    with pytest.raises(AttributeError, match="Derived does not change"):
+    with pytest.raises(AttributeError, match="cannot assign to field 'x' on immutable aggregate"):
         Derived(1).x = 2
+
+    class Plain:
+        pass
+
+    with pytest.raises(TypeError, match=r"only inherit from other aggregates: .* from Plain"):
+
+        @proton.aggregate
+        class Mixed(Plain):
+            x: tl.tensor
 
 
 @proton.jit
@@ -149,7 +159,7 @@ def misses_a_field(out):
 @pytest.mark.parametrize(
     ("kernel", "args", "rule"),
     [
-        (sets_a_field, (), "Base does not change: make another one with tl.aggregate_replace"),
+        (sets_a_field, (), "immutable aggregate Base: make another one with tl.aggregate_replace"),
         (reads_no_field, (), "Base has no attribute 'y'"),
         (runtime_constexpr, (2,), "Base.scale is a constexpr, got"),
         (misses_a_field, (), "missing a required argument: 'x'"),
@@ -296,3 +306,52 @@ def test_constexpr_fields_of_an_object_of_the_host() -> None:
     out = np.zeros(4, np.int32)
     of_the_host[(1,)](out, shape, 3)
     assert out.tolist() == [32] * 4
+
+
+class Extents(NamedTuple):
+    rows: tl.constexpr
+    columns: tl.constexpr
+
+
+@proton.aggregate
+class Squared:
+    number: tl.constexpr
+    square: tl.constexpr
+    extents: tl.tuple
+
+    def __init__(self, number, extents):
+        self.number = tl.constexpr(number)
+        self.square = tl.constexpr(self.times_itself())
+        self.extents = extents
+
+    @proton.constexpr_function
+    def times_itself(self):
+        return self.number * self.number
+
+
+@proton.jit
+def squares(out):
+    made = Squared(4, (2, 3))
+    tl.static_assert(made.square == 16)
+    tl.static_assert(made.times_itself() == 16)
+    tl.store(out, made.square + made.extents[1])
+
+
+def test_constexpr_functions_are_methods_in_init_and_of_the_host() -> None:
+    out = np.zeros(1, np.int32)
+    squares[(1,)](out)
+    assert out.tolist() == [19]
+    made = Squared(3, Extents(5, tl.constexpr(7)))
+    assert (made.square.value, made.times_itself().value) == (9, 9)
+    assert isinstance(made.extents, Extents)
+    assert [part.value for part in made.extents] == [5, 7]
+
+
+def test_objects_of_the_host_are_replaced() -> None:
+    made = Squared(3, (1, 2))
+    other = tl.aggregate_replace(made, square=5)
+    assert (made.square.value, other.square.value, other.number.value) == (9, 5, 3)
+    with pytest.raises(TypeError, match="Squared has no field 'z'"):
+        tl.aggregate_replace(made, z=1)
+    with pytest.raises(TypeError, match="expects an aggregate instance, got 42"):
+        tl.aggregate_replace(42, square=1)

@@ -381,3 +381,6 @@ def test_what_is_reinterpreted_shows_its_array() -> None:
     assert wrapped.stride() == (4, 1)
     assert wrapped.stride(0) == 4
     assert (wrapped.device, wrapped.element_size(), wrapped.dtype) == ("cpu", 2, tl.bfloat16)
+    wrapped.data = wrapped.base[:, :2]
+    assert wrapped.data.shape == (3, 2)
+    assert wrapped.shape == (3, 4)

@@ -67,6 +67,20 @@ def test_each_atomic_on_places_of_their_own(
         assert (old[taken] == before[taken]).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_maxima_and_minima_of_special_floats(name: str, dtype: str) -> None:
+    """Zeros have signs, infinities count, and what is no number changes nothing."""
+    some = [0.0, -0.0, 1.5, -1.5, 1e-40, -1e-40, np.inf, -np.inf, 3e38, -3e38]
+    target, x = (a.ravel().astype(dtype) for a in np.meshgrid(some, [*some, np.nan, -np.nan]))
+    before, old = target.copy(), np.zeros_like(target)
+    n = target.size
+    atomic_kernel(name)[(proton.cdiv(n, 64),)](x, target, old, n, 0, BLOCK=64)
+    number = np.where(np.isnan(x), before, x)
+    np.testing.assert_array_equal(target, REFERENCE[name](before, number))
+    assert old.tobytes() == before.tobytes()
+
+
 WIDE = """
 @proton.jit
 def kernel(
@@ -237,6 +251,28 @@ def test_atomic_loads_and_stores(rng: np.random.Generator, dtype: str) -> None:
     assert x.tobytes() == before.tobytes()
     assert out.tobytes() == np.concatenate([x[:50], np.zeros(14, dtype), x[1:2]]).tobytes()
     assert seen.tolist() == [1, 1, 1]
+
+
+@proton.jit
+def moved_bits(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.atomic_load(x_ptr + offs, mask=offs > 1)
+    tl.static_assert(x.dtype == x_ptr.dtype.element_ty)
+    tl.atomic_store(out_ptr + 1 + offs, x, mask=offs < BLOCK - 3)
+    tl.atomic_store(out_ptr + BLOCK, tl.atomic_load(x_ptr + 2, sem="relaxed", scope="cta"))
+    tl.atomic_store(out_ptr + BLOCK - 1, 1, sem="relaxed", scope="sys")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "float16"])
+def test_narrow_atomic_loads_and_stores(rng: np.random.Generator, dtype: str) -> None:
+    """What lies beside an element stays as it is."""
+    x = rng.integers(0, 2 if dtype == "bool" else 100, 32).astype(dtype)
+    out = rng.integers(0, 2, 36).astype(dtype)  # whole words: a GPU swaps those
+    want = out.copy()
+    want[1:30] = [0, 0, *x[2:29]]
+    want[31:33] = [1, x[2]]
+    moved_bits[(1,)](x, out, BLOCK=32)
+    assert (out == want).all()
 
 
 @proton.jit

@@ -45,6 +45,17 @@ def test_names_of_dtypes() -> None:
         shared.torch_dtype_name("float32")
 
 
+@pytest.mark.parametrize("arch", [80, 90])
+def test_who_skips_tests_of_clusters(monkeypatch: pytest.MonkeyPatch, arch: int) -> None:
+    monkeypatch.setattr(shared, "get_current_target", lambda: proton.GPUTarget("cuda", arch))
+    shared.skip_if_unsupported_cluster_size(1)
+    if arch >= 90:
+        shared.skip_if_unsupported_cluster_size(2)
+        return
+    with pytest.raises(pytest.skip.Exception, match="num_ctas=2"):
+        shared.skip_if_unsupported_cluster_size(2)
+
+
 def test_where_kernels_run() -> None:
     target = shared.get_current_target()
     assert target is not None
@@ -54,9 +65,6 @@ def test_where_kernels_run() -> None:
         assert shared.supports_tma()
         assert shared.get_current_target() is None
     assert not shared.is_hip()
-    shared.skip_if_unsupported_cluster_size(1)
-    with pytest.raises(pytest.skip.Exception, match="clusters of 2"):
-        shared.skip_if_unsupported_cluster_size(2)
     assert shared.requires_tma.args == (not shared.supports_tma(),)
     with pytest.raises(AttributeError, match="no attribute 'requires_nothing'"):
         _ = shared.requires_nothing

@@ -206,3 +206,30 @@ def test_an_object_with_an_address_and_a_dtype_is_a_pointer(dtype: Any) -> None:
     address = ctypes.addressof(memory)
     fill[(1,)](SimpleNamespace(data_ptr=lambda: address, dtype=dtype, device="cpu"), 7)
     assert list(memory) == [7] * 16
+
+
+@tl.core.builtin
+def halves(values, factor, _semantic=None):
+    """An op of a program's own: it is told what is known while compiling."""
+    known = [isinstance(value, tl.constexpr) for value in values]
+    assert isinstance(factor, tl.constexpr)
+    assert factor.value == 2
+    return [tl.mul(values[0], factor, _semantic=_semantic), *known]
+
+
+@proton.jit
+def calls_an_op_of_its_own(x_ptr, n, SIZE: tl.constexpr):
+    number = 5
+    doubled, runs, known, written, variable = halves((n, SIZE, 7, number), 2)
+    tl.static_assert(not runs and not variable)
+    tl.static_assert(known and written)
+    tl.store(x_ptr, doubled)
+
+
+def test_an_op_of_the_program_s_own() -> None:
+    assert tl.core.is_builtin(halves)
+    x = np.zeros(1, np.int32)
+    calls_an_op_of_its_own[(1,)](x, 21, 16)
+    assert x.tolist() == [42]
+    with pytest.raises(RuntimeError, match="halves can only be called inside a kernel"):
+        halves((1,), 2)

@@ -146,6 +146,29 @@ def test_a_kernel_without_arguments_runs_on_the_gpu() -> None:
     assert nothing[(3,)]().metadata["target"] == str(cuda.target_of(cuda.current_device()))
 
 
+@proton.jit
+def meet(count_ptr, seen_ptr):
+    """Each program waits for all others: they run at once, or for ever."""
+    tl.atomic_add(count_ptr, 1)
+    while tl.atomic_add(count_ptr, 0) < tl.num_programs(0):
+        pass
+    tl.store(seen_ptr + tl.program_id(0), tl.atomic_add(count_ptr, 0))
+
+
+@pytest.mark.parametrize("num_ctas", [1, 2])
+def test_a_cooperative_launch_runs_all_programs_at_once_or_none(num_ctas: int) -> None:
+    programs = cuda.attribute(cuda.current_device(), "MULTIPROCESSOR_COUNT")
+    count = torch().zeros(1, dtype=torch().int32, device="cuda")
+    seen = torch().zeros(programs, dtype=torch().int32, device="cuda")
+    options: dict[str, Any] = {"launch_cooperative_grid": True, "num_ctas": num_ctas}
+    for launches in (1, 2):
+        count.zero_()
+        meet[(programs,)](count, seen, **options)
+        assert (seen == programs).all(), launches
+    with pytest.raises(proton.ProtonError, match=r"(?i)cooperative"):
+        nothing[(1_000_000,)](**options)
+
+
 @pytest.mark.parametrize("num_warps", [1, 2, 4, 8, 16, 32])
 def test_called_functions_share_memory_safely(num_warps: int) -> None:
     t = torch()

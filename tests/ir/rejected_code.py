@@ -102,7 +102,7 @@ def loops_over_tensor(n):
         pass
 
 
-@unsupported("return inside a loop is not supported", "return", "return after it")
+@unsupported("Cannot have `return` statements inside", "return", "return after it")
 def returns_in_loop(n):
     for i in range(n):
         if i > 2:

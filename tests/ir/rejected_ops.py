@@ -271,9 +271,9 @@ def adds_integer_to_fp8(q, n):
     q + n
 
 
-@rejected("fp8 cannot be mixed with integers (i32 and fp8e5)", "n / q", ".to(tl.float16)")
-def divides_integer_by_fp8(q, n):
-    n / q
+@rejected("fp8 cannot be mixed with integers (i32 and fp8e5)", "n + q", ".to(tl.float16)")
+def adds_integer_and_fp8(q, n):
+    n + q
 
 
 @rejected("a constant cannot be a pointer", "tl.load(p_ptr, mask=n > 0", "cast an integer")

@@ -109,6 +109,11 @@ def less(x, y):
 
 
 @DeviceFunction
+def remainder(x, y):
+    see((x % y).dtype)
+
+
+@DeviceFunction
 def divide(x, y):
     see((x / y).dtype)
 
@@ -316,7 +321,7 @@ def test_narrow_integers_are_summed_in_32_bits(type_: str) -> None:
 FP8 = ("float8e5", "float8e4nv")
 
 
-@pytest.mark.parametrize("kernel", [add, multiply, maximum, divide], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [add, multiply, maximum], ids=lambda k: k.__name__)
 def test_arithmetic_on_fp8_is_done_in_fp16(kernel: DeviceFunction) -> None:
     def check(a: str, b: str) -> None:
         assert result_of(kernel, [a, b]) == "float16"
@@ -346,7 +351,19 @@ def test_fp8_meets_wider_floats(a: str, b: str, met: str) -> None:
     assert result_of(add, [b, a]) == met
 
 
-@pytest.mark.parametrize("kernel", [add, divide, less, where], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [divide, remainder], ids=lambda k: k.__name__)
+def test_what_is_divided_with_a_float_is_fp32(kernel: DeviceFunction) -> None:
+    """As in Triton: of all floats below fp64, and of integers with them."""
+
+    def check(a: str, b: str) -> None:
+        assert result_of(kernel, [a, b]) == "float32"
+
+    floats = (*FP8, "float16", "bfloat16", "float32")
+    check_rows(check, itertools.product(floats, floats))
+    check_rows(check, [*itertools.product(FP8, INTEGERS), *itertools.product(INTEGERS, FP8)])
+
+
+@pytest.mark.parametrize("kernel", [add, less, where], ids=lambda k: k.__name__)
 def test_fp8_does_not_meet_integers(kernel: DeviceFunction) -> None:
     def check(*types: str) -> None:
         with pytest.raises(CompilationError, match="fp8 cannot be mixed with integers"):

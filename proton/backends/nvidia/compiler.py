@@ -54,6 +54,9 @@ _FEWEST = 2  # programs: one waits while another one computes
 _LINES_EACH = 4  # of PTX at least, for each value that is alive at once
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
+# Options that launches ask for, too.
+_OF_LAUNCHES = ("num_warps", "num_ctas", "launch_pdl", "launch_cooperative_grid")
+
 
 def compile_kernel(
     fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str
@@ -100,9 +103,7 @@ def compile_kernel(
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
     data = {
         "target": str(target),
-        "num_warps": options.num_warps,
-        "num_ctas": options.num_ctas,
-        "launch_pdl": options.launch_pdl,
+        **{name: getattr(options, name) for name in _OF_LAUNCHES},
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,

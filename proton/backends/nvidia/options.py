@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton.base.errors import CompilationError, InvalidOption
-from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, GPUTarget, check_num_warps
+from proton.base.targets import (
+    CLUSTER_SIZES,
+    CLUSTERS,
+    DEPENDENT_LAUNCH,
+    MAX_REGISTERS,
+    GPUTarget,
+    check_num_warps,
+)
 from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
@@ -16,6 +23,8 @@ class GPUOptions:
     Raises CompilationError for a value outside of its range. `num_stages` is the depth of
     the software pipelines of loops that feed tensor cores; 0 and 1 are none. With `launch_pdl`
     (programmatic dependent launch) the kernel may begin before the one before it has ended.
+    With `launch_cooperative_grid` all programs run at once, or the launch fails. `num_ctas`, from
+    9.0 on, changes nothing: a program runs in one block of threads, and no clusters are made.
     With `debug`, overflows of integers are asserted against, too, unless `sanitize_overflow` is
     False.
     `default_dot_input_precision` is that of products which ask for none.
@@ -31,6 +40,7 @@ class GPUOptions:
     debug: bool = False
     sanitize_overflow: bool = True
     launch_pdl: bool = False
+    launch_cooperative_grid: bool = False
     default_dot_input_precision: str = "tf32"
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
@@ -42,8 +52,10 @@ class GPUOptions:
         check_num_warps(warps)
         if not _is_int(self.num_stages) or self.num_stages < 0:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
-        if self.num_ctas != 1:
-            raise _invalid("num_ctas", "1 (clusters are not supported)", self.num_ctas)
+        if self.target.arch < CLUSTERS and self.num_ctas != 1:
+            raise _invalid("num_ctas", f"1 on {self.target.facts.chip}", self.num_ctas)
+        if not _is_int(self.num_ctas) or self.num_ctas not in CLUSTER_SIZES:
+            raise _invalid("num_ctas", f"one of {CLUSTER_SIZES}", self.num_ctas)
         if self.launch_pdl and self.target.arch < DEPENDENT_LAUNCH:
             raise _invalid("launch_pdl", f"False on {self.target.facts.chip}", self.launch_pdl)
         profiled = self.instrumentation

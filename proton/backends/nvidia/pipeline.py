@@ -44,6 +44,7 @@ from proton.transforms.reorder_instructions import ReorderInstructions
 from proton.transforms.sink_dot_waits import SinkDotWaits
 from proton.transforms.sink_into_scopes import SinkIntoScopes
 from proton.transforms.sink_scalars import SinkScalars
+from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tma_lowering import TMALowering
 
 
@@ -84,6 +85,7 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
     its products are for the lowering to choose, maps that the host can make are not the kernel's,
     and fused operations are LLVM's there."""
     return [
+        SplitBatchedDot(),
         TritonToTritonGPU(num_warps=options.num_warps),
         AccelerateMatmul(arch=options.target.arch),
         Upstream("canonicalize,cse"),

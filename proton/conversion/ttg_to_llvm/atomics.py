@@ -2,8 +2,8 @@
 
 Where the chip has an instruction it is that, under a predicate and not behind a branch, so that a
 loop around it stays one block; of floats that are added up side by side one for several elements.
-Of the rest, compare-and-swap among it, LLVM knows all kinds, widths, orderings and scopes, and
-makes a loop of compare-and-swap of what the chip lacks.
+Maxima and minima of floats are two of integers. Of the rest LLVM makes a loop of
+compare-and-swap.
 
 Of a block the fences that its ordering takes are around all of its atomics, which are relaxed:
 each element's has what came before the op before it, and what follows behind it.
@@ -57,6 +57,10 @@ _BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
     "fmax": 13,
     "fmin": 14,
 }
+# Kinds of floats -> those of integers that do it for values from zero on, and below zero.
+_BY_INTEGERS = {"fmax": ("max", "umin"), "fmin": ("min", "umax")}
+WORD_BITS = 32  # of the narrowest integers that atomics compare
+_ORDERED = 7  # arith's CmpFPredicate: neither is NaN
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
 _SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
@@ -80,6 +84,8 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     def one(predicate: Value | None, address: Value, operand: Value) -> Value:
         if native:
             return nvidia.atomic(kind, inner, site.text("scope"), address, operand, predicate)
+        if kind in _BY_INTEGERS and v.bits_of(operand.type) >= WORD_BITS:
+            return _by_integers(kind, inner, site.text("scope"), address, operand, predicate)
 
         def combined(address: Value, operand: Value) -> Value:
             return _combined(kind, inner, address, operand, attributes)
@@ -92,6 +98,26 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     if several and ordering in ("acquire", "acq_rel"):
         _fence(attributes)
     return found
+
+
+def _by_integers(
+    kind: str, ordering: str, scope: str, address: Value, value: Value, predicate: Value | None
+) -> Value:
+    """A maximum or minimum of floats by two instructions for integers, of which one runs: floats
+    are ordered as their bits are, those below zero the other way round. A value that is no number
+    changes nothing."""
+    type_, bits = value.type, v.integer(v.bits_of(value.type))
+    above, below = _BY_INTEGERS[kind]
+    is_number = v.create("arith.cmpf", v.integer(1), value, value, predicate=i64_attr(_ORDERED))
+    neutral = v.constant(float("-inf") if kind == "fmax" else float("inf"), type_)
+    given = v.bitcast(v.select(is_number, value, neutral), bits)
+    is_negative = v.compare("slt", given, v.constant(0, bits))
+    is_positive = v.compare("sge", given, v.constant(0, bits))
+    found = [
+        nvidia.atomic(name, ordering, scope, address, given, both(predicate, condition))
+        for name, condition in ((above, is_positive), (below, is_negative))
+    ]
+    return v.bitcast(v.select(is_negative, found[1], found[0]), type_)
 
 
 def _fence(attributes: dict[str, Attribute]) -> None:
@@ -122,27 +148,10 @@ def _combined(
 
 @lowers("tt.atomic_cas")
 def _cas(ctx: Lowering, site: Site) -> list[Value]:
-    success = _ORDERINGS[site.text("sem")]
-    # A failed exchange only loads: the ordering without its release half.
-    failure = {2: 2, 4: 4, 5: 2, 6: 4}[success]
-
-    def exchanged(address: Value, expected: Value, desired: Value) -> Value:
-        type_ = expected.type
-        bits = v.integer(v.bits_of(type_))
-        pair = v.create(
-            "llvm.cmpxchg",
-            v.struct([bits, v.integer(1)]),
-            address,
-            v.bitcast(expected, bits),
-            v.bitcast(desired, bits),
-            success_ordering=i64_attr(success),
-            failure_ordering=i64_attr(failure),
-            **_attributes(site),
-        )
-        return v.bitcast(v.member(pair, 0, bits), type_)
+    ordering, scope = site.text("sem"), site.text("scope")
 
     def one(predicate: Value | None, *operands: Value) -> Value:
-        return _guarded(predicate, list(operands), exchanged)
+        return nvidia.compare_and_swap(ordering, scope, operands, predicate)
 
     return _each(ctx, site, site.operands, None, one)
 

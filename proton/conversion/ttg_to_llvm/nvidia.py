@@ -411,7 +411,7 @@ def atomic(
         constraints += ",b" + "".join(f",{number}" for number in range(words))
     vector = f".v{words}" * (words > 1)
     text = (
-        f"{guard}atom.{ordering}.{scope}.global.{name}{vector}.{type_} {_listed(0, words)}, "
+        f"{guard}atom.global.{scope}.{ordering}.{name}{vector}.{type_} {_listed(0, words)}, "
         f"[${words}], {_listed(words + 1, words)};"
     )
     result = assembly(
@@ -421,6 +421,23 @@ def atomic(
         return v.bitcast(result, value.type)
     found = [v.member(result, number, word) for number in range(words)]
     return v.bitcast(v.from_elements(found), value.type)
+
+
+def compare_and_swap(
+    ordering: str, scope: str, given: Sequence[Value], predicate: Value | None
+) -> Value:
+    """`given` is an address, what is expected there, and what replaces that. The value that was
+    there, and 0 where the predicate does not hold; `ordering` and `scope` are those of `tt`."""
+    type_ = given[1].type
+    word = v.integer(v.bits_of(type_))
+    letter = _LETTERS[word.width]
+    operands = [given[0], *[v.bitcast(one, word) for one in given[1:]]]
+    constraints, guard = f"={letter},l,{letter},{letter}", ""
+    if predicate is not None:
+        constraints, guard = f"{constraints},b,0", "@$4 "
+        operands += [predicate, v.constant(0, word)]
+    text = f"{guard}atom.global.{ordering}.{scope}.cas.b{word.width} $0, [$1], $2, $3;"
+    return v.bitcast(assembly(text, constraints, word, *operands), type_)
 
 
 def fetch_add(address: Value, number: int, note: str) -> Value:

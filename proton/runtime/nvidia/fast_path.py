@@ -42,6 +42,7 @@ OPTIONS = (
     "debug",
     "sanitize_overflow",
     "launch_pdl",
+    "launch_cooperative_grid",
     "default_dot_input_precision",
     "arch",
     "ir_override",

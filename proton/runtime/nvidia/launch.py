@@ -41,7 +41,7 @@ from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
-_UNSUPPORTED = ("launch_cooperative_grid", "ptx_options", "sched4reg")
+_UNSUPPORTED = ("ptx_options", "sched4reg")
 # Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
 _LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
 LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)

@@ -19,7 +19,10 @@ from proton.runtime.nvidia.global_scratch import scratch_for
 from proton.runtime.nvidia.tensor_maps import arguments_of, map_maker
 from proton.trace.instrumentation import Instrumentation
 
-_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+_LAUNCH_ATTRIBUTES = {  # of cuda.h, by the option that asks for them; each is 1
+    "launch_cooperative_grid": 2,  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+    "launch_pdl": 6,  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+}
 _ATTRIBUTE_BYTES = 72  # an id and a value of 64 bytes, each at a multiple of 8
 _attributes: list[object] = []  # memory that the driver is told of
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
@@ -128,11 +131,11 @@ def variant_launch(
 
 
 @functools.cache
-def _dependent() -> int:
-    """The address of a CUlaunchAttribute, for good: the kernel may begin before the one ahead of it
-    in the stream has ended."""
-    memory = ctypes.create_string_buffer(_ATTRIBUTE_BYTES)
-    struct.pack_into("<i4xi", memory, 0, _STREAM_SERIALIZATION, 1)
+def _listed_attributes(kinds: tuple[int, ...]) -> int:
+    """The address of an array of CUlaunchAttribute, for good."""
+    memory = ctypes.create_string_buffer(_ATTRIBUTE_BYTES * len(kinds))
+    for number, kind in enumerate(kinds):
+        struct.pack_into("<i4xi", memory, number * _ATTRIBUTE_BYTES, kind, 1)
     _attributes.append(memory)
     return ctypes.addressof(memory)
 
@@ -151,7 +154,8 @@ def _source(
     packed = "".join(f", a{number}" for number, _ in passed)
     # Where a number is too large for fp32 it is infinite.
     rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
-    attributes = f"{_dependent()}, 1" if kernel.metadata["launch_pdl"] else "0, 0"
+    kinds = tuple(kind for name, kind in _LAUNCH_ATTRIBUTES.items() if kernel.metadata[name])
+    attributes = f"{_listed_attributes(kinds) if kinds else 0}, {len(kinds)}"
     head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, {attributes}"
     maps = ""
     for number, plan in enumerate(kernel.metadata["tensor_maps"]):
