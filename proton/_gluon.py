@@ -46,6 +46,7 @@ class GluonASTSource:
 
 def jit(fn: Callable[..., object] | None = None, **options: Any) -> Any:
     """Marks a kernel in Gluon; it takes the options of `proton.jit`."""
+    options.pop("version", None)  # which means nothing in Triton, either
 
     def decorate(function: Callable[..., Any]) -> GluonJITFunction:
         return GluonJITFunction(function, **options)

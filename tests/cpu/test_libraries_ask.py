@@ -51,7 +51,7 @@ def tuned(x_ptr, n, layout: gl.BlockedLayout, BLOCK: gl.constexpr = 64):
     at = gl.arange(0, BLOCK, layout=layout)
     gl.store(x_ptr + at, gl.load(x_ptr + at))
 
-@gluon.jit(noinline=True)
+@gluon.jit(noinline=True, version=1)
 def helper(x_ptr):
     gl.store(x_ptr, 1.0)
 
