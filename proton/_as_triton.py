@@ -23,9 +23,14 @@ NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
-    "triton.backends": "proton.backends.compiler",
+    "triton.backends": "proton.runtime.plug_ins",
     "triton.backends.compiler": "proton.backends.compiler",
+    "triton.backends.nvidia.compiler": "proton.backends.nvidia.tools",
     "triton.errors": "proton.base.errors",
+    "triton.experimental": "proton._gluon",
+    "triton.experimental.gluon": "proton._gluon",
+    "triton.experimental.gluon._runtime": "proton._gluon",
+    "triton.experimental.gluon.language": "proton._gluon_language",
     "triton.language.extra.cuda.gdc": "proton.language.extra.cuda",
     "triton.language.extra.cuda.utils": "proton.language.extra.cuda",
     "triton.knobs": "proton.base.knobs",
@@ -39,7 +44,7 @@ _HOMES = {
 # Parts of Triton that Proton is not made of.
 _ABSENT = {
     "triton._C": "it is Triton's own compiler in C++",
-    "triton.experimental": "gluon and gsan are languages of their own",
+    "triton.experimental": "kernels in Gluon are not supported, and gsan is not there",
 }
 
 

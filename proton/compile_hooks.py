@@ -105,7 +105,7 @@ def _facts(
         "fn": JITFunctionInfo(fn.__module__, fn.fn.__qualname__, fn),
         "compile": {
             "key": key,
-            "specialization_data": _specialization(key, fn, signature, options),
+            "specialization_data": serialize_specialization_data(key, fn, signature, options),
             "signature": types,
             "constants": dict(signature.constants),
             "configs": sorted(signature.divisible),
@@ -116,7 +116,9 @@ def _facts(
     }
 
 
-def _specialization(key: str, fn: DeviceFunction, signature: Signature, options: object) -> str:
+def serialize_specialization_data(
+    key: str, fn: DeviceFunction, signature: Signature, options: object
+) -> str:
     """What `JITFunction.preload` makes the kernel of again: JSON, in which `constants` is null
     where one of them is none."""
     constants: dict[str, object] | None = {

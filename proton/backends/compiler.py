@@ -22,9 +22,6 @@ from proton.trace.profile import KernelProfile
 
 # Of a kernel's metadata, what a notebook shows of it.
 SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
-# Triton's plug-ins by name: none. torch asks (`has_triton`) whether "cpu" is one, for which it
-# would generate kernels.
-backends: dict[str, object] = {}
 
 
 @dataclass

@@ -14,10 +14,15 @@ MAX_ELEMENTWISE = 16  # operands, or results, of one op
 
 
 def _verify_shapes(op: Operation) -> bool:
-    values = [*op.operation.operands, *op.operation.results]
     if not op.operation.operands:
         return reject(op, "must have an operand, got none")
-    shape = shape_of(values[0])
+    return _verify_one_shape(op)
+
+
+def _verify_one_shape(op: Operation) -> bool:
+    """Of what has no operands, results are scalars."""
+    values = [*op.operation.operands, *op.operation.results]
+    shape = shape_of(op.operation.operands[0]) if op.operation.operands else ()
     return all(shape_of(value) == shape for value in values) or reject(
         op, "all operands and results must have one shape"
     )
@@ -66,7 +71,7 @@ class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, Ma
     packed_element: ir.IntegerAttr
     add_optional(locals(), MAX_ELEMENTWISE, src=Operand, result=Result)
 
-    verify_invariants = staticmethod(_verify_shapes)
+    verify_invariants = staticmethod(_verify_one_shape)
 
 
 class InlineAsmWithEffectsOp(
@@ -81,7 +86,7 @@ class InlineAsmWithEffectsOp(
     packed_element: ir.IntegerAttr
     add_optional(locals(), MAX_ELEMENTWISE, src=Operand, result=Result)
 
-    verify_invariants = staticmethod(_verify_shapes)
+    verify_invariants = staticmethod(_verify_one_shape)
 
 
 ASSEMBLY: tuple[Any, ...] = (InlineAsmOp, InlineAsmWithEffectsOp)

@@ -21,14 +21,15 @@ from proton.language.function import DeviceFunction, ExternFunction
 from proton.language.value import tensor
 
 
-def _sources(what: str, args: object) -> list[tensor]:
+def _sources(what: str, args: object, least: int = 1) -> list[tensor]:
     """The operands in one shape."""
     values = tuple(args) if isinstance(args, tuple | list) else (args,)
-    if not 1 <= len(values) <= MAX_ELEMENTWISE:
+    if not least <= len(values) <= MAX_ELEMENTWISE:
         raise error(
-            f"{what} takes 1 to {MAX_ELEMENTWISE} blocks, got {len(values)}", "do it in steps"
+            f"{what} takes {least} to {MAX_ELEMENTWISE} blocks, got {len(values)}", "do it in steps"
         )
-    return broadcast_all(*[as_tensor(value, f"an argument of {what}") for value in values])
+    given = [as_tensor(value, f"an argument of {what}") for value in values]
+    return broadcast_all(*given) if given else []
 
 
 def _create(
@@ -142,10 +143,10 @@ def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any,
             f"{what}: dtype must be a dtype or a tuple of them, got {shown(dtype)}", "tl.int32"
         )
     pack = _count(f"{what}: pack", pack)
-    sources = _sources(what, args)
-    if pack > 1 and not sources[0].is_block():
+    sources = _sources(what, args, least=0)
+    if pack > 1 and not any(source.is_block() for source in sources):
         raise error(f"{what}: pack must be 1 for scalars, got {pack}", "pass blocks")
-    types = [ty.with_scalar(sources[0].type, one) for one in dtypes]
+    types = [ty.with_scalar(sources[0].type, one) if sources else one for one in dtypes]
     attributes = {
         "asm_string": string_attr(asm),
         "constraints": string_attr(constraints),

@@ -325,6 +325,7 @@ def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
 
     `constraints` are LLVM's, results first ("=r,r,r"). Elements below 32 bits share registers, up
     to `pack`. `dtype` may be a tuple, of as many results. Without `is_pure` it is never left out.
+    Without `args` results are scalars.
     """
 
 

@@ -112,6 +112,7 @@ class Backend(ABC):
     """One kind of device: how kernels are compiled for it and how they run there."""
 
     name: ClassVar[str]  # with which its targets begin, and of PROTON_BACKEND
+    plug_in: ClassVar[str | None] = None  # in `triton.backends.backends`, where it has another name
     compiler: Compiler[Any, Any]
     options: ClassVar[tuple[str, ...]] = ()  # what a launch may ask for besides the grid
 

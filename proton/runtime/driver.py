@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,16 @@ from proton.runtime.benchmark import do_bench
 from proton.runtime.ir_function import IRFunction
 
 
-class ActiveDriver:
-    """The device that is current now. There is one such object, and nothing to set."""
+class Driver(ABC):
+    """The current device of a back end, as Triton's host code asks for it."""
 
     @property
+    @abstractmethod
     def backend(self) -> Backend:
-        """The back end that kernels run on whose arguments do not say it."""
-        return default_backend()
+        """Whose device it is."""
 
     @property
-    def utils(self) -> "ActiveDriver":
+    def utils(self) -> "Driver":
         """Where Triton has `get_device_properties`."""
         return self
 
@@ -74,6 +75,16 @@ class ActiveDriver:
 
 
 _CACHE_BYTES = 256 << 20
+
+
+class ActiveDriver(Driver):
+    """The device that is current now. There is one such object, and nothing to set."""
+
+    @property
+    def backend(self) -> Backend:
+        """The back end that kernels run on whose arguments do not say it."""
+        return default_backend()
+
 
 active = ActiveDriver()
 driver = sys.modules[__name__]  # `from triton.runtime.driver import driver`

@@ -20,6 +20,7 @@ from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.compile_hooks import Vetoed
+from proton.compile_hooks import serialize_specialization_data as serialize_specialization_data
 from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -43,6 +44,7 @@ from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
 from proton.runtime.specializations import DeviceCaches, preload
+from proton.runtime.specializations import compute_cache_key as compute_cache_key
 from proton.runtime.specializations import mangle_type as mangle_type
 
 _NO_OPTIONS = {  # what one may take for an option of a launch

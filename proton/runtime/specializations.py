@@ -103,6 +103,14 @@ def binder(kernel: Any) -> Callable[..., Binding]:
     return bind
 
 
+def compute_cache_key(
+    keys: object, specialization: list[tuple[object, ...]], options: object
+) -> str:
+    """A text for what a binder gives, which is the same for launches of the same code. `keys` is
+    what Triton keeps such texts in."""
+    return f"{specialization} {options}"
+
+
 def preload(kernel: Any, specialization_data: str) -> CompiledKernel:
     """The kernel of such a text, compiled where it would be launched by default."""
     data = json.loads(specialization_data)

@@ -277,10 +277,6 @@ def _extern(context: Context, op: Op) -> list[Step | Made]:
 
 def _inline_asm(context: Context, op: Op) -> list[Step | Made]:
     values = list(zip(op.values.get("args", []), op.types.get("args", []), strict=True))
-    if not values:
-        context.unsupported(
-            op, "without operands is not supported", "give it one, which it need not use"
-        )
     results = op.types["results"]
     said = {
         "asm_string": op.words["asm"],

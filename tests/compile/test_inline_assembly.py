@@ -6,7 +6,14 @@ import pytest
 
 import proton
 import proton.language as tl
-from tests.gpu.test_gpu_map_elementwise import NIBBLES, SHIFT, halves, nibbles, rotated
+from tests.gpu.test_gpu_map_elementwise import (
+    NIBBLES,
+    SHIFT,
+    halves,
+    nibbles,
+    reversed_by_barrier,
+    rotated,
+)
 
 
 @pytest.mark.parametrize("arch", [80, 90])
@@ -27,3 +34,26 @@ def test_assembly_with_effects_stays() -> None:
     kernel = halves.warmup(tl.float16, tl.float16, N=64, target=target)
     assert "%laneid" in kernel.asm["ptx"]
     assert "add.rn.f16" in kernel.asm["ptx"]
+
+
+def test_assembly_without_operands_stands_once_between_the_accesses_around_it() -> None:
+    target = proton.GPUTarget("cuda", 90)
+    kernel = reversed_by_barrier.warmup(tl.int32, tl.int32, N=512, target=target)
+    lines = [line.strip() for line in kernel.asm["ptx"].splitlines()]
+    kinds = [
+        kind
+        for line in lines
+        for kind in ("ld.global", "st.global", "bar.sync 0;")
+        if re.search(rf"(^|\s){re.escape(kind)}", line)
+    ]
+    barrier = kinds.index("bar.sync 0;")
+    assert {"ld.global", "st.global"} <= set(kinds[:barrier])
+    assert {"ld.global", "st.global"} <= set(kinds[barrier + 1 :])
+    assert kernel.asm["cubin"][:4] == b"\x7fELF"
+    with pytest.raises(proton.CompilationError, match="pack must be 1 for scalars, got 2"):
+        packed_nothing.warmup(tl.int32, target=target)
+
+
+@proton.jit
+def packed_nothing(x_ptr):
+    tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, 3;", "=r", [], tl.int32, True, 2))

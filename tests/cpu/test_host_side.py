@@ -328,6 +328,19 @@ def test_the_kernels_that_are_compiled_can_be_counted_and_dropped() -> None:
     assert kernel.used_global_vals == {}
 
 
+def test_launches_of_the_same_code_have_the_same_cache_key() -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    kernel = proton.JITFunction(combined.fn)
+    kernel._unsafe_update_src(kernel.src.replace("GENERATED", "x"))
+    _, keys, _, _, binder = kernel.device_caches["cpu"]
+    found = [
+        proton.runtime.jit.compute_cache_key(keys, *binder(*arguments)[1:])
+        for arguments in ((x, out, 4), (out, x, 4), (x, out, 8), (x.astype(np.int32), out, 4))
+    ]
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
+
+
 def test_types_say_what_triton_s_say() -> None:
     for name, bits, bias in (("float16", 10, 15), ("bfloat16", 7, 127), ("float8e5b16", 2, 16)):
         type_ = getattr(tl, name)

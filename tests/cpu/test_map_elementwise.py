@@ -129,7 +129,13 @@ def assembly(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + offs, x)
 
 
-def test_assembly_is_for_gpus() -> None:
+@proton.jit
+def assembly_of_nothing(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, 3;", "=r", [], tl.int32, True, 1))
+
+
+@pytest.mark.parametrize("kernel", [assembly, assembly_of_nothing])
+def test_assembly_is_for_gpus(kernel: proton.JITFunction) -> None:
     with pytest.raises(CompilationError, match="assembly of a GPU") as caught:
-        assembly[(1,)](np.zeros(N, np.int32), N=N)
+        kernel[(1,)](np.zeros(N, np.int32), N=N)
     assert "arrays of a GPU" in caught.value.hint

@@ -65,6 +65,23 @@ def halves(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + offs, y, mask=z >= 0)
 
 
+@proton.jit
+def reversed_by_barrier(x_ptr, y_ptr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs))
+    tl.inline_asm_elementwise("bar.sync 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+    y = tl.load(y_ptr + N - 1 - offs)
+    three = tl.inline_asm_elementwise("mov.b32 $0, 3;", "=r", [], tl.int32, True, 1)
+    tl.store(x_ptr + offs, y * three)
+
+
+def test_assembly_without_operands(rng: np.random.Generator) -> None:
+    x, y = ordinary(rng, "int32", 512), np.zeros(512, np.int32)
+    before = x.copy()
+    reversed_by_barrier[(1,)](x, y, N=512)
+    assert (x == before[::-1] * np.int32(3)).all()
+
+
 def test_halves_and_scalars(rng: np.random.Generator) -> None:
     x, out = ordinary(rng, "float16", 64), np.zeros(64, np.float16)
     halves[(1,)](x, out, N=64)

@@ -159,13 +159,6 @@ REFUSED = [
         "that is not pure, or takes many operands",
         "10",
     ),
-    (
-        '%0 = tt.elementwise_inline_asm "mov $0, 1;" {constraints = "=r", '
-        "packed_element = 1 : i32, "
-        "pure = true} -> i32",
-        "without operands is not supported",
-        "10",
-    ),
 ]
 
 

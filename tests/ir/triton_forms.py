@@ -239,6 +239,12 @@ ROWS: list[tuple[str, str, str]] = [
         "packed_element = 4 : i32",
     ),
     (
+        "tt.elementwise_inline_asm",
+        '%0 = tt.elementwise_inline_asm "mov.b32 $0, 1;" {constraints = '
+        '"=r", packed_element = 1 : i32, pure = true} -> i32',
+        '"tt.inline_asm"() {asm_string = "mov.b32 $0, 1;"',
+    ),
+    (
         "tt.print",
         'tt.print " x: " {hex = true, isSigned = array<i32: 0, 1>} : %x, %i : '
         f"{T}, tensor<64xi32>",

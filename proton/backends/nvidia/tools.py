@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
@@ -80,6 +81,19 @@ def ptxas(target: GPUTarget) -> Path:
             f'"{PTXAS_WHEEL}>={SOUND_PTXAS[0]}.{SOUND_PTXAS[1]}", and leave PROTON_PTXAS unset'
         )
     return path
+
+
+class Tool(NamedTuple):
+    """A program of NVIDIA's, as `get_ptxas` gives it."""
+
+    path: str
+    version: str  # "13.4"
+
+
+def get_ptxas(arch: int) -> Tool:
+    """The assembler for a compute capability (90), as Triton's host code asks for it."""
+    path = ptxas(GPUTarget("cuda", arch))
+    return Tool(str(path), ".".join(map(str, _ptxas_version(path))))
 
 
 @functools.cache

@@ -22,6 +22,9 @@ class CPUBackend(Backend):
 
     name = HOST
     compiler = CPU
+    # Not "cpu": torch takes a plug-in of that name for one that it generates kernels for
+    # (`torch.utils._triton.has_triton`).
+    plug_in = "host"
 
     def is_there(self) -> bool:
         return True

@@ -34,6 +34,7 @@ class NVIDIABackend(Backend):
     name = NAME
     compiler = NVIDIA
     options = LAUNCH_OPTIONS
+    plug_in = "nvidia"
 
     def is_there(self) -> bool:
         return cuda.device_count() > 0

@@ -1,0 +1,138 @@
+"""What libraries ask of triton before they use it: whether it can run here, and its Gluon."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROLOGUE = "import proton\nproton.install_as_triton()\n"
+
+# What vLLM asks, and torch (`has_triton`).
+PLUG_INS = """
+import subprocess
+from triton.backends import backends
+import triton
+import triton.backends
+from triton.backends.compiler import GPUTarget
+
+active = {name for name, plug_in in backends.items() if plug_in.driver.is_active()}
+current = triton.runtime.driver.active.get_current_target()
+print(active, {GPUTarget: "gpu"}.get(type(current), "cpu"), sorted(triton.backends.backends))
+print(all(backends[n].driver.get_current_target() == current for n in active))
+print(all(plug_in.compiler.identity for plug_in in backends.values()))
+print(hasattr(triton.backends, "nothing"))
+
+from triton.backends.nvidia.compiler import get_ptxas
+
+said = subprocess.run([get_ptxas(90).path, "--version"], capture_output=True, text=True).stdout
+print(f"release {get_ptxas(90).version}," in said)
+"""
+
+ACTIVE = """
+from triton.backends import backends
+print([name for name, plug_in in backends.items() if plug_in.driver.is_active()])
+"""
+
+GLUON = """
+import numpy as np
+import triton
+import triton.language as tl
+import triton.experimental.gluon.language
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
+
+LOG2E = gl.constexpr(1.44)
+assert gl.constexpr is tl.constexpr and gl.float16 is tl.float16 and "BlockedLayout" in dir(gl)
+
+@triton.autotune([triton.Config({}, num_warps=4)], key=["n"])
+@gluon.jit
+def tuned(x_ptr, n, layout: gl.BlockedLayout, BLOCK: gl.constexpr = 64):
+    at = gl.arange(0, BLOCK, layout=layout)
+    gl.store(x_ptr + at, gl.load(x_ptr + at))
+
+@gluon.jit(noinline=True, version=1)
+def helper(x_ptr):
+    gl.store(x_ptr, 1.0)
+
+@triton.jit
+def caller(x_ptr):
+    helper(x_ptr)
+
+@gluon.aggregate
+class Strides:
+    row: gl.constexpr
+
+    @gluon.constexpr_function
+    def __init__(self, row):
+        self.row = gl.constexpr(row)
+
+    @gluon.jit
+    def at(self, row):
+        return row * self.row
+
+@triton.jit
+def plain(x_ptr):
+    tl.store(x_ptr, 2.0)
+
+assert isinstance(helper, GluonJITFunction) and isinstance(helper, triton.JITFunction)
+x = np.zeros(4, np.float32)
+plain[(1,)](x)
+print(x[0])
+uses = {
+    "launch": lambda: helper[(1,)](x),
+    "tuned": lambda: tuned[(1,)](x, 4, None),
+    "warmup": lambda: helper.warmup(x, grid=(1,)),
+    "call": lambda: caller[(1,)](x),
+    "source": lambda: GluonASTSource(helper, {"x_ptr": "*fp32"}),
+    "layout": lambda: gl.BlockedLayout([1], [32], [4], [0]),
+    "chip": lambda: gl.nvidia,
+}
+for name, use in uses.items():
+    try:
+        use()
+        print(name, "works")
+    except (triton.TritonError, AttributeError) as problem:
+        print(name, type(problem).__name__, *str(problem).splitlines()[::3])
+"""
+
+
+def run(code: str, folder: Path, **variables: str) -> list[str]:
+    (folder / "program.py").write_text(PROLOGUE + code)
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=folder, env=os.environ | variables, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_one_plug_in_is_active_and_it_is_where_kernels_run(tmp_path: Path) -> None:
+    there = (
+        "['host', 'nvidia']"  # no "cpu", which torch takes for one that it generates kernels for
+    )
+    facts = ["True", "True", "False", "True"]
+    assert run(PLUG_INS, tmp_path, PROTON_BACKEND="cpu") == [f"{{'host'}} cpu {there}", *facts]
+    assert run(ACTIVE, tmp_path, PROTON_BACKEND="cuda") == ["['nvidia']"]
+
+
+def test_kernels_in_gluon_are_decorated_and_never_compiled(tmp_path: Path) -> None:
+    first, *lines = run(GLUON, tmp_path)
+    assert first == "2.0"
+    hint = "hint: write the kernel in triton.language, or run it with Triton"
+    unsupported = "UnsupportedLanguageConstruct"
+    place = f"{tmp_path / 'program.py'}"
+    of_helper = f"{unsupported} {place}:21:1: helper is a kernel in Gluon, which is not supported"
+    assert lines == [
+        f"launch {of_helper} {hint}",
+        f"tuned {unsupported} {place}:15:1: tuned is a kernel in Gluon, which is not supported "
+        f"{hint}",
+        f"warmup {of_helper} {hint}",
+        f"call {of_helper} {hint}",
+        f"source {of_helper} {hint}",
+        f"layout {unsupported} gluon.language.BlockedLayout is not supported",
+        "chip AttributeError gluon.language.nvidia is not there: kernels in Gluon are not "
+        "supported",
+    ]
+    interpreted = run(GLUON, tmp_path, PROTON_INTERPRET="1")
+    assert interpreted == [first, *lines]
