@@ -185,7 +185,7 @@ def _quick_init(cls: Any, fields: Any) -> None:
             ip=given["ip"],
         )
 
-    __init__.__signature__ = bound.__signature__
+    __init__.__signature__ = bound.__signature__  # type: ignore[attr-defined]
     cls.__init__ = __init__
 
 

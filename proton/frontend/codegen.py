@@ -8,7 +8,7 @@ location, or kept (calls.py); a scope is a name location around everything compi
 import ast
 import builtins
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from proton.base.errors import (
     CompilationError,
