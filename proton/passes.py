@@ -68,6 +68,14 @@ class Upstream(Pass):
         return self.text
 
 
+_SETTLED = frozenset(("canonicalize", "cse"))
+
+
+def is_settled(step: Pass) -> bool:
+    """Whether passes find nothing to do right behind themselves."""
+    return isinstance(step, Upstream) and _SETTLED.issuperset(step.text.split(","))
+
+
 @functools.cache
 def _manager(context: Context, text: str) -> PassManager:
     """Passes that are ready to run, kept for the next module: they collect the patterns of all
@@ -100,16 +108,19 @@ class Pipeline:
     def run(self, module: Module, first_number: int = 0) -> Module:
         """Runs all passes; returns the module (another one where a dump overrides)."""
         names: frozenset[str] | None = None  # of the ops of the module, where they are known
+        last: Pass | None = None  # that ran
         for number, step in enumerate(self.passes, first_number):
             start = time.perf_counter()
             if step.only_for and names is None:
                 names = op_names(module)
-            if not step.only_for or not step.only_for.isdisjoint(names or ()):
+            is_for_it = not step.only_for or not step.only_for.isdisjoint(names or ())
+            if is_for_it and not (step == last and is_settled(step)):
                 self._run_one(step, module)
-                names = None
+                names, last = None, step
             self.timings.append((step, time.perf_counter() - start))
             if knobs.dump_to is not None or knobs.override_from is not None:
-                module, names = self._dump_and_override(module, number, step), None
+                module = self._dump_and_override(module, number, step)
+                names = last = None
         return module
 
     def _run_one(self, step: Pass, module: Module) -> None:
