@@ -1,7 +1,5 @@
 """An op's class takes the arguments that its signature says, and refuses others as Python does."""
 
-import inspect
-
 from collections.abc import Callable
 
 import numpy as np
