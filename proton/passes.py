@@ -22,12 +22,16 @@ from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.mlir import Context, Module, PassManager, ir
 from proton.dialect.text import module_text
+from proton.dialect.walk import op_names
 
 
 class Pass(ABC):
     """One rewrite of a module, in place. Subclasses are frozen dataclasses; fields are options."""
 
     name: ClassVar[str]
+    # The ops without which it changes nothing: a pipeline leaves it out where a module has none of
+    # them. Empty where that is not all that it looks at.
+    only_for: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def run(self, module: Module) -> None:
@@ -64,6 +68,14 @@ class Upstream(Pass):
         return self.text
 
 
+_SETTLED = frozenset(("canonicalize", "cse"))
+
+
+def is_settled(step: Pass) -> bool:
+    """Whether passes find nothing to do right behind themselves."""
+    return isinstance(step, Upstream) and _SETTLED.issuperset(step.text.split(","))
+
+
 @functools.cache
 def _manager(context: Context, text: str) -> PassManager:
     """Passes that are ready to run, kept for the next module: they collect the patterns of all
@@ -95,12 +107,20 @@ class Pipeline:
 
     def run(self, module: Module, first_number: int = 0) -> Module:
         """Runs all passes; returns the module (another one where a dump overrides)."""
+        names: frozenset[str] | None = None  # of the ops of the module, where they are known
+        last: Pass | None = None  # that ran
         for number, step in enumerate(self.passes, first_number):
             start = time.perf_counter()
-            self._run_one(step, module)
+            if step.only_for and names is None:
+                names = op_names(module)
+            is_for_it = not step.only_for or not step.only_for.isdisjoint(names or ())
+            if is_for_it and not (step == last and is_settled(step)):
+                self._run_one(step, module)
+                names, last = None, step
             self.timings.append((step, time.perf_counter() - start))
             if knobs.dump_to is not None or knobs.override_from is not None:
                 module = self._dump_and_override(module, number, step)
+                names = last = None
         return module
 
     def _run_one(self, step: Pass, module: Module) -> None:

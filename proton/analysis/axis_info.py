@@ -15,6 +15,7 @@ op.
 Source: the analysis of the same name in Triton, whose definitions are these.
 """
 
+import functools
 from math import gcd, prod
 
 from proton.analysis.axis_rules import (
@@ -28,13 +29,16 @@ from proton.analysis.axis_rules import (
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.dialect.attributes import DIVISIBILITY
-from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.regions import Branch, ForLoop
 from proton.dialect.traits import Combines, has
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, layout_of
+
+_HINTED = ("contiguity", "divisibility", "constancy")
+_HINTS = tuple(f"tt.{name}" for name in _HINTED)
 
 
 class AxisInfos(ForwardDataflow[None]):
@@ -80,18 +84,20 @@ class AxisInfos(ForwardDataflow[None]):
         return is_new
 
     def transfer(self, op: Operation, state: None) -> None:
-        if op.name == "func.call":
-            self._call(op)
-        elif op.regions and not has(op, Combines):  # of control flow that nobody knows
-            for region in op.regions:
-                for block in region.blocks:
-                    self.block(block, None)
-        elif op.results:
-            rule = RULES.get(op.name, elementwise)
-            info = rule(op, self)
-            for result in op.results:
-                if isinstance(element_of(result), ir.IntegerType) or is_pointer_like(result.type):
-                    self._infos[result] = _with_hints(op, info) if info else unknown(result)
+        rule = RULES.get(op.name)
+        if rule is None:
+            if op.name == "func.call":
+                self._call(op)
+                return
+            if op.regions and not has(op, Combines):  # of control flow that nobody knows
+                for region in op.regions:
+                    for block in region.blocks:
+                        self.block(block, None)
+                return
+        found = [result for result in op.results if _is_followed(result.type)]
+        info = (rule or elementwise)(op, self) if found else None
+        for result in found:
+            self._infos[result] = _with_hints(op, info) if info else unknown(result)
 
     def _call(self, op: Operation) -> None:
         infos = [self[value] for value in op.operands]
@@ -102,15 +108,23 @@ class AxisInfos(ForwardDataflow[None]):
         )
 
 
+@functools.cache
+def _is_followed(type_: Type) -> bool:
+    """Whether values of a type have numbers: integers and pointers, and blocks of them."""
+    element = getattr(type_, "element_type", type_)
+    return isinstance(element, ir.IntegerType) or is_pointer_like(type_)
+
+
 def _with_hints(op: Operation, info: AxisInfo) -> AxisInfo:
     """What the kernel's author promised (`tl.multiple_of`, ...) counts where it says more."""
-    if not len(op.attributes):
+    attributes = op.attributes
+    if not len(attributes) or not any(name in attributes for name in _HINTS):
         return info
     values = {}
-    for name in ("contiguity", "divisibility", "constancy"):
+    for name in _HINTED:
         own = getattr(info, name)
-        if f"tt.{name}" in op.attributes:
-            hint = tuple(ir.DenseI64ArrayAttr(op.attributes[f"tt.{name}"]))
+        if f"tt.{name}" in attributes:
+            hint = tuple(ir.DenseI64ArrayAttr(attributes[f"tt.{name}"]))
             own = tuple(max(a, power(b)) for a, b in zip(own, hint, strict=True))
         values[name] = own
     return AxisInfo(**values, constant=info.constant)

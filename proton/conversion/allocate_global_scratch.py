@@ -22,6 +22,7 @@ class AllocateGlobalScratch(Pass):
     how much a program has."""
 
     name: ClassVar[str] = "allocate-global-scratch"
+    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensormap_create"})
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):

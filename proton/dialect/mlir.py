@@ -154,6 +154,44 @@ def _keep_falsy_attributes(self: Any, attribute: Any) -> Any:
 ext.AttributeDef.process_attr = _keep_falsy_attributes
 
 
+_bound_init = ext.Operation._generate_init_method.__func__
+
+
+def _quick_init(cls: Any, fields: Any) -> None:
+    """`Operation._generate_init_method` with arguments that are told apart by hand: binding them
+    by a signature takes longer than making the op does."""
+    _bound_init(cls, fields)
+    bound, parameters = cls.__init__, list(cls.__init__.__signature__.parameters.values())[1:]
+    positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    names = {p.name for p in parameters}
+    operands, attributes, results, regions = ext.partition_fields(fields)
+
+    def __init__(self: Any, /, *args: Any, **named: Any) -> None:
+        given = defaults | dict(zip(positional, args, strict=False)) | named
+        twice = named and any(name in named for name in positional[: len(args)])
+        if given.keys() != names or len(args) > len(positional) or twice:
+            bound(self, *args, **named)  # says what is wrong
+        super(ext.Operation, self).__init__(
+            self.OPERATION_NAME,
+            self._ODS_REGIONS,
+            self._ODS_OPERAND_SEGMENTS,
+            self._ODS_RESULT_SEGMENTS,
+            attributes={field.name: field.process_attr(given[field.name]) for field in attributes},
+            results=[field.process_type(given[field.name]) for field in results],
+            operands=[given[field.name] for field in operands],
+            regions=len(regions) or None,
+            loc=given["loc"],
+            ip=given["ip"],
+        )
+
+    __init__.__signature__ = bound.__signature__  # type: ignore[attr-defined]
+    cls.__init__ = __init__
+
+
+ext.Operation._generate_init_method = classmethod(_quick_init)
+
+
 def prepare_lookups(package: str) -> None:
     """Tells the bindings where our dialects' classes are; call it once, with a context entered.
 

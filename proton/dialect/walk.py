@@ -21,6 +21,22 @@ def all_ops(root: Module | Operation) -> list[Operation]:
     return found[1:]
 
 
+def op_names(root: Module | Operation) -> frozenset[str]:
+    """The names of the operations below `root`."""
+    found: set[str] = set()
+    add, advance = found.add, ir.WalkResult.ADVANCE
+
+    def visit(op: Operation) -> ir.WalkResult:
+        add(op.name)
+        return advance
+
+    for region in root.operation.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                view.operation.walk(visit)
+    return frozenset(found)
+
+
 def ops_named(root: Module | Operation, *names: str) -> list[Operation]:
     """Operations below `root` with one of the names, in pre-order."""
     return [op for op in all_ops(root) if op.name in names]

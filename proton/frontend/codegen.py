@@ -8,7 +8,7 @@ location, or kept (calls.py); a scope is a name location around everything compi
 import ast
 import builtins
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from proton.base.errors import (
     CompilationError,
@@ -49,6 +49,54 @@ _INSTEAD = {
     "nonlocal": "pass the value as a parameter, and return it",
     "match": "write if and elif",
 }
+
+
+class _At:
+    """A context in which a generator compiles a node: its location on new ops, unless it `emits`
+    none, and its place in errors. There is one for each expression."""
+
+    __slots__ = ("_before", "_generator", "_location", "_node")
+
+    def __init__(self, generator: "Generator", node: ast.AST, *, emits: bool = True) -> None:
+        self._generator, self._node, self._before = generator, node, generator.node
+        self._location: Location | None = None
+        generator.node = node
+        if emits:
+            self._location = generator.location()
+
+    def __enter__(self) -> None:
+        if self._location is not None:
+            self._location.__enter__()
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if self._location is not None:
+            self._location.__exit__(None, None, None)
+        try:
+            if isinstance(problem, Exception):
+                self._explain(problem)
+        finally:
+            self._generator.node = self._before
+
+    def _explain(self, problem: Exception) -> None:
+        """Says where an error is, and makes the compiler's own error of any other one."""
+        span, calls = self._generator.span(), self._generator.call_trace()
+        if isinstance(problem, LocatedError):
+            if problem.span is None:
+                problem.span, problem.trace = span, calls
+            return
+        if isinstance(problem, RecursionError):
+            raise CompilationError(
+                "this nests too deeply for the compiler",
+                span,
+                "give parts of it names of their own",
+                calls,
+            ) from problem
+        raise CompilationError(
+            f"the compiler failed here: {type(problem).__name__}: {problem}",
+            span,
+            "this is a fault of the compiler: please report it, with this piece of source",
+            calls,
+        ) from problem
 
 
 class Generator(CodeGenerator):
@@ -130,33 +178,9 @@ class Generator(CodeGenerator):
             return plain
         return ir.Location.name(proton_dialect.SCOPE_PREFIX + ScopePath.of(self.scopes), plain)
 
-    @contextlib.contextmanager
-    def at(self, node: ast.AST) -> Iterator[None]:
+    def at(self, node: ast.AST) -> contextlib.AbstractContextManager[None]:
         """Compiles `node`: its location on new ops, its place in errors."""
-        before, self.node = self.node, node
-        try:
-            with self.location():
-                yield
-        except LocatedError as problem:
-            if problem.span is None:
-                problem.span, problem.trace = self.span(), self.call_trace()
-            raise
-        except RecursionError as problem:
-            raise CompilationError(
-                "this nests too deeply for the compiler",
-                self.span(),
-                "give parts of it names of their own",
-                self.call_trace(),
-            ) from problem
-        except Exception as problem:
-            raise CompilationError(
-                f"the compiler failed here: {type(problem).__name__}: {problem}",
-                self.span(),
-                "this is a fault of the compiler: please report it, with this piece of source",
-                self.call_trace(),
-            ) from problem
-        finally:
-            self.node = before
+        return _At(self, node)
 
     def unsupported(self, what: str, hint: str) -> UnsupportedLanguageConstruct:
         """The error for a construct that is not supported."""
@@ -192,7 +216,9 @@ class Generator(CodeGenerator):
 
     def evaluate(self, node: ast.expr) -> object:
         """The value of an expression."""
-        with self.at(node):
+        if isinstance(node, ast.Constant):
+            return node.value
+        with _At(self, node, emits=not isinstance(node, ast.Name)):
             return expressions.evaluate(self, node)
 
     def call_arguments(self, node: ast.Call) -> tuple[list[object], dict[str, object]]:

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import Any
 
@@ -192,6 +192,20 @@ def _is_constexpr(parameter: inspect.Parameter) -> bool:
     return annotation is constexpr
 
 
+def nodes_below(statements: Sequence[ast.AST]) -> list[ast.AST]:
+    """The statements and all that is in them: what `ast.walk` gives of them, which takes three
+    times as long."""
+    found = list(statements)
+    for node in found:
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                found += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
 def _chain(node: ast.expr) -> tuple[str, ...]:
     """The names of `name.attribute...`; empty for anything else."""
     parts = []
@@ -237,7 +251,7 @@ class DeviceFunction:
         make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
         self.source = self.source.with_text(new_src)
         self.revision += 1
-        for cached in ("_nodes", "bound_names", "constexpr_names", "_reads"):
+        for cached in ("_body", "_nodes", "bound_names", "constexpr_names", "_reads"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
@@ -245,10 +259,14 @@ class DeviceFunction:
         return self._closure[name] if name in self._closure else self.__globals__[name]
 
     @functools.cached_property
+    def _body(self) -> list[ast.AST]:
+        """All nodes of the body."""
+        return nodes_below(self.parse().body)
+
+    @functools.cached_property
     def _nodes(self) -> list[ast.Name | ast.Attribute]:
         """The names and attributes in the body."""
-        nodes = [node for statement in self.parse().body for node in ast.walk(statement)]
-        return [node for node in nodes if isinstance(node, ast.Name | ast.Attribute)]
+        return [node for node in self._body if isinstance(node, ast.Name | ast.Attribute)]
 
     @functools.cached_property
     def bound_names(self) -> frozenset[str]:
@@ -263,7 +281,7 @@ class DeviceFunction:
         parameters = {p.name for p in self.signature.parameters.values() if _is_constexpr(p)}
         assigned = {
             node.target.id
-            for node in ast.walk(self.parse())
+            for node in self._body
             if isinstance(node, ast.AnnAssign)
             and isinstance(node.target, ast.Name)
             and ast.unparse(node.annotation).rpartition(".")[2] == "constexpr"

@@ -13,6 +13,7 @@ import copy
 import functools
 import inspect
 import os
+import re
 import textwrap
 import time
 import types
@@ -56,6 +57,7 @@ def _is_older_than_process(file: str) -> bool:
     return max(status.st_mtime, status.st_ctime) < _STARTED
 
 
+_HEADER = re.compile(r"\s*def\b")
 _KINDS: tuple[tuple[Callable[[object], bool], str, str], ...] = (
     (lambda fn: hasattr(fn, "source_key"), "a kernel already", "decorate a function once"),
     (inspect.isclass, "a class", "decorate functions that stand outside of it"),
@@ -122,12 +124,16 @@ class Source:
     def with_text(self, text: str) -> "Source":
         """This source with another text in the place of the function's own."""
         new = copy.copy(self)
-        for name in ("_block", "text", "tree"):
+        for name in ("_cut", "_block", "text", "tree"):
             new.__dict__.pop(name, None)
         lines = [f"{line}\n" for line in text.rstrip().splitlines()]
         new._lines = [*self._lines[: self._start], *lines]  # what follows is of another indent
         new._problem, new._is_trusted = "", True
         return new
+
+    @functools.cached_property
+    def _cut(self) -> tuple[list[str], ast.FunctionDef | None]:
+        return function_lines(self._lines, self._start)
 
     @functools.cached_property
     def _block(self) -> tuple[str, int, int]:
@@ -137,7 +143,7 @@ class Source:
                 f"the source of {self.name} cannot be read ({self._problem})",
                 hint="define the kernel in a file",
             )
-        lines = inspect.getblock(self._lines[self._start :])
+        lines = self.block
         indent = len(lines[0]) - len(lines[0].lstrip())
         return textwrap.dedent("".join(lines)), self._start + 1, indent
 
@@ -149,7 +155,7 @@ class Source:
     @property
     def block(self) -> list[str]:
         """Its lines, with decorators, as they are in the file."""
-        return inspect.getblock(self._lines[self._start :])
+        return self._cut[0]
 
     @property
     def lines(self) -> list[str]:
@@ -182,7 +188,7 @@ class Source:
                 "write it as a def",
             )
         try:
-            tree = ast.parse("\n" * (first - 1) + text).body[0]
+            tree = self._cut[1] or ast.parse("\n" * (first - 1) + text).body[0]
         except (SyntaxError, IndexError) as error:
             raise UnsupportedLanguageConstruct(
                 f"the source of {self.name} does not stand alone "
@@ -212,6 +218,38 @@ class Source:
                 span,
                 "start the program again",
             )
+
+
+def function_lines(lines: list[str], start: int) -> tuple[list[str], ast.FunctionDef | None]:
+    """The lines of the function that begins at `start`, its decorators among them, and the AST of
+    these, dedented, where they are a `def`. `inspect.getblock` gives the same lines, and cuts the
+    text into tokens for that. Here the next line ends it that is indented no further than its
+    `def`, if Python can parse what is ahead of that."""
+    indent = _indent_of(lines[start])
+    header = next((n for n in range(start, len(lines)) if _HEADER.match(lines[n])), len(lines))
+    end, comments = header + 1, list[int]()
+    for number in range(end, len(lines)):
+        text = lines[number].lstrip()
+        if text.startswith("#"):
+            comments.append(number)
+        elif text and text[0] not in ")]}" and _indent_of(lines[number]) <= indent:
+            break
+        elif text:
+            end = number + 1
+    try:
+        (tree,) = ast.parse("\n" * start + textwrap.dedent("".join(lines[start:end]))).body
+    except (SyntaxError, ValueError):
+        return inspect.getblock(lines[start:]), None
+    if not isinstance(tree, ast.FunctionDef):
+        return inspect.getblock(lines[start:]), None
+    if tree.body[0].lineno > tree.lineno:  # comments behind it are its own, if they are indented so
+        column = indent + tree.body[0].col_offset
+        end = max([end, *(n + 1 for n in comments if n >= end and _indent_of(lines[n]) >= column)])
+    return lines[start:end], tree
+
+
+def _indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 @functools.lru_cache(maxsize=16)

@@ -42,6 +42,7 @@ class CarryBasePointers(Pass):
     and what it does not change, where they take many registers."""
 
     name: ClassVar[str] = "tritongpu-carry-base-pointers"
+    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
 
     def run(self, module: Module) -> None:
         infos: AxisInfos | None = None

@@ -24,6 +24,7 @@ class CombineTensorSelectAndIf(Pass):
     """Merges `arith.select` of tensors with an `scf.if` on the same condition in its block."""
 
     name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
+    only_for: ClassVar[frozenset[str]] = frozenset({"arith.select"})
 
     def run(self, module: Module) -> None:
         # Only selections are looked at again: merging erases branches and their ends.

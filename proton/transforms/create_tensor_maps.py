@@ -39,6 +39,7 @@ class CreateTensorMaps(Pass):
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-create-tensor-maps"
+    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensor_map"})
 
     def run(self, module: Module) -> None:
         for function in functions(module):

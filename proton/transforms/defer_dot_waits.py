@@ -53,6 +53,7 @@ class DeferDotWaits(Pass):
     for all operands at once."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-defer-dot-waits"
+    only_for: ClassVar[frozenset[str]] = frozenset({_WAIT})
 
     arch: int = 90
 

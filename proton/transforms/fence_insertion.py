@@ -29,6 +29,7 @@ class FenceInsertion(Pass):
     the reader: each thread fences what it wrote, and then they meet."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-fence-insertion"
+    only_for: ClassVar[frozenset[str]] = frozenset(_READERS)
 
     def run(self, module: Module) -> None:
         for function in functions(module):

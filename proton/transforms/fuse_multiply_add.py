@@ -23,6 +23,7 @@ class FuseMultiplyAdd(Pass):
     each thread adds up its own with multiply-adds."""
 
     name: ClassVar[str] = "fuse-multiply-add"
+    only_for: ClassVar[frozenset[str]] = frozenset({"arith.addf", "arith.subf", "tt.reduce"})
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, "arith.addf", "arith.subf"):

@@ -29,6 +29,7 @@ class LICM(Pass):
     """
 
     name: ClassVar[str] = "triton-licm"
+    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
 
     def run(self, module: Module) -> None:
         loops = [op for op in all_ops(module) if op.name == "scf.for"]

@@ -28,6 +28,7 @@ class LoopUnroll(Pass):
     """
 
     name: ClassVar[str] = "tt-loop-unroll"
+    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
 
     def run(self, module: Module) -> None:
         # Inner loops first: an outer loop then repeats what they have become.

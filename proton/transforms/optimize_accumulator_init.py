@@ -35,6 +35,7 @@ class OptimizeAccumulatorInit(Pass):
     """Sums that a loop carries from zero on are not zeroed ahead of it."""
 
     name: ClassVar[str] = "tritongpu-optimize-accumulator-init"
+    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.warp_group_dot"})
 
     def run(self, module: Module) -> None:
         for product in ops_named(module, "ttng.warp_group_dot"):

@@ -52,6 +52,7 @@ class OptimizeThreadLocality(Pass):
     """
 
     name: ClassVar[str] = "tritongpu-optimize-thread-locality"
+    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
 
     def run(self, module: Module) -> None:
         for loop in [op for op in all_ops(module) if op.name == "scf.for"]:

@@ -29,6 +29,7 @@ class PipelineLoops(Pass):
     GPU of compute capability `arch` / 10; in fewer where its shared memory has no room."""
 
     name: ClassVar[str] = "tritongpu-pipeline"
+    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
 
     num_stages: int = 3
     arch: int = 90

@@ -35,6 +35,7 @@ class PlaceLocalLoads(Pass):
     """Rows in shared memory are read as their users want them, ahead of waits for products."""
 
     name: ClassVar[str] = "tritongpu-place-local-loads"
+    only_for: ClassVar[frozenset[str]] = frozenset({_CONVERSION, _LOAD})
 
     def run(self, module: Module) -> None:
         for conversion in ops_named(module, _CONVERSION):

@@ -31,6 +31,7 @@ class SinkDotWaits(Pass):
     or that writes shared memory."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-sink-dot-waits"
+    only_for: ClassVar[frozenset[str]] = frozenset({WAIT})
 
     def run(self, module: Module) -> None:
         for wait in reversed(ops_named(module, WAIT)):

@@ -43,6 +43,7 @@ class SinkScalars(Pass):
     """Moves scalar arithmetic that waits for memory, and is first needed behind a loop, there."""
 
     name: ClassVar[str] = "sink-scalars"
+    only_for: ClassVar[frozenset[str]] = frozenset(_LOOPS)
 
     def run(self, module: Module) -> None:
         by_block: list[tuple[Block, list[Operation]]] = []

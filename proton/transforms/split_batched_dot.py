@@ -23,6 +23,7 @@ class SplitBatchedDot(Pass):
     """
 
     name: ClassVar[str] = "split-batched-dot"
+    only_for: ClassVar[frozenset[str]] = frozenset({"tt.dot"})
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, "tt.dot"):

@@ -15,6 +15,7 @@ class StripRecords(Pass):
     """Removes every record, mark and event: the code is as if nothing had been annotated."""
 
     name: ClassVar[str] = "strip-records"
+    only_for: ClassVar[frozenset[str]] = frozenset(RECORDS)
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, *RECORDS):

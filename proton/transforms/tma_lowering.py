@@ -60,6 +60,7 @@ class TMALowering(Pass):
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-tma-lowering"
+    only_for: ClassVar[frozenset[str]] = frozenset({TMA_LOAD, _STORE})
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, TMA_LOAD):

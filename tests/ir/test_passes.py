@@ -14,7 +14,8 @@ from proton import passes
 from proton.base.errors import CompilationError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import PassManager, ir
+from proton.dialect.mlir import PassManager, arith, ir
+from proton.dialect.walk import op_names
 from proton.passes import Pass, Pipeline, Upstream, parse_pipeline
 from proton.tools.opt import app
 
@@ -325,3 +326,89 @@ def test_standard_input_is_read() -> None:
     result = CliRunner().invoke(app, ["--pipeline=test-tag{value=4}"], input=TEXT)
     assert result.exit_code == 0
     assert 'tag4 = "plain"' in result.stdout
+
+
+# What is left out
+
+
+@dataclass(frozen=True)
+class ForAdditions(Pass):
+    """Fails; says that it is for additions alone."""
+
+    name: ClassVar[str] = "test-for-additions"
+    only_for: ClassVar[frozenset[str]] = frozenset({"arith.addi"})
+
+    def run(self, module: Any) -> None:
+        raise KeyError("the pass has run")
+
+
+ADDITION = """func.func @kernel(%x: i32) -> i32 {
+  %y = arith.addi %x, %x : i32
+  return %y : i32
+}"""
+
+
+def test_a_pass_runs_where_there_is_what_it_is_for(tmp_path: Path) -> None:
+    with knobs.scope(dump_to=tmp_path):
+        run(Pipeline([Tag(), ForAdditions()], label="add"))
+    names = sorted(file.name for file in tmp_path.rglob("*.mlir"))
+    assert names == ["00_test-tag.mlir", "01_test-for-additions.mlir"], "its dump is there"
+    with pytest.raises(PassError, match="the pass has run"):
+        run(Pipeline([Tag(), ForAdditions()]), ADDITION)
+
+
+@dataclass(frozen=True)
+class Add(Pass):
+    """Makes an addition."""
+
+    name: ClassVar[str] = "test-add"
+
+    def run(self, module: Any) -> None:
+        with ir.InsertionPoint.at_block_begin(module.body.operations[0].regions[0].blocks[0]):
+            one = arith.ConstantOp(ir.IntegerType.get_signless(32), 1)
+            arith.AddIOp(one, one)
+
+
+def test_what_a_pass_makes_is_seen_by_those_behind_it() -> None:
+    with pytest.raises(PassError, match="the pass has run"):
+        run(Pipeline([ForAdditions(), Add(), ForAdditions()]))
+
+
+def test_a_simplification_runs_again_only_behind_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, plain = [], Upstream.run
+
+    def watched(self: Upstream, module: Any) -> None:
+        seen.append(self.text)
+        plain(self, module)
+
+    monkeypatch.setattr(Upstream, "run", watched)
+    both, moved = Upstream("canonicalize,cse"), Upstream("loop-invariant-code-motion")
+    run(Pipeline([both, ForAdditions(), both, Tag(), both, moved, moved]))
+    assert seen == [both.text, both.text, moved.text, moved.text]
+
+
+def test_a_pass_does_nothing_without_what_it_is_for() -> None:
+    """On the inputs of the tests of all passes."""
+    parse_pipeline("")  # all passes are known now
+    limited = [cls for cls in passes.REGISTRY.values() if cls.only_for]
+    assert len(limited) > 15
+    tried, wrong = 0, []
+    for file in sorted((Path(__file__).parent / "lit" / "passes").glob("*.mlir")):
+        for text in file.read_text().split("// -----"):
+            with mlir_context():
+                try:
+                    module = ir.Module.parse(text)
+                except ir.MLIRError:  # an input that is refused
+                    continue
+                before, names = str(module), op_names(module)
+                for cls in limited:
+                    if cls.only_for.isdisjoint(names):
+                        cls().run(module)
+                        tried += 1
+                        if str(module) != before:
+                            wrong.append(f"{cls.name}: {file.name}")
+                            module = ir.Module.parse(text)
+    assert tried > 1000
+    assert not wrong, wrong

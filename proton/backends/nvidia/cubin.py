@@ -5,11 +5,11 @@ against the programs that fit on an SM (docs/decisions.md, 22).
 """
 
 import contextlib
+import os
 import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from proton.backends.nvidia import tools
 from proton.base.errors import PassError, ProtonError, PTXASError
@@ -61,11 +61,11 @@ class Assembler:
 
     def __init__(self, target: GPUTarget, name: str, symbol: str = "") -> None:
         self.name, self.symbol = name, symbol or name
-        self.folder = tempfile.TemporaryDirectory(prefix="proton-")
-        self.result = Path(self.folder.name, "code.cubin")
+        self.result = os.memfd_create("cubin")  # there is no folder to make and to remove
         command = [str(tools.ptxas(target)), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
         self.process = subprocess.Popen(
-            [*command, "/dev/stdin", "-o", str(self.result)],
+            [*command, "/dev/stdin", "-o", f"/dev/fd/{self.result}"],
+            pass_fds=(self.result,),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -82,7 +82,7 @@ class Assembler:
         self._close_input()
         if self.process.stdout is not None:
             self.process.stdout.close()
-        self.folder.cleanup()
+        os.close(self.result)
 
     def feed(self, ptx: str) -> None:
         """Hands over the PTX: from here on the assembler works."""
@@ -110,7 +110,7 @@ class Assembler:
         registers, spills = _REGISTERS.search(about), _SPILLS.search(about)
         if registers is None or spills is None:
             raise PassError(f"ptxas says nothing about the registers of {self.name}: {log}")
-        code = self.result.read_bytes()
+        code = os.pread(self.result, os.fstat(self.result).st_size, 0)
         return Cubin(code, int(registers[1]), int(spills[1]) + int(spills[2]), log)
 
 

@@ -37,7 +37,7 @@ _CLOCK = re.compile(r"%(?:clock|globaltimer)")
 _BEGIN, _END = "// begin inline asm", "// end inline asm"
 
 
-@dataclass
+@dataclass(slots=True)
 class _Unit:
     """An instruction, or a piece of inline assembly, and the line of the source that it is of."""
 
@@ -55,86 +55,101 @@ class _Unit:
 
 def at_first_use(ptx: str) -> str:
     """The same program, each computation at its first use."""
-    writes = Counter(_written(ptx))
+    lines = ptx.splitlines()
     units, block = list[_Unit](), list[_Unit]()
-    for unit in _units(ptx, writes):
+    for unit in _units(lines):
         if _BLOCK_END.match(unit.text) or _CLOCK.search(unit.text):
-            units += [*_in_order(block), unit]
+            units += [*(_in_order(block) if len(block) > 1 else block), unit]
             block = []
         else:
             block.append(unit)
-    locations = [line for line in ptx.splitlines() if _LOCATION.match(line)]
-    return "".join(f"{line}\n" for line in _lines([*units, *block], locations))
+    return "".join(f"{line}\n" for line in _lines([*units, *block], lines))
 
 
 def pressure(ptx: str) -> int:
     """How many registers of 32 bits hold something at once, at most, by the order of the text: each
     from where it is named first to where it is named last. Loops count as if they ran once."""
-    first, last = dict[str, int](), dict[str, int]()
-    for number, line in enumerate(ptx.splitlines()):
-        for register in _REGISTER.findall(line):
-            first.setdefault(register, number)
-            last[register] = number
-    changes = Counter[int]()
+    named = [_REGISTER.findall(line) if "%" in line else [] for line in ptx.splitlines()]
+    last = {register: n for n, registers in enumerate(named) for register in registers}
+    behind = len(named) - 1
+    first = {register: behind - n for n, on in enumerate(reversed(named)) for register in on}
+    changes = [0] * len(named)
     for register, number in first.items():
-        size = 0 if register.startswith("%p") else 2 if register[2] == "d" else 1
+        size = 0 if register[1] == "p" else 2 if register[2] == "d" else 1
         changes[number] += size
         changes[last[register]] -= size
-    return max(itertools.accumulate(changes[number] for number in sorted(changes)), default=0)
+    return max(itertools.accumulate(changes), default=0)
 
 
-def _written(text: str) -> list[str]:
-    """The registers that statements write: the first operand of each."""
-    found = map(_STATEMENT.match, text.replace("\n", ";").split(";"))
+def _written(line: str) -> list[str]:
+    """The registers that the statements of a line write: the first operand of each."""
+    if "%" not in line:
+        return []
+    found = map(_STATEMENT.match, line.split(";"))
     return [register for one in found if one is not None for register in _REGISTER.findall(one[1])]
 
 
-def _units(ptx: str, writes: Counter[str]) -> Iterator[_Unit]:
-    location, assembly = None, list[str]()
-    for line in ptx.splitlines():
-        if assembly or _BEGIN in line:
-            assembly.append(line)
+def _units(lines: list[str]) -> Iterator[_Unit]:
+    written = [_written(line) for line in lines]
+    times = Counter(itertools.chain.from_iterable(written))
+    location, begin = None, -1  # of a piece of inline assembly
+    for number, line in enumerate(lines):
+        if begin >= 0 or _BEGIN in line:
+            begin = number if begin < 0 else begin
             if _END in line:
-                inner = [text for text in assembly[1:-1] if text and not _LOCATION.match(text)]
-                yield _unit(assembly, location, inner, writes)
-                assembly = []
-        elif _LOCATION.match(line):
+                inner = [text for text in lines[begin + 1 : number] if _is_statement(text)]
+                writes = list(itertools.chain.from_iterable(written[begin : number + 1]))
+                yield _unit("\n".join(lines[begin : number + 1]), location, inner, writes, times)
+                begin = -1
+        elif ".loc" in line and _LOCATION.match(line):
             location = line
         else:
-            yield _unit([line], location, [line], writes)
+            yield _unit(line, location, [line], written[number], times)
+
+
+def _is_statement(line: str) -> bool:
+    return bool(line) and not _LOCATION.match(line)
 
 
 def _unit(
-    lines: list[str], location: str | None, statements: list[str], writes: Counter[str]
+    text: str,
+    location: str | None,
+    statements: list[str],
+    writes: list[str],
+    times: Counter[str],
 ) -> _Unit:
-    """What these lines say, of which some are statements."""
-    text, result = "\n".join(lines), None
-    if len(statements) == 1 and statements[0].count(";") == 1:
+    """What a text says, of whose lines some are statements; `times` is how often each register is
+    written."""
+    result = None
+    if writes and len(statements) == 1 and statements[0].count(";") == 1:
         found = _COMPUTATION.match(statements[0])
-        result = found[1] if found is not None and writes[found[1]] == 1 else None
-    return _Unit(text, location, _REGISTER.findall(text), _written(text), result)
+        result = found[1] if found is not None and times[found[1]] == 1 else None
+    uses = _REGISTER.findall(text) if "%" in text else []
+    return _Unit(text, location, uses, writes, result)
 
 
-def _in_order(block: list[_Unit]) -> Iterator[_Unit]:
+def _in_order(block: list[_Unit]) -> list[_Unit]:
     """The instructions of a block; what nothing in it uses comes last. Of the operands of one the
     first of the block comes first."""
     places = {register: n for n, unit in enumerate(block) for register in unit.writes}  # the last
     waiting: dict[str, _Unit] = {}
+    ordered = list[_Unit]()
 
-    def operands(unit: _Unit) -> Iterator[str]:
-        return iter(sorted(waiting.keys() & unit.uses, key=lambda register: places[register]))
+    def operands(unit: _Unit) -> list[str]:
+        """Those that wait, the first of the block last."""
+        found = [one for one in unit.uses if one in waiting]
+        return sorted(found, key=places.__getitem__, reverse=True) if len(found) > 1 else found
 
-    def needed(unit: _Unit) -> Iterator[_Unit]:
+    def take(unit: _Unit) -> None:
+        """Puts an instruction behind what it needs."""
         stack = [(unit, operands(unit))]
         while stack:
             current, left = stack[-1]
-            for register in left:
-                if (operand := waiting.pop(register, None)) is not None:
-                    stack.append((operand, operands(operand)))
-                    break
-            else:
+            if not left:
+                ordered.append(current)
                 stack.pop()
-                yield current
+            elif (operand := waiting.pop(left.pop(), None)) is not None:
+                stack.append((operand, operands(operand)))
 
     def frees(root: _Unit) -> bool:
         """Whether what waits for this alone reads loaded registers, several, for the last time."""
@@ -149,41 +164,50 @@ def _in_order(block: list[_Unit]) -> Iterator[_Unit]:
         return sum(one in loaded and readers[one] <= tree for one in read) >= _MANY
 
     loaded, asked, readers = set[str](), set[str](), dict[str, set[int]]()
-    for unit in block:
-        for register in set(unit.uses).difference(unit.writes):
-            readers.setdefault(register, set()).add(id(unit))
     for number, unit in enumerate(block):
+        result = unit.result
+        if result is not None and all(places.get(one, -1) <= number for one in unit.operands):
+            waiting[result] = unit
+            continue
         if _BEHIND.search(unit.text) and not asked.issuperset(waiting):
+            readers = readers or _readers(block)
             inner = {register for other in waiting.values() for register in other.operands}
             for register in [one for one in waiting if one not in inner and one not in asked]:
                 asked.add(register)
                 if frees(waiting[register]):
-                    yield from needed(waiting.pop(register))
-        if _LOAD.search(unit.text):
+                    take(waiting.pop(register))
+        if unit.writes and _LOAD.search(unit.text):
             loaded.update(unit.writes)
-        if unit.result is None or any(places.get(one, -1) > number for one in unit.operands):
-            yield from needed(unit)
-        else:
-            waiting[unit.result] = unit
+        take(unit)
     while waiting:
-        yield from needed(waiting.pop(next(iter(waiting))))
+        take(waiting.pop(next(iter(waiting))))
+    return ordered
 
 
-def _lines(units: list[_Unit], locations: list[str]) -> Iterator[str]:
-    """The text. A line of the source that is inlined somewhere names a place that must have been
-    named before."""
+def _readers(block: list[_Unit]) -> dict[str, set[int]]:
+    """Which instructions of a block read a register that they do not write."""
+    readers: dict[str, set[int]] = {}
+    for unit in block:
+        for register in set(unit.uses).difference(unit.writes):
+            readers.setdefault(register, set()).add(id(unit))
+    return readers
+
+
+def _lines(units: list[_Unit], before: list[str]) -> Iterator[str]:
+    """The text, whose lines were these. A line of the source that is inlined somewhere names a
+    place that must have been named before."""
+    locations = {line: _LOCATION.match(line) for line in before if ".loc" in line}
+    found = {line: (match[1], match[2]) for line, match in locations.items() if match is not None}
     places: dict[str, str] = {}
-    for location in locations:
-        if (found := _LOCATION.match(location)) is not None:
-            places.setdefault(found[1], location)
+    for line, (place, _) in found.items():
+        places.setdefault(place, line)
     named, current = set[str](), None
 
     def name(location: str) -> Iterator[str]:
-        found = _LOCATION.match(location)
-        assert found is not None, "it was matched before"
-        named.add(found[1])
-        if found[2] is not None and found[2] not in named and found[2] in places:
-            yield from name(places[found[2]])
+        place, inlined_at = found[location]
+        named.add(place)
+        if inlined_at is not None and inlined_at not in named and inlined_at in places:
+            yield from name(places[inlined_at])
         yield location
 
     for unit in units:

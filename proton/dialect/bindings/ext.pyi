@@ -24,11 +24,20 @@ class FieldDef:
     name: str
 
 class OperandDef(FieldDef): ...
-class ResultDef(FieldDef): ...
+
+class ResultDef(FieldDef):
+    def process_type(self, type_: object) -> object: ...
 
 class AttributeDef(FieldDef):
     default_factory: Callable[[], ir.Attribute] | None
     process_attr: ClassVar[Callable[..., object]]
+
+def partition_fields(
+    fields: Sequence[FieldDef],
+) -> tuple[list[OperandDef], list[AttributeDef], list[ResultDef], list[FieldDef]]: ...
+
+class Operation(ir.OpView):
+    _generate_init_method: ClassVar[Any]
 
 class _Globals:
     def append_dialect_search_prefix(self, prefix: str) -> None: ...
