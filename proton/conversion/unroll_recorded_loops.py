@@ -75,11 +75,11 @@ def _turns(size: int) -> int:
 
 
 def _size(op: Operation) -> int:
-    """Instructions, as LLVM counts them: assembly as a call, with one for each argument."""
-    if _records(op):
-        return 1
+    """Instructions of the code without records, as LLVM counts them: assembly as a call, with one
+    for each argument. Empty assembly is an optimization barrier, which that code has not."""
     if op.name == "llvm.inline_asm":
-        return 1 + len(op.operands)
+        is_there = _assembly(op) and not _records(op)
+        return 1 + len(op.operands) if is_there else 0
     if op.name in ("llvm.load", "llvm.store"):
         address = op.operands[op.name == "llvm.store"]
         return int(address.type != ir.Type.parse("!llvm.ptr"))  # a variable becomes a register

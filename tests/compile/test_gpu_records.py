@@ -514,6 +514,27 @@ def test_scopes_of_unrolled_loops(mode: str) -> None:
     assert off.n_spills == on.n_spills == 0
 
 
+@proton.jit
+def one_operation(x_ptr, n):
+    """As body (a) of benchmarks/gpu_profiling.py."""
+    place = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    x = tl.load(x_ptr + place)
+    y = x
+    for _ in range(n):
+        with proton.scope("body"):
+            x = x * 0.5 + y
+    tl.store(x_ptr + place, x)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "flush"])
+def test_a_short_loop_takes_eight_turns_at_once(mode: str) -> None:
+    """What records cost there depends on it: 12 cycles a slice, and 20 with two turns at once."""
+    ptx = compiled(one_operation, tl.float32, 9, instrumentation=MODES[mode]).asm["ptx"]
+    loops = ptx.split("$L__BB")
+    clocks = [len(re.findall(r"%clock(?:64)?;", block)) for block in loops]
+    assert max(clocks) == 16, clocks
+
+
 def test_every_choice_is_part_of_the_key() -> None:
     choices = [
         None,

@@ -56,6 +56,16 @@ def test_an_array_on_another_device(driver: FakeDriver, copy: Any) -> None:
     refused(driver, copy, rule.format("x_ptr"), other, x, 5)
 
 
+def test_an_array_that_says_its_device(driver: FakeDriver, copy: Any) -> None:
+    """What it says by DLPack counts, if that is memory of one GPU of CUDA."""
+    x, other = driver.array("float32"), driver.array("float32", 0x20000)
+    for kind in (10, 13):  # kDLROCM, kDLCUDAManaged
+        other.__dlpack_device__ = lambda kind=kind: (kind, 1)
+        copy[1,](x, other, 5)
+    other.__dlpack_device__ = lambda: (2, 1)
+    refused(driver, copy, "argument out_ptr is on GPU 1, and the current", x, other, 5)
+
+
 def test_another_current_device_has_code_of_its_own(driver: FakeDriver, copy: Any) -> None:
     x = driver.array("float32")
     copy[1,](x, x, 5)

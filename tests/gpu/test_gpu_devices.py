@@ -161,8 +161,8 @@ def test_a_graph_of_another_gpu() -> None:
 def test_both_rings_are_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each by a thread of its own, while launches go on."""
     for module in (gpu_profile, gpu_buffers):
-        monkeypatch.setattr(module, "STEP_BYTES", 1 << 20)
-    monkeypatch.setattr(gpu_profile, "MOST_BYTES", 1 << 20)
+        monkeypatch.setattr(module, "STEP_BYTES", 2 << 20)  # pages of the driver
+    monkeypatch.setattr(gpu_profile, "MOST_BYTES", 2 << 20)
     pairs = [pair(0), pair(1)]
     with proton.profile("many") as run:
         for number in range(600):

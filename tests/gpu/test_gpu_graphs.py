@@ -141,7 +141,7 @@ def as_often_as_told(count_ptr, out_ptr):
 
 
 @pytest.mark.parametrize("options", [
-    {"capacity": 4}, {"capacity": 1}, {"strategy": "flush", "capacity": 4},
+    {"capacity": 4}, {"capacity": 2}, {"strategy": "flush", "capacity": 4},
     {"capacity": 64, "sample_warps": (1,)}, {"capacity": 8, "granularity": "cta"},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("num_warps", [2, 8])

@@ -34,6 +34,8 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.reinterpret import TensorWrapper
 from proton.runtime.tensor_descriptor import TensorDescriptor
 
+_DLPACK_CUDA = 2  # kDLCUDA of dlpack.h
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -414,4 +416,15 @@ def _interface_memory(name: str, value: Any) -> tuple[int, ty.dtype, int]:
             f"argument {name} points to {address:#x}, which is no memory of a GPU (freed, or on "
             "the CPU)"
         )
-    return address, element, device
+    stated = _stated_device(value)
+    return address, element, device if stated is None else stated
+
+
+def _stated_device(value: Any) -> int | None:
+    """The GPU that an array says it is on, by DLPack, if it does: of CuPy's memory of a second GPU
+    the driver named the first one (two H200s, driver 580)."""
+    ask = getattr(value, "__dlpack_device__", None)
+    if ask is None:
+        return None
+    kind, device = ask()
+    return int(device) if int(kind) == _DLPACK_CUDA else None

@@ -93,3 +93,35 @@ llvm.func @longer(%n: i32, %p: !llvm.ptr<1>) {
 ^bb3:
   llvm.return
 }
+
+// Optimization barriers are not in the code without records, however much they take; accesses are.
+
+// CHECK-LABEL: llvm.func @barrier_and_access(
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #loop_annotation}
+// CHECK: llvm.br ^bb4(%{{.*}} : i32) {loop_annotation = #loop_annotation1}
+llvm.func @barrier_and_access(%n: i32, %p: !llvm.ptr<1>) {
+  %0 = llvm.mlir.constant(0 : i32) : i32
+  %1 = llvm.mlir.constant(1 : i32) : i32
+  llvm.br ^bb1(%0 : i32)
+^bb1(%i: i32):
+  %more = llvm.icmp "slt" %i, %n : i32
+  llvm.cond_br %more, ^bb2, ^bb3
+^bb2:
+  %t = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r" : () -> i32
+  %k = llvm.inline_asm has_side_effects "", "=r,0,r,r,r,r,r,r,r,r,r,r,r,r,r,r,r,r" %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i, %i : (i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) -> i32
+  llvm.store %k, %p : i32, !llvm.ptr<1>
+  %next = llvm.add %i, %1 : i32
+  llvm.br ^bb1(%next : i32)
+^bb3:
+  llvm.br ^bb4(%0 : i32)
+^bb4(%j: i32):
+  %again = llvm.icmp "slt" %j, %n : i32
+  llvm.cond_br %again, ^bb5, ^bb6
+^bb5:
+  %u = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r" : () -> i32
+  llvm.inline_asm has_side_effects "st.global.v2.b32 [$0], {$1, $2};", "l,r,r,r,r,r,r,r,r,r,r,r,r,r,r,r,r" %p, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j, %j : (!llvm.ptr<1>, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) -> ()
+  %following = llvm.add %j, %1 : i32
+  llvm.br ^bb4(%following : i32)
+^bb6:
+  llvm.return
+}
