@@ -43,9 +43,8 @@ left behind the loop, where the last product is:
       }
     }
 
-So does a loop of several records in whose turns threads meet, where the ring buffer is in global
-memory. Others, which are unrolled, run in chunks there (`strip_mine`), each of which keeps its
-readings, and writes its records at its end.
+Other loops run in chunks where the ring buffer is in global memory (`strip_mine`), each of which
+keeps its readings, and writes its records at its end.
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
@@ -61,13 +60,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
-from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
+from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop, number_of
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
-from proton.dialect.traits import Barrier, FloatArithmetic, Loop, Multiplies, has
+from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
 from proton.dialect.walk import (
     all_ops,
@@ -206,8 +205,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         own = [record for record in records if is_inside(record, op)]
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
-        has_time = _is_long(op) or (profile.ring is None and len(own) > 1 and _meets(op))
-        writes = has_time and len(own) <= profile.capacity
+        writes = _is_long(op) and len(own) <= profile.capacity
         if in_loop(op.parent.operation) and profile.ring is not None and not writes:
             return []
         in_chunks = not writes and profile.ring is None
@@ -229,11 +227,6 @@ def _is_long(loop: Operation) -> bool:
             shape = mem_desc_parts(type_)[0] if is_mem_desc(type_) else tuple(type_.shape)
             found += prod(op.results[0].type.shape) * shape[-1]
     return found >= _LONG
-
-
-def _meets(loop: Operation) -> bool:
-    """Whether threads meet in a turn, at a barrier or in an op that exchanges by shared memory."""
-    return any(has(op, Barrier) or SHARED_OFFSET in op.attributes for op in all_ops(loop))
 
 
 def _loop_around(op: Operation) -> Operation:

@@ -125,27 +125,7 @@ func.func @short(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
   return
 }
 
-// Loops of several records in which threads meet, as in an op that exchanges by shared memory, write
-// them themselves there: they are not unrolled.
-
-// CHECK-LABEL: func.func @meets(
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 2 : i32, turns = 32 : i32, words = 2 : i32}
-// CHECK: "proton_gpu.kept_turns"
-func.func @meets(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
-  %lower = arith.constant 0 : i32
-  %step = arith.constant 1 : i32
-  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
-  %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
-    %t0 = "proton_gpu.read_counter"() : () -> i64
-    %d = arith.addf %sum, %sum {ttg.offset = 0 : i32} : tensor<64x64xf32>
-    %t1 = "proton_gpu.read_counter"() : () -> i64
-    "proton_gpu.circular_record"(%s, %t0, %t1, %i) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-    "proton_gpu.circular_record"(%s, %t1, %t1, %i) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-    scf.yield %d : tensor<64x64xf32>
-  }
-  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
-  return
-}
+// Nor do loops of several records write them themselves whose turns are short.
 
 // CHECK-LABEL: func.func @alone(
 // CHECK: scf.for unsigned
