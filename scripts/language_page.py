@@ -138,8 +138,9 @@ def compiles(kernel: Any, dtype: str) -> bool:
 
 
 def alike(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether two results are about equal."""
-    return np.allclose(left, right, rtol=1e-2, atol=1e-6, equal_nan=True)
+    """Whether two results are about equal: sums of 256 in bf16 depend on their order, by some
+    units of 1/256."""
+    return np.allclose(left, right, rtol=3e-2, atol=1e-6, equal_nan=True)
 
 
 def cell(piece: str, dtype: str, folder: Path) -> str:
