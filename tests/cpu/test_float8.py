@@ -44,6 +44,13 @@ def arithmetic(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, (x + y) * 2, mask=offs < n)
 
 @proton.jit
+def divided(x_ptr, y_ptr, out_ptr, rest_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + offs), tl.load(y_ptr + offs)
+    tl.store(out_ptr + offs, x / y)
+    tl.store(rest_ptr + offs, x % y)
+
+@proton.jit
 def bits(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offs, mask=offs < n).to(out_ptr.dtype.element_ty, bitcast=True)
@@ -203,6 +210,22 @@ def test_integers(rng: np.random.Generator, name: str, dtype: str) -> None:
     out = np.zeros(codes.size, dtype)
     launch("convert", as_float8(codes, name), out, codes.size, BLOCK=256)
     np.testing.assert_array_equal(out, np.trunc(values(name)[codes]).astype(dtype))
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("other", ["itself", "int32"])
+def test_quotients_are_those_of_fp32(rng: np.random.Generator, name: str, other: str) -> None:
+    """fp16 would round them to 11 bits."""
+    finite = np.flatnonzero(np.isfinite(values(name)) & (values(name) != 0)).astype(np.uint8)
+    x, y = rng.choice(finite, (2, 256))
+    divisors = values(name)[y] if other == "itself" else rng.integers(1, 100, 256)
+    given = as_float8(y, name) if other == "itself" else divisors.astype(np.int32)
+    out, rest = np.zeros((2, 256), np.float32)
+    launch("divided", as_float8(x, name), given, out, rest, BLOCK=256)
+    left, right = values(name)[x].astype(np.float32), divisors.astype(np.float32)
+    np.testing.assert_allclose(out, left / right, rtol=3e-7)
+    np.testing.assert_array_equal(rest, np.fmod(left, right))
 
 
 @pytest.mark.parametrize("name", FORMATS)

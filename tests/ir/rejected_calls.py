@@ -345,6 +345,16 @@ def length_of_nothing(n):
     len()
 
 
+@rejected("max of numbers that are known while compiling takes no nan", "max(", "tl.maximum")
+def greatest_of_nan(n):
+    max(1.0, float("nan"))
+
+
+@rejected("min of numbers that are known while compiling takes no -0.0", "min(", "tl.minimum")
+def least_of_minus_zero(n):
+    min(0.0, -0.0)
+
+
 @rejected("max takes two values or more, got 1", "max(n)", "tl.max(x, axis=0)")
 def maximum_of_one(n):
     max(n)
