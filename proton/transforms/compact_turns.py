@@ -33,15 +33,21 @@ left behind the loop, where the last product is:
 
     scf.for %i ... {
       ...
-      proton_gpu.keep_readings %l, %a, %b, %c, %c
-      proton_gpu.end_turn %l
+      ttng.warp_group_dot ...
       %turns = proton_gpu.kept_turns %l
       scf.if %turns == 32 {
         %first, %end = proton_gpu.kept_records %l
         ...
         proton_gpu.forget_turns %l
       }
+      ttng.warp_group_dot_wait ...
+      ...
+      proton_gpu.keep_readings %l, %a, %b, %c, %c
+      proton_gpu.end_turn %l
     }
+
+Behind a product, as its threads wait there, before the copies of a later turn, which loads and
+stores to shared memory would stand behind; without such a product at the end of the turn.
 
 If the readings of a turn are four, and say all of its records but their number (turn_batches.py),
 `proton_gpu.write_batch %l` writes those in their place, and the runtime makes records of them: 16
@@ -64,6 +70,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
+from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop
@@ -336,7 +343,8 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         first += len(group)
     with before(end_of(view.body)):
         pg.EndTurnOp(of)
-        if found.writes:
+    if found.writes:
+        with before(_writing_place(found)):
             _write_turns(found, origin, of, turns, (_EQUAL, turns))
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndTurnsOp(of)
@@ -349,6 +357,16 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
             _write_at_end(found, origin, of, turns)
     for record in records:
         record.erase()
+
+
+def _writing_place(found: _Turn) -> Operation:
+    """What a loop writes its turns ahead of: what follows a product of a turn, if the turn keeps
+    no reading before, or the end of the turn."""
+    body = [view.operation for view in found.loop.body.operations]
+    products = [op for op in body if (issued := Issues.of(op)) is not None and issued.queue is DOTS]
+    keeping = [_first_that_has_all(found.records, group) for group in found.stores]
+    place = body.index(products[-1]) + 1 if products else len(body)
+    return body[place] if place <= min(map(body.index, keeping)) else end_of(found.loop.body)
 
 
 def _first_that_has_all(records: list[Operation], readings: list[Value]) -> Operation:
