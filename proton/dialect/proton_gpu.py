@@ -161,10 +161,12 @@ class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
 
 
 class WriteBatchOp(ProtonGPU.Operation, name="write_batch", traits=[Records]):
-    """`proton_gpu.write_batch %loop {number = 0}`: writes the readings of the turns that are kept,
-    32 at most, as a batch (proton/trace/turns.py) of the loop with this number in the profile."""
+    """`proton_gpu.write_batch %loop, %first {number = 0}`: writes the readings of the turns that
+    are kept, 32 at most, as a batch (proton/trace/turns.py) of the loop with this number in the
+    profile; `%first` turns of the loop came before `begin_turns`."""
 
     loop: Operand[TurnsType]
+    first: Operand[ir.IntegerType[32]]
     number: ir.IntegerAttr
 
 

@@ -49,12 +49,12 @@ left behind the loop, where the last product is:
 Behind a product, as its threads wait there, before the copies of a later turn, which loads and
 stores to shared memory would stand behind; without such a product at the end of the turn.
 
-If the readings of a turn are four, and say all of its records but their number (turn_batches.py),
-`proton_gpu.write_batch %l` writes those in their place, and the runtime makes records of them: 16
-bytes of a turn, not 16 of each record.
+If the readings of a turn are at most four, and say all of its records but their number
+(turn_batches.py), `proton_gpu.write_batch %l, %first` writes those in their place, and the runtime
+makes records of them: 16 bytes of a turn, not 16 of each record.
 
 Other loops run in chunks where the ring buffer is in global memory (`strip_mine`), each of which
-keeps its readings, and writes its records at its end.
+keeps its readings, and writes its records or its batch at its end.
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
@@ -138,10 +138,11 @@ class CompactTurns(Pass):
             return
         loops, batches = [turn.loop.op for turn in found], list[Turn]()
         for turn in found:
-            if turn.batch is not None:
+            turns = turn.kept(profile.capacity)
+            if turn.batch is not None and turns < profile.capacity:
                 batches.append(turn.batch)
                 turn = replace(turn, number=len(batches) - 1)
-            _rewrite(turn, turn.kept(profile.capacity), _next_user(turn.loop.op, loops))
+            _rewrite(turn, turns, _next_user(turn.loop.op, loops))
         profile = replace(profile, ring=None, turns=place, turn_bytes=size, loops=tuple(batches))
         set_profile(kernel, profile)
         kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
@@ -197,7 +198,7 @@ class _Turn:
     @cached_property
     def batch(self) -> Turn | None:
         """What its turns are in batches; None if it writes records."""
-        if not self.writes:
+        if not self.is_written_soon:
             return None
         return batch_turn(self.records, self.readings, self.loop, self.schema)
 
@@ -390,7 +391,7 @@ def _write_turns(
 
     def write() -> None:
         if found.number is not None:
-            pg.WriteBatchOp(of, i32_attr(found.number))
+            pg.WriteBatchOp(of, constant(0, i32), i32_attr(found.number))
         else:
             kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
             count = -(-turns * len(found.records) // WARP_SIZE)
@@ -403,6 +404,11 @@ def _write_turns(
 def _write_at_end(found: _Turn, origin: _Origin, of: Value, turns: int) -> None:
     """Writes the records of a loop that are not written yet."""
     i32, slots = integer(32), len(found.records)
+    if found.number is not None:
+        assert origin.first is not None
+        pg.WriteBatchOp(of, _converted(origin.first, i32), i32_attr(found.number))
+        pg.ForgetTurnsOp(of)
+        return
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
     most = turns * slots if found.is_written_soon else _AT_ONCE * WARP_SIZE
     at_once = min(_AT_ONCE, -(-most // WARP_SIZE))

@@ -19,6 +19,7 @@ from proton.dialect.mlir import Module
 from proton.runtime.jit import JITFunction
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
+from proton.trace.turns import expand
 from proton.transforms import compact_turns
 from proton.transforms.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
@@ -212,6 +213,7 @@ def ran(
     assert header["payload_slots"] == profile.schema.payload_slots
     assert header["clock_bits"] == profile.schema.clock_bits
     assert clock <= header["clock_start"] <= header["clock_end"] < clock + (1 << 32)
+    expand(buffer, block, profile.loops)
     found = []
     for unit, count in enumerate(block.tables(buffer)[0].tolist()):
         start = block.segment(unit)

@@ -210,10 +210,12 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     number, i32 = site.number("number"), v.integer(32)
     last = unit.profile.loops[number][-1]
     nvidia.warp_barrier()
-    kept, written = (v.load(place, i32, 4) for place in (turns.kept, turns.number))
+    kept = end = v.load(turns.number if turns.kept is None else turns.kept, i32, 4)
+    if turns.kept is not None:
+        end = v.add(v.load(turns.number, i32, 4), kept)  # turns since `begin_turns`
     first = v.load(unit.count, i32, 4) if turns.first is None else turns.first
-    turn = v.add(written, kept)
-    behind = v.add(first, v.binary("llvm.mul", turn, v.i32(turns.slots)))  # the last record
+    behind = v.add(first, v.binary("llvm.mul", end, v.i32(turns.slots)))  # the last record
+    turn = v.binary("llvm.sub", v.add(site.operands[1], end), v.i32(1))
 
     def target(record: Value) -> Value:
         place = v.add(unit.first, place_of(unit, ring_slot(unit, record)))
@@ -229,7 +231,7 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     record = v.add(v.binary("llvm.sub", behind, v.add(kept, v.i32(1))), lane)
     nvidia.store(target(record), readings, predicate=writes, note=COMMENT)
     tag = v.binary("llvm.or", v.i32(signed(batch_tag(number))), kept)
-    whole = [readings[last.start], readings[last.end], tag, v.binary("llvm.sub", turn, v.i32(1))]
+    whole = [readings[last.start], readings[last.end], tag, turn]
     record = v.binary("llvm.sub", behind, v.i32(1))
     nvidia.store(target(record), whole, predicate=ends, note=COMMENT)
     return []
