@@ -6,10 +6,13 @@ decided to use them.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Value, arith, ir
+
+if TYPE_CHECKING:
+    from proton.analysis.structure.values import Carried
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +20,7 @@ class Leaf:
     """A value of the IR: an integer, an index, a pointer, or (for `cond`) an i1; or whatever
     `Materializer` has something in the place of."""
 
-    value: Any
+    value: "Value | Carried"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and self.value == other.value
@@ -115,7 +118,7 @@ class Materializer:
     `substitutes` maps leaf values to the values that stand for them.
     """
 
-    def __init__(self, substitutes: dict[Any, Any] | None = None) -> None:
+    def __init__(self, substitutes: "dict[Carried | Value, Value] | None" = None) -> None:
         self.index = ir.IndexType.get()
         self.substitutes = substitutes or {}
         self.emitted: dict[Expr, Value] = {}
@@ -131,7 +134,10 @@ class Materializer:
         if isinstance(expr, int):
             return constant(expr, self.index)
         if isinstance(expr, Leaf):
-            value = self.substitutes.get(expr.value, expr.value)
+            value = self.substitutes.get(expr.value)
+            if value is None:
+                assert isinstance(expr.value, Value), "what is carried is made first"
+                value = expr.value
             is_number = isinstance(value.type, ir.IntegerType) and value.type.width > 1
             if not is_number:  # an index, a condition, a pointer, or a tensor of them
                 return value

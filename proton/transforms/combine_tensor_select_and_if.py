@@ -9,7 +9,7 @@ element.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
@@ -57,7 +57,7 @@ def _branch(select: Operation) -> Operation | None:
     return None
 
 
-def _is_before(value: Value, branch: object, order: dict[Any, int]) -> bool:
+def _is_before(value: Value, branch: Operation, order: dict[Operation, int]) -> bool:
     """Whether a value is known where the branch begins."""
     if not isinstance(value, ir.OpResult):
         return True

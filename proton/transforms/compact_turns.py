@@ -56,14 +56,14 @@ what the next time overwrites.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop, number_of
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
 from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
@@ -304,7 +304,7 @@ class _Numbers:
         return of is not None and of.name == "arith.subi" and list(of.operands) == [index, lower]
 
 
-def _converted(number: Value, type_: Any) -> Value:
+def _converted(number: Value, type_: Type) -> Value:
     """A number of a turn as an integer of a type."""
     if type_ == number.type:
         return number

@@ -11,7 +11,7 @@ Splat constants become fills, so that no table of equal numbers reaches the obje
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
@@ -175,9 +175,12 @@ def _redirect(block: Block, arguments: list[Value]) -> None:
         writer = _writer_in(value, argument)
         if writer is not None and _is_last_to_read(writer, argument, order):
             continue
-        producer: Any = defining_op(value)
-        takes = _can_take_destination(producer, value, block)
-        if takes and _is_last_to_read(producer, argument, order):
+        producer = defining_op(value)
+        if (
+            producer is not None
+            and _can_take_destination(producer, value, block)
+            and _is_last_to_read(producer, argument, order)
+        ):
             producer.operands[len(producer.operands) - 1] = argument
         else:
             pending.append(position)

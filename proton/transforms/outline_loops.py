@@ -14,7 +14,7 @@ where these are far apart out of any, and is passed in parts.
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
@@ -62,11 +62,11 @@ def _is_passed(type_: Type) -> bool:
 class _Cutter:
     """Cuts one block."""
 
-    module: Any
-    function: Any
+    module: Module
+    function: Operation
     block: Block
     loops: int
-    ops: list[Any] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
     last_uses: list[int] = field(default_factory=list)
 
     def run(self) -> None:
@@ -129,8 +129,8 @@ class _Cutter:
         with ir.InsertionPoint(self.module.body), self.function.location:
             outlined = func.FuncOp(self._name(), ([], []), visibility="private")
             block = outlined.add_entry_block()
-        given: dict[Any, Any] = {}
-        passed: list[Any] = []
+        given: dict[Value, Value] = {}
+        passed: list[Value] = []
         with ir.InsertionPoint(self.ops[first]), self.function.location:
             for value in inputs:
                 parts = [value] if _is_passed(value.type) else taken_apart(value)
@@ -202,7 +202,7 @@ class _Stretch:
 
     def live_ins(self) -> list[Value]:
         """What has to be passed: what comes from outside, and from what cannot be cloned."""
-        found: dict[Any, None] = {}
+        found: dict[Value, None] = {}
         pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
         while pending:
             value = pending.pop()

@@ -18,9 +18,10 @@ loop that computes.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.attributes import TILE_LOOP
 from proton.dialect.builtin import integer, string_attr
@@ -157,7 +158,7 @@ class _Turn:
             self.moved[value] = self._copied(value, self._now)
         return self.moved[value]
 
-    def _copied(self, value: Value, operand: Any) -> Value:
+    def _copied(self, value: Value, operand: Callable[[Value], Value]) -> Value:
         op = defining_op(value)
         if op is None or not self._is_inside(op):
             return value

@@ -18,7 +18,7 @@ Records nest as those of `with` do. What lies inside of a scope of the user's ha
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import SourceSpan
 from proton.dialect import traits
@@ -298,7 +298,7 @@ def _next(ops: list[Operation], place: int, depth: int) -> int:
 
 def _context(op: Operation) -> str:
     """The path of the innermost scope that is open at an op: in its block, or in one around it."""
-    place: Any = op
+    place: Operation | None = op
     while place is not None and place.name != "func.func":
         opened: list[str] = []
         for view in place.block.operations:

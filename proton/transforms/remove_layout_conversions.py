@@ -16,7 +16,7 @@ or of small loads (`proton/analysis/reloads.py`), or else converted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
@@ -191,7 +191,7 @@ class _Rewriter:
         self.layouts, self.reloads = layouts, reloads
         self.made: dict[tuple[Value, LinearLayout], Value] = {}
         self.copied: dict[Value, Value] = {}  # of copies in other layouts: what they are copies of
-        self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
+        self.given: dict[Value, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Operation) -> None:
         self._block(function.regions[0].blocks[0])

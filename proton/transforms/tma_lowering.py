@@ -15,7 +15,7 @@ the next tile is made: it has memory of its own, and is waited for before that i
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.axis_rules import is_non_negative
@@ -67,8 +67,9 @@ class TMALowering(Pass):
             with before(op):
                 _load(op)
         stores = ops_named(module, _STORE)
-        infos = AxisInfos(module) if stores else None
-        commute = _commute(stores)
+        if not stores:
+            return
+        infos, commute = AxisInfos(module), _commute(stores)
         for op in stores:
             with before(op):
                 _store(op, infos, commute)
@@ -84,7 +85,7 @@ def _load(op: Operation) -> None:
     take_from(load, memory)
 
 
-def _store(op: Operation, infos: Any, commute: bool) -> None:
+def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
     view = op.opview
     box, element = box_of_map(view.map.type), view.map.type.element
     assert box is not None, "as the pass chose it"

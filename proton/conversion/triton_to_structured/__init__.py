@@ -6,7 +6,7 @@ instead (carried.py). Everything else stays as it is, for the gather and scatter
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from proton.analysis.scalar import Materializer
 from proton.analysis.structure import Box, Mask, Structure, StructureAnalysis
@@ -30,7 +30,7 @@ class _Access:
     op: Operation
     pointer: Structure
     mask: Mask | None
-    other: Any  # scalar Value, or None
+    other: Value | Attribute | None  # a scalar; None: there is none
     select: bool  # `other` is not uniform: select it afterwards
 
 
@@ -48,7 +48,7 @@ class TritonToStructured(Pass):
                 analysis.analyse(block)
             accesses = _accesses(analysis, function)
             rewritings = plan(function, analysis)
-            substitutes: dict[Any, Any] = {}
+            substitutes: dict[Carried | Value, Value] = {}
             # An inner loop may start from what an outer one carries, and an outer one end with an
             # inner one's result: all heads first, then all ends.
             for rewriting in rewritings:
@@ -128,7 +128,7 @@ def _limits(mask: Mask | None, emit: Materializer) -> tuple[list[Value], list[Va
     """The operands of an access that a mask makes: counts, starts, and what is no box."""
     if mask is None:
         return [], [], None
-    if mask.others and mask.box == Box.first(shape_of(mask.others[0].value)):
+    if mask.others and mask.box == Box.first(shape_of(emit(mask.others[0]))):
         return [], [], _all_of(mask, emit)
     dims, starts = [emit(count) for count in mask.box.counts], []
     if any(start != 0 for start in mask.box.starts):

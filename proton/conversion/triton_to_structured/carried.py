@@ -23,7 +23,7 @@ from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.regions import end_of
 from proton.dialect.walk import before, ops_named
 
-Substitutes = dict[object, Value]
+Substitutes = dict[Carried | Value, Value]
 SCALAR = Part("scalar")
 
 
