@@ -102,9 +102,8 @@ def _insert_in(block: Block, data: _Data) -> None:
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
     made: dict[Value, int] = {}
-    uses: dict[
-        Value, dict[int, list[tuple[Operation, int]]]
-    ] = {}  # value -> interval -> its uses there
+    # value -> interval -> its uses there
+    uses: dict[Value, dict[int, list[tuple[Operation, int]]]] = {}
     interval = 0
     for op in operations:
         interval += op.name == "proton_gpu.read_counter"

@@ -7,7 +7,7 @@ every other op has a rule that gives the values in its place.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
@@ -25,6 +25,9 @@ from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import before
+
+if TYPE_CHECKING:
+    from proton.conversion.ttg_to_llvm.units import Turns, Unit
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -71,11 +74,10 @@ class Site:
     def result_type(self) -> Type:
         return self.op.results[0].type
 
-    def optional(self, count: int) -> list[Any]:
-        """The operands by position; None where an optional one is not there."""
+    def optional(self, place: int) -> Value | None:
+        """The operand of a place; None where it is an optional one that is not there."""
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-        given = iter(self.op.operands)
-        return [next(given) if segment else None for segment in segments][:count]
+        return self.op.operands[sum(segments[:place])] if segments[place] else None
 
     def text(self, name: str) -> str:
         """A string attribute."""
@@ -111,9 +113,11 @@ class Lowering:
     threads: Threads  # that run what is being lowered
     arch: int  # compute capability, times 10
     called_record: bool = False  # functions that are called record: they get where, behind all else
-    shared_base: Any = None  # of a function that is called: where its shared memory begins
+    shared_base: Value | None = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
-    mapped: dict[Any, Any] = field(default_factory=dict)
+    state: tuple[Value, ...] = ()  # of records: the profile buffer, the variables of the kernel
+    unit: "Unit | None" = None  # what records know, once there are any
+    turns: "dict[Value, Turns]" = field(default_factory=dict)  # of loops that keep readings alone
 
     # Shared memory
 
@@ -174,7 +178,7 @@ class Lowering:
             self.shared_base = block.add_argument(v.pointer(v.SHARED), self.function.location)
             if self.called_record:
                 spaces = v.GLOBAL, 0  # the profile buffer, and the variables of the kernel
-                self.mapped["state"] = tuple(
+                self.state = tuple(
                     block.add_argument(v.pointer(space), self.function.location) for space in spaces
                 )
         type_ = ir.TypeAttr(self.function.attributes["function_type"]).value

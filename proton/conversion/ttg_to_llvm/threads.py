@@ -8,7 +8,6 @@ the thread alone is computed once, where the function begins.
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.base.errors import PassError
 from proton.base.targets import MAX_WARPS, WARP_SIZE
@@ -17,6 +16,9 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import Operation, Value, ir
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
+
+# Of what is known of the thread: what it is, and the numbers that it follows from.
+_Key = str | tuple[int, ...] | tuple[str, int | tuple[int, ...]]
 
 # Of a program. Source: PTX ISA, "bar".
 BARRIERS = 16
@@ -31,7 +33,7 @@ class Threads:
     warps: int
     first: int = 0
     barrier_number: int = 0
-    known: dict[Any, Value] = field(default_factory=dict)
+    known: dict[_Key, Value] = field(default_factory=dict)
 
     def groups(self, first: int) -> list["Threads"]:
         """The first so many warps, and the rest; raises PassError where one has none, or where

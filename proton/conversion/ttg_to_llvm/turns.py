@@ -18,9 +18,10 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
+    Made,
     Turns,
-    place_of,
-    ring_slot,
+    cursor_of,
+    ring_place,
     signed,
     store_pending,
     unit_of,
@@ -68,13 +69,12 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
     for place in turns.pending:
         v.store(place, v.constant(0, clock), 4)
     found = v.i32(0)  # what later ops find it by
-    unit.turns = ctx.mapped[found] = turns
+    unit.turns = ctx.turns[found] = turns
     return [found]
 
 
 def _turns_of(ctx: Lowering, site: Site) -> Turns:
-    turns: Turns = ctx.mapped[site.op.operands[0]]
-    return turns
+    return ctx.turns[site.op.operands[0]]
 
 
 @lowers("proton_gpu.keep_readings")
@@ -105,7 +105,9 @@ def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers("proton_gpu.kept_turns")
 def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
-    return [v.load(_turns_of(ctx, site).kept, v.integer(32), 4)]
+    kept = _turns_of(ctx, site).kept
+    assert kept is not None, "of loops that write their records"
+    return [v.load(kept, v.integer(32), 4)]
 
 
 @lowers("proton_gpu.end_turns")
@@ -117,13 +119,13 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
     number = v.load(turns.number, v.integer(32), 4)
     if turns.kept is not None:
         number = v.add(number, v.load(turns.kept, v.integer(32), 4))
-    turns.records = v.binary("llvm.mul", number, v.i32(turns.slots))
-    turns.first = v.load(unit.count, v.integer(32), 4)
-    count = v.add(turns.first, turns.records)
+    records = v.binary("llvm.mul", number, v.i32(turns.slots))
+    turns.made = Made(v.load(unit.count, v.integer(32), 4), records)
+    count = v.add(turns.made.first, records)
     v.store(unit.count, count, 4)
     if unit.pending.live is not None:
         v.store(unit.pending.live, v.constant(0, v.integer(1)), 1)
-    v.store(unit.cursor, v.add(unit.first, place_of(unit, ring_slot(unit, count))), 4)
+    v.store(cursor_of(unit).place, ring_place(unit, count), 4)
     return []
 
 
@@ -133,12 +135,15 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     unit, turns = unit_of(ctx), _turns_of(ctx, site)
     nvidia.warp_barrier()
     if turns.kept is None:
-        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.first)
-        oldest, end = _saturated(count, unit.profile.capacity), turns.records
+        assert turns.made is not None, "of loops that write no records, behind them"
+        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.made.first)
+        oldest, end = _saturated(count, unit.profile.capacity), turns.made.count
     else:  # no record of the loop is older than a ring buffer is long
         slots, written = v.i32(turns.slots), v.load(turns.number, v.integer(32), 4)
-        oldest, end = v.binary("llvm.mul", written, slots), turns.records
-        if end is None:  # in the loop
+        oldest = v.binary("llvm.mul", written, slots)
+        if turns.made is not None:
+            end = turns.made.count
+        else:
             end = v.add(oldest, v.i32(turns.most * turns.slots))
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
@@ -188,8 +193,8 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
         "iteration": _of_slot(slot, iterations),
     }
     record = v.add(v.binary("llvm.mul", turn, v.i32(turns.slots)), slot)
-    first = v.load(unit.count, v.integer(32), 4) if turns.first is None else turns.first
-    place = v.add(unit.first, place_of(unit, ring_slot(unit, v.add(first, record))))
+    first = v.load(unit.count, v.integer(32), 4) if turns.made is None else turns.made.first
+    place = ring_place(unit, v.add(first, record))
     target = byte_at(unit.segments, wide(place))
     for offset, names in unit.schema.stores:
         if not values.keys() >= set(names):
@@ -212,7 +217,7 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
 def _forget_turns(ctx: Lowering, site: Site) -> list[Value]:
     turns = _turns_of(ctx, site)
     nvidia.warp_barrier()
-    if turns.kept is not None and turns.records is None:  # in the loop
+    if turns.kept is not None and turns.made is None:  # in the loop
         v.store(turns.kept, v.i32(0), 4)
         number = v.load(turns.number, v.integer(32), 4)
         v.store(turns.number, v.add(number, v.i32(turns.most)), 4)

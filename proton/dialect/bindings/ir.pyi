@@ -91,7 +91,7 @@ class FusedLoc(Location):
 
 # What has parts: modules, operations, regions, blocks
 
-class _Attributes:
+class OpAttributeMap:
     def __contains__(self, name: str) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
@@ -124,7 +124,7 @@ class _Regions(_List[Region]): ...
 class Operation:
     context: Context
     name: str
-    attributes: _Attributes
+    attributes: OpAttributeMap
     operands: _Operands
     results: _Results
     @property
