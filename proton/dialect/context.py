@@ -65,7 +65,7 @@ def _new_context() -> Context:
 
 
 @contextlib.contextmanager
-def mlir_context() -> Iterator[object]:
+def mlir_context() -> Iterator[Context]:
     """Enters Proton's context with an unknown location; one thread at a time."""
     global _context
     with _lock:

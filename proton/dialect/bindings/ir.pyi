@@ -25,12 +25,14 @@ class _Entered:
 
 class Context(_Entered):
     allow_unregistered_dialects: bool
+    emit_error_diagnostics: bool
     def enable_multithreading(self, enable: bool) -> None: ...
     def attach_diagnostic_handler(
         self, callback: Callable[[Diagnostic], bool]
     ) -> DiagnosticHandler: ...
 
-class DiagnosticHandler(_Entered): ...
+class DiagnosticHandler(_Entered):
+    def detach(self) -> None: ...
 
 class DiagnosticSeverity(enum.Enum):
     ERROR = 0
