@@ -18,7 +18,7 @@ from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
-from proton.dialect.walk import all_ops, defining_op, ops_named
+from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of
 from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
@@ -149,8 +149,8 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
     """Whether TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
     if op.name == TMA_LOAD:
-        return not all(is_invariant(operand, op.parent) for operand in op.operands)
-    if op.attributes["volatile"].value or is_invariant(op.operands[0], op.parent):
+        return not all(is_invariant(operand, parent_of(op)) for operand in op.operands)
+    if op.attributes["volatile"].value or is_invariant(op.operands[0], parent_of(op)):
         return False
     element = element_of(op.results[0])
     if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
@@ -281,7 +281,7 @@ def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
     for use in op.results[0].uses:
         user = use.owner.operation
         while user not in order:
-            user = user.parent
+            user = parent_of(user)
         found.append(consumer_of(user, order) if user.name == "ttg.memdesc_trans" else user)
     return min(found, key=lambda user: order[user])
 

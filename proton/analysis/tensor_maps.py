@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.traits import KeepsNumber, has
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import defining_op, parent_of
 from proton.layout.tensor_map import Box, Formula, Plan, box_of
 
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
@@ -84,5 +84,5 @@ def is_made_by_kernel(op: Operation) -> bool:
 def _entry(op: Operation) -> Block:
     """The first block of the function that an op is in."""
     while op.name != "func.func":
-        op = op.parent.operation
+        op = parent_of(op)
     return op.regions[0].blocks[0]

@@ -315,10 +315,11 @@ def without_carried(loop: Operation, numbers: Set[int]) -> Operation:
 
 def is_inside(op: Operation, loop: Operation) -> bool:
     """Whether an op is `loop` or lies in it, however deep."""
-    while op is not None:
-        if op == loop:
+    current: Operation | None = op
+    while current is not None:
+        if current == loop:
             return True
-        op = op.parent
+        current = current.parent
     return False
 
 
@@ -335,8 +336,8 @@ def innermost_loop(op: Operation) -> Operation | None:
 def is_invariant(value: Value, loop: Operation) -> bool:
     """Whether a value is defined outside of a loop."""
     owner = value.owner
-    op = owner.operation if isinstance(value, ir.OpResult) else owner.owner.operation
-    return not is_inside(op, loop)
+    op = owner.owner if isinstance(owner, ir.Block) else owner
+    return not is_inside(op.operation, loop)
 
 
 def loop_around(op: Operation) -> Operation | None:

@@ -74,6 +74,7 @@ from proton.dialect.walk import (
     defining_op,
     kernel_functions,
     ops_named,
+    parent_of,
     producer_of,
 )
 from proton.passes import Pass, register
@@ -206,7 +207,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
         writes = _is_long(op) and len(own) <= profile.capacity
-        if in_loop(op.parent.operation) and profile.ring is not None and not writes:
+        if in_loop(parent_of(op)) and profile.ring is not None and not writes:
             return []
         in_chunks = not writes and profile.ring is None
         view = ForLoop(op)
@@ -232,7 +233,7 @@ def _is_long(loop: Operation) -> bool:
 def _loop_around(op: Operation) -> Operation:
     """The innermost loop around an op that is in one."""
     while not has(op, Loop):
-        op = op.parent.operation
+        op = parent_of(op)
     return op
 
 

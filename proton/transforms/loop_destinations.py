@@ -17,7 +17,7 @@ from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
 from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of
 from proton.dialect.traits import Loop, has
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
+from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
 
@@ -221,7 +221,7 @@ def _is_last_to_read(writer: Operation, argument: Value, order: list[Operation])
         if not user.name.startswith("linalg.") and user.name != "tensor.extract":
             return False
         while user not in order:
-            user = user.parent.operation
+            user = parent_of(user)
         if order.index(user) >= place:
             return False
     return True

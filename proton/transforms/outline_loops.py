@@ -20,8 +20,9 @@ from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, func, ir
+from proton.dialect.regions import is_inside
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, functions, producer_of
+from proton.dialect.walk import all_ops, defining_op, functions, parent_of, producer_of
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
@@ -89,7 +90,7 @@ class _Cutter:
             for use in result.uses:
                 user = use.owner.operation
                 while PLACE not in user.attributes:
-                    user = user.parent.operation
+                    user = parent_of(user)
                 place = user.attributes[PLACE].value
                 last = max(last, place, self.last_uses[place] if has(user, Recomputed) else -1)
         return last
@@ -147,7 +148,7 @@ class _Cutter:
             func.ReturnOp(results)
         for old, new in zip(results, call.results, strict=True):
             for use in list(old.uses):
-                if not _is_inside(use.owner.operation, outlined.operation):
+                if not is_inside(use.owner.operation, outlined.operation):
                     use.owner.operation.operands[use.operand_number] = new
         for place in reversed(range(first, behind)):
             op = self.ops[place]
@@ -175,14 +176,6 @@ def _describe(
         )
         marks = [known.get(value, ir.DictAttr.get({})) for value in inputs]
         outlined.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
-
-
-def _is_inside(op: Operation, ancestor: Operation) -> bool:
-    while op is not None:
-        if op == ancestor:
-            return True
-        op = op.parent and op.parent.operation
-    return False
 
 
 class _Stretch:

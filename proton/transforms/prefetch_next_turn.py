@@ -30,7 +30,7 @@ from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of
+from proton.dialect.walk import before, defining_op, functions, ops_named, parent_of, producer_of
 from proton.passes import Pass, register
 
 CACHE_LINE = 64  # bytes
@@ -86,7 +86,7 @@ class _Turn:
             for op in ops
             if op.name == "scf.for"
             for tile in ops_named(op, "scf.for")
-            if TILE_LOOP in tile.attributes and tile.parent.operation == op
+            if TILE_LOOP in tile.attributes and parent_of(tile) == op
         ]
         return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
 
@@ -101,9 +101,9 @@ class _Turn:
         ]
 
     def _is_of_turn(self, op: Operation) -> bool:
-        parent = op.parent.operation
+        parent = parent_of(op)
         if parent.name == "scf.if":
-            parent = parent.parent.operation
+            parent = parent_of(parent)
         return bool(parent == self.loop)
 
     def _is_inside(self, op: Operation) -> bool:
@@ -186,7 +186,7 @@ def _is_written(view: Value) -> bool:
         if op.name == "memref.cast" and _is_written(op.results[0]):
             return True
         if op.name == "scf.yield":
-            parent = op.parent.operation
+            parent = parent_of(op)
             if parent.name != "scf.if" or _is_written(parent.results[place]):
                 return True
         if op.name.startswith("linalg.") and place == len(op.operands) - 1:
@@ -198,7 +198,7 @@ def _is_written(view: Value) -> bool:
 
 def _fetch_by_tiles(block: "_Block", tile_loop: Operation) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
-    outer = tile_loop.parent.operation
+    outer = parent_of(tile_loop)
     counts = [_turns(op) for op in (outer, tile_loop)]
     loops = ForLoop(outer), ForLoop(tile_loop)
     with ir.InsertionPoint.at_block_begin(loops[1].body), tile_loop.location:

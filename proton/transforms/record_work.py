@@ -32,7 +32,7 @@ from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
 from proton.dialect.regions import If, WhileLoop, block_of, end_of
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
-from proton.dialect.walk import all_ops, before, defining_op, functions, source_span
+from proton.dialect.walk import all_ops, before, defining_op, functions, parent_of, source_span
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath
 
@@ -163,7 +163,7 @@ class _Finder:
         self, run: Sequence[Operation], name: str, origin: Origin, is_body: bool = False
     ) -> None:
         size = sum(1 + len(all_ops(op)) for op in run) + is_body
-        location = run[-1].parent.location if is_body else run[0].location
+        location = parent_of(run[-1]).location if is_body else run[0].location
         piece = _Piece(run[0], run[-1], name, origin, location, size, is_body)
         self.found.append(piece)
 

@@ -27,7 +27,7 @@ from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
@@ -218,7 +218,7 @@ class _Rewriter:
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
-        elif op.name != "scf.yield" or op.parent.name == "scf.while":
+        elif op.name != "scf.yield" or parent_of(op).name == "scf.while":
             self._operands(op)
 
     def _operands(self, op: Operation) -> None:

@@ -50,6 +50,7 @@ from proton.dialect.walk import (
     before,
     defining_op,
     kernel_functions,
+    producer_of,
     replace,
     source_span,
 )
@@ -198,7 +199,7 @@ class _Kernel:
 
     def _is_aligned(self, descriptor: Value) -> bool:
         """Whether address and strides are known to be multiples of 16 bytes."""
-        view = descriptor.owner.opview
+        view = producer_of(descriptor).opview
         size = stored_bytes(descriptor.type.target.element_type)
         steps = [self.infos[s].divisibility[0] * size for s in list(view.strides)[:-1]]
         return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])

@@ -218,7 +218,7 @@ def _is_inside(leaf: Carried | Value, loop: Operation) -> bool:
     """Whether a value is made inside an op's regions, the op's own arguments included."""
     value = leaf.tensor if isinstance(leaf, Carried) else leaf
     owner = value.owner
-    if isinstance(value, ir.OpResult):
-        parent = owner.operation.parent
-        return parent is not None and is_inside(parent.operation, loop)
-    return is_inside(owner.owner.operation, loop)
+    if isinstance(owner, ir.Block):
+        return is_inside(owner.owner.operation, loop)
+    parent = owner.operation.parent
+    return parent is not None and is_inside(parent.operation, loop)

@@ -14,6 +14,7 @@ from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.walk import producer_of
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
 
@@ -93,7 +94,7 @@ class Threads:
     @contextlib.contextmanager
     def _behind(self, value: Value) -> Iterator[None]:
         """Emits where values go that depend on this one alone."""
-        with ir.InsertionPoint.after(value.owner), self.function.location:
+        with ir.InsertionPoint.after(producer_of(value)), self.function.location:
             yield
 
     def bits(self, bases: tuple[int, ...]) -> Value:

@@ -134,7 +134,7 @@ class Operation:
     regions: _Regions
     successors: Sequence[Block]
     location: Location
-    parent: OpView | Any  # None for what is in no other one
+    parent: OpView | None  # None for what is in no other one
     @property
     def operation(self) -> Operation: ...
     @property
@@ -261,7 +261,7 @@ class Value:
     def __init__(self, value: Value) -> None: ...
     location: Location
     @property
-    def owner(self) -> OpView | Any: ...  # of a block argument its block
+    def owner(self) -> OpView | Block: ...  # of a block argument its block
     @property
     def type(self) -> Type: ...
     @property
