@@ -6,9 +6,9 @@ instead (carried.py). Everything else stays as it is, for the gather and scatter
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from proton.analysis.scalar import Materializer
+from proton.analysis.scalar import Materializer, Substitutes
 from proton.analysis.structure import Box, Mask, Structure, StructureAnalysis
 from proton.conversion.triton_to_structured.carried import gathered_line, plan
 from proton.dialect import tt, tts
@@ -18,9 +18,6 @@ from proton.dialect.emit import create
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
-
-if TYPE_CHECKING:
-    from proton.analysis.structure.values import Carried
 
 
 @dataclass
@@ -48,7 +45,7 @@ class TritonToStructured(Pass):
                 analysis.analyse(block)
             accesses = _accesses(analysis, function)
             rewritings = plan(function, analysis)
-            substitutes: dict[Carried | Value, Value] = {}
+            substitutes: Substitutes = {}
             # An inner loop may start from what an outer one carries, and an outer one end with an
             # inner one's result: all heads first, then all ends.
             for rewriting in rewritings:
@@ -101,7 +98,7 @@ def uniform_scalar(value: Value) -> Value | Attribute | None:
     return None
 
 
-def _rewrite_access(access: _Access, substitutes: "dict[Carried | Value, Value]") -> None:
+def _rewrite_access(access: _Access, substitutes: Substitutes) -> None:
     op = access.op
     view = op.opview
     with before(op):

@@ -7,7 +7,6 @@ every other op has a rule that gives the values in its place.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
@@ -17,6 +16,7 @@ from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
+from proton.conversion.ttg_to_llvm.units import Turns, Unit
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
@@ -25,9 +25,6 @@ from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import before
-
-if TYPE_CHECKING:
-    from proton.conversion.ttg_to_llvm.units import Turns, Unit
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -116,8 +113,8 @@ class Lowering:
     shared_base: Value | None = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
     state: tuple[Value, ...] = ()  # of records: the profile buffer, the variables of the kernel
-    unit: "Unit | None" = None  # what records know, once there are any
-    turns: "dict[Value, Turns]" = field(default_factory=dict)  # of loops that keep readings alone
+    unit: Unit = field(init=False, repr=False)  # what records know, behind the op that begins them
+    turns: dict[Value, Turns] = field(default_factory=dict)  # of loops that keep readings alone
 
     # Shared memory
 

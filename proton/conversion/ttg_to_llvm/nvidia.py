@@ -10,7 +10,7 @@ into both ways of a branch, where not all threads come to the same copy.
 """
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any
 
 from proton.base.targets import MAX_GRID
 from proton.conversion.ttg_to_llvm import values as v
@@ -46,24 +46,6 @@ _APPROXIMATE = {
 }
 
 
-@overload
-def assembly(
-    text: str,
-    constraints: str,
-    type_: Type,
-    *operands: Value,
-    effects: bool = True,
-    note: str = "",
-) -> Value: ...
-@overload
-def assembly(
-    text: str,
-    constraints: str,
-    type_: None,
-    *operands: Value,
-    effects: bool = True,
-    note: str = "",
-) -> None: ...
 def assembly(
     text: str,
     constraints: str,
@@ -71,7 +53,7 @@ def assembly(
     *operands: Value,
     effects: bool = True,
     note: str = "",
-) -> Value | None:
+) -> Any:
     """Inline PTX; None where `type_` is None."""
     attributes = {
         "asm_string": string_attr(f"{text} {note}" if note else text),

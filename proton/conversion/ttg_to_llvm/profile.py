@@ -33,7 +33,6 @@ from proton.conversion.ttg_to_llvm.units import (
     ring_slot,
     signed,
     store_pending,
-    unit_of,
     variable,
     wide,
 )
@@ -88,7 +87,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         variables += [unit.slab.address, unit.slab.launch]
     # Where control has one way, LLVM knows what it is.
     if ops_named(ctx.function, "proton_gpu.begin_turns"):
-        pending.live = variable(ctx, v.integer(1))
+        pending.live = variable(ctx.function, v.integer(1))
         v.store(pending.live, v.constant(1, v.integer(1)), 1)
     for place, first in zip(variables, firsts, strict=True):
         v.store(place, first, 4)
@@ -233,7 +232,7 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
 @lowers("proton_gpu.finalize")
 def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
-    unit = unit_of(ctx)
+    unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
@@ -262,7 +261,7 @@ def _copy_ring(unit: Unit, ring: Value, number: Value) -> None:
 
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
+    unit = ctx.unit
     bits = unit.schema.clock_bits
     if BEHIND_BARRIER in site.op.attributes:
         nvidia.warp_barrier()
@@ -277,7 +276,7 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(*RECORDS)
 def _record(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
+    unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     CODE[site.op.name].on_gpu(_Record(unit, site))

@@ -24,7 +24,6 @@ from proton.conversion.ttg_to_llvm.units import (
     ring_place,
     signed,
     store_pending,
-    unit_of,
     variable,
     wide,
 )
@@ -37,7 +36,7 @@ _AT_ONCE = 4  # readings that a store has room for
 
 @lowers("proton_gpu.begin_turns")
 def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
+    unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
@@ -57,10 +56,10 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
         words=site.number("words"),
         most=site.number("turns"),
         ring=ring,
-        number=variable(ctx, v.integer(32)),
-        kept=variable(ctx, v.integer(32)) if is_written_in_loop(site.op) else None,
-        offset=variable(ctx, v.integer(32)),
-        pending=[variable(ctx, clock) for _ in range(_AT_ONCE)],
+        number=variable(ctx.function, v.integer(32)),
+        kept=variable(ctx.function, v.integer(32)) if is_written_in_loop(site.op) else None,
+        offset=variable(ctx.function, v.integer(32)),
+        pending=[variable(ctx.function, clock) for _ in range(_AT_ONCE)],
         count=min(site.number("words"), _AT_ONCE),  # what a loop of one record carries
         clock=clock,
     )
@@ -81,7 +80,7 @@ def _turns_of(ctx: Lowering, site: Site) -> Turns:
 def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
     turns, readings = _turns_of(ctx, site), site.operands[1:]
     if STORES in site.op.attributes:
-        store_pending(unit_of(ctx))
+        store_pending(ctx.unit)
     if turns.kept is None:
         row = turns.row(v.load(turns.number, v.integer(32), 4))
     else:
@@ -97,7 +96,7 @@ def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
 def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
     turns = _turns_of(ctx, site)
     if STORES in site.op.attributes:
-        store_pending(unit_of(ctx))
+        store_pending(ctx.unit)
     count = turns.number if turns.kept is None else turns.kept
     v.store(count, v.add(v.load(count, v.integer(32), 4), v.i32(1)), 4)
     return []
@@ -112,7 +111,7 @@ def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers("proton_gpu.end_turns")
 def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     if STORES in site.op.attributes:
         store_pending(unit)
     unit.turns = None
@@ -132,7 +131,7 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
 @lowers("proton_gpu.kept_records")
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     nvidia.warp_barrier()
     if turns.kept is None:
         assert turns.made is not None, "of loops that write no records, behind them"
@@ -182,7 +181,7 @@ def _number(slot: Value, numbers: list[int]) -> Value:
 
 @lowers("proton_gpu.write_record")
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     _, turn, slot, when, start, end, *iterations = site.operands
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
     tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]

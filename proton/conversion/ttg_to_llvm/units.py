@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.blocks import COMMENT, Now, byte_at
-from proton.conversion.ttg_to_llvm.lowering import Lowering
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -113,15 +112,9 @@ class Turns:
         nvidia.store(place, values, space="shared", predicate=is_writer, note=COMMENT)
 
 
-def unit_of(ctx: Lowering) -> Unit:
-    """The unit of the function that is being lowered."""
-    assert ctx.unit is not None, "records come behind proton_gpu.init or proton_gpu.attach"
-    return ctx.unit
-
-
-def variable(ctx: Lowering, type_: Type) -> Value:
+def variable(function: Operation, type_: Type) -> Value:
     """The address of a variable of the function."""
-    with ir.InsertionPoint.at_block_begin(ctx.function.regions[0].blocks[0]):
+    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         of = ir.TypeAttr.get(type_)
         return v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=of)
 
