@@ -102,9 +102,8 @@ class _Kernel:
         self.infos, self.device, self.debug = infos, device, debug
         self.sources = DescriptorSources(function)
         self.entry = function.regions[0].blocks[0]
-        self.maps: dict[
-            tuple[Value, Type], Value
-        ] = {}  # that the kernel makes, by descriptor and type
+        # The maps that the kernel makes, by descriptor and type.
+        self.maps: dict[tuple[Value, Type], Value] = {}
         self.checked: set[Value] = set()
         ops = all_ops(function)
         self.candidates = [op for op in ops if op.name in _COPIED and self._is_possible(op)]
