@@ -29,7 +29,7 @@ DIALECTS = (TT, TTG, TTNG, TTS, Proton, ProtonGPU)
 # one context and one compilation at a time; MLIR's own work is short next to LLVM's, which
 # runs outside this lock.
 _lock = threading.RLock()
-_context: Any = None
+_context: Context | None = None
 
 
 def _check_attributes_first(cls: Any) -> None:
@@ -65,7 +65,7 @@ def _new_context() -> Context:
 
 
 @contextlib.contextmanager
-def mlir_context() -> Iterator[object]:
+def mlir_context() -> Iterator[Context]:
     """Enters Proton's context with an unknown location; one thread at a time."""
     global _context
     with _lock:

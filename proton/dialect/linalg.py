@@ -16,12 +16,12 @@ from proton.dialect.regions import ForLoop, yield_values
 
 def generic(
     ins: list[Value],
-    in_maps: Sequence[object],
+    in_maps: Sequence[ir.AffineMap],
     out_types: list[Type],
     body: Callable[[list[Value], list[Value]], list[Value]],
     *,
     inits: list[Value] | None = None,
-    out_map: Any = None,
+    out_map: ir.AffineMap | None = None,
     reductions: frozenset[int] = frozenset(),
     rank: int | None = None,
 ) -> list[Value]:
@@ -125,7 +125,7 @@ def _matrix(value: Value, place: Value) -> Value:
     return tensor.ExtractSliceOp(type_, value, [place], [], [], *offsets).result
 
 
-def dimension_map(rank: int, results: list[int | None]) -> Any:
+def dimension_map(rank: int, results: list[int | None]) -> ir.AffineMap:
     """(d0, ...) -> the dimensions in `results`; None is the constant 0."""
     expressions = [
         ir.AffineConstantExpr.get(0) if d is None else ir.AffineDimExpr.get(d) for d in results

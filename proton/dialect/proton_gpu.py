@@ -4,7 +4,6 @@ The name is the field's; the CPU uses the same ops: a program there has one unit
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, ext, ir
@@ -183,7 +182,7 @@ def _verify_record(op: OpView) -> bool:
     )
 
 
-def _storing_op(strategy: Strategy) -> object:
+def _storing_op(strategy: Strategy) -> type[OpView]:
     class StoringOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Writes one record where the strategy keeps it.
 
@@ -205,7 +204,7 @@ def _storing_op(strategy: Strategy) -> object:
     return StoringOp
 
 
-def _counting_op(strategy: Strategy) -> object:
+def _counting_op(strategy: Strategy) -> type[OpView]:
     class CountingOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Counts one record, where `when` is true, and stores nothing."""
 
@@ -220,7 +219,7 @@ def _counting_op(strategy: Strategy) -> object:
 
 
 # The op that keeps one record under each strategy, and what these ops are called.
-RECORD_OPS: dict[Strategy, Any] = {
+RECORD_OPS: dict[Strategy, type[OpView]] = {
     strategy: _storing_op(strategy) if strategy.stores else _counting_op(strategy)
     for strategy in Strategy
 }

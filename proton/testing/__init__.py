@@ -1,6 +1,6 @@
 """What tests and benchmarks of kernels need: times, comparisons, tables over sizes."""
 
-from typing import Any
+from typing import NoReturn
 
 from proton.runtime.benchmark import do_bench as do_bench
 from proton.runtime.nvidia.graph_benchmark import do_bench_cudagraph as do_bench_cudagraph
@@ -35,6 +35,6 @@ _INSTEAD = {  # what Triton has here, and is not -> what to do
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

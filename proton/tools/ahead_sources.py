@@ -5,7 +5,6 @@ found in libcuda.so.1 when the kernel is loaded. Functions return CUDA's error n
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.base.targets import WARP_SIZE
 from proton.tools.ahead_variant import Variant
@@ -140,7 +139,7 @@ def header(variant: Variant) -> str:
 def gpu_source(
     variant: Variant,
     grid: Sequence[str],
-    constants: dict[str, Any],
+    constants: dict[str, object],
     code: bytes,
     *,
     symbol: str,

@@ -8,6 +8,7 @@ of `triton.tools.mxfp`. Torch is imported when it is asked for.
 import importlib
 import itertools
 import math
+import types
 from typing import Any
 
 Tensor = Any  # of torch, on any of its devices
@@ -19,7 +20,7 @@ _NAN = 255
 _LARGEST = 254
 
 
-def _torch() -> Any:
+def _torch() -> types.ModuleType:
     return importlib.import_module("torch")
 
 

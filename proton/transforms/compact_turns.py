@@ -66,7 +66,7 @@ what the next time overwrites.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
@@ -74,7 +74,7 @@ from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
 from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
@@ -85,6 +85,7 @@ from proton.dialect.walk import (
     defining_op,
     kernel_functions,
     ops_named,
+    parent_of,
     producer_of,
 )
 from proton.passes import Pass, register
@@ -232,7 +233,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
         writes = _is_long(op) and len(own) <= profile.capacity
-        if in_loop(op.parent.operation) and profile.ring is not None and not writes:
+        if in_loop(parent_of(op)) and profile.ring is not None and not writes:
             return []
         in_chunks = not writes and profile.ring is None
         view = ForLoop(op)
@@ -258,7 +259,7 @@ def _is_long(loop: Operation) -> bool:
 def _loop_around(op: Operation) -> Operation:
     """The innermost loop around an op that is in one."""
     while not has(op, Loop):
-        op = op.parent.operation
+        op = parent_of(op)
     return op
 
 
@@ -319,7 +320,7 @@ class _Numbers:
         return copy.results[0]
 
 
-def _converted(number: Value, type_: Any) -> Value:
+def _converted(number: Value, type_: Type) -> Value:
     """A number of a turn as an integer of a type."""
     if type_ == number.type:
         return number

@@ -23,13 +23,13 @@ kept where the condition holds, and one that several scopes share where that of 
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect import traits
 from proton.dialect.asynchronous import Turn, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND
 from proton.dialect.builtin import string_attr, strings_attr
-from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, arith, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
     ITERATION_FIELD,
@@ -322,7 +322,7 @@ class _Placer:
 
     def _number(
         self, op: Operation, members: list[ScopePath], turn: Turn
-    ) -> tuple[list[Any], Any, Any]:
+    ) -> tuple[list[Value], Attribute, Attribute]:
         """The iteration of a run that begins at `op`, as payload."""
         placeholders = [p for member in members for p in self._placeholders_before(op, member)]
         known = iteration_of(placeholders[-1]) if placeholders else None
@@ -332,9 +332,11 @@ class _Placer:
             return [], ir.ArrayAttr.get([]), ir.ArrayAttr.get([])
         return [number], strings_attr([ITERATION_FIELD]), strings_attr(["int"])
 
-    def _payload(self, op: Operation, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
+    def _payload(
+        self, op: Operation, members: list[ScopePath]
+    ) -> tuple[list[Value], Attribute, Attribute]:
         """The payload that the members' placeholders hold, where those come before `op`."""
-        payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
+        payload: dict[str, tuple[Value, Attribute]] = {}  # name -> (value, kind)
         for member in members:
             placeholders = self._placeholders_before(op, member)
             if not placeholders:
@@ -356,7 +358,7 @@ class _Placer:
     def _condition(self, op: Operation, members: list[ScopePath]) -> Value | None:
         """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for
         everywhere. A member entered several times since its last run is kept for each of them."""
-        conditions: list[Any] = []
+        conditions: list[Value | None] = []
         for member in members:
             has_condition = member in self.conditional
             placeholders = self._placeholders_before(op, member) if has_condition else []
@@ -364,9 +366,10 @@ class _Placer:
             fresh = fresh or placeholders[-1:]
             self.decided.update(fresh)
             conditions += [placeholder.opview.when for placeholder in fresh] or [None]
-        if any(condition is None for condition in conditions):
+        known = [condition for condition in conditions if condition is not None]
+        if len(known) < len(conditions):
             return None
-        return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(conditions))
+        return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(known))
 
     def _placeholders_before(self, op: Operation, path: str) -> list[Operation]:
         """The placeholders of a scope that come before `op`, in its block or, where there are none,

@@ -18,9 +18,10 @@ loop that computes.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.attributes import TILE_LOOP
 from proton.dialect.builtin import integer, string_attr
@@ -29,7 +30,7 @@ from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of
+from proton.dialect.walk import before, defining_op, functions, ops_named, parent_of, producer_of
 from proton.passes import Pass, register
 
 CACHE_LINE = 64  # bytes
@@ -85,7 +86,7 @@ class _Turn:
             for op in ops
             if op.name == "scf.for"
             for tile in ops_named(op, "scf.for")
-            if TILE_LOOP in tile.attributes and tile.parent.operation == op
+            if TILE_LOOP in tile.attributes and parent_of(tile) == op
         ]
         return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
 
@@ -100,9 +101,9 @@ class _Turn:
         ]
 
     def _is_of_turn(self, op: Operation) -> bool:
-        parent = op.parent.operation
+        parent = parent_of(op)
         if parent.name == "scf.if":
-            parent = parent.parent.operation
+            parent = parent_of(parent)
         return bool(parent == self.loop)
 
     def _is_inside(self, op: Operation) -> bool:
@@ -157,7 +158,7 @@ class _Turn:
             self.moved[value] = self._copied(value, self._now)
         return self.moved[value]
 
-    def _copied(self, value: Value, operand: Any) -> Value:
+    def _copied(self, value: Value, operand: Callable[[Value], Value]) -> Value:
         op = defining_op(value)
         if op is None or not self._is_inside(op):
             return value
@@ -185,7 +186,7 @@ def _is_written(view: Value) -> bool:
         if op.name == "memref.cast" and _is_written(op.results[0]):
             return True
         if op.name == "scf.yield":
-            parent = op.parent.operation
+            parent = parent_of(op)
             if parent.name != "scf.if" or _is_written(parent.results[place]):
                 return True
         if op.name.startswith("linalg.") and place == len(op.operands) - 1:
@@ -197,7 +198,7 @@ def _is_written(view: Value) -> bool:
 
 def _fetch_by_tiles(block: "_Block", tile_loop: Operation) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
-    outer = tile_loop.parent.operation
+    outer = parent_of(tile_loop)
     counts = [_turns(op) for op in (outer, tile_loop)]
     loops = ForLoop(outer), ForLoop(tile_loop)
     with ir.InsertionPoint.at_block_begin(loops[1].body), tile_loop.location:

@@ -8,15 +8,18 @@ the thread alone is computed once, where the function begins.
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.base.errors import PassError
 from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.walk import producer_of
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
+
+# Of what is known of the thread: what it is, and the numbers that it follows from.
+_Key = str | tuple[int, ...] | tuple[str, int | tuple[int, ...]]
 
 # Of a program. Source: PTX ISA, "bar".
 BARRIERS = 16
@@ -31,7 +34,7 @@ class Threads:
     warps: int
     first: int = 0
     barrier_number: int = 0
-    known: dict[Any, Value] = field(default_factory=dict)
+    known: dict[_Key, Value] = field(default_factory=dict)
 
     def groups(self, first: int) -> list["Threads"]:
         """The first so many warps, and the rest; raises PassError where one has none, or where
@@ -91,7 +94,7 @@ class Threads:
     @contextlib.contextmanager
     def _behind(self, value: Value) -> Iterator[None]:
         """Emits where values go that depend on this one alone."""
-        with ir.InsertionPoint.after(value.owner), self.function.location:
+        with ir.InsertionPoint.after(producer_of(value)), self.function.location:
             yield
 
     def bits(self, bases: tuple[int, ...]) -> Value:

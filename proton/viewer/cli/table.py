@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
@@ -179,7 +179,7 @@ def folded(text: str, width: int) -> list[str]:
     return [*lines, text]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """Numbers without a meaningless tail, and nothing for what is missing."""
     if isinstance(value, float) and value == value:
         return f"{value:.0f}" if abs(value) >= WHOLE_FROM else f"{value:.1f}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -183,7 +183,7 @@ def with_work_of_scopes(frame: pd.DataFrame, raw: RawRun) -> pd.DataFrame:
             for name, value in given.items():
                 part = float(value * dur[launch] / whole)
                 work[launch][name] = work[launch].get(name, 0.0) + part
-    payload: list[Any] = list(frame["payload"])
+    payload: list[dict[str, float] | None] = list(frame["payload"])
     for row, launch in zip(rows.tolist(), number.tolist(), strict=True):
         payload[row] = work[launch] or None
     frame["payload"] = payload
