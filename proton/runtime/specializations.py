@@ -77,14 +77,13 @@ class SpecializedKernel:
         """What `compile` takes for a launch with the keyword arguments `kwargs`, of which a binder
         gave the others: its options, and `signature`, `constexprs` and `attrs` of `ASTSource`."""
         names, kernel = list(bound_args), cast(Any, self)
-        given = {name: kwargs[name] for name in kwargs if name not in names}
-        if unknown := given.keys() - kernel.options:
+        if unknown := kwargs.keys() - {*names, *kernel.options}:
             raise KeyError(f"{kernel.__name__} has no parameter or option {unknown.pop()!r}")
         kinds = [of[0] for of in specialization]
         constants = [place for place, kind in enumerate(kinds) if kind == "constexpr"]
         divisible = [place for place, of in enumerate(specialization) if of[1] == _DIVISIBLE]
         return (
-            SimpleNamespace(**given),
+            SimpleNamespace(**kernel._options.of(tuple(bound_args.values()), kwargs)),
             dict(zip(names, kinds, strict=True)),
             {(place,): bound_args[names[place]] for place in constants},
             {(place,): [[DIVISIBILITY, 16]] for place in divisible if place not in constants},

@@ -107,6 +107,13 @@ found = scale[(2,)](x, out, 100, 0.5, **launch)
 print(found.key == made.key, (out == x * np.float32(0.5) + 1).all())
 kernels.clear()
 print(len(kernels))
+
+@triton.jit
+def of_warps(out_ptr, num_warps: tl.constexpr):
+    tl.store(out_ptr, num_warps)
+
+warps = of_warps.create_binder()[-1](out, num_warps=8)
+print(of_warps._pack_args(backend, {"num_warps": 8}, *warps)[0].num_warps)
 try:
     scale._pack_args(backend, dict(launch, num_wraps=4), bound, specialization, options)
 except KeyError as problem:
@@ -235,4 +242,4 @@ def test_modules_of_triton_take_no_module_s_place(tmp_path: Path) -> None:
 
 def test_a_launch_can_be_taken_apart_and_finds_what_was_compiled(tmp_path: Path) -> None:
     unknown = "scale has no parameter or option 'num_wraps'"
-    assert run(APART, tmp_path, PROTON_BACKEND="cpu") == ["True True", "0", unknown]
+    assert run(APART, tmp_path, PROTON_BACKEND="cpu") == ["True True", "0", "8", unknown]
