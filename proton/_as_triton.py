@@ -25,7 +25,10 @@ VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 _HOMES = {
     "triton.backends": "proton.runtime.plug_ins",
     "triton.backends.compiler": "proton.backends.compiler",
-    "triton.backends.nvidia.compiler": "proton.backends.nvidia.tools",
+    # Not the package `proton.backends.nvidia`: importing `triton.backends.nvidia.compiler` sets
+    # `compiler` of its parent.
+    "triton.backends.nvidia": "proton.backends.nvidia.for_libraries",
+    "triton.backends.nvidia.compiler": "proton.backends.nvidia.for_libraries",
     "triton.errors": "proton.base.errors",
     "triton.experimental": "proton._gluon",
     "triton.experimental.gluon": "proton._gluon",
