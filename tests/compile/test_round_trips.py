@@ -7,7 +7,6 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.backends.nvidia import compiler
 from proton.backends.nvidia.compiler import _IN_FLIGHT
 from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.round_trips import RoundTrips, of_code, of_ptx
@@ -138,27 +137,6 @@ def test_loads_that_are_side_by_side_stay_so(monkeypatch: pytest.MonkeyPatch) ->
     programs = [65536 // (-(-k.n_regs // 8) * 8 * 128) for k in (kernel, left)]
     trips = chosen.trips, of_code(left.asm["cubin"]).trips
     assert programs[0] * trips[1] >= _IN_FLIGHT * programs[1] * trips[0]
-
-
-def test_what_is_tried_for_loads_is_assembled_at_the_same_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    events = []
-
-    class Told(compiler.Assembler):
-        def feed(self, ptx: str) -> None:
-            events.append("feed")
-            super().feed(ptx)
-
-        def finish(self) -> compiler.Cubin:
-            events.append("finish")
-            return super().finish()
-
-    monkeypatch.setattr(compiler, "Assembler", Told)
-    with proton.knobs.scope(always_compile=True):
-        kernel = of_weights()
-    assert ".minnctapersm" in kernel.asm["ptx"]
-    assert events[-4:] == ["feed", "feed", "finish", "finish"]
 
 
 def test_a_limit_that_the_user_gives_is_kept() -> None:

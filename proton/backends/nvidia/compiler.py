@@ -1,7 +1,6 @@
 """From a device function and a signature to a cubin for one architecture."""
 
 import re
-from contextlib import ExitStack
 from dataclasses import replace
 
 from proton.backends.compiler import CompileResult
@@ -223,8 +222,9 @@ def _side_by_side(
     if _TENSOR_CORES.search(ptx):  # their loads are pipelined
         return ptx, cubin
     best, least_waits = (ptx, cubin), before / _IN_FLIGHT
-    tried = [with_least_programs(ptx, least) for least in (programs, programs - 1)]
-    for fewer, found in zip(tried, _all_assembled(fn, tried, options), strict=True):
+    for least in (programs, programs - 1):
+        fewer = with_least_programs(ptx, least)
+        found = _assembled(fn, fewer, options)
         if not found.spills and (waits := _waits(found, options)) < least_waits:
             best, least_waits = (fewer, found), waits
     return best
@@ -264,18 +264,9 @@ def _one_more(
 
 
 def _assembled(fn: DeviceFunction, ptx: str, options: GPUOptions) -> Cubin:
-    return _all_assembled(fn, [ptx], options)[0]
-
-
-def _all_assembled(fn: DeviceFunction, texts: list[str], options: GPUOptions) -> list[Cubin]:
-    """The machine code of each text of PTX, whose assemblers work at the same time."""
-    with ExitStack() as running:
-        assemblers = []
-        for ptx in texts:
-            assembler = Assembler(options.target, fn.__name__, mangled(fn.__name__))
-            assemblers.append(running.enter_context(assembler))
-            assembler.feed(ptx)
-        return [assembler.finish() for assembler in assemblers]
+    with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
+        assembler.feed(ptx)
+        return assembler.finish()
 
 
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
