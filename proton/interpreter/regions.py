@@ -12,6 +12,7 @@ import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.assembly import packed_elements, run_assembly
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
+from proton.conversion.triton_arith_to_linalg.widening import OF_BITS
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import block_of, yield_values
@@ -121,7 +122,7 @@ def _combining(planner: Planner, op: Operation) -> tuple[Body, list[Any]]:
     and bf16 are combined in fp32, as compiled code does."""
     block = block_of(op, 0)
     assert block is not None
-    keeps_bits = any(inner.operation.name == "arith.bitcast" for inner in block.operations)
+    keeps_bits = any(inner.operation.name in OF_BITS for inner in block.operations)
     formats = [format_of(value.type) for value in op.operands]
     if keeps_bits:
         return planner.body(block), [(_same, _same)] * len(formats)

@@ -32,7 +32,7 @@ from proton.dialect.linalg import (
     reshaped,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
-from proton.dialect.traits import CopiedIndex, has
+from proton.dialect.traits import Combines, CopiedIndex, has
 from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
@@ -56,11 +56,31 @@ class TritonArithToLinalg(Pass):
 
     def run(self, module: Module) -> None:
         _copy_cheap_producers(module)
-        for op in all_ops(module):
-            if op.name in RULES:
-                with before(op):
-                    RULES[op.name](op)
+        ops = _outer_ops(module)
+        for op in ops:
+            if has(op, Combines):
+                _apply_rules(all_ops(op))  # before its function is copied
+        _apply_rules(ops)
         Upstream("convert-elementwise-to-linalg").run(module)
+
+
+def _outer_ops(module: Module) -> list[Operation]:
+    """Every op that is in no function of a reduction, a scan or of elements."""
+    found: list[Operation] = []
+
+    def visit(op: Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.SKIP if has(op, Combines) else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
+
+
+def _apply_rules(ops: list[Operation]) -> None:
+    for op in ops:
+        if op.name in RULES:
+            with before(op):
+                RULES[op.name](op)
 
 
 def _first(inputs: list[Value], outputs: list[Value]) -> list[Value]:

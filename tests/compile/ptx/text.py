@@ -71,7 +71,7 @@ class Kernel:
 @functools.lru_cache(64)
 def parsed(ptx: str) -> Kernel:
     """The only kernel in some PTX."""
-    text = re.sub(r"//[^\n]*", "", ptx[ptx.index(".entry") :])
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", ptx[ptx.index(".entry") :], flags=re.DOTALL)
     head, _, body = text.partition(")\n")
     name = re.search(r"\.entry\s+([$\w]+)", head)
     assert name is not None
@@ -124,7 +124,7 @@ class _Body:
     def _renamed(self, text: str) -> str:
         for scope in reversed(self.scopes[1:]):
             for name, new in scope.items():
-                text = re.sub(rf"(?<![$%\w.]){re.escape(name)}\b", new, text)
+                text = re.sub(rf"(?<![$%\w.]){re.escape(name)}\b(?!\.\d)", new, text)
         return text
 
     def _label(self, name: str) -> None:
