@@ -207,7 +207,7 @@ GROUPS = _groups(192)
 def test_instructions(group: int, session_seed: int) -> None:
     print(f"rerun with PROTON_TEST_SEED={session_seed}")
     rng = random.Random(session_seed + group)
-    samples = [Sample(forms()[name], rng) for name in GROUPS[group] if _is_chosen(name, rng)]
+    samples = [Sample(forms()[name], rng) for name in GROUPS[group] if is_chosen(name, rng)]
     wrong = run(samples)
     assert not wrong, "\n".join(wrong)
 
@@ -216,5 +216,5 @@ def test_instructions(group: int, session_seed: int) -> None:
 SHARE = {"set": 24, "setp": 24, "cvt": 6}
 
 
-def _is_chosen(name: str, rng: random.Random) -> bool:
+def is_chosen(name: str, rng: random.Random) -> bool:
     return not rng.randrange(SHARE.get(name.split(".")[0], 1))

@@ -160,9 +160,13 @@ class _Body:
             assert words[0] in (".pragma", ".loc"), text
 
     def _register(self, name: str, dtype: type) -> None:
-        if (several := re.fullmatch(r"(%\w+)<(\d+)>", name)) is not None:
+        if (several := re.fullmatch(r"(%?\w+)<(\d+)>", name)) is not None:
             names = [f"{several[1]}{n}" for n in range(int(several[2]))]
-            self.kernel.registers |= dict.fromkeys(names, dtype)
+            if len(self.scopes) < 2:  # thousands
+                self.kernel.registers |= dict.fromkeys(names, dtype)
+                return
+            for one in names:
+                self._register(one, dtype)
             return
         if len(self.scopes) > 1:
             self.scopes[-1][name] = f"{name}.{self.count}"
