@@ -145,6 +145,10 @@ TEXTS: dict[str, tuple[str, str, Any]] = {
         " add.s32 a, a, WARP_SZ; xor.b32 $0, $1, a; }", "=r,r,r",
         lambda x, y: x ^ np.int32(31 + 15 + 5 - 7 + 32),
     ),
+    "none": (
+        "{ .reg .f32 f; mov.f32 f, 0fFFF12345; mov.b32 $0, f; xor.b32 $0, $0, 0f7FFFFFFF; }",
+        "=r,r,r", lambda x, y: np.full_like(x, np.uint32(0x800EDCBA).astype(np.int32)),
+    ),
     "hidden": (
         "{ .reg .b32 t; mov.b32 t, $1; { .reg .b32 t; mov.b32 t, $2; } mov.b32 $0, t; }",
         "=r,r,r", lambda x, y: x,
@@ -197,6 +201,21 @@ def test_the_nth_bit_that_is_set(rng: np.random.Generator) -> None:
     of_two[(1,)](x, y, out, ASM=asm, CONSTRAINTS="=r,r,r", DTYPE=tl.int32, PACK=1, N=N)
     places = [[n for n in range(32) if int(v) >> n & 1] for v in x]
     assert out.tolist() == [p[n - 1] if n <= len(p) else -1 for p, n in zip(places, y, strict=True)]
+
+
+@proton.jit
+def of_bools(x_ptr, y_ptr, out_ptr, PACK: tl.constexpr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    args = [tl.load(x_ptr + offs) > 0, tl.load(y_ptr + offs) > 0]
+    found = tl.inline_asm_elementwise("xor.b32 $0, $1, $2;", "=r,r,r", args, tl.int1, True, PACK)
+    tl.store(out_ptr + offs, found)
+
+
+@pytest.mark.parametrize("pack", [1, 4])
+def test_bools(rng: np.random.Generator, pack: int) -> None:
+    x, y, out = ordinary(rng, "int32", N), ordinary(rng, "int32", N), np.zeros(N, bool)
+    of_bools[(1,)](x, y, out, PACK=pack, N=N)
+    assert (out == ((x > 0) ^ (y > 0))).all()
 
 
 @proton.jit

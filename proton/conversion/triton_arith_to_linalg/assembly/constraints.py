@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from proton.conversion.triton_arith_to_linalg.assembly.text import Untranslatable
-from proton.conversion.triton_arith_to_linalg.assembly.values import Int, bits_of, joined, parted
+from proton.conversion.triton_arith_to_linalg.assembly.values import Int, bits_of, joined
 from proton.dialect.builtin import integer
 from proton.dialect.mlir import Type, Value, arith, ir
 
@@ -71,12 +71,11 @@ def packed(elements: list[Value], bits: list[int]) -> list[Int]:
     found = []
     for place, width in enumerate(bits):
         parts = [_as_bits(x) for x in elements[place * count : (place + 1) * count]]
-        whole = joined(parts) if count > 1 else parts[0]
-        if whole.bits > width:
+        if (taken := parts[0].bits * count) > width:
             raise Untranslatable(
-                f"an argument of {whole.bits} bits has a constraint for {width}", "use another one"
+                f"an argument of {taken} bits has a constraint for {width}", "use another one"
             )
-        found.append(whole.to(width))
+        found.append(joined(parts, width))
     return found
 
 
@@ -94,7 +93,8 @@ def unpacked(registers: list[Int], type_: Type, pack: int) -> list[Value]:
                 f"a result of {count * width} bits has a constraint for {register.bits}",
                 "use another one",
             )
-        for part in parted(register.to(count * width), count) if count > 1 else [register]:
+        for place in range(count):
+            part = register >> place * width if place else register
             found.append(_as_type(part.to(width), type_))
     return found
 

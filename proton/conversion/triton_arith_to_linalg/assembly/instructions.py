@@ -243,9 +243,11 @@ def _literal(operand: Integer | Real, type_: str, name: str) -> Int:
         if not -(1 << (bits - 1)) <= operand.value < 1 << bits and type_ != "pred":
             raise Untranslatable(f"{name}: {operand.text} has no room in {bits} bits", "")
         return number_of(operand.value if type_ != "pred" else bool(operand.value), bits)
+    if operand.bits == bits and type_ in ("f32", "f64", "b32", "b64"):
+        return number_of(operand.raw, bits)  # also of a NaN
     if type_ in ("f32", "f64"):
         return bits_of(constant(operand.value, float_type(type_)))
-    if type_ in ("b32", "b64") and operand.bits in (0, bits):
+    if type_ in ("b32", "b64") and not operand.bits:
         return bits_of(constant(operand.value, float_type(f"f{bits}")))
     raise Untranslatable(f"{name}: {operand.text} is no {type_}", "write an integer")
 

@@ -49,6 +49,7 @@ class Real:
     text: str
     value: float
     bits: int = 0  # 32 or 64 where the text has the bits of that format
+    raw: int = 0  # those bits
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,11 @@ def _real(text: str, *, minus: bool) -> Real:
     shown = f"-{text}" if minus else text
     if text[1:2] in ("f", "F", "d", "D"):
         bits = 32 if text[1] in "fF" else 64
-        raw = int(text[2:], 16).to_bytes(bits // 8, "big")
-        (value,) = struct.unpack(">f" if bits == 32 else ">d", raw)
+        raw = int(text[2:], 16)
+        (value,) = struct.unpack(">f" if bits == 32 else ">d", raw.to_bytes(bits // 8, "big"))
         if minus:
             raise Untranslatable(f"{shown}: a number by its bits has no sign", "set its first bit")
-        return Real(shown, value, bits)
+        return Real(shown, value, bits, raw)
     return Real(shown, -float(text) if minus else float(text))
 
 

@@ -155,10 +155,11 @@ def bits_of(value: Value) -> Int:
     return Int(arith.BitcastOp(integer(value.type.width), value).result)
 
 
-def joined(parts: list[Int]) -> Int:
-    """One integer of several of the same bits, the first one lowest."""
+def joined(parts: list[Int], bits: int = 0) -> Int:
+    """One integer of several of the same bits, the first one lowest: of as many bits as they have
+    together, or of `bits`."""
     each = parts[0].bits
-    whole = parts[0].to(each * len(parts))
+    whole = parts[0].to(bits or each * len(parts))
     for place, part in enumerate(parts[1:], 1):
         whole = whole | part.to(whole.bits) << place * each
     return whole
