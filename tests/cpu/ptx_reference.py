@@ -38,7 +38,7 @@ def decoded(bits: int, type_: str) -> float:
     if type_ == "e4m3" and bits & 0x7F == 0x7F:
         return math.nan
     if type_ != "e4m3" and exponent == (1 << (width - 1 - fraction)) - 1:
-        return math.nan if rest else sign * math.inf
+        return math.copysign(math.nan, sign) if rest else sign * math.inf
     if not exponent:
         return sign * math.ldexp(rest, least - fraction)
     return sign * math.ldexp(rest + (1 << fraction), exponent - 1 + least - fraction)
