@@ -3,6 +3,7 @@
 Each function emits at the current insertion point and location.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -154,6 +155,29 @@ def map_elements(body: Callable[..., Value], values: list[Value], element: Type)
         [ir.RankedTensorType.get(shape, element)],
         lambda inputs, outputs: [body(*inputs)],
     )[0]
+
+
+def reshaped(value: Value, shape: list[int]) -> Value:
+    """A tensor's elements, in their order, in another shape. Through one dimension: collapse, then
+    expand; both are views of a contiguous buffer."""
+    element, source = element_of(value), shape_of(value)
+    if len(source) != 1:
+        flat = ir.RankedTensorType.get([math.prod(source)], element)
+        value = _reassociate("collapse", value, flat)
+    if len(shape) != 1:
+        value = _reassociate("expand", value, ir.RankedTensorType.get(shape, element))
+    return value
+
+
+def _reassociate(kind: str, value: Value, type_: Type) -> Value:
+    wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
+    group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
+    attributes: dict[str, Attribute] = {"reassociation": ir.ArrayAttr.get([group])}
+    if kind == "expand":
+        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
+    return ir.Operation.create(
+        f"tensor.{kind}_shape", results=[type_], operands=[value], attributes=attributes
+    ).result
 
 
 def convert_elements(value: Value, element: Type) -> Value:

@@ -1,16 +1,13 @@
-"""What ops are that do something besides computing: prints, assertions, records, assembly."""
+"""What ops are that do something besides computing: prints, assertions, records."""
 
 import sys
 from collections.abc import Callable
 
 import numpy as np
 
-from proton.base.errors import CompilationError
 from proton.base.words import index_widths
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
-from proton.dialect.tt_elementwise import ASSEMBLY
-from proton.dialect.walk import source_span
 from proton.interpreter.formats import POINTER, Array, Format, format_of, unsigned
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, Planner, Registers, Step, evaluates, evaluates_regions
@@ -76,15 +73,6 @@ def _like_c_hex(number: float) -> str:
         return _like_c(number)
     digits, exponent = number.hex().split("p")
     return f"{digits.rstrip('0').rstrip('.')}p{exponent}"
-
-
-@evaluates(*(op.OPERATION_NAME for op in ASSEMBLY))
-def _assembly(op: Operation) -> Function:
-    raise CompilationError(
-        "tl.inline_asm_elementwise is assembly of a GPU, and the kernel is interpreted",
-        source_span(op.location),
-        "launch the compiled kernel on arrays of a GPU, or write it with functions of tl",
-    )
 
 
 # Records
