@@ -22,9 +22,15 @@ class HostRecorder(Protocol):
     """What a session does with host scopes."""
 
     def enter(
-        self, name: str, payload: dict[str, Any], when: bool, is_state: bool = False
+        self,
+        name: str,
+        payload: dict[str, Any],
+        when: bool,
+        is_state: bool = False,
+        is_block: bool = False,
     ) -> None: ...
     def exit(self, name: str, payload: dict[str, Any]) -> None: ...
+    def exit_block(self, name: str, has_failed: bool) -> None: ...
     def mark(self, name: str, payload: dict[str, Any]) -> None: ...
     def add(self, name: str, start: int, kind: str) -> None: ...
 
@@ -131,12 +137,12 @@ class scope:
     def __enter__(self) -> Self:
         self.host = host  # a session may start or end inside the block
         if host is not None:
-            host.enter(self.name, self.payload, self.when, self._is_state)
+            host.enter(self.name, self.payload, self.when, self._is_state, is_block=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
         if self.host is host and host is not None:
-            host.exit(self.name, {})
+            host.exit_block(self.name, failure is not None)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """The function with this scope around each call."""
