@@ -234,15 +234,18 @@ def test_generators_that_take_turns_end_their_scopes_in_any_order() -> None:
 
 
 def test_an_exception_leaves_the_scopes_that_statements_opened() -> None:
+    @proton.scope("block")
+    def opens(name: str, *, fails: bool) -> None:
+        proton.enter_scope(name)
+        if fails:
+            raise KeyError
+
     with proton.profile("left") as run:
         with pytest.raises(KeyError):
-            with proton.scope("block"):
-                proton.enter_scope("statement")
-                raise KeyError
+            opens("statement", fails=True)
         launch()
         with pytest.raises(proton.ProfileError, match="the innermost open host scope is 'open'"):
-            with proton.scope("block"):
-                proton.enter_scope("open")
+            opens("open", fails=False)
     assert paths(run, "host") == ["block", "block", "block/open", "block/statement"]
     assert paths(run, "launch") == ["twice"]
 
