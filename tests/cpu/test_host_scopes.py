@@ -267,3 +267,29 @@ def test_a_scope_may_be_a_coroutines_that_another_task_ends() -> None:
     with proton.profile("ends") as run:
         asyncio.run(main())
     assert paths(run, "host") == ["main", "waits"]
+
+
+def test_a_decorated_coroutine_or_generator_is_in_its_scope_until_it_ends() -> None:
+    @proton.scope("awaits", turns=2)
+    async def awaits() -> int:
+        await asyncio.sleep(0)
+        launch()
+        return 3
+
+    @proton.scope("yields")
+    def yields() -> Iterator[int]:
+        launch()
+        assert (yield 4) is None
+        launch()
+
+    with proton.profile("decorated") as run:
+        assert asyncio.run(awaits()) == 3
+        assert list(yields()) == [4]
+    assert awaits.__name__ == "awaits"
+    assert paths(run, "host") == ["awaits", "yields"]
+    assert paths(run, "launch") == ["awaits/twice", "yields/twice", "yields/twice"]
+    with pytest.raises(TypeError, match=r"asynchronous generator .*ticks: write `with .*'s'"):
+
+        @proton.scope("s")
+        async def ticks() -> Any:
+            yield 1
