@@ -77,10 +77,9 @@ def compile_ahead_of_time(
             proton.install_as_triton()
         check_num_warps(num_warps)
         chosen = CPUTarget() if target == "cpu" else GPUTarget.parse(target)
-        on_cpu = isinstance(chosen, CPUTarget)
-        options = {} if on_cpu else {"num_warps": num_warps, "num_stages": num_stages}
-        if on_cpu and may_overlap:
-            options["disjoint"] = False
+        options: dict[str, Any] = {"num_warps": num_warps, "num_stages": num_stages}
+        if isinstance(chosen, CPUTarget):
+            options = {"disjoint": False} if may_overlap else {}
         fn = _kernel(path, kernel_name)
         variant, files = _built(fn, out_name, signature, _sizes(grid), chosen, options)
     except ProtonError as problem:
