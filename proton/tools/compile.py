@@ -16,7 +16,7 @@ import proton
 from proton.backends.compiler import CompiledKernel
 from proton.backends.cpu.llvm import object_with_one_symbol
 from proton.base.errors import ProtonError
-from proton.base.targets import CPUTarget, GPUTarget, Target
+from proton.base.targets import CPUTarget, GPUTarget, Target, check_num_warps
 from proton.compiler import ASTSource, compile_source
 from proton.dialect.attributes import DIVISIBILITY
 from proton.runtime.backend import backend_named
@@ -75,10 +75,10 @@ def compile_ahead_of_time(
     try:
         if as_triton:
             proton.install_as_triton()
+        check_num_warps(num_warps)
         chosen = CPUTarget() if target == "cpu" else GPUTarget.parse(target)
-        on_cpu = isinstance(chosen, CPUTarget)
         options: dict[str, object] = {"num_warps": num_warps, "num_stages": num_stages}
-        if on_cpu:
+        if isinstance(chosen, CPUTarget):
             options = {"disjoint": False} if may_overlap else {}
         fn = _kernel(path, kernel_name)
         variant, files = _built(fn, out_name, signature, _sizes(grid), chosen, options)
@@ -95,8 +95,8 @@ def compile_ahead_of_time(
 def _sizes(grid: str) -> list[str]:
     """The three sizes of a grid, in C."""
     sizes = [size.strip() for size in grid.split(",")]
-    if len(sizes) > 3:
-        raise ProtonError(f"a grid has up to 3 sizes, got {grid!r}")
+    if len(sizes) > 3 or not all(sizes):
+        raise ProtonError(f"a grid has 1 to 3 sizes, got {grid!r}")
     return sizes + ["1"] * (3 - len(sizes))
 
 

@@ -17,8 +17,8 @@ Work that a pass begins for another iteration than the one that runs (`Turn`) is
 with the number of that iteration. Payload and conditions are of the iteration that runs, so it has
 none.
 
-A scope with a condition (`when`) begins a slice of its own each time it is entered. The slice is
-kept where the condition holds, and one that several scopes share where that of any does.
+A scope with payload or a condition (`when`) begins a slice of its own each time it is entered. The
+slice is kept where the condition holds, and one that several scopes share where that of any does.
 """
 
 import functools
@@ -93,9 +93,9 @@ class _Item:
 
     `glue` is an op that takes next to no time, or takes it only for blocks that a mask cuts: it
     joins a neighbouring run of its scopes. A view that finds none is a run of its own. `entered`
-    are the scopes with conditions that were entered since the item before. `turn` is the iteration
-    that its work is of, None where that is any; of its scopes the `around` outermost are around the
-    loop, and know no iterations.
+    are the scopes with payload or conditions that were entered since the item before. `turn` is the
+    iteration that its work is of, None where that is any; of its scopes the `around` outermost are
+    around the loop, and know no iterations.
     """
 
     op: Operation
@@ -240,7 +240,7 @@ class _Placer:
         self.entries = {
             record: scope_of(record)
             for record in self.placeholders
-            if scope_of(record) in self.conditional or iteration_of(record) is not None
+            if scope_of(record) in self.conditional or len(record.opview.payload)
         }
         self.origins: dict[str, Origin] = {}  # of scopes that the compiler made
         self.decided: set[Operation] = set()  # placeholders whose conditions some run has
