@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from proton.base.errors import ProtonError
+from proton.base.knobs import knobs
 
 NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
@@ -50,7 +51,8 @@ _ABSENT = {
 
 def install_as_triton() -> None:
     """Makes `import triton`, and of its modules those that Proton has, give Proton, in all of this
-    process. To be called before anything imports triton; a second call does nothing."""
+    process. Triton's variables count, such as `TRITON_INTERPRET=1`, where Proton's are not set. To
+    be called before anything imports triton; a second call does nothing."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     if NAME in sys.modules:
@@ -59,6 +61,8 @@ def install_as_triton() -> None:
             "`python -m proton --as-triton script.py`"
         )
     sys.meta_path.insert(0, _Finder())
+    knobs.stands_for_triton = True
+    knobs.generation += 1
 
 
 class _Triton(ModuleType):

@@ -302,20 +302,27 @@ def _fresh_knobs_impl(
     skipped_attr: set[str] | None = None,
 ) -> tuple[Callable[[], object], Callable[[], None]]:
     """(a function that gives all knobs their defaults, whatever the environment says, until the
-    other one is called). Names of knobs that are to stay are `skipped_attr`."""
-    stack = contextlib.ExitStack()
+    other one is called, and returns the module of knobs). Names of knobs and of groups that are to
+    stay are `skipped_attr`."""
+    stack, skipped = contextlib.ExitStack(), skipped_attr or set()
+    kept = {
+        n for g, group in knobs.groups.items() if g in skipped for n in group.aliases().values()
+    }
 
     def fresh() -> object:
+        module = importlib.import_module(type(knobs).__module__)
         patch = importlib.import_module("pytest").MonkeyPatch()
         stack.callback(patch.undo)
+        patch.setattr(module, "propagate_env", True)
         for group in knobs.groups.values():
             stack.enter_context(group.scope())
         stack.enter_context(knobs.scope())
         for name, knob in KNOBS.items():
-            if name not in (skipped_attr or ()):
-                patch.delenv(knob.variable, raising=False)
+            if name not in skipped | kept:
+                for variable in knob.variables(knobs):
+                    patch.delenv(variable, raising=False)
                 knobs.overrides.pop(name, None)
-        return knobs
+        return module
 
     return fresh, stack.close
 
