@@ -42,6 +42,12 @@ _HOMES = {
     "triton.runtime._async_compile": "proton.runtime.async_compile",
     "triton.runtime.driver": "proton.runtime.driver",
 }
+# What `import triton` imports of it: programs find these by attributes, `triton.backends.compiler`.
+_IMPORTED = (
+    *("backends.compiler", "backends.nvidia.compiler", "compiler", "knobs", "language.extra.cuda"),
+    *("runtime._allocation", "runtime._async_compile", "runtime.autotuner", "runtime.cache"),
+    *("runtime.driver", "runtime.errors", "runtime.jit", "tools"),
+)
 # Parts of Triton that Proton is not made of.
 _ABSENT = {
     "triton._C": "it is Triton's own compiler in C++",
@@ -122,6 +128,9 @@ class _Loader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         if not isinstance(module, _Triton):
             module.__spec__ = self.spec
+            return
+        for part in _IMPORTED:
+            importlib.import_module(f"{NAME}.{part}")
 
 
 class _Distribution(Distribution):

@@ -10,6 +10,7 @@ from proton.backends.compiler import CompiledKernel
 from proton.base.errors import ProtonError
 from proton.base.knob_groups import CompileTimes
 from proton.base.knobs import knobs
+from proton.base.targets import CPUTarget, Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.types import dtype
@@ -66,11 +67,16 @@ def after(kernel: CompiledKernel) -> None:
     if (listener := knobs.compilation.listener) is not None:
         listener(
             src=kernel.fn,
-            metadata=dict(kernel.metadata),
+            metadata=dict(kernel.metadata) | {"hash": kernel.key, "target": _target(kernel)},
             metadata_group={},
             times=_times(kernel),
             cache_hit=kernel.from_cache,
         )
+
+
+def _target(kernel: CompiledKernel) -> Target:
+    target = getattr(kernel.options, "target", None)
+    return target if isinstance(target, Target) else CPUTarget()
 
 
 def _times(kernel: CompiledKernel) -> CompileTimes:
