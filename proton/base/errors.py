@@ -143,6 +143,14 @@ class OutOfResources(CompilationError):
         return error
 
 
+class DeviceAssertionError(AssertionError, RuntimeError):
+    """An assertion of a kernel does not hold, on the CPU or interpreted. On a GPU the driver says
+    so, at a later call, as a RuntimeError of torch's."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (device-side assertion)"
+
+
 class LaunchError(ProtonError, RuntimeError):
     """A launch was given an argument, grid or option it cannot take."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from proton.base.errors import CompilationError
+from proton.base.errors import CompilationError, DeviceAssertionError
 from proton.base.words import index_widths
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
@@ -22,7 +22,7 @@ def _assert(op: Operation) -> Function:
 
     def check(program: RunningProgram, condition: Array) -> None:
         if not np.all(condition):
-            raise AssertionError(message)
+            raise DeviceAssertionError(message)
 
     return check
 

@@ -211,3 +211,15 @@ def test_indices_line_up(capfd: Any, interpret: bool, shape: tuple[int, int]) ->
         for j in range(columns)
     ]
     assert sorted(lines) == sorted(wanted)  # threads of a GPU print in any order
+
+
+@proton.jit
+def shows_types(x_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.static_print("", x, tl.load(x_ptr), x_ptr, x[:, None].to(tl.float32), sep="|")
+
+
+def test_static_print_shows_tensors_as_triton_does(capfd: pytest.CaptureFixture[str]) -> None:
+    shows_types.warmup(tl.int16, 8)
+    said = "|int16[constexpr[8]]|int16[]|pointer<int16>[]|fp32[constexpr[8], constexpr[1]]\n"
+    assert capfd.readouterr().out == said

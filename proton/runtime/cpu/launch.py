@@ -12,7 +12,7 @@ from typing import Any
 from proton.backends.compiler import CompiledKernel
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
-from proton.base.errors import LaunchError
+from proton.base.errors import DeviceAssertionError, LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import CPUTarget, Target, check_num_warps
 from proton.compiler import Request, compile_function, compile_lock
@@ -300,4 +300,4 @@ def _launch_with_extras(
     if bounds is not None:
         bounds.check()
     if status.value:
-        raise AssertionError(metadata["assertions"][status.value - 1])
+        raise DeviceAssertionError(metadata["assertions"][status.value - 1])
