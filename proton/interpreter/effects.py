@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from proton.base.errors import DeviceAssertionError
 from proton.base.words import index_widths
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
@@ -19,7 +20,7 @@ def _assert(op: Operation) -> Function:
 
     def check(program: RunningProgram, condition: Array) -> None:
         if not np.all(condition):
-            raise AssertionError(message)
+            raise DeviceAssertionError(message)
 
     return check
 
@@ -34,14 +35,14 @@ def _print(op: Operation) -> Function:
 
     def show(program: RunningProgram, *values: Array) -> None:
         head = f"pid ({', '.join(map(str, program.place))})"
-        lines = [] if values else [f"{head} {prefix}\n"]
+        lines = [] if values else [f"{head}{prefix}\n"]
         for number, (value, text) in enumerate(zip(values, shows, strict=True)):
             which = f"(operand {number}) " if len(values) > 1 else ""
             widths = index_widths(np.shape(value))
             for place in np.ndindex(np.shape(value)):
                 pairs = zip(place, widths, strict=True)
                 index = ", ".join(f"{number:{width}}" for number, width in pairs)
-                lines.append(f"{head} idx ({index}) {prefix}{which}{text(value[place])}\n")
+                lines.append(f"{head} idx ({index}){prefix}{which}{text(value[place])}\n")
         sys.stdout.write("".join(lines))
         sys.stdout.flush()
 

@@ -25,7 +25,7 @@ from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.function import constexpr_function as constexpr_function
-from proton.language.surroundings import Link, has_changed
+from proton.language.surroundings import Link, has_changed, shown_change
 from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused
 from proton.runtime.arguments import type_canonicalisation_dict as type_canonicalisation_dict
@@ -287,10 +287,10 @@ class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
         for namespace, name, value in self.watched:
             now = namespace.get(name)
             if now is not value and has_changed(now, value):
-                is_alike = repr(now) == repr(value)
+                shown, before, after = shown_change(self.watched, (namespace, name, value))
                 raise LaunchError(
-                    f"{self.__name__}: Global variable {name} has changed since we compiled this "
-                    f"kernel, from {value!r} to {'another one' if is_alike else repr(now)}; pass "
+                    f"{self.__name__}: Global variable {shown} has changed since we compiled this "
+                    f"kernel, from {before} to {'another one' if before == after else after}; pass "
                     "it as a parameter"
                 )
 

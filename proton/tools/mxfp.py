@@ -28,6 +28,10 @@ def _shape_of(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return size if isinstance(size, tuple) else (size,)
 
 
+class NoSuchDimension(ValueError, AssertionError):
+    """A tensor does not have the dimension that it is to be packed along."""
+
+
 class _Codes:
     """Codes of a format, in `data`: a tensor of uint8, one for each number.
 
@@ -92,7 +96,7 @@ class MXFP4Tensor(_Codes):
         a neighbour has 0 beside it."""
         torch, data = _torch(), self.data
         if not 0 <= dim < data.ndim:
-            raise ValueError(f"dim must be from 0 to {data.ndim - 1}, got {dim}")
+            raise NoSuchDimension(f"dim must be from 0 to {data.ndim - 1}, got {dim}")
         if data.shape[dim] % 2:
             data = torch.cat([data, torch.zeros_like(data.narrow(dim, 0, 1))], dim)
         pairs = data.unflatten(dim, (data.shape[dim] // 2, 2))

@@ -154,11 +154,14 @@ class _Product:
     # One warp
 
     def _mma(self, tiling: WarpTiling, a: Value, b: Value, acc: Value) -> Value:
-        if self._bits != self.element.width:
+        bits = self._bits
+        if bits == 8 and isinstance(self.result, ir.F16Type):  # such `mma` came with PTX 8.7
+            bits = 16
+        if bits != self.element.width:
             a, b = _widened(a), _widened(b)
         k = shape_of(a)[1]
-        left = convert(a, tiling.operand_a(k, self._bits))
-        right = convert(b, tiling.operand_b(k, self._bits))
+        left = convert(a, tiling.operand_a(k, bits))
+        right = convert(b, tiling.operand_b(k, bits))
         start = convert(acc, tiling.accumulator)
         return MmaSyncOp(left, right, start, start.type).result
 

@@ -6,6 +6,7 @@ the thread alone is computed once, where the function begins.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -28,12 +29,13 @@ BARRIERS = 16
 @dataclass
 class Threads:
     """`warps` warps of a function, from warp `first` on, which meet at a barrier of hardware: 0 is
-    the program's."""
+    the program's. Groups that run at once, and those that they are in, have each their own."""
 
     function: Operation
     warps: int
     first: int = 0
     barrier_number: int = 0
+    free_barriers: Iterator[int] = field(default_factory=lambda: iter(()))
     known: dict[_Key, Value] = field(default_factory=dict)
 
     def groups(self, first: int) -> list["Threads"]:
@@ -41,14 +43,15 @@ class Threads:
         groups of groups have no barrier left."""
         if not 0 < first < self.warps:
             raise PassError(f"{first} of {self.warps} warps of a group are no group of their own")
-        numbers = 2 * self.barrier_number + 1, 2 * self.barrier_number + 2
-        if numbers[1] >= BARRIERS:
-            raise PassError(
-                f"groups of warps nest deeper than {BARRIERS} barriers of hardware allow"
-            )
+        free = self.free_barriers if self.barrier_number else iter(range(1, BARRIERS))
+        numbers = list(itertools.islice(free, 2))
+        if len(numbers) < 2:
+            raise PassError(f"groups of warps are more than {BARRIERS} barriers of hardware allow")
         return [
-            Threads(self.function, first, self.first, numbers[0]),
-            Threads(self.function, self.warps - first, self.first + first, numbers[1]),
+            Threads(self.function, warps, start, number, free)
+            for warps, start, number in zip(
+                (first, self.warps - first), (self.first, self.first + first), numbers, strict=True
+            )
         ]
 
     @property
