@@ -222,11 +222,11 @@ def _floats(parts: tuple[str, ...], values: list[int]) -> int | None:
 
 
 def _tested(name: str, x: float, type_: str) -> bool:
-    is_normal = math.isfinite(x) and abs(x) >= 2.0 ** FLOATS[type_][1]
+    is_normal = math.isfinite(x) and (x == 0 or abs(x) >= 2.0 ** FLOATS[type_][1])
     return {
         "finite": math.isfinite(x), "infinite": math.isinf(x), "number": not math.isnan(x),
         "notanumber": math.isnan(x), "normal": is_normal,
-        "subnormal": math.isfinite(x) and x != 0 and not is_normal,
+        "subnormal": math.isfinite(x) and not is_normal,
     }[name]  # fmt: skip
 
 

@@ -31,15 +31,18 @@ class Sample:
         self.types = form.operands[:-1] if drops else form.operands
         self.literal = rng.randrange(256) if form.name == "lop3.b32" else None
         self.rows = [[self._number(t, n, rng) for t in self.types] for n in range(N)]
+        if form.parts[0] == "rem":  # by 0 it is unspecified: an H200 gives ones
+            self.rows = [[x, y or 1] for x, y in self.rows]
 
     def _number(self, type_: str, row: int, rng: random.Random) -> int:
         bits, name = reference.BITS[type_], self.form.parts[0]
         if self.literal is not None and type_ == "u32" and name == "lop3":
             return self.literal
         if type_ in ("u32", "s32") and name in ("shl", "shr", "shf", "bfe", "bfi", "szext", "bmsk"):
-            return rng.choice(
-                [rng.randrange(70), rng.randrange(32), rng.getrandbits(32), 0, 31, 32]
-            )
+            # Of bfe and bfi of 64 bits the manual takes 8 bits, an H200 all of them.
+            most = 8 if name in ("bfe", "bfi") and "64" in self.form.name else 32
+            edges = [rng.randrange(70), rng.randrange(32), rng.getrandbits(most), 0, 31, 32]
+            return rng.choice(edges)
         if name == "fns" and type_ == "u32":
             return rng.randrange(32)
         if name == "fns" and type_ == "s32":

@@ -218,6 +218,7 @@ def shows_types(x_ptr, BLOCK: tl.constexpr):
 
 
 def test_static_print_shows_tensors_as_triton_does(capfd: pytest.CaptureFixture[str]) -> None:
-    shows_types.warmup(tl.int16, 8)
+    with proton.knobs.scope(always_compile=True):
+        proton.jit(shows_types.fn).warmup(tl.int16, 8)
     said = "|int16[constexpr[8]]|int16[]|pointer<int16>[]|fp32[constexpr[8], constexpr[1]]\n"
     assert capfd.readouterr().out == said

@@ -153,6 +153,7 @@ def copysign(op: Op, x: Float, y: Float) -> Float:
 
 
 def testp(op: Op, x: Float) -> Int:
+    """Zeros are normal, as the manual of PTX has it."""
     bits = bits_of(x)
     magnitude = bits & ((1 << (bits.bits - 1)) - 1)
     fraction = 1 << FRACTION[op.type]
@@ -162,7 +163,9 @@ def testp(op: Op, x: Float) -> Int:
         "infinite": lambda: magnitude.compare("eq", infinity),
         "number": lambda: magnitude.compare("ule", infinity),
         "notanumber": lambda: magnitude.compare("ugt", infinity),
-        "normal": lambda: (magnitude - fraction).compare("ult", infinity - fraction),
+        "normal": lambda: (
+            (magnitude - fraction).compare("ult", infinity - fraction) | magnitude.compare("eq", 0)
+        ),
         "subnormal": lambda: (magnitude - 1).compare("ult", fraction - 1),
     }
     return tests[op.parts[1]]()
