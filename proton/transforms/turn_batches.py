@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from proton.dialect.emit import number_of
 from proton.dialect.mlir import Operation, Value
 from proton.dialect.regions import ForLoop
+from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op
 from proton.trace import wire
 from proton.trace.turns import MOST_READINGS, Slot, Turn
 
-_SAME_NUMBER = {"arith.extsi", "arith.extui", "arith.index_cast", "arith.trunci"}
 _SIGNS = {"arith.addi": 1, "arith.subi": -1}
 
 
@@ -64,7 +64,7 @@ def _by_turn(value: Value, view: ForLoop) -> tuple[int, int] | None:
         return None
     if is_turn_number(op, view, view.bounds[0]):
         return 1, 0
-    if op.name in _SAME_NUMBER:
+    if has(op, KeepsNumber):
         return _by_turn(op.operands[0], view)
     if op.name not in _SIGNS:
         return None

@@ -140,11 +140,14 @@ def _not_infinite(exact: Rounded, operands: Sequence[Number], name: str) -> Roun
     return value, (-value).where(is_below, error)
 
 
-def _sum_of_opposites(value: Number, x: Number, y: Number) -> Number:
-    """A sum rounded down: of numbers of different signs it is -0 where it is 0."""
+def _sum_of_opposites(value: Number, exact: Rounded, x: Number, y: Number) -> Number:
+    """A sum rounded down: of numbers of different signs it is -0 where it is 0, and not where it
+    is rounded to that."""
     signs = Number(x._of(1.0)).function("copysign", x) * Number(x._of(1.0)).function("copysign", y)
     differ = signs.compare("OLT", 0.0)
-    is_zero = arith.AndIOp(value.compare("OEQ", 0.0), differ).result
+    is_zero = differ
+    for part in exact:
+        is_zero = arith.AndIOp(is_zero, part.compare("OEQ", 0.0)).result
     return Number(value._of(-0.0)).where(is_zero, value)
 
 
@@ -158,9 +161,8 @@ def _arithmetic(name: str, mode: str) -> Callable[..., Value]:
             value = _narrowed(exact, type_, mode)
         if mode == "rd" and name in ("add", "sub", "fma"):
             first = operands[0] * operands[1] if name == "fma" else operands[0]
-            value = _sum_of_opposites(
-                value, first, -operands[-1] if name == "sub" else operands[-1]
-            )
+            last = -operands[-1] if name == "sub" else operands[-1]
+            value = _sum_of_opposites(value, exact, first, last)
         return value.value
 
     return rule
