@@ -120,9 +120,11 @@ def test_numbers_that_no_launch_can_pass(rng: Any) -> None:
         with pytest.raises(OverflowError, match="does not fit in 64 bits") as caught:
             fill[(1,)](out, number, BLOCK=8)
         assert isinstance(caught.value, proton.LaunchError)
-    for warps in (3, 0, 2048, True, "4"):
+    for warps in (3, 0, True, "4"):
         with pytest.raises(AssertionError, match="num_warps must be a power of 2") as refused:
             fill[(1,)](out, 8, BLOCK=8, num_warps=warps)
         assert isinstance(refused.value, proton.CompilationError)
+    with pytest.raises(proton.OutOfResources, match="Required: 2048, Hardware limit: 1024"):
+        fill[(1,)](out, 8, BLOCK=8, num_warps=2048)
     for warps in (1, 2, 32, 1024):
         fill[(1,)](out, 8, BLOCK=8, num_warps=warps)
