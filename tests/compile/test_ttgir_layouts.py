@@ -163,7 +163,7 @@ def test_layouts_fit_in_random_kernels(rng: np.random.Generator) -> None:
         "n": tl.int32,
         "m": tl.int32,
     }
-    for _ in range(60):
+    for _ in range(30):
         source = Source(rng).text
         kernel = kernels_of(source).kernel
         warps = int(rng.choice([1, 2, 4, 8]))
