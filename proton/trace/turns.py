@@ -28,7 +28,7 @@ import numpy as np
 from proton.trace import wire
 from proton.trace.wire import KIND_SHIFT, Block, State
 
-BATCH = 4  # in the place of a kind
+BATCH = 4  # in the place of a kind, of which none has this number
 MOST_READINGS = 4  # of a turn
 MOST_LOOPS, MOST_TURNS = 1 << 12, 1 << 16
 _WORDS = wire.RECORD_ALIGNMENT // 4  # of a slot

@@ -125,6 +125,13 @@ def test_of_a_kernel_without_batches_nothing_changes(rng: np.random.Generator) -
     assert np.array_equal(buffer, before)
 
 
+def test_no_record_has_the_tag_of_a_batch() -> None:
+    assert turns.BATCH not in [kind.value for kind in wire.Kind]
+    tags = [turns.batch_tag(loop) | count for loop in (0, 1, 4095) for count in (1, 32)]
+    assert {tag >> wire.KIND_SHIFT for tag in tags} == {turns.BATCH}
+    assert len(set(tags)) == len(tags)
+
+
 def test_a_profile_keeps_its_loops() -> None:
     plain = [turns.turn_to_plain(turn) for turn in LOOPS]
     assert tuple(map(turns.turn_from_plain, plain)) == LOOPS

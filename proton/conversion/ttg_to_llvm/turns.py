@@ -221,9 +221,8 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     kept = end = v.load(turns.number if turns.kept is None else turns.kept, i32, 4)
     if turns.kept is not None:
         end = v.add(v.load(turns.number, i32, 4), kept)  # turns since `begin_turns`
-    behind = v.binary("llvm.mul", end, v.i32(turns.slots))  # the last record of the loop
+    behind = v.binary("llvm.mul", end, v.i32(turns.slots))  # the record behind its last
     turn = v.binary("llvm.sub", v.add(site.operands[1], end), v.i32(1))
-
     lane = unit.lane
     writes = v.compare("ult", lane, kept)
     ends = v.compare("eq", v.add(lane, v.i32(1)), kept)
