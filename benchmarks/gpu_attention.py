@@ -29,6 +29,7 @@ SHAPES = [(4, 32, 4096, 128), (4, 32, 4096, 64), (1, 32, 16384, 128), (4, 16, 81
 CONFIGURATIONS = [
     {"BLOCK_M": m, "BLOCK_N": n, "num_warps": w, "num_stages": s, "OVERLAP": overlap}
     for m, n, w, s in (
+        (128, 128, 8, 3),
         (128, 128, 8, 2),
         (128, 64, 8, 3),
         (128, 64, 8, 2),

@@ -22,7 +22,14 @@ from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.mlir import Operation
 from proton.dialect.regions import If
-from proton.dialect.traits import AllocatesShared, Barrier, Concurrent, SharedEffects, has
+from proton.dialect.traits import (
+    AllocatesShared,
+    Barrier,
+    Concurrent,
+    SharedEffects,
+    TakesTurn,
+    has,
+)
 
 Interval = tuple[int, int]  # bytes [start, end) of the function's shared memory
 Intervals = frozenset[Interval]
@@ -114,7 +121,7 @@ class _Dataflow(ForwardDataflow[State]):
     def transfer(self, op: Operation, state: State) -> State:
         if op.name == "func.call":
             return self._call(op, state)
-        if has(op, Barrier):
+        if has(op, Barrier, TakesTurn):
             return state.behind_a_barrier()
         if op in self.users or SharedEffects.of(op).ends_reads:
             state = self._named(op, state)

@@ -164,6 +164,10 @@ class Barrier(Trait):
     """The program's threads wait for each other."""
 
 
+class TakesTurn(Trait):
+    """What other warps did ahead of passing the turn to this one is done."""
+
+
 class Orders(Trait):
     """Says when others see what a thread has written, or may do so."""
 

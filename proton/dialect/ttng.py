@@ -14,6 +14,7 @@ from proton.dialect.traits import (
     Multiplies,
     Pure,
     SharedEffects,
+    TakesTurn,
     Writes,
 )
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
@@ -110,3 +111,25 @@ class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor, MakesD
 class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writes]):
     """`ttng.fence_async_shared`: what this thread wrote to shared memory is seen by tensor cores
     and bulk copies (PTX: `fence.proxy.async`)."""
+
+
+# Warp groups that take turns. `ttng.order_begin`, then `order_pass` and `order_wait` by turns, then
+# `ttng.order_end`: every warp of the program comes by each of them equally often.
+
+
+class OrderBeginOp(TTNG.Operation, name="order_begin", traits=[Writes]):
+    """`ttng.order_begin`: from here on the program's warp groups take turns, the first one first;
+    it is the group's turn then."""
+
+
+class OrderPassOp(TTNG.Operation, name="order_pass", traits=[Writes]):
+    """`ttng.order_pass`: it is the next warp group's turn."""
+
+
+class OrderWaitOp(TTNG.Operation, name="order_wait", traits=[Writes, TakesTurn]):
+    """`ttng.order_wait`: until it is the warp group's turn. What each other group did to shared
+    memory ahead of its last `ttng.order_pass` is done."""
+
+
+class OrderEndOp(TTNG.Operation, name="order_end", traits=[Writes]):
+    """`ttng.order_end`: the group whose turn it is passes it on for the last time."""

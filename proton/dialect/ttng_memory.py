@@ -366,6 +366,18 @@ class ArriveBarrierOp(
     verify_invariants = staticmethod(_verify_barrier)
 
 
+class ArriveWithCopiesOp(
+    TTNG.Operation, name="arrive_with_copies", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_with_copies %barrier {pendings}`: a thread of each warp arrives when at most
+    `pendings` groups of each thread's copies (`ttg.async_commit_group`) are under way. What the
+    others wrote is there for who waits for the phase, and for tensor cores."""
+
+    barrier: Operand[AnyType]
+    pendings: ir.IntegerAttr
+    verify_invariants = staticmethod(_verify_barrier)
+
+
 class WaitBarrierOp(
     TTNG.Operation,
     name="wait_barrier",

@@ -145,10 +145,9 @@ def configuration(q: Array) -> dict[str, int]:
         return {"BLOCK_M": 64, "BLOCK_N": 64, "OVERLAP": False}
     if q.itemsize > 2:
         return {"BLOCK_M": 64, "BLOCK_N": 32, "num_warps": 4, "num_stages": 2, "OVERLAP": False}
-    blocks = {"BLOCK_M": 128, "BLOCK_N": 64 if q.itemsize == 2 else 128, "num_warps": 8}
     if q.shape[-1] <= 64:
-        return blocks | {"num_stages": 3, "OVERLAP": False}
-    return blocks | {"num_stages": 2, "OVERLAP": True}
+        return {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3, "OVERLAP": False}
+    return {"BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8, "num_stages": 3, "OVERLAP": False}
 
 
 def attention(

@@ -202,8 +202,8 @@ class PipelinedLoop:
             with before(consumer):
                 self._use(load, read)
         with before(end):
-            indices = [self._next(write), self._next(read)]
-            phases = [_next_phase(phase, indices[1]) for phase in phases]
+            indices = [next_index(write, self.stages), next_index(read, self.stages)]
+            phases = [next_phase(phase, indices[1]) for phase in phases]
         for number, value in enumerate([*following, *phases, *indices]):
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
@@ -225,12 +225,6 @@ class PipelinedLoop:
         left = arith.SubIOp(upper, view.induction_var).result
         is_inside = arith.CmpIOp(_UNSIGNED_GREATER, left, far).result
         return is_inside, arith.AddIOp(view.induction_var, far).result
-
-    def _next(self, index: Value) -> Value:
-        """The index of the next buffer, around."""
-        more = arith.AddIOp(index, i32(1)).result
-        is_end = arith.CmpIOp(_EQUAL, more, i32(self.stages)).result
-        return arith.SelectOp(is_end, i32(0), more).result
 
     # Uses
 
@@ -306,7 +300,14 @@ def is_more(left: Value, right: Value) -> Value:
     return arith.CmpIOp(_UNSIGNED_GREATER, left, right).result
 
 
-def _next_phase(phase: Value, read: Value) -> Value:
+def next_index(index: Value, stages: int) -> Value:
+    """The index of the next buffer, around."""
+    more = arith.AddIOp(index, i32(1)).result
+    is_end = arith.CmpIOp(_EQUAL, more, i32(stages)).result
+    return arith.SelectOp(is_end, i32(0), more).result
+
+
+def next_phase(phase: Value, read: Value) -> Value:
     """The parity of the next iteration's phase: another one, once around."""
     is_around = arith.CmpIOp(_EQUAL, read, i32(0)).result
     return arith.XOrIOp(phase, arith.ExtUIOp(phase.type, is_around).result).result

@@ -64,6 +64,19 @@ def test_backward_is_not_serialised(of: Any, head: int, blocks: tuple[int, ...])
 
 
 @pytest.mark.parametrize("head", [64, 128])
+def test_groups_wait_for_their_turn_behind_the_weights(head: int) -> None:
+    """ptxas would wait ahead of them, while the other group has the tensor cores."""
+    loop = loop_of(forward(head, head == 64, False, 128, 64, 8, 3))
+    (turn,) = (n for n, line in enumerate(loop) if line.startswith("BAR.SYNC"))
+    weights = [n for n, line in enumerate(loop) if line.startswith("MUFU.EX2")]
+    assert len(weights) > 32
+    assert max(weights) < turn
+    assert sum("HGMMA" in line for line in loop[:turn]) == head // 16, "the scores"
+    assert any("LDGSTS" in line for line in loop[turn:])
+    assert not any("LDGSTS" in line for line in loop[:turn]), "copies begin behind the values"
+
+
+@pytest.mark.parametrize("head", [64, 128])
 def test_rows_of_sums_are_read_as_they_are_wanted(head: int) -> None:
     """Straight from where they were copied: nothing is stored to shared memory in the loop, or
     passed between threads, and barriers are those of the copies."""

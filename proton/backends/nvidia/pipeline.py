@@ -35,6 +35,7 @@ from proton.transforms.membar import Membar
 from proton.transforms.optimize_accumulator_init import OptimizeAccumulatorInit
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.order_copied_loads import OrderCopiedLoads
+from proton.transforms.order_warp_groups import OrderWarpGroups
 from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_local_loads import PlaceLocalLoads
 from proton.transforms.place_records import PlaceRecords
@@ -74,6 +75,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         DeferDotWaits(arch=options.target.arch),
         FenceInsertion(),
         OrderCopiedLoads(),
+        OrderWarpGroups(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
         *record_passes(options),

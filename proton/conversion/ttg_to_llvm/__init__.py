@@ -7,6 +7,7 @@ from proton.analysis.axis_info import AxisInfos
 from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them registers their rules
     assembly,
     atomics,
+    barriers,
     calls,
     collectives,
     debug,

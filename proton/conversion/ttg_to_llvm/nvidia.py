@@ -78,6 +78,18 @@ def thread_number(count: int) -> Value:
     return _read("tid.x", 0, count)
 
 
+def lanes_below() -> Value:
+    """A bit for each lane of the warp below the thread's, i32."""
+    i32_ = v.integer(32)
+    return assembly("mov.u32 $0, %lanemask_lt;", "=r", i32_, effects=False)
+
+
+def hold_back(never: Value) -> None:
+    """Nothing that comes before is computed behind this, and nothing behind it before: `ptxas` does
+    not move work across an event. There is none, as the i1 does not hold."""
+    assembly("@$0 pmevent 0;", "b,~{memory}", None, never)
+
+
 def copied(value: Value) -> Value:
     """An i32 as one of which LLVM knows nothing."""
     return assembly("mov.b32 $0, $1;", "=r,r", value.type, value, effects=False)
@@ -150,7 +162,11 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
 
 def barrier(number: int = 0, threads: int = 0) -> None:
     """All threads of the program arrive before any goes on, or so many."""
-    given = [v.i32(number), v.i32(threads)] if threads else []
+    meet(*([v.i32(number), v.i32(threads)] if threads else []))
+
+
+def meet(*given: Value) -> None:
+    """Waits at a barrier of hardware, of a number and so many threads; the program's by default."""
     segments = ir.DenseI32ArrayAttr.get([len(given) // 2, len(given) // 2, 0])
     effect("nvvm.barrier", *given, operandSegmentSizes=segments)
 
@@ -221,8 +237,8 @@ def fence_async_shared() -> None:
     assembly("fence.proxy.async.shared::cta;", "~{memory}", None)
 
 
-# Copies of blocks by the tensor memory accelerator, and barriers in shared memory. Addresses of
-# shared memory are i32; under a predicate that does not hold nothing happens.
+# Copies of blocks by the tensor memory accelerator. Addresses of shared memory are i32; under a
+# predicate that does not hold nothing happens.
 
 
 def prefetch_tensor_map(map_: Value, predicate: Value) -> None:
@@ -266,39 +282,6 @@ def wait_bulk_copies(predicate: Value, pendings: int, *, read: bool) -> None:
     shared memory."""
     kind = ".read" if read else ""
     assembly(f"@$0 cp.async.bulk.wait_group{kind} {pendings};", "b,~{memory}", None, predicate)
-
-
-def barrier_init(address: Value, count: int, predicate: Value) -> None:
-    """A barrier that waits for so many arrivals in each phase."""
-    text = f"@$0 mbarrier.init.shared::cta.b64 [$1], {count};"
-    assembly(text, "b,r,~{memory}", None, predicate, address)
-
-
-def barrier_inval(address: Value, predicate: Value) -> None:
-    """Ends the life of a barrier."""
-    text = "@$0 mbarrier.inval.shared::cta.b64 [$1];"
-    assembly(text, "b,r,~{memory}", None, predicate, address)
-
-
-def barrier_expect(address: Value, size: int, predicate: Value) -> None:
-    """Arrives; the phase ends when so many bytes have arrived, too."""
-    text = f"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], {size};"
-    assembly(text, "b,r,~{memory}", None, predicate, address)
-
-
-def barrier_arrive(address: Value) -> None:
-    """Each thread that comes here arrives."""
-    assembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", None, address)
-
-
-def barrier_wait(address: Value, parity: Value) -> None:
-    """Until the phase of this parity has ended."""
-    text = (
-        "{\n.reg .pred done;\nagain:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
-        "@!done bra.uni again;\n}"
-    )
-    assembly(text, "r,r,~{memory}", None, address, parity)
 
 
 def _suffix(count: int, bits: int) -> str:

@@ -94,6 +94,17 @@ class Threads:
                 self.known["warp"] = nvidia.warp_uniform(number)
         return self.known["warp"]
 
+    @property
+    def never(self) -> Value:
+        """An i1 that does not hold, as the assembler does not know: no lane is below lane 31 of all
+        whose bit is lane 31's."""
+        if "never" not in self.known:
+            block = self.function.regions[0].blocks[0]
+            with ir.InsertionPoint.at_block_begin(block), self.function.location:
+                below = nvidia.lanes_below()
+                self.known["never"] = v.compare("slt", below, v.i32(0))
+        return self.known["never"]
+
     @contextlib.contextmanager
     def _behind(self, value: Value) -> Iterator[None]:
         """Emits where values go that depend on this one alone."""

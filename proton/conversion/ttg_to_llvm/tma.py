@@ -1,6 +1,5 @@
-"""The tensor memory accelerator, and barriers in shared memory. One thread of each warp issues the
-boxes of a block that fall to the warp; that of the first warp starts barriers and says what they
-wait for."""
+"""The tensor memory accelerator. One thread of each warp issues the boxes of a block that fall to
+the warp. What the copies arrive at is in barriers.py."""
 
 from dataclasses import dataclass
 from math import prod
@@ -10,32 +9,19 @@ from proton.analysis.tensor_maps import box_of_map
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.atomics import relaxed
+from proton.conversion.ttg_to_llvm.barriers import is_issuer, issues
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.mlir import Value
 from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.ttg import mem_desc_parts
-from proton.dialect.ttng_memory import NO_REDUCTION, TensorMapType, barrier_count
+from proton.dialect.ttng_memory import NO_REDUCTION, TensorMapType
 from proton.layout.linear import log2
-
-_BARRIER_BYTES = 8
-
-
-def _issues(ctx: Lowering, warps: int) -> Value:
-    """Whether this thread issues: one of each of the first so many warps, the same each time. It is
-    elected where it is needed, so that the assembler knows that it is one."""
-    is_of_these, elected = ctx.threads.is_warp_below(warps), nvidia.elected()
-    return elected if is_of_these is None else v.binary("llvm.and", is_of_these, elected)
-
-
-def _is_issuer(ctx: Lowering) -> Value:
-    """Whether this is the one thread of the program that deals with barriers."""
-    return _issues(ctx, 1)
 
 
 @lowers("ttng.prefetch_tensor_map")
 def _prefetch_map(ctx: Lowering, site: Site) -> list[Value]:
     (map_,) = site.operands
-    nvidia.prefetch_tensor_map(map_, _is_issuer(ctx))
+    nvidia.prefetch_tensor_map(map_, is_issuer(ctx))
     return []
 
 
@@ -64,7 +50,7 @@ def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> l
     found = []
     for place, first in box.pieces[::at_once]:
         at = [_sum(i, n, mine) for i, n, mine in zip(indices, place, own, strict=True)]
-        found.append(_Copy(at[::-1], _sum(start, first, offset), _issues(ctx, at_once)))
+        found.append(_Copy(at[::-1], _sum(start, first, offset), issues(ctx, at_once)))
     return found
 
 
@@ -144,49 +130,4 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
 def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
     read = not site.op.attributes["landed"].value
     nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
-    return []
-
-
-# Barriers
-
-
-def _each(site: Site) -> list[Value]:
-    """The addresses of all barriers of an operand."""
-    start = nvidia.shared_address(site.operands[0])
-    count = barrier_count(site.operand_types[0])
-    return [v.add(start, v.i32(n * _BARRIER_BYTES)) if n else start for n in range(count)]
-
-
-@lowers("ttng.init_barrier")
-def _init(ctx: Lowering, site: Site) -> list[Value]:
-    for address in _each(site):
-        nvidia.barrier_init(address, site.number("count"), _is_issuer(ctx))
-    return []
-
-
-@lowers("ttng.inval_barrier")
-def _inval(ctx: Lowering, site: Site) -> list[Value]:
-    for address in _each(site):
-        nvidia.barrier_inval(address, _is_issuer(ctx))
-    return []
-
-
-@lowers("ttng.barrier_expect")
-def _expect(ctx: Lowering, site: Site) -> list[Value]:
-    barrier, condition, *_ = site.operands
-    issues = v.binary("llvm.and", condition, _is_issuer(ctx))
-    nvidia.barrier_expect(nvidia.shared_address(barrier), site.number("bytes"), issues)
-    return []
-
-
-@lowers("ttng.wait_barrier")
-def _wait(ctx: Lowering, site: Site) -> list[Value]:
-    barrier, phase = site.operands
-    nvidia.barrier_wait(nvidia.shared_address(barrier), phase)
-    return []
-
-
-@lowers("ttng.arrive_barrier")
-def _arrive(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.barrier_arrive(nvidia.shared_address(site.operands[0]))
     return []

@@ -229,6 +229,7 @@ class Copies:
                 case ("try_wait" | "test_wait", _):
                     pass  # who is here need not wait
                 case ("arrive", *_):
+                    assert key in self.barriers_of, f"{op.text}: no barrier is there"
                     barrier = self.barriers_of[key]
                     if "expect_tx" in op.parts:
                         barrier.bytes += int(op.array(op.operands[2], "u32")[thread])

@@ -21,7 +21,7 @@ from proton.base.targets import GPUTarget
 from proton.runtime.nvidia import cuda, launch, variant
 from tests.compile.ptx.copies import TensorMap
 from tests.compile.ptx.machine import run
-from tests.compile.ptx.memory import Heap
+from tests.compile.ptx.memory import WARP, Heap
 from tests.compile.ptx.text import parsed
 from tests.gpu.staging import Staging
 
@@ -73,7 +73,7 @@ class _Driver:
             of = self.emulation
             run(
                 ptx, numbers[:3], numbers[3], numbers[6], given, of.emulated.heap, of.rng,
-                checks_races=of.checks_races,
+                checks_races=of.checks_races, apart=of.apart,
             )  # fmt: skip
         except Exception as problem:  # ctypes would only print it
             self.emulation.problem = problem
@@ -94,9 +94,10 @@ class Emulation(Staging):
         edit: Callable[[str], str] = lambda ptx: ptx,
         *,
         checks_races: bool = True,
+        apart: int = WARP,
     ) -> None:
         self.rng, self.edit, self.emulated = rng, edit, EmulatedDevice()
-        self.checks_races = checks_races
+        self.checks_races, self.apart = checks_races, apart
         self.problem: Exception | None = None
         super().__init__(num_warps, self.emulated)
 

@@ -40,19 +40,20 @@ def run(
     clock: int = 0,
     unit: int = 0,
     checks_races: bool = True,
+    apart: int = WARP,
 ) -> None:
     """Runs the only kernel in some PTX on a grid of programs of `threads` threads, whose clocks
     begin at `clock`. Parameters are the bytes that a launch copies. Of each `unit` threads, if that
     is given, only the first warp uses what it loads from shared memory: others get garbage.
-    Without `checks_races` threads may race in global memory, and each warp runs as far as it can
-    before another does, in random order."""
+    Without `checks_races` threads may race in global memory, and each warp, or each so many threads
+    as `apart` says, runs as far as it can before another does, in random order."""
     if 0 in grid:
         return
     machine = Machine(ptx, grid, threads, shared_bytes, parameters, heap, rng, clock, unit)
     machine.globals.checks_races = checks_races
     if not checks_races:
-        warps = np.arange(len(machine.pc)) // WARP
-        machine.turns = [warps == warp for warp in rng.permutation(warps[-1] + 1)]
+        parts = np.arange(len(machine.pc)) // apart
+        machine.turns = [parts == part for part in rng.permutation(parts[-1] + 1)]
     with np.errstate(all="ignore"):
         machine.run()
 
@@ -105,6 +106,7 @@ class Machine(Copies, Matrices):
         self.ticks = np.full(every, clock, np.int64)
         self.clock = Clock(self.program_of * (1 << 16), np.zeros(every, np.int64), self.warp_of)
         self.barriers = 0
+        self.arrived: dict[tuple[int, int], int] = {}  # by program and number of a barrier
         self.turns = [np.ones(every, bool)]  # who may go on before others do
         self.parameters = dict(zip(self.kernel.parameters, parameters, strict=True))
         self.symbols = {"global_smem": SHARED} | self.kernel.local
@@ -137,6 +139,7 @@ class Machine(Copies, Matrices):
             shape[f"%tid.{letter}"] = number % self.program_threads if not axis else 0 * number
             shape[f"%ntid.{letter}"] = np.full(len(number), 1 if axis else self.program_threads)
         shape |= {"%smid": program % 132, "%laneid": number % WARP, "%warpid": self.warp_of}
+        shape["%lanemask_lt"] = (1 << shape["%laneid"]) - 1
         return shape
 
     def _memories(self, shared_bytes: int, heap: Heap) -> None:
@@ -204,12 +207,22 @@ class Machine(Copies, Matrices):
 
     def _ready_program(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         block = int(self.pc[np.flatnonzero(here)[0]])
-        operands = self.kernel.blocks[block].instructions[0].operands
-        if len(operands) < 2:
+        instruction = self.kernel.blocks[block].instructions[0]
+        if len(instruction.operands) < 2:
             return self._complete(here, live, self.program_threads)
-        count = int(operands[1])
-        arrived = here.reshape(-1, self.program_threads).sum(axis=1)
-        return here & np.repeat(arrived == count, self.program_threads)
+        names, counts = self._meeting(self.bound[instruction.text])
+        found = np.zeros_like(here)
+        for program, name in np.unique(np.stack([self.program_of, names])[:, here], axis=1).T:
+            waiting = here & (self.program_of == program) & (names == name)
+            arrived = waiting.sum() + self.arrived.get((int(program), int(name)), 0)
+            found |= waiting & (counts == arrived)
+        return found
+
+    @staticmethod
+    def _meeting(op: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of a barrier of some threads its number and theirs, by thread."""
+        name, count = (op.array(text, "u32").astype(np.int64) for text in op.operands[:2])
+        return name, count
 
     @staticmethod
     def _complete(here: np.ndarray, live: np.ndarray, size: int) -> np.ndarray:
@@ -279,14 +292,27 @@ class Machine(Copies, Matrices):
 
     def bar(self, op: Any, mask: np.ndarray) -> None:
         """A barrier; each has a number of its own, by which memory knows what is before it."""
+        if op.parts[1] == "arrive":
+            name, _ = self._meeting(op)
+            for thread in np.flatnonzero(mask).tolist():
+                key = int(self.program_of[thread]), int(name[thread])
+                self.arrived[key] = self.arrived.get(key, 0) + 1
+            return
         self.barriers += 1
         if op.parts[1] == "warp":
             self.clock.warp[mask] = self.barriers
             return
+        if len(op.operands) > 1:
+            name, _ = self._meeting(op)
+            for thread in np.flatnonzero(mask).tolist():
+                self.arrived.pop((int(self.program_of[thread]), int(name[thread])), None)
         self.clock.program[mask] = self.program_of[mask] * (1 << 16) + self.barriers
         self.ticks[mask] += _BARRIER_TICKS
 
     barrier = bar
+
+    def pmevent(self, op: Any, mask: np.ndarray) -> None:
+        assert not mask.any(), "an event that is to be none"
 
     def shfl(self, op: Any, mask: np.ndarray) -> None:
         target, _, predicate = op.operands[0].partition("|")

@@ -29,7 +29,7 @@ _OPAQUE = (
     "bar",
     "barrier",
 )
-_OPAQUE += ("cp", "mbarrier", "fence", "atom", "red", "tensormap")
+_OPAQUE += ("pmevent", "cp", "mbarrier", "fence", "atom", "red", "tensormap")
 _CARRIES = ("mad.lo.cc.u32", "madc.hi.u32", "madc.lo.cc.u32", "add.cc.u32", "addc.u32")
 Registers = dict[str, np.ndarray]
 

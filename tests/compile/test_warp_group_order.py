@@ -1,0 +1,90 @@
+"""Warp groups that take turns at the tensor cores, run without a GPU (tests/compile/ptx): what such
+loops compute, and that their synchronization is needed. Which loops these are:
+tests/ir/lit/passes/triton-nvidia-gpu-order-warp-groups.mlir."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+from proton.base.errors import PassError
+from proton.kernels.attention import attention_kernel
+from tests.compile.ptx.emulation import Emulation
+from tests.compile.test_emulated import without
+from tests.compile.test_warp_groups import lowered
+from tests.cpu.harness import decode, encode, pointer
+from tests.cpu.test_attention import reference
+
+GROUP = 128  # threads
+TAKES_TURN = r"bar\.sync\s+%r\d+, 256;"
+
+
+def run_attention(
+    rng: np.random.Generator,
+    edit: Callable[[str], str] = str,
+    *,
+    length: int = 128,
+    head: int = 64,
+    causal: bool = False,
+    dtype: str = "float16",
+    stages: int = 3,
+    columns: int = 32,
+) -> None:
+    """Two warp groups, of which one goes on as far as it can before the other does, against numpy
+    in float64."""
+    shape = (1, 1, length, head)
+    q, k, v = (encode(rng.standard_normal(shape, np.float32), dtype) for _ in range(3))
+    out, sums = np.full_like(q, 77), np.zeros(shape[:3], np.float32)
+    strides = [length * head, length * head, head] * 4
+    arrays = [pointer(array, dtype) for array in (q, k, v, out)]
+    with Emulation(8, rng, edit, checks_races=False, apart=GROUP).installed():
+        attention_kernel[proton.cdiv(length, 128), 1](
+            *arrays, sums, *strides, 1, length, head**-0.5, HEAD=head, BLOCK_M=128,
+            BLOCK_N=columns, CAUSAL=causal, OVERLAP=False, num_stages=stages,
+        )  # fmt: skip
+    want, logarithms = reference(*(decode(x, dtype) for x in (q, k, v)), causal)
+    bound = {"float16": 4e-3, "bfloat16": 3e-2}[dtype]
+    assert np.abs(decode(out, dtype) - want).max() < bound
+    assert np.abs(sums - logarithms).max() < bound
+
+
+@pytest.mark.parametrize("options", [
+    {"length": 2}, {"length": 200, "causal": True, "stages": 4, "dtype": "bfloat16"},
+    {"length": 150, "head": 128, "columns": 64},
+], ids=str)  # fmt: skip
+def test_attention(rng: np.random.Generator, options: dict[str, Any]) -> None:
+    seen: list[str] = []
+    run_attention(rng, lambda ptx: seen.append(ptx) or ptx, **options)
+    assert len(re.findall(TAKES_TURN, seen[0])) == 4, "at the beginning, and in the loop, of two"
+
+
+# In the first loop: what is taken out, and which of those that are found.
+NEEDED = {
+    "the turn": (TAKES_TURN, 1),
+    "the wait for what the other group copies": (
+        r"mbarrier\.try_wait[^;]*;\s*@!done bra\.uni again;", 0,
+    ),
+    "the wait for the own copies": (r"cp\.async\.wait_group[^;]*;", 1),
+    "the fence behind it": (r"fence\.proxy\.async[^;]*;", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NEEDED)
+def test_synchronization_is_needed(rng: np.random.Generator, what: str) -> None:
+    """Without it a group reads what the other has not copied yet, or writes what it reads: where
+    that group is the slower one, which chance decides."""
+    with pytest.raises(AssertionError):
+        for _ in range(20):
+            run_attention(rng, without(*NEEDED[what]))
+
+
+def test_one_group_has_nobody_to_take_turns_with() -> None:
+    text = 'module attributes {"ttg.num-warps" = 4 : i32} { func.func @f() { ORDER return } }'
+    assert "bar.arrive" in lowered(
+        text.replace("4", "8").replace("ORDER", '"ttng.order_pass"() : () -> ()')
+    )
+    with pytest.raises(PassError, match="warp groups take turns in a program of several"):
+        lowered(text.replace("ORDER", '"ttng.order_pass"() : () -> ()'))
