@@ -40,12 +40,9 @@ SIZE, HEADS, LENGTH = 4096, 32, 4096
 BARS = {f"product_{name}": 1.0 for name in PRODUCTS} | {"attention_kernel": 2.0}  # %
 NAMES = "product_|attention_kernel"
 MODES: dict[str, dict[str, Any]] = {"default": {}, "clock32": {"optimizations": "clock32"}}
-ATTENTION = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8}
+ATTENTION = {"BLOCK_M": 128, "num_warps": 8, "num_stages": 3, "OVERLAP": False}
 # Each compiler's fastest, of those of gpu_attention.py.
-ATTENTIONS = {
-    "ours": ATTENTION | {"OVERLAP": True, "num_stages": 2},
-    "triton": ATTENTION | {"OVERLAP": False, "num_stages": 3},
-}
+ATTENTIONS = {"ours": ATTENTION | {"BLOCK_N": 128}, "triton": ATTENTION | {"BLOCK_N": 64}}
 REFUSED, COUNTS = "refused: ", "launches:"
 # Of a process of Triton's: what it has at most, what it takes to begin, and to end with its table.
 KERNEL_SECONDS, STARTING_SECONDS, ENDING_SECONDS = 25, 8, 4

@@ -77,8 +77,12 @@ def test_synchronization_is_needed(rng: np.random.Generator, what: str) -> None:
     """Without it a group reads what the other has not copied yet, or writes what it reads: where
     that group is the slower one, which chance decides."""
     with pytest.raises(AssertionError):
-        for _ in range(20):
-            run_attention(rng, without(*NEEDED[what]))
+        run_often(rng, without(*NEEDED[what]))
+
+
+def run_often(rng: np.random.Generator, edit: Callable[[str], str]) -> None:
+    for _ in range(20):
+        run_attention(rng, edit)
 
 
 def test_one_group_has_nobody_to_take_turns_with() -> None:

@@ -140,8 +140,8 @@ def test_blocks(rng: np.random.Generator, dtype: str, stages: int) -> None:
         kernel = through[(1,)](*descriptors, steps, down, right, STAGES=stages, num_warps=4)
         np.testing.assert_array_equal(bits_of(y, dtype), want)
         np.testing.assert_array_equal(bits_of(rows, dtype)[:, n:], beyond)
-        # A load that may begin anywhere is by pointers.
-        used(kernel, loads=not right % 16, stores=True)
+        # A load that may begin anywhere is by pointers; a store where that is known: 1 is.
+        used(kernel, loads=not right % 16, stores=right != 1)
 
 
 @proton.jit
