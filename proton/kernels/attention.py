@@ -41,9 +41,11 @@ def _at_the_edge(
                 visible = visible & (rows[:, None] >= start + columns[None, :])
             scores = tl.where(visible, scores, float("-inf"))
             weights, row_max, row_sum, decay = _weights(scores, row_max, row_sum, scale)
+            acc = acc * decay[:, None]
+            p = weights.to(v_ptrs.dtype.element_ty)
         with proton.scope("values"):
             v = tl.load(v_ptrs + start * stride_vn, mask=inside[:, None], other=0.0)
-            acc = tl.dot(weights.to(v.dtype), v, acc * decay[:, None])
+            acc = tl.dot(p, v, acc)
     return acc, row_max, row_sum
 
 
@@ -81,9 +83,11 @@ def _whole_blocks(
                 scores = tl.dot(q, k)
             with proton.scope("softmax"):
                 weights, row_max, row_sum, decay = _weights(scores, row_max, row_sum, scale)
+                acc = acc * decay[:, None]
+                p = weights.to(v_ptrs.dtype.element_ty)
             with proton.scope("values"):
                 v = tl.load(v_ptrs + start * stride_vn)
-                acc = tl.dot(weights.to(v.dtype), v, acc * decay[:, None])
+                acc = tl.dot(p, v, acc)
     return acc, row_max, row_sum
 
 

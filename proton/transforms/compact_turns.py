@@ -70,14 +70,14 @@ from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
-from proton.dialect.asynchronous import DOTS, Issues
+from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
-from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
+from proton.dialect.traits import Asynchronous, Barrier, FloatArithmetic, Loop, Multiplies, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
 from proton.dialect.walk import (
     all_ops,
@@ -340,7 +340,7 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         of = pg.BeginTurnsOp(segment, *numbers, loop=type_).loop
     first = 0
     for group in found.stores:
-        with before(_first_that_has_all(records, group)):
+        with before(_behind_copies(_first_that_has_all(records, group))):
             pg.KeepReadingsOp(of, group, i32_attr(first))
         first += len(group)
     with before(end_of(view.body)):
@@ -369,6 +369,20 @@ def _writing_place(found: _Turn) -> Operation:
     keeping = [_first_that_has_all(found.records, group) for group in found.stores]
     place = body.index(products[-1]) + 1 if products else len(body)
     return body[place] if place <= min(map(body.index, keeping)) else end_of(found.loop.body)
+
+
+def _behind_copies(op: Operation) -> Operation:
+    """What readings are kept ahead of that could be ahead of an op: behind the copies that follow
+    with no wait in between. A store to shared memory would stand behind those that have begun, and
+    the others behind it."""
+    ops = [view.operation for view in op.block.operations]
+    found = op
+    for number, other in enumerate(ops[ops.index(op) :], ops.index(op)):
+        if Retires.of(other) is not None or has(other, Barrier, Loop):
+            break
+        if has(other, Asynchronous):
+            found = ops[number + 1]
+    return found
 
 
 def _first_that_has_all(records: list[Operation], readings: list[Value]) -> Operation:

@@ -141,9 +141,9 @@ class _Turns:
         self.loop = with_carried(self.loop, [carried])
         view = ForLoop(self.loop)
         read, phase, end = view.iter_args[self.read], view.iter_args[number], end_of(view.body)
-        with before(self.landed):
+        with ir.InsertionPoint(self.landed), first.location:
             WaitBarrierOp(MemDescIndexOp(full, read, one_barrier()).result, phase)
-        with ir.InsertionPoint.after(self.waits[0]), self.group.location:
+        with ir.InsertionPoint.after(self.waits[0]), first.location:
             following = next_index(read, self.stages)
             _arrive(full, following, distance - 2)
         self._begin_copies_behind(second)
