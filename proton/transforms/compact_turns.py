@@ -70,14 +70,14 @@ from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
-from proton.dialect.asynchronous import DOTS, Issues, Retires
+from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
-from proton.dialect.traits import Asynchronous, Barrier, FloatArithmetic, Loop, Multiplies, has
+from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
 from proton.dialect.walk import (
     all_ops,
@@ -93,13 +93,13 @@ from proton.trace.profile import KernelProfile
 from proton.trace.strategy import Strategy
 from proton.trace.turns import Turn
 from proton.trace.wire import RECORD_ALIGNMENT, RecordSchema, aligned
+from proton.transforms.kept_readings import keeping_place, stores
 from proton.transforms.strip_mine import strip_mine
 from proton.transforms.turn_batches import batch_turn, is_turn_number
 
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of a turn
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
-_STORE_BITS = 128  # at most, of the readings that are stored together
 _EQUAL, _NOT_EQUAL, _UNSIGNED_LESS = 0, 1, 6  # arith.cmpi's predicates
 _LONG = 1 << 18  # multiply-adds of a turn that leave time to write records
 _CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
@@ -203,13 +203,10 @@ class _Turn:
             return None
         return batch_turn(self.records, self.readings, self.loop, self.schema)
 
-    @property
+    @cached_property
     def stores(self) -> list[list[Value]]:
-        """The readings that are stored together: as many as a store has room for, of those that
-        are left the last one again where they are three."""
-        most = _STORE_BITS // self.schema.clock_bits
-        groups = [self.readings[n : n + most] for n in range(0, len(self.readings), most)]
-        return [group + group[-1:] * (len(group) == 3) for group in groups]
+        """The readings that are stored together."""
+        return stores(self.readings, self.loop, self.schema.clock_bits)
 
     @property
     def words(self) -> int:
@@ -340,7 +337,7 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         of = pg.BeginTurnsOp(segment, *numbers, loop=type_).loop
     first = 0
     for group in found.stores:
-        with before(_behind_copies(_first_that_has_all(records, group))):
+        with before(keeping_place(records, group)):
             pg.KeepReadingsOp(of, group, i32_attr(first))
         first += len(group)
     with before(end_of(view.body)):
@@ -366,33 +363,9 @@ def _writing_place(found: _Turn) -> Operation:
     no reading before, or the end of the turn."""
     body = [view.operation for view in found.loop.body.operations]
     products = [op for op in body if (issued := Issues.of(op)) is not None and issued.queue is DOTS]
-    keeping = [_first_that_has_all(found.records, group) for group in found.stores]
+    keeping = [keeping_place(found.records, group) for group in found.stores]
     place = body.index(products[-1]) + 1 if products else len(body)
     return body[place] if place <= min(map(body.index, keeping)) else end_of(found.loop.body)
-
-
-def _behind_copies(op: Operation) -> Operation:
-    """What readings are kept ahead of that could be ahead of an op: behind the copies that follow
-    with no wait in between. A store to shared memory would stand behind those that have begun, and
-    the others behind it."""
-    ops = [view.operation for view in op.block.operations]
-    found = op
-    for number, other in enumerate(ops[ops.index(op) :], ops.index(op)):
-        if Retires.of(other) is not None or has(other, Barrier, Loop):
-            break
-        if has(other, Asynchronous):
-            found = ops[number + 1]
-    return found
-
-
-def _first_that_has_all(records: list[Operation], readings: list[Value]) -> Operation:
-    """The first record by which all of these readings have been needed."""
-    left = set(readings)
-    for record in records:
-        left -= {record.opview.start, record.opview.end}
-        if not left:
-            break
-    return record
 
 
 def _write_turns(
@@ -457,7 +430,8 @@ class _Record:
         self.views = [record.opview for record in found.records]
         self.numbers = _Numbers(found.loop, origin, turn)
         self.of, self.place = of, (turn, slot, when)
-        number = {reading: i32_attr(n) for n, reading in enumerate(found.readings)}
+        kept = [reading for group in found.stores for reading in group]
+        number = {reading: i32_attr(kept.index(reading)) for reading in found.readings}
         starts = ir.ArrayAttr.get([number[record.start] for record in self.views])
         ends = ir.ArrayAttr.get([number[record.end] for record in self.views])
         i64 = integer(64)
