@@ -25,7 +25,8 @@ BROWSER ?= chromium
 # Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
 BENCHMARKS ?= compile_time profiling trace_io viewer
 
-.PHONY: bench bless clean demo docs docs-pictures format help lint lock setup test test-fast test-gpu
+.PHONY: bench bless clean demo docs docs-pictures format help lint lock setup style test test-fast \
+	test-gpu
 
 help: ## what the targets do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -33,9 +34,13 @@ help: ## what the targets do
 demo: $(DEMO) ## run a kernel, profile it, and write a trace
 	@$(BIN)/python -m proton.demo
 
-test: lint ## check style and types, then run every test
-	@echo "==> pytest"
-	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
+# mypy is one process, and takes as long as hundreds of tests: it runs beside them, and what it says
+# comes behind what they say.
+test: style ## check style, then types and every test
+	@log=$$(mktemp); $(BIN)/mypy >"$$log" 2>&1 & mypy=$$!; \
+	trap 'kill $$mypy 2>/dev/null; rm -f "$$log"' EXIT; \
+	echo "==> pytest"; $(BIN)/python -m pytest -n $(JOBS) $(PYTEST); tests=$$?; \
+	echo "==> mypy"; wait $$mypy; types=$$?; cat "$$log"; exit $$((tests ? tests : types))
 
 test-fast: $(STAMP) ## run tests that compile no kernel: seconds
 	@$(BIN)/python -m pytest -n $(JOBS) tests/pure tests/test_architecture.py $(PYTEST)
@@ -50,12 +55,14 @@ format: $(STAMP) ## put imports and layout in order
 	@$(BIN)/ruff check --select I --fix --quiet .
 	@$(BIN)/ruff format .
 
-lint: $(STAMP) ## check style and types
+lint: style ## check style and types
+	@echo "==> mypy"
+	@$(BIN)/mypy
+
+style: $(STAMP)
 	@echo "==> ruff"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@echo "==> mypy"
-	@$(BIN)/mypy
 
 docs: $(STAMP) ## build the site into site/; a broken link fails
 	@$(BIN)/mkdocs build

@@ -1,6 +1,7 @@
 """What all tests share: a cache of their own, random numbers whose seed a failure shows, and how
 `pytest -n` spreads files over processes."""
 
+import gc
 import os
 import secrets
 import shutil
@@ -24,23 +25,64 @@ settings.register_profile("proton", deadline=None)
 settings.load_profile("proton")
 
 
+def pytest_collection_finish() -> None:
+    """What was collected stays: a collection of garbage would look at its million objects each
+    time, for half a second."""
+    gc.freeze()
+
+
 def pytest_unconfigure() -> None:
     """Removes the session's cache."""
     shutil.rmtree(_CACHE, ignore_errors=True)
 
 
+# Files of few tests, some of which take more than ten seconds each: the longest first. xdist starts
+# files of many tests first, so these would be last, and one process would wait for another's.
+LONG = (
+    "tests/cpu/test_other_processors.py",
+    "tests/cpu/test_random_programs.py",
+    "tests/ir/test_lit.py",
+    "tests/cpu/test_large_kernels.py",
+    "tests/compile/test_long_loops.py",
+    "tests/compile/test_ttgir_layouts.py",
+    "tests/test_package.py",
+    "tests/test_docs.py",
+    "tests/cpu/test_assembly_instructions.py",
+    "tests/cpu/test_cache.py",
+    "tests/cpu/test_matrix_kernels.py",
+    "tests/cpu/test_attention_backward.py",
+    "tests/compile/test_idle_driver.py",
+    "tests/ir/test_ttir_passes.py",
+    "tests/ir/test_membar.py",
+    "tests/cpu/test_session_ends.py",
+    "tests/ir/test_axis_info.py",
+    "tests/cpu/test_ragged_tma.py",
+    "tests/cpu/test_as_triton.py",
+    "tests/cpu/test_demo.py",
+    "tests/pure/test_pytest_plugin.py",
+)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Under `pytest -n`, all tests of a file run in one process, and all that need the GPU in
-    one; `--dist worksteal` and the like have their way."""
+    one; the files of `LONG` are started first. `--dist worksteal` and the like have their way."""
     if config.getoption("dist") != "load":
         return None
+    if gone := [file for file in LONG if not (config.rootpath / file).exists()]:
+        raise pytest.UsageError(f"LONG of tests/conftest.py names what is not there: {gone}")
     from xdist.scheduler import LoadFileScheduling
 
     class OneProcessForTheGPU(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
             return "gpu" if file.startswith("tests/gpu/") else file
+
+        def _assign_work_unit(self, node: Any) -> None:
+            waiting = next((file for file in LONG if file in self.workqueue), None)
+            if waiting is not None:
+                self.workqueue.move_to_end(waiting, last=False)
+            super()._assign_work_unit(node)
 
     return OneProcessForTheGPU(config, log)
 

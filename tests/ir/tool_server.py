@@ -1,13 +1,12 @@
 """Runs `proton-opt` and `filecheck` for lit without starting Python and MLIR anew for each.
 
 A server has everything imported and forks for each call, so each still is a process with its own
-arguments, streams and exit status. `lit.cfg.py` names this file as the tool where a server runs:
-
-    python tests/ir/tool_server.py SOCKET proton-opt --list
+arguments, streams and exit status. `lit.cfg.py` names `tool_client.py` as the tool where a server
+runs.
 """
 
 import contextlib
-import json
+import gc
 import os
 import socket
 import subprocess
@@ -15,20 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-STREAMS = (0, 1, 2)
-CRASHED = 134  # the exit status of a process that aborted
-
-
-def call(path: str, arguments: list[str]) -> int:
-    """Has the server run a tool on this process's streams; its exit status."""
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
-    with socket.socket(socket.AF_UNIX) as server:
-        server.connect(path)
-        socket.send_fds(server, [b"\n"], STREAMS)
-        server.sendall(json.dumps(request).encode())
-        server.shutdown(socket.SHUT_WR)
-        status = server.recv(1)
-    return status[0] if status else CRASHED
+from tests.ir.tool_client import STREAMS, unpack
 
 
 @contextlib.contextmanager
@@ -75,22 +61,24 @@ def load_tools() -> dict[str, Callable[[], object]]:
     from proton.tools import opt
 
     opt.register_all_passes()
+    gc.collect()
+    gc.freeze()  # a collection in a fork would write to, and so copy, all of this
     return {"proton-opt": opt.main, "filecheck": filecheck.main.main}
 
 
 def answer(client: socket.socket, tools: dict[str, Callable[[], object]]) -> None:
     """Runs one call in this fork, and ends it."""
     _, files, _, _ = socket.recv_fds(client, 1, len(STREAMS))
-    request = json.loads(b"".join(iter(lambda: client.recv(1 << 16), b"")))
+    folder, arguments, environment = unpack(b"".join(iter(lambda: client.recv(1 << 16), b"")))
     for file, stream in zip(files, STREAMS, strict=True):
         os.dup2(file, stream)
         os.close(file)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the old ones know what they were opened on
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", 1, closefd=False)  # noqa: SIM115
-    os.chdir(request["folder"])
+    os.chdir(folder)
     os.environ.clear()
-    os.environ.update(request["environment"])
-    sys.argv = request["arguments"]
+    os.environ.update(environment)
+    sys.argv = arguments
     status = status_of(tools[sys.argv[0]])
     client.sendall(bytes([status]))
     os._exit(0)
@@ -114,7 +102,3 @@ def status_of(tool: Callable[[], object]) -> int:
     if isinstance(code, str):
         print(code, file=sys.stderr, flush=True)
     return code & 0xFF if isinstance(code, int) else int(code is not None)
-
-
-if __name__ == "__main__":
-    sys.exit(call(sys.argv[1], sys.argv[2:]))
