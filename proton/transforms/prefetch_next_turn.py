@@ -18,19 +18,18 @@ loop that computes.
 """
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-from proton.dialect.attributes import TILE_LOOP
+from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import create, index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
-from proton.dialect.regions import ForLoop, is_inside
-from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of
+from proton.dialect.regions import ForLoop
+from proton.dialect.walk import before, functions, ops_named, producer_of
 from proton.passes import Pass, register
+from proton.transforms.next_turn import NextTurn
 
 CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
@@ -55,20 +54,18 @@ class _Turn:
     """One turn of a loop."""
 
     loop: Operation
-    later: dict[Value, Value] = field(default_factory=dict)  # values of the next turn
-    moved: dict[Value, Value] = field(default_factory=dict)  # of this one, at its beginning
 
     @property
     def block(self) -> Block:
         return ForLoop(self.loop).body
 
     def prefetch(self) -> None:
-        works = self._works()
-        views = [view for view in self._views() if works and self._is_known(view)]
+        works, turn = self._works(), NextTurn(self.loop)
+        views = [view for view in self._views() if works and turn.changes(view)]
         if not views:
             return
         with ir.InsertionPoint.at_block_begin(self.block), self.loop.location:
-            blocks = [_Block(self._later(view)) for view in views]
+            blocks = [_Block(turn.later(view)) for view in views]
         for number, work in enumerate(works):
             for block in blocks:
                 if work.name == "scf.for":
@@ -95,6 +92,7 @@ class _Turn:
             op.results[0]
             for op in ops_named(self.loop, "memref.reinterpret_cast")
             if _is_fetched(op.results[0].type)
+            and COPIED_AHEAD not in op.attributes
             and self._is_of_turn(op)
             and not _is_written(op.results[0])
         ]
@@ -104,68 +102,6 @@ class _Turn:
         if parent.name == "scf.if":
             parent = parent.parent.operation
         return bool(parent == self.loop)
-
-    def _is_inside(self, op: Operation) -> bool:
-        return is_inside(op, self.loop)
-
-    def _is_known(self, view: Value) -> bool:
-        """Whether a block's address changes with the turn, and its next one can be computed."""
-        changes, seen, pending = False, set(), [view]
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            op = defining_op(value)
-            if op is None:
-                if value.owner == self.block:
-                    changes = True
-                    pending += self._yielded(value)
-            elif self._is_inside(op):
-                if not has(op, Recomputed):
-                    return False
-                pending += op.operands
-        return changes
-
-    def _yielded(self, argument: Value) -> list[Value]:
-        """What a turn gives to the next for an argument of its block, but the loop's variable."""
-        number = ir.BlockArgument(argument).arg_number
-        return [ForLoop(self.loop).yielded[number - 1]] if number else []
-
-    @cached_property
-    def goes_on(self) -> Value:
-        """Whether there is a next turn."""
-        _, end, step = ForLoop(self.loop).bounds
-        last = arith.SubIOp(end, step).result
-        return arith.CmpIOp(arith.CmpIPredicate.slt, self.block.arguments[0], last).result
-
-    def _later(self, value: Value) -> Value:
-        """A value as the next turn has it, or this one if it is the last; computed anew."""
-        if value not in self.later:
-            if defining_op(value) is None and value.owner == self.block:
-                given = self._yielded(value)
-                step = ForLoop(self.loop).bounds[2]
-                then = self._now(given[0]) if given else arith.AddIOp(value, step).result
-                self.later[value] = arith.SelectOp(self.goes_on, then, value).result
-            else:
-                self.later[value] = self._copied(value, self._later)
-        return self.later[value]
-
-    def _now(self, value: Value) -> Value:
-        """A value of this turn, computed anew where it may come too late."""
-        if value not in self.moved:
-            self.moved[value] = self._copied(value, self._now)
-        return self.moved[value]
-
-    def _copied(self, value: Value, operand: Any) -> Value:
-        op = defining_op(value)
-        if op is None or not self._is_inside(op):
-            return value
-        operands = [operand(v) for v in op.operands]
-        copy = op.clone()
-        for position, new in enumerate(operands):
-            copy.operands[position] = new
-        return copy.results[ir.OpResult(value).result_number]
 
 
 def _is_fetched(type_: Type) -> bool:
