@@ -8,6 +8,7 @@ from proton.dialect.regions import ForLoop
 from proton.dialect.walk import producer_of
 
 CACHE_LINE = 64  # bytes
+LEVEL = "t0"
 
 
 def turns(op: Operation) -> int:
@@ -93,4 +94,4 @@ class Shares:
         stride = dynamic[0] if strides[0] == DYNAMIC else index_constant(strides[0])
         offset = arith.AddIOp(arith.MulIOp(row, stride).result, column).result
         offset = arith.IndexCastOp(integer(64), offset).result
-        fetch_lines(element_pointer(address, offset, self.type.element_type), self.lines, "t0")
+        fetch_lines(element_pointer(address, offset, self.type.element_type), self.lines, LEVEL)

@@ -194,9 +194,7 @@ def _fetch(target: Value, stores: list[Operation]) -> None:
             value, _, row, column = store.operands
             element = value.type.element_type
             offset = arith.AddIOp(arith.MulIOp(row, stride).result, column).result
-            place = element_pointer(
-                address, arith.IndexCastOp(integer(64), offset).result, element
-            )
+            place = element_pointer(address, arith.IndexCastOp(integer(64), offset).result, element)
             fetch_lines(place, value.type.shape[0] * element.width // (CACHE_LINE * 8), "w")
 
 
