@@ -160,6 +160,14 @@ class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
         return True
 
 
+class WriteBatchOp(ProtonGPU.Operation, name="write_batch", traits=[Records]):
+    """`proton_gpu.write_batch %loop {number = 0}`: writes the readings of the turns that are kept,
+    32 at most, as a batch (proton/trace/turns.py) of the loop with this number in the profile."""
+
+    loop: Operand[TurnsType]
+    number: ir.IntegerAttr
+
+
 class ForgetTurnsOp(ProtonGPU.Operation, name="forget_turns", traits=[Records]):
     """`proton_gpu.forget_turns %loop`: the loop's records are written; its next turns, or the next
     loop, may take their place."""

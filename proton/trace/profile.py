@@ -11,6 +11,7 @@ from typing import Any
 from proton.trace.model import PayloadField, Scope
 from proton.trace.scope_path import ScopePath
 from proton.trace.strategy import Strategy
+from proton.trace.turns import Turn, turn_from_plain, turn_to_plain
 from proton.trace.wire import Block, RecordSchema
 
 Plain = dict[str, Any]  # of numbers, text, lists and such
@@ -71,10 +72,10 @@ class KernelProfile:
 
     A unit has `unit_warps` warps on a GPU, where its ring buffer may lie in shared memory while the
     kernel runs, from byte `ring` on; or the readings of the loops that run, from byte `turns` on,
-    `turn_bytes` of each unit. `sampled_units` has a bit for each unit that records (0: all
-    do), and of the programs each `sample_programs`-th does. Units of a GPU take chunks under
-    strategy flush, but for those of a kernel that is known to make no more records than a segment
-    holds: nothing of these ever has to leave it.
+    `turn_bytes` of each unit; `loops` has those that write batches of turns. `sampled_units` has a
+    bit for each unit that records (0: all do), and of the programs each `sample_programs`-th does.
+    Units of a GPU take chunks under strategy flush, but for those of a kernel that is known to make
+    no more records than a segment holds: nothing of these ever has to leave it.
     """
 
     strategy: Strategy
@@ -84,6 +85,7 @@ class KernelProfile:
     ring: int | None = None
     turns: int | None = None
     turn_bytes: int = 0
+    loops: tuple[Turn, ...] = ()
     sampled_units: int = 0
     sample_programs: int = 1
     takes_chunks: bool = False
@@ -120,6 +122,7 @@ class KernelProfile:
             "ring": self.ring,
             "turns": self.turns,
             "turn_bytes": self.turn_bytes or None,
+            "loops": list(map(turn_to_plain, self.loops)) or None,
             "sampled_units": self.sampled_units,
             "sample_programs": self.sample_programs,
             "takes_chunks": self.takes_chunks or None,
@@ -137,6 +140,7 @@ class KernelProfile:
             ring=plain.get("ring"),
             turns=plain.get("turns"),
             turn_bytes=plain.get("turn_bytes") or 0,
+            loops=tuple(map(turn_from_plain, plain.get("loops") or ())),
             sampled_units=plain["sampled_units"],
             sample_programs=plain["sample_programs"],
             takes_chunks=bool(plain.get("takes_chunks")),

@@ -33,15 +33,25 @@ left behind the loop, where the last product is:
 
     scf.for %i ... {
       ...
-      proton_gpu.keep_readings %l, %a, %b, %c, %c
-      proton_gpu.end_turn %l
+      ttng.warp_group_dot ...
       %turns = proton_gpu.kept_turns %l
       scf.if %turns == 32 {
         %first, %end = proton_gpu.kept_records %l
         ...
         proton_gpu.forget_turns %l
       }
+      ttng.warp_group_dot_wait ...
+      ...
+      proton_gpu.keep_readings %l, %a, %b, %c, %c
+      proton_gpu.end_turn %l
     }
+
+Behind a product, as its threads wait there, before the copies of a later turn, which loads and
+stores to shared memory would stand behind; without such a product at the end of the turn.
+
+If the readings of a turn are four, and say all of its records but their number (turn_batches.py),
+`proton_gpu.write_batch %l` writes those in their place, and the runtime makes records of them: 16
+bytes of a turn, not 16 of each record.
 
 Other loops run in chunks where the ring buffer is in global memory (`strip_mine`), each of which
 keeps its readings, and writes its records at its end.
@@ -60,9 +70,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
+from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.emit import constant, create, emit_when, loop, number_of
+from proton.dialect.emit import constant, create, emit_when, loop
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
@@ -79,8 +90,10 @@ from proton.dialect.walk import (
 from proton.passes import Pass, register
 from proton.trace.profile import KernelProfile
 from proton.trace.strategy import Strategy
-from proton.trace.wire import RECORD_ALIGNMENT, aligned
+from proton.trace.turns import Turn
+from proton.trace.wire import RECORD_ALIGNMENT, RecordSchema, aligned
 from proton.transforms.strip_mine import strip_mine
+from proton.transforms.turn_batches import batch_turn, is_turn_number
 
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of a turn
@@ -123,10 +136,14 @@ class CompactTurns(Pass):
                 break
         else:
             return
-        loops = [turn.loop.op for turn in found]
+        loops, batches = [turn.loop.op for turn in found], list[Turn]()
         for turn in found:
+            if turn.batch is not None:
+                batches.append(turn.batch)
+                turn = replace(turn, number=len(batches) - 1)
             _rewrite(turn, turn.kept(profile.capacity), _next_user(turn.loop.op, loops))
-        set_profile(kernel, replace(profile, ring=None, turns=place, turn_bytes=size))
+        profile = replace(profile, ring=None, turns=place, turn_bytes=size, loops=tuple(batches))
+        set_profile(kernel, profile)
         kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
 
     def _place(self, kernel: Operation, profile: KernelProfile, size: int) -> int | None:
@@ -151,10 +168,11 @@ class _Turn:
 
     loop: ForLoop
     records: list[Operation]
-    clock_bits: int
+    schema: RecordSchema
     writes: bool  # each so many turns the loop itself writes their records
     in_chunks: bool
     at_once: int = 0  # records that the loop writes, or some more
+    number: int | None = None  # among the kernel's loops that write batches; None: it does not
 
     @property
     def is_written_soon(self) -> bool:
@@ -176,11 +194,18 @@ class _Turn:
         edges = (edge for op in self.records for edge in (op.opview.start, op.opview.end))
         return list(dict.fromkeys(edges))
 
+    @cached_property
+    def batch(self) -> Turn | None:
+        """What its turns are in batches; None if it writes records."""
+        if not self.writes:
+            return None
+        return batch_turn(self.records, self.readings, self.loop, self.schema)
+
     @property
     def stores(self) -> list[list[Value]]:
         """The readings that are stored together: as many as a store has room for, of those that
         are left the last one again where they are three."""
-        most = _STORE_BITS // self.clock_bits
+        most = _STORE_BITS // self.schema.clock_bits
         groups = [self.readings[n : n + most] for n in range(0, len(self.readings), most)]
         return [group + group[-1:] * (len(group) == 3) for group in groups]
 
@@ -192,7 +217,7 @@ class _Turn:
     @property
     def bytes(self) -> int:
         """What a turn keeps."""
-        return self.words * self.clock_bits // 8
+        return self.words * self.schema.clock_bits // 8
 
 
 def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
@@ -212,7 +237,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         view = ForLoop(op)
         if not all(_is_plain(record, view) for record in own):
             return []
-        found.append(_Turn(view, own, profile.schema.clock_bits, writes, in_chunks))
+        found.append(_Turn(view, own, profile.schema, writes, in_chunks))
     return found
 
 
@@ -281,7 +306,7 @@ class _Numbers:
             turn = _converted(self.turn, lower.type)
             return arith.AddIOp(lower, arith.MulIOp(turn, step).result).result
         op = producer_of(value)
-        if self._is_number(op):
+        if is_turn_number(op, self.view, self.origin.lower):
             number = _converted(self.turn, value.type)
             if self.origin.first is None:
                 return number
@@ -291,17 +316,6 @@ class _Numbers:
         for position, operand in enumerate(operands):
             copy.operands[position] = operand
         return copy.results[0]
-
-    def _is_number(self, op: Operation) -> bool:
-        """Whether an op computes the number of the turn, as `emit.number_of_iteration` does."""
-        lower, step = self.origin.lower, self.view.bounds[2]
-        index = self.view.induction_var
-        if op.name == "arith.subi":
-            return list(op.operands) == [index, lower] and number_of(step) == 1
-        if op.name != "arith.divsi" or op.operands[1] != step:
-            return False
-        of = defining_op(op.operands[0])
-        return of is not None and of.name == "arith.subi" and list(of.operands) == [index, lower]
 
 
 def _converted(number: Value, type_: Any) -> Value:
@@ -329,7 +343,8 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         first += len(group)
     with before(end_of(view.body)):
         pg.EndTurnOp(of)
-        if found.writes:
+    if found.writes:
+        with before(_writing_place(found)):
             _write_turns(found, origin, of, turns, (_EQUAL, turns))
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndTurnsOp(of)
@@ -342,6 +357,16 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
             _write_at_end(found, origin, of, turns)
     for record in records:
         record.erase()
+
+
+def _writing_place(found: _Turn) -> Operation:
+    """What a loop writes its turns ahead of: what follows a product of a turn, if the turn keeps
+    no reading before, or the end of the turn."""
+    body = [view.operation for view in found.loop.body.operations]
+    products = [op for op in body if (issued := Issues.of(op)) is not None and issued.queue is DOTS]
+    keeping = [_first_that_has_all(found.records, group) for group in found.stores]
+    place = body.index(products[-1]) + 1 if products else len(body)
+    return body[place] if place <= min(map(body.index, keeping)) else end_of(found.loop.body)
 
 
 def _first_that_has_all(records: list[Operation], readings: list[Value]) -> Operation:
@@ -364,9 +389,12 @@ def _write_turns(
     is_due = arith.CmpIOp(predicate, kept, constant(number, i32)).result
 
     def write() -> None:
-        kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
-        count = -(-turns * len(found.records) // WARP_SIZE)
-        _write_records(found, origin, of, kept.first, kept.end, count)
+        if found.number is not None:
+            pg.WriteBatchOp(of, i32_attr(found.number))
+        else:
+            kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
+            count = -(-turns * len(found.records) // WARP_SIZE)
+            _write_records(found, origin, of, kept.first, kept.end, count)
         pg.ForgetTurnsOp(of)
 
     emit_when(is_due, write)

@@ -15,7 +15,7 @@ import proton.language as tl
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.runtime.jit import JITFunction
-from proton.trace import wire
+from proton.trace import turns, wire
 from proton.trace.instrumentation import Instrumentation
 from proton.transforms.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
@@ -67,6 +67,7 @@ def ran(kernel: GPUKernel, arrays: list[np.ndarray], sizes: list[int], rng: Any)
     given = [*arrays, *sizes, buffer]
     ptx, shared = kernel.asm["ptx"], kernel.shared
     run_on_arrays(ptx, (1, 1, 1), 32 * WARPS, shared, given, rng, unit=32, clock=CLOCK)
+    turns.expand(buffer, block, profile.loops)
     rings = []
     for unit, count in enumerate(block.tables(buffer)[0].tolist()):
         start = block.segment(unit)

@@ -8,6 +8,9 @@ that came behind the loop may have taken the places of its oldest.
 Some loops write them themselves, whenever no room is left. How many turns are kept is counted, not
 found by an address: unless the assembler sees that all lanes agree on a branch, what follows leaves
 uniform registers.
+
+Loops whose turns are batches (proton/trace/turns.py) write the readings as they are, a turn for
+each lane.
 """
 
 from proton.base.targets import WARP_SIZE
@@ -30,6 +33,7 @@ from proton.conversion.ttg_to_llvm.units import (
 from proton.dialect.attributes import STORES
 from proton.dialect.mlir import Value
 from proton.trace import wire
+from proton.trace.turns import MOST_READINGS, batch_tag
 
 _AT_ONCE = 4  # readings that a store has room for
 
@@ -196,6 +200,38 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
             continue  # payload, which records outside of loops have
         of = [values[name] for name in names]
         nvidia.store(target, of, predicate=when, offset=offset, note=COMMENT)
+    return []
+
+
+@lowers("proton_gpu.write_batch")
+def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
+    """A lane for each turn. The last record is whole, by the lane that has the last turn."""
+    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    number, i32 = site.number("number"), v.integer(32)
+    last = unit.profile.loops[number][-1]
+    nvidia.warp_barrier()
+    kept, written = (v.load(place, i32, 4) for place in (turns.kept, turns.number))
+    first = v.load(unit.count, i32, 4) if turns.first is None else turns.first
+    turn = v.add(written, kept)
+    behind = v.add(first, v.binary("llvm.mul", turn, v.i32(turns.slots)))  # the last record
+
+    def target(record: Value) -> Value:
+        place = v.add(unit.first, place_of(unit, ring_slot(unit, record)))
+        return byte_at(unit.segments, wide(place))
+
+    lane = unit.lane
+    writes = v.compare("ult", lane, kept)
+    ends = v.compare("eq", v.add(lane, v.i32(1)), kept)
+    if unit.is_sampled is not None:
+        writes, ends = (v.binary("llvm.and", of, unit.is_sampled) for of in (writes, ends))
+    source = byte_at(turns.ring, turns.place(turns.row(lane), v.i32(0)))
+    readings = nvidia.load(source, turns.clock, MOST_READINGS, space="shared", note=COMMENT)
+    record = v.add(v.binary("llvm.sub", behind, v.add(kept, v.i32(1))), lane)
+    nvidia.store(target(record), readings, predicate=writes, note=COMMENT)
+    tag = v.binary("llvm.or", v.i32(signed(batch_tag(number))), kept)
+    whole = [readings[last.start], readings[last.end], tag, v.binary("llvm.sub", turn, v.i32(1))]
+    record = v.binary("llvm.sub", behind, v.i32(1))
+    nvidia.store(target(record), whole, predicate=ends, note=COMMENT)
     return []
 
 

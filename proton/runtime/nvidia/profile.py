@@ -6,7 +6,7 @@ are captured into a CUDA graph are in graph.py.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
@@ -20,7 +20,7 @@ from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
 from proton.runtime.recording import SessionState
-from proton.trace import wire
+from proton.trace import turns, wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
@@ -193,6 +193,9 @@ class GPURecording(LaunchBuffer):
             device=self.kernel.device.device,
         )
         _take_chunks(launch, self.profile.block, chunks)
+        if self.profile.loops:
+            block = replace(self.profile.block, capacity=arrived.capacity)
+            turns.expand(launch.buffer, block, self.profile.loops)
         return launch
 
 

@@ -43,6 +43,60 @@ func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
   return
 }
 
+// The readings of two records and more are a batch where the iterations follow from the number of
+// the turn alone: the profile says how. In the second loop one does not.
+
+// CHECK-LABEL: func.func @batches(
+// CHECK-SAME{LITERAL}: loops = [[[4, 0, 1, 1, 0], [5, 1, 2, 1, 2], [4, 1, 2, 0, -1]]]
+// CHECK-SAME: turn_bytes = 512 : i64
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 3 : i32, turns = 16 : i32, words = 4 : i32}
+// CHECK: scf.if
+// CHECK-NEXT: "proton_gpu.write_batch"(%{{.*}}) {number = 0 : i32}
+// CHECK-NEXT: "proton_gpu.forget_turns"
+// CHECK: "proton_gpu.end_turns"
+// CHECK: scf.if
+// CHECK-NEXT: "proton_gpu.write_batch"(%{{.*}}) {number = 0 : i32}
+// CHECK-NEXT: "proton_gpu.forget_turns"
+// CHECK: scf.if
+// CHECK-NEXT: "proton_gpu.kept_records"
+// CHECK-NOT: write_batch
+func.func @batches(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+  %lower = arith.constant 0 : i32
+  %step = arith.constant 2 : i32
+  %none = arith.constant -1 : i32
+  %two = arith.constant 2 : i64
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %r = scf.for %i = %lower to %n step %step iter_args(%sum = %c) -> (tensor<64x64xf32>) : i32 {
+    %t0 = "proton_gpu.read_counter"() : () -> i64
+    %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %t1 = "proton_gpu.read_counter"() : () -> i64
+    %passed = arith.subi %i, %lower : i32
+    %number = arith.divsi %passed, %step : i32
+    "proton_gpu.circular_record"(%s, %t0, %t1, %number) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    %t2 = "proton_gpu.read_counter"() : () -> i64
+    %wide = arith.extsi %number : i32 to i64
+    %ahead = arith.addi %wide, %two : i64
+    %later = arith.trunci %ahead : i64 to i32
+    "proton_gpu.circular_record"(%s, %t1, %t2, %later) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    "proton_gpu.circular_record"(%s, %t1, %t2, %none) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %r2 = scf.for %i = %lower to %n step %step iter_args(%sum = %r) -> (tensor<64x64xf32>) : i32 {
+    %t0 = "proton_gpu.read_counter"() : () -> i64
+    %d = "tt.dot"(%a, %a, %sum) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %t1 = "proton_gpu.read_counter"() : () -> i64
+    %passed = arith.subi %i, %lower : i32
+    %number = arith.divsi %passed, %step : i32
+    "proton_gpu.circular_record"(%s, %t0, %t1, %number) {scope_id = 4 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    %t2 = "proton_gpu.read_counter"() : () -> i64
+    %sum_of = arith.addi %number, %n : i32
+    "proton_gpu.circular_record"(%s, %t1, %t2, %sum_of) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    scf.yield %d : tensor<64x64xf32>
+  }
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
 // Arithmetic beside the product: its threads are not idle.
 
 // CHECK-LABEL: func.func @busy(
