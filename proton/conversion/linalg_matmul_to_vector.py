@@ -34,7 +34,6 @@ ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
 VECTORS = {512: 4, 256: 2}  # in a row of the tile, at most
 MOST_ROWS = 8  # of a tile that has fewer vectors in a row
 DEEP = 64  # turns of a tile whose sums begin with 0
-UNROLL = 4  # turns of such a tile that are one of its loop
 
 
 @register
@@ -99,18 +98,15 @@ class _Tile:
         is_deep = depth >= DEEP
         initial = [filled(self.type, 0)] * self.rows if is_deep else self._result(places, j)
         rows = self._rows_of_a(places)
-        step = UNROLL if is_deep and depth % UNROLL == 0 else 1
-        bounds = [index_constant(bound) for bound in (0, depth, step)]
+        bounds = [index_constant(bound) for bound in (0, depth, 1)]
         loop = ForLoop.create(bounds, initial)
-        sums = loop.iter_args
+        k, accumulators = loop.induction_var, loop.iter_args
         with ir.InsertionPoint(loop.body):
-            for turn in range(step):
-                k = self._row(loop.induction_var, turn)
-                line = vector.LoadOp(self.type, self.b, [k, j]).result
-                sums = [
-                    self._multiply_add(self._factor(row, k), line, total)
-                    for row, total in zip(rows, sums, strict=True)
-                ]
+            line = vector.LoadOp(self.type, self.b, [k, j]).result
+            sums = [
+                self._multiply_add(self._factor(row, k), line, total)
+                for row, total in zip(rows, accumulators, strict=True)
+            ]
             yield_values(sums)
         totals: list[Value] = list(loop.op.results)
         if is_deep:

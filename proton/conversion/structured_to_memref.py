@@ -21,7 +21,6 @@ from typing import ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
-from proton.conversion.wrapped_runs import wrapped_runs
 from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
@@ -233,6 +232,7 @@ class _Access:
 
     def for_each_element(self, body: Callable[..., object]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
+        limits = self.dims or self.shape
 
         def nest(indices: list[Value], offset: Value) -> None:
             axis = len(indices)
@@ -240,39 +240,18 @@ class _Access:
                 place = arith.IndexCastOp(integer(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
-
-            def inside(variable: Value, place: Value) -> None:
-                nest([*indices, variable], _index_op("addi", offset, place))
-
-            self._along(axis, inside)
+            start = self.starts[axis] if self.starts else 0
+            with index_loop(limits[axis], start=start) as variable:
+                nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
 
         nest([], index_constant(0))
 
-    def _along(self, axis: int, inside: Callable[[Value, Value], None]) -> None:
-        """Emits a loop over a dimension's unmasked elements; `inside(index, place)` in it.
-
-        Contiguous elements that wrap around are runs, in each of which nothing is divided.
-        """
-        limit = self.dims[axis] if self.dims else index_constant(self.shape[axis])
-        start = self.starts[axis] if self.starts else index_constant(0)
-        parent = self.parents[axis]
-        if parent is None or _constant_of(self.strides[axis]) != 1:
-            with index_loop(limit, start=start) as variable:
-                place = _index_op("muli", variable, self.strides[axis])
-                if parent is not None:
-                    place = _index_op("remsi", _index_op("addi", self.offsets[axis], place), parent)
-                inside(variable, self._gathered(axis, variable, place))
-            return
-        runs = wrapped_runs(self.offsets[axis], start, limit, parent)
-        with index_loop(runs.count) as number:
-            begin, end, first = runs.run(number)
-            with index_loop(end, start=begin) as variable:
-                place = _index_op("addi", first, _index_op("subi", variable, begin))
-                inside(variable, self._gathered(axis, variable, place))
-
-    def _gathered(self, axis: int, variable: Value, place: Value) -> Value:
-        """A place, and what the row of indices adds to it."""
-        row = self.gathers[axis]
+    def _place(self, axis: int, variable: Value) -> Value:
+        """wrap(offset + i * stride) + gather[i]"""
+        place = _index_op("muli", variable, self.strides[axis])
+        parent, row = self.parents[axis], self.gathers[axis]
+        if parent is not None:
+            place = _index_op("remsi", _index_op("addi", self.offsets[axis], place), parent)
         if row is None:
             return place
         gathered = tensor.ExtractOp(row, [variable]).result

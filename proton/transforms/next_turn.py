@@ -19,13 +19,12 @@ from proton.dialect.walk import defining_op
 
 @dataclass
 class NextTurn:
-    """What a loop has in its next turn, or in its first. Values are computed anew, where the
-    insertion point is: the beginning of the loop's body, or ahead of the loop."""
+    """What a loop has in its next turn. Values are computed anew, where the insertion point is: the
+    beginning of the loop's body."""
 
     loop: Operation
     _later: dict[Value, Value] = field(default_factory=dict)
     _now: dict[Value, Value] = field(default_factory=dict)  # of this one, at its beginning
-    _first: dict[Value, Value] = field(default_factory=dict)
 
     @property
     def block(self) -> Block:
@@ -68,10 +67,10 @@ class NextTurn:
 
     @cached_property
     def goes_on(self) -> Value:
-        """Whether there is a next turn."""
+        """Whether there is a next turn. What is left is without sign: it may have all bits."""
         _, end, step = ForLoop(self.loop).bounds
-        last = arith.SubIOp(end, step).result
-        return arith.CmpIOp(arith.CmpIPredicate.slt, self.block.arguments[0], last).result
+        left = arith.SubIOp(end, self.block.arguments[0]).result
+        return arith.CmpIOp(arith.CmpIPredicate.ugt, left, step).result
 
     def later(self, value: Value) -> Value:
         """A value as the next turn has it, or this one if it is the last."""
@@ -90,17 +89,6 @@ class NextTurn:
         if value not in self._now:
             self._now[value] = self._copied(value, self.now)
         return self._now[value]
-
-    def first(self, value: Value) -> Value:
-        """A value as the first turn has it."""
-        if value not in self._first:
-            if self._is_argument(value):
-                number = ir.BlockArgument(value).arg_number
-                view = ForLoop(self.loop)
-                self._first[value] = view.init_args[number - 1] if number else view.bounds[0]
-            else:
-                self._first[value] = self._copied(value, self.first)
-        return self._first[value]
 
     def _is_argument(self, value: Value) -> bool:
         return defining_op(value) is None and value.owner == self.block

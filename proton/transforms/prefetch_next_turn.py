@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
-from proton.dialect.builtin import integer, string_attr
-from proton.dialect.emit import create, index_constant, index_loop
+from proton.dialect.builtin import integer
+from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop
-from proton.dialect.walk import before, functions, ops_named, producer_of
+from proton.dialect.walk import before, functions, ops_named
 from proton.passes import Pass, register
 from proton.transforms.next_turn import NextTurn
+from proton.transforms.shares import CACHE_LINE, fetch_lines, share_number, turns
 
-CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
 
@@ -131,22 +131,11 @@ def _is_written(view: Value) -> bool:
     return False
 
 
-def _fetch_by_tiles(block: "_Block", tile_loop: Operation) -> None:
+def _fetch_by_tiles(block: "_Block", tiles: Operation) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
-    outer = tile_loop.parent.operation
-    counts = [_turns(op) for op in (outer, tile_loop)]
-    loops = ForLoop(outer), ForLoop(tile_loop)
-    with ir.InsertionPoint.at_block_begin(loops[1].body), tile_loop.location:
-        numbers = [arith.DivUIOp(of.induction_var, of.bounds[2]).result for of in loops]
-        before_row = arith.MulIOp(numbers[0], index_constant(counts[1])).result
-        share = arith.AddIOp(before_row, numbers[1]).result
-        block.fetch_share(share, math.prod(counts))
-
-
-def _turns(op: Operation) -> int:
-    """How often a loop of constant bounds runs."""
-    lower, upper, step = (producer_of(v).attributes["value"].value for v in ForLoop(op).bounds)
-    return -(-(upper - lower) // step)
+    outer = tiles.parent.operation
+    with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
+        block.fetch_share(share_number(outer, tiles), turns(outer) * turns(tiles))
 
 
 class _Block:
@@ -189,18 +178,9 @@ class _Block:
         self._fetch(element_pointer(self.address, offset, self.type.element_type), lines)
 
     def _fetch(self, address: Value, lines: int) -> None:
-        """Fetches lines in a row into the cache that has room for the block. One by one: where all
-        begin at once, what the turn itself reads waits for them."""
+        """Fetches lines in a row into the cache that has room for the block."""
         level = "t0" if _bytes(self.type) <= FIRST_LEVEL else "t1"
-        step = f"prefetch{level} ($0); addq $${CACHE_LINE}, $0"
-        create(
-            "llvm.inline_asm",
-            address.type,
-            address,
-            asm_string=string_attr(f"movl $${lines}, %ecx; 1: {step}; decl %ecx; jnz 1b"),
-            constraints=string_attr("=r,0,~{rcx},~{flags}"),
-            has_side_effects=ir.UnitAttr.get(),
-        )
+        fetch_lines(address, lines, level)
 
 
 def _delinearized(place: Value, shape: list[int]) -> list[Value]:

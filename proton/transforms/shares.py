@@ -2,13 +2,12 @@
 
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import create, emit_when, index_constant, index_loop
-from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
+from proton.dialect.memory import address_and_stride, element_pointer
 from proton.dialect.mlir import Operation, Type, Value, arith, ir, vector
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import producer_of
 
 CACHE_LINE = 64  # bytes
-LEVEL = "t0"
 
 
 def turns(op: Operation) -> int:
@@ -62,12 +61,11 @@ class Shares:
         return len(type_.shape) == 2 and not rest and lines > 0 and not lines & (lines - 1)
 
     def copy(self, share: Value, view: Value, buffer: Value, ahead: int) -> None:
-        """Copies a share, and fetches the lines of one that comes later."""
+        """Copies a share, and fetches the lines of the one that is `ahead` of it."""
         first = arith.MulIOp(share, index_constant(self.count)).result
         with index_loop(self.count) as number:
             piece = arith.AddIOp(first, number).result
-            if ahead:
-                self._fetch(arith.AddIOp(piece, index_constant(self.count * ahead)).result, view)
+            self._fetch(arith.AddIOp(piece, index_constant(self.count * ahead)).result, view)
             if self.all:
                 self._copy(piece, view, buffer)
             else:
@@ -89,9 +87,7 @@ class Shares:
 
     def _fetch(self, piece: Value, view: Value) -> None:
         row, column = self._place(piece)
-        address, *dynamic = taken_apart(view)
-        strides, _ = self.type.get_strides_and_offset()
-        stride = dynamic[0] if strides[0] == DYNAMIC else index_constant(strides[0])
+        address, stride = address_and_stride(view)
         offset = arith.AddIOp(arith.MulIOp(row, stride).result, column).result
         offset = arith.IndexCastOp(integer(64), offset).result
-        fetch_lines(element_pointer(address, offset, self.type.element_type), self.lines, LEVEL)
+        fetch_lines(element_pointer(address, offset, self.type.element_type), self.lines, "t0")

@@ -19,15 +19,12 @@ from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, emit_when, index_constant
 from proton.dialect.linalg import copy_into, fill
-from proton.dialect.memory import element_pointer, memref_at, taken_apart
+from proton.dialect.memory import chosen_rows, memref_at, taken_apart
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, memref
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
 from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of, users
 from proton.passes import Pass, register
-from proton.transforms.shares import CACHE_LINE, fetch_lines
-
-FETCH = False
 
 
 @register
@@ -91,8 +88,7 @@ class _Result:
         later = body[body.index(self.nest) + 1 : -1]
         return (
             all(has(op, Recomputed) or op == self._branch() for op in between)
-            # What is copied for the next turn is not in the last one.
-            and all(has(op, Recomputed) or COPIED_AHEAD in op.attributes for op in later)
+            and all(has(op, Recomputed) for op in later)
             and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
         )
 
@@ -130,13 +126,13 @@ class _Result:
             start = self._row()
         with ir.InsertionPoint.at_block_begin(view.body), self.loop.location:
             first = arith.CmpIOp(arith.CmpIPredicate.eq, view.induction_var, lower).result
-            last_one = arith.SubIOp(upper, step).result
-            last = arith.CmpIOp(arith.CmpIPredicate.sge, view.induction_var, last_one).result
+            left = arith.SubIOp(upper, view.induction_var).result
+            last = arith.CmpIOp(arith.CmpIPredicate.ule, left, step).result
             if whole is not None:
                 last = arith.AndIOp(last, whole).result
-            sources = _chosen(first, start, self.buffer)
+            source = _chosen(first, start, self.buffer)
             target = _chosen(last, memory, self.buffer)
-        self._redirect(sources, target)
+        self._redirect(source, target)
         with before(self.copy):
             written = runs if whole is None else arith.AndIOp(runs, whole).result
             is_left = arith.XOrIOp(written, constant(1, integer(1))).result
@@ -148,7 +144,7 @@ class _Result:
         """What the loop did not do."""
         scalar = self.fill.operands[0]
         is_empty = arith.XOrIOp(runs, constant(1, integer(1))).result
-        emit_when(is_empty, lambda: _do(fill, scalar, self.buffer))
+        emit_when(is_empty, lambda: _fill(scalar, self.buffer))
         copy_into(self.buffer, self.copy.operands[1])
 
     def _row(self) -> Value:
@@ -161,9 +157,6 @@ class _Result:
         return memref_at(address, tuple(type_.shape), element, [index_constant(0), 1])
 
     def _redirect(self, source: Value, target: Value) -> None:
-        stores = [user for user in users(self.buffer) if user.name == "vector.store"]
-        if FETCH and stores:
-            _fetch(target, stores)
         for user in users(self.buffer):
             if user.name == "vector.load":
                 user.operands[0] = source
@@ -184,22 +177,8 @@ class _Result:
         return copies[value]
 
 
-def _fetch(target: Value, stores: list[Operation]) -> None:
-    """Fetches the lines that a tile writes while it computes."""
-    (tiles,) = {store.parent.operation for store in stores}
-    work = next(op for op in ForLoop(tiles).body.operations if op.operation.name == "scf.for")
-    with before(work.operation):
-        address, stride = _address_and_stride(target)
-        for store in stores:
-            value, _, row, column = store.operands
-            element = value.type.element_type
-            offset = arith.AddIOp(arith.MulIOp(row, stride).result, column).result
-            place = element_pointer(address, arith.IndexCastOp(integer(64), offset).result, element)
-            fetch_lines(place, value.type.shape[0] * element.width // (CACHE_LINE * 8), "w")
-
-
-def _do(emit: object, *values: Value) -> None:
-    emit(*values)  # type: ignore[operator]
+def _fill(scalar: Value, buffer: Value) -> None:
+    fill(scalar, buffer)
 
 
 def _target(value: Value) -> tuple[Value, Value | None] | None:
@@ -227,16 +206,7 @@ def _nest(op: Operation) -> Operation | None:
 
 
 def _chosen(condition: Value, one: Value, other: Value) -> Value:
-    """One of two blocks of one shape with contiguous rows."""
-    type_ = other.type
-    parts = [_address_and_stride(block) for block in (one, other)]
-    address, stride = (arith.SelectOp(condition, *pair).result for pair in zip(*parts, strict=True))
-    made = memref_at(address, tuple(type_.shape), type_.element_type, [stride, 1])
-    producer_of(made).attributes[COPIED_AHEAD] = ir.UnitAttr.get()
-    return made
-
-
-def _address_and_stride(block: Value) -> list[Value]:
-    strides, _ = block.type.get_strides_and_offset()
-    address, *dynamic = taken_apart(block)
-    return [address, dynamic[0] if dynamic else index_constant(strides[0])]
+    """One of two blocks, which needs no fetches."""
+    block = chosen_rows(condition, one, other)
+    producer_of(block).attributes[COPIED_AHEAD] = ir.UnitAttr.get()
+    return block
