@@ -8,10 +8,12 @@
 
 A copy by itself waits for memory, as its loads come faster than the lines do. A share of it, a few
 vectors, is next to nothing beside a tile of a product, and its lines are fetched some tiles ahead.
-A block that is read in place is copied, too, for all turns but the first: rows that lie a power of
-two apart meet in a few sets of the caches, where lines that are fetched a turn ahead, and those
-that the turn reads, put each other out. A block that the mask cuts, or that wraps around, is copied
-by the turn that reads it, as before.
+A block that the mask cuts, or that wraps around, is copied by the turn that reads it, as before.
+
+With `in_place` a block that is read in place is copied, too, for all turns but the first: rows that
+lie 8 KiB apart meet in a few sets of the caches, where lines that are fetched a turn ahead, and
+those that the turn reads, put each other out. That takes room in the first-level cache beside what
+a tile reads: with 48 KiB it is a gain, with 32 KiB a loss (docs/cpu-results.md).
 
 It is left as it is where the loop writes memory, or records stand between copy and product.
 """
@@ -46,19 +48,24 @@ AHEAD = 2  # tiles between fetching a share and copying it
 @register
 @dataclass(frozen=True)
 class CopyNextTurn(Pass):
-    """Moves copies in loops of products into the turn before."""
+    """Moves copies in loops of products into the turn before; with `in_place` also copies what
+    would be read in place."""
 
     name: ClassVar[str] = "copy-next-turn"
+
+    in_place: bool = False
 
     def run(self, module: Module) -> None:
         for function in functions(module):
             # All before the first one moves: copies, which have loops, are made anew.
-            for found in [_found(op) for op in ops_named(function, "scf.for")]:
+            for found in [_found(op, self.in_place) for op in ops_named(function, "scf.for")]:
                 if found is not None:
                     _move(*found)
 
 
-def _found(loop: Operation) -> "tuple[list[_Copy], NextTurn, Operation, Operation] | None":
+def _found(
+    loop: Operation, in_place: bool
+) -> "tuple[list[_Copy], NextTurn, Operation, Operation] | None":
     """The copies to move of a loop with one product, and the product's loops."""
     ops = [view.operation for view in ForLoop(loop).body.operations]
     nests = [(op, tiles) for op in ops if op.name == "scf.for" and (tiles := _tile_loop(op))]
@@ -70,6 +77,7 @@ def _found(loop: Operation) -> "tuple[list[_Copy], NextTurn, Operation, Operatio
         copy
         for number, op in enumerate(ops[:end])
         if (copy := _as_copy(op)) is not None
+        and (in_place or not copy.in_place)
         and copy.is_for(nest, turn)
         and not any(has(other, Records) for other in ops[number:end])
     ]

@@ -86,13 +86,16 @@ class _Result:
             return False
         between = order[loop + 1 : copy]
         later = body[body.index(self.nest) + 1 : -1]
+        branches = [] if self.branch is None else [self.branch]
         return (
-            all(has(op, Recomputed) or op == self._branch() for op in between)
+            all(has(op, Recomputed) or op in branches for op in between)
             and all(has(op, Recomputed) for op in later)
             and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
         )
 
-    def _branch(self) -> Operation | None:
+    @property
+    def branch(self) -> Operation | None:
+        """The branch that says where the copy goes."""
         producer = defining_op(self.copy.operands[1])
         return producer if producer is not None and producer.name == "scf.if" else None
 
@@ -109,10 +112,10 @@ class _Result:
 
     def _is_later(self, op: Operation) -> bool:
         """Whether an op stands behind the loop, or in a branch that does."""
-        branch = self._branch()
+        branch = self.branch
         if branch is not None and op != branch and is_inside(op, branch):
             return True
-        return op.block == self.loop.block and not op.is_before_in_block(self.loop)
+        return bool(op.block == self.loop.block and not op.is_before_in_block(self.loop))
 
     def move(self) -> None:
         """Has the turns write where they should."""

@@ -86,12 +86,14 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
     return passes
 
 
-def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pass]:
+def llvm_passes(
+    disjoint: bool, vector_bits: int, large_first_level: bool, instrumented: bool
+) -> list[Pass]:
     """Loops, vectors, and everything else to the llvm dialect."""
     return [
         LinalgMatmulToVector(vector_bits=vector_bits),
         # In this order: the former takes loops that write no memory.
-        CopyNextTurn(),
+        CopyNextTurn(in_place=large_first_level),
         StoreLastTurn(),
         # While linalg ops are there, and the tiles of products are: it spreads fetches over both.
         PrefetchNextTurn(),
