@@ -196,3 +196,25 @@ def test_rows_from_memory(rng: np.random.Generator) -> None:
         gathered[(1,)](a, b, rows, c, count, 100, D=64)
         want = sum(x @ padded[at] for x, at in zip(a.astype(np.float64), rows, strict=True))
         np.testing.assert_allclose(c, want, atol=1e-3)
+
+
+@proton.jit
+def through_a_table(table_ptr, b_ptr, c_ptr, N, D: tl.constexpr):
+    """c = the sum over i of a[i] @ b[i], where a's address is in memory."""
+    places = tl.arange(0, D)[:, None] * D + tl.arange(0, D)[None, :]
+    a_ptr = tl.load(table_ptr).to(tl.pointer_type(tl.float32))
+    sums = tl.zeros((D, D), dtype=tl.float32)
+    for i in range(N):
+        a = tl.load(a_ptr + i * D * D + places)
+        b = tl.load(b_ptr + i * D * D + places)
+        sums = tl.dot(a, b, sums, input_precision="ieee")
+    tl.store(c_ptr + places, sums)
+
+
+def test_an_address_in_memory_may_be_that_of_the_result(rng: np.random.Generator) -> None:
+    for count in (1, 2, 3):
+        for place in range(count):
+            a, b = (rng.standard_normal((count, 64, 64), dtype=np.float32) for _ in range(2))
+            want = (a.astype(np.float64) @ b).sum(0)
+            through_a_table[(1,)](np.array([a.ctypes.data]), b, a[place], count, D=64)
+            np.testing.assert_allclose(a[place], want, atol=1e-3)
