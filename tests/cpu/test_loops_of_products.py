@@ -5,7 +5,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.backends.cpu import llvm
+from proton.backends.cpu import compiler
 from proton.kernels.matmul import matmul, matmul_kernel
 from tests.cpu.harness import decode, ordinary, pointer
 
@@ -105,11 +105,10 @@ def test_blocks_that_wrap_around_many_times(rng: np.random.Generator) -> None:
 def test_blocks_that_are_read_in_place_are_copied_ahead_as_well(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for processors with a large first-level cache: here the code, which is the other one."""
+    """As for processors with a large first-level cache, and as for the others."""
     objects = []
-    for features in ("-amx-tile", "+amx-tile"):
-        known = [f for f in llvm.host_features().split(",") if f[1:] != "amx-tile"]
-        monkeypatch.setattr(llvm, "host_features", lambda f=",".join([*known, features]): f)
+    for is_large in (False, True):
+        monkeypatch.setattr(compiler, "has_large_first_level", lambda is_large=is_large: is_large)
         product = proton.jit(matmul_kernel.fn)
         for m, n, k in [(1, 1, 1), (64, 128, 256), (130, 300, 320), (65, 127, 129)]:
             for a in (rng.standard_normal((m, k)), rng.standard_normal((m, 2 * k))[:, ::2]):
@@ -120,8 +119,9 @@ def test_blocks_that_are_read_in_place_are_copied_ahead_as_well(
                 c = np.full((m, n), np.nan, np.float32)
                 strides = [s // 4 for x in (a, b, c) for s in x.strides]
                 grid = (proton.cdiv(m, 64) * proton.cdiv(n, 128),)
-                made = product[grid](a, b, c, m, n, k, *strides, **BLOCKS, GROUP_M=2,
-                                     PRECISION="ieee")  # fmt: skip
+                with proton.knobs.scope(always_compile=True):
+                    made = product[grid](a, b, c, m, n, k, *strides, **BLOCKS, GROUP_M=2,
+                                         PRECISION="ieee")  # fmt: skip
                 np.testing.assert_allclose(c, a.astype(np.float64) @ b, atol=1e-3)
         objects.append(made.asm["llvm"])
     assert objects[0] != objects[1]
