@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from proton.base.errors import ProtonError
+from proton.base.knobs import knobs
 
 NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
@@ -25,7 +26,10 @@ VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 _HOMES = {
     "triton.backends": "proton.runtime.plug_ins",
     "triton.backends.compiler": "proton.backends.compiler",
-    "triton.backends.nvidia.compiler": "proton.backends.nvidia.tools",
+    # Not the package `proton.backends.nvidia`: importing `triton.backends.nvidia.compiler` sets
+    # `compiler` of its parent.
+    "triton.backends.nvidia": "proton.backends.nvidia.for_libraries",
+    "triton.backends.nvidia.compiler": "proton.backends.nvidia.for_libraries",
     "triton.errors": "proton.base.errors",
     "triton.experimental": "proton._gluon",
     "triton.experimental.gluon": "proton._gluon",
@@ -41,6 +45,12 @@ _HOMES = {
     "triton.runtime._async_compile": "proton.runtime.async_compile",
     "triton.runtime.driver": "proton.runtime.driver",
 }
+# What `import triton` imports of it: programs find these by attributes, `triton.backends.compiler`.
+_IMPORTED = (
+    *("backends.compiler", "backends.nvidia.compiler", "compiler", "knobs", "language.extra.cuda"),
+    *("runtime._allocation", "runtime._async_compile", "runtime.autotuner", "runtime.cache"),
+    *("runtime.driver", "runtime.errors", "runtime.jit", "tools"),
+)
 # Parts of Triton that Proton is not made of.
 _ABSENT = {
     "triton._C": "it is Triton's own compiler in C++",
@@ -50,7 +60,8 @@ _ABSENT = {
 
 def install_as_triton() -> None:
     """Makes `import triton`, and of its modules those that Proton has, give Proton, in all of this
-    process. To be called before anything imports triton; a second call does nothing."""
+    process. Triton's variables count, such as `TRITON_INTERPRET=1`, where Proton's are not set. To
+    be called before anything imports triton; a second call does nothing."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     if NAME in sys.modules:
@@ -59,6 +70,8 @@ def install_as_triton() -> None:
             "`python -m proton --as-triton script.py`"
         )
     sys.meta_path.insert(0, _Finder())
+    knobs.stands_for_triton = True
+    knobs.generation += 1
 
 
 class _Triton(ModuleType):
@@ -118,6 +131,9 @@ class _Loader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         if not isinstance(module, _Triton):
             module.__spec__ = self.spec
+            return
+        for part in _IMPORTED:
+            importlib.import_module(f"{NAME}.{part}")
 
 
 class _Distribution(Distribution):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from proton import language as tl
+from proton._as_triton import install_as_triton
 from proton.base.knobs import KNOBS, knobs, set_environment
 from proton.base.targets import CLUSTERS, GPUTarget, Target
 from proton.language.types import dtype
@@ -246,12 +247,12 @@ class ProcessResult:
     driver_stderr_output: str
 
 
-def _call(
-    pipe: Connection, function: Callable[..., object], given: tuple[Any, ...], errors: str
-) -> None:
+def _call(pipe: Connection, env: dict[str, str], stands_for_triton: bool, errors: str) -> None:
     """Calls a function in this process, which was started for it, and sends what that raised."""
-    args, kwargs, env = given
-    set_environment(env or {})
+    set_environment(env)
+    if stands_for_triton:  # before the function's module is imported, which may import triton
+        install_as_triton()
+    function, args, kwargs = pipe.recv()
     with open(errors, "wb") as file:
         os.dup2(file.fileno(), 2)  # the driver's words, too
     problem = None
@@ -276,14 +277,16 @@ def run_in_process(
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         errors = Path(folder) / "stderr"
-        ours, theirs = context.Pipe(duplex=False)
+        ours, theirs = context.Pipe()
         process = context.Process(
-            target=_call, args=(theirs, client_fn, (args, kwargs, env), str(errors))
+            target=_call,
+            args=(theirs, env or {}, knobs.stands_for_triton, str(errors)),
         )
         process.start()
         theirs.close()
         problem, is_done = None, False
-        with contextlib.suppress(EOFError):
+        with contextlib.suppress(EOFError, ConnectionError):
+            ours.send((client_fn, args, kwargs))
             problem = ours.recv()
             is_done = True
         process.join()
@@ -302,20 +305,27 @@ def _fresh_knobs_impl(
     skipped_attr: set[str] | None = None,
 ) -> tuple[Callable[[], object], Callable[[], None]]:
     """(a function that gives all knobs their defaults, whatever the environment says, until the
-    other one is called). Names of knobs that are to stay are `skipped_attr`."""
-    stack = contextlib.ExitStack()
+    other one is called, and returns the module of knobs). Names of knobs and of groups that are to
+    stay are `skipped_attr`."""
+    stack, skipped = contextlib.ExitStack(), skipped_attr or set()
+    kept = {
+        n for g, group in knobs.groups.items() if g in skipped for n in group.aliases().values()
+    }
 
     def fresh() -> object:
+        module = importlib.import_module(type(knobs).__module__)
         patch = importlib.import_module("pytest").MonkeyPatch()
         stack.callback(patch.undo)
+        patch.setattr(module, "propagate_env", True)
         for group in knobs.groups.values():
             stack.enter_context(group.scope())
         stack.enter_context(knobs.scope())
         for name, knob in KNOBS.items():
-            if name not in (skipped_attr or ()):
-                patch.delenv(knob.variable, raising=False)
+            if name not in skipped | kept:
+                for variable in knob.variables(knobs):
+                    patch.delenv(variable, raising=False)
                 knobs.overrides.pop(name, None)
-        return knobs
+        return module
 
     return fresh, stack.close
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import ProtonError
+from proton.base.knob_groups import CompileTimes
 from proton.base.knobs import knobs
+from proton.base.targets import CPUTarget, Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.types import dtype
@@ -50,24 +52,6 @@ class JITFunctionInfo(NamedTuple):
     jit_function: DeviceFunction
 
 
-class CompileTimes(NamedTuple):
-    """What a compilation took, in us; the stages are none where it was found on disk."""
-
-    ir_initialization: float
-    lowering_stages: list[tuple[str, float]]
-    store_results: float
-
-    @property
-    def total_lowering(self) -> float:
-        """All stages."""
-        return sum(us for _, us in self.lowering_stages)
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.ir_initialization + self.total_lowering + self.store_results
-
-
 def before(key: str, fn: DeviceFunction, signature: Signature, options: object) -> None:
     """Asks whether to compile what this process has not; raises Vetoed where the answer is no."""
     hook = knobs.runtime.jit_cache_hook
@@ -83,16 +67,23 @@ def after(kernel: CompiledKernel) -> None:
     if (listener := knobs.compilation.listener) is not None:
         listener(
             src=kernel.fn,
-            metadata=dict(kernel.metadata),
+            metadata=dict(kernel.metadata) | {"hash": kernel.key, "target": _target(kernel)},
             metadata_group={},
             times=_times(kernel),
             cache_hit=kernel.from_cache,
         )
 
 
+def _target(kernel: CompiledKernel) -> Target:
+    target = getattr(kernel.options, "target", None)
+    return target if isinstance(target, Target) else CPUTarget()
+
+
 def _times(kernel: CompiledKernel) -> CompileTimes:
-    stages = [] if kernel.from_cache else list(kernel.times.items())
-    return CompileTimes(0.0, [(name, ms * _US_PER_MS) for name, ms in stages], 0.0)
+    us = {name: ms * _US_PER_MS for name, ms in kernel.times.items()}
+    found = us.pop("load", 0.0) + us.pop("key", 0.0)
+    stored = us.pop("store", 0.0)
+    return CompileTimes(found, list(us.items()), stored)
 
 
 def _facts(

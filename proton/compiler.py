@@ -90,6 +90,7 @@ def _load_or_compile(
 ) -> Kernel:
     start = time.perf_counter()
     key = _key(fn, signature, compiler, options)
+    prepared = time.perf_counter()
     compile_hooks.before(key, fn, signature, options)
     if not bypasses_cache() and (entry := cache.load(key)) is not None:
         data, files = entry
@@ -102,10 +103,13 @@ def _load_or_compile(
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
     result.data = _data(fn, signature) | result.data
+    compiled = time.perf_counter()
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
+    times = {"key": (prepared - start) * 1e3, **result.times}
+    times["store"] = (time.perf_counter() - compiled) * 1e3
     asm = Asm(compiler, result.files, fn.src)
-    return compiler.kernel(str(result.data["name"]), key, Metadata(result.data), asm, result.times)
+    return compiler.kernel(str(result.data["name"]), key, Metadata(result.data), asm, times)
 
 
 @contextlib.contextmanager

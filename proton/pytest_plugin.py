@@ -121,7 +121,8 @@ def _budgets(item: pytest.Item, markers: Sequence[pytest.Mark]) -> Budgets:
     try:
         rules = [rule for marker in markers for rule in _rules(marker)]
     except BudgetError as error:
-        pytest.fail(f"{item.nodeid}, marker proton: {error}", pytrace=False)
+        text = f"{item.nodeid}, marker proton: {error}"
+        raise pytest.fail.Exception(text, pytrace=False) from None  # said once, without its cause
     return Budgets(budgets=rules)
 
 
@@ -158,7 +159,7 @@ def _hold(item: pytest.Item, budgets: Budgets) -> None:
         else:
             _judge(item, budgets, stored)
     except ProtonError as error:
-        pytest.fail(f"{item.nodeid}: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"{item.nodeid}: {error}", pytrace=False) from None
 
 
 def _update(item: pytest.Item, stored: Path) -> None:

@@ -293,15 +293,20 @@ def cli() -> str:
 
 def environment() -> str:
     """Every variable that is read."""
-    rows = [(f"`{k.variable}`", f"`{n}`", cell(k.help), _default(k)) for n, k in KNOBS.items()]
+    rows = [
+        (f"`{k.variable}`", f"`{n}`", cell(k.help), _default(k), f"`{k.triton}`" * bool(k.triton))
+        for n, k in KNOBS.items()
+    ]
     return "\n".join(
         [
             "# Environment variables",
             "",
             '`proton.knobs` has each as an attribute: `proton.knobs.dump_to = "ir"` overrides the '
-            'variable, `with proton.knobs.scope(dump_to="ir"):` does so for a while.',
+            'variable, `with proton.knobs.scope(dump_to="ir"):` does so for a while. Triton\'s '
+            "variables count where Proton stands for triton (`install_as_triton`, `--as-triton`) "
+            "and its own are not set.",
             "",
-            *table(("variable", "attribute", "meaning", "default"), rows),
+            *table(("variable", "attribute", "meaning", "default", "Triton's"), rows),
         ]
     )
 

@@ -13,13 +13,12 @@ Memory Optimization" (SODA 1999).
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.scratch import alignment, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, ir
 from proton.dialect.traits import Concurrent, SharedEffects, has
 from proton.dialect.walk import all_ops
 
@@ -34,7 +33,7 @@ class Buffer:
     size: int
     start: int
     end: int
-    streams: tuple[tuple[Value, int], ...] = ()
+    streams: tuple[tuple[Operation, int], ...] = ()
 
     def interferes(self, other: "Buffer") -> bool:
         """Whether both are alive at one time."""
@@ -55,7 +54,7 @@ class Allocation:
 
     size: int
     offsets: dict[Operation, int] = field(default_factory=dict)
-    sizes: dict[Any, int] = field(default_factory=dict)
+    sizes: dict[Operation, int] = field(default_factory=dict)
 
 
 def allocate(graph: CallGraph) -> dict[str, Allocation]:
@@ -99,9 +98,9 @@ def live_buffers(function: Operation, callees: dict[str, Allocation]) -> list[Bu
     return buffers
 
 
-def _streams(op: Operation, function: Operation) -> tuple[tuple[Value, int], ...]:
+def _streams(op: Operation, function: Operation) -> tuple[tuple[Operation, int], ...]:
     """See `Buffer`."""
-    found: list[tuple[Any, int]] = []
+    found: list[tuple[Operation, int]] = []
     inner, outer = op, op.parent
     while outer is not None and inner != function:
         if has(outer.operation, Concurrent):
@@ -127,9 +126,9 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
             ends[op] = position[inner[-1]] if inner else position[op]
         return ends[op]
 
-    last: dict[Any, int] = {}
+    last: dict[Operation, int] = {}
 
-    def use(users: Iterable[Any], allocations: set[Operation]) -> None:
+    def use(users: Iterable[Operation], allocations: set[Operation]) -> None:
         for user in users:
             for allocation in allocations:
                 at, parent = position[user], user.parent

@@ -6,7 +6,7 @@ The rules of `AxisInfos` (axis_info.py), which says what the three numbers mean.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import Any, Protocol
+from typing import Protocol
 
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Value, ir
@@ -61,7 +61,7 @@ def unknown(value: Value) -> AxisInfo:
 class Infos(Protocol):
     """What is known of values."""
 
-    def __getitem__(self, value: Any) -> AxisInfo: ...
+    def __getitem__(self, value: Value) -> AxisInfo: ...
 
 
 def element_bits(pointer: Value) -> int:

@@ -10,8 +10,6 @@ from memory points into an array of which nothing else is known, but that it is 
 Two such arrays are taken to be two, as two arguments are.
 """
 
-from typing import Any
-
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.scratch import stored_bytes
@@ -75,6 +73,11 @@ class DescriptorSources(Roots):
         return is_new
 
 
+# What a result is computed by: op, which result, attributes, numbers of the operands; its type.
+_Computation = tuple[str, int, tuple[tuple[str, str], ...], tuple[int, ...], str]
+_Term = Value | _Computation
+
+
 class _Numbering:
     """Numbers of loads: those of one address have one."""
 
@@ -82,7 +85,7 @@ class _Numbering:
         self.entry = entry
         self._arguments = {argument: n for n, argument in enumerate(entry.arguments)}
         self._values: dict[Value, int] = {}
-        self._terms: dict[Any, int] = {}
+        self._terms: dict[_Term, int] = {}
         self._arrays: dict[int, int] = {}
 
     def arrays(self, pointer: Value) -> frozenset[int]:
@@ -111,7 +114,7 @@ class _Numbering:
         """Equal numbers are of equal computations."""
         if value not in self._values:
             op = defining_op(value)
-            term: Any = value
+            term: _Term = value
             if op is not None and not len(op.regions):
                 names = sorted((name, str(op.attributes[name])) for name in op.attributes)
                 operands = tuple(self._number(operand) for operand in op.operands)

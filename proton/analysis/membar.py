@@ -15,7 +15,6 @@ changes.
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
 
 from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
@@ -77,7 +76,7 @@ def _shifted(intervals: Intervals, offset: int) -> Intervals:
 def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Operation]:
     """The ops of a module before which a barrier must go."""
     summaries: dict[str, Summary] = {}
-    needed: list[Any] = []
+    needed: list[Operation] = []
     for function in graph.callees_first():
         name = function_name(function)
         dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries)
@@ -99,7 +98,7 @@ class _Dataflow(ForwardDataflow[State]):
         # The ops that name shared memory, or a token: the others have no effect on it.
         named = [*aliases.memory, *aliases.copies]
         self.users = {use.owner.operation for value in named for use in value.uses}
-        self.barriers: dict[object, None] = {}
+        self.barriers: dict[Operation, None] = {}
         self.first_reads: set[Interval] = set()
         self.first_writes: set[Interval] = set()
 

@@ -6,7 +6,6 @@ The questions are asked by `tritongpu-pipeline`, which makes the loop; nothing h
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
@@ -15,11 +14,11 @@ from proton.analysis.tensor_maps import box_of_map, is_made_by_kernel
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
-from proton.dialect.walk import all_ops, defining_op, ops_named
+from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of
 from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
@@ -39,8 +38,7 @@ class Load:
     """A load to be pipelined."""
 
     op: Operation
-    consumer: Any = None  # the first op of the body that takes its data
-    buffers: object = None  # the memory of all stages
+    buffers: Value | None = None  # the memory of all stages
 
     @property
     def is_tma(self) -> bool:
@@ -48,7 +46,7 @@ class Load:
         return bool(self.op.name == TMA_LOAD)
 
     @property
-    def pointer(self) -> Any:
+    def pointer(self) -> Value:
         """What it loads from: pointers, or a tensor map."""
         return self.op.operands[0]
 
@@ -60,14 +58,14 @@ class Load:
         return [self.pointer] if self.mask is None else [self.pointer, self.mask]
 
     @property
-    def mask(self) -> Any:
+    def mask(self) -> Value | None:
         if self.is_tma:
             return None
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
         return self.op.operands[1] if segments[1] else None
 
     @property
-    def other(self) -> Any:
+    def other(self) -> Value | None:
         """What stands where the mask is false; None for zeros, which a copy leaves there."""
         if self.is_tma:
             return None
@@ -90,7 +88,7 @@ class Load:
         return users[0] if fast_axis(wanted) == fast_axis(own) else None
 
     @property
-    def memory(self) -> Any:
+    def memory(self) -> Type:
         """The type of one buffer: that of the product's operand, if it is one as it is."""
         shape, element = shape_of(self.op.results[0]), element_of(self.op.results[0])
         if self.is_tma:
@@ -151,8 +149,8 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
     """Whether TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
     if op.name == TMA_LOAD:
-        return not all(is_invariant(operand, op.parent) for operand in op.operands)
-    if op.attributes["volatile"].value or is_invariant(op.operands[0], op.parent):
+        return not all(is_invariant(operand, parent_of(op)) for operand in op.operands)
+    if op.attributes["volatile"].value or is_invariant(op.operands[0], parent_of(op)):
         return False
     element = element_of(op.results[0])
     if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
@@ -184,7 +182,7 @@ class Slice:
     """What the addresses and masks of loads are computed from: ops of the body in order, and the
     numbers of the values that the loop carries for them."""
 
-    ops: list[Any]
+    ops: list[Operation]
     carried: list[int]
 
 
@@ -193,7 +191,7 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
     view = ForLoop(loop)
     arguments, yielded = view.iter_args, view.yielded
     work = [value for load in loads for value in load.inputs]
-    needed: set[Any] = set()
+    needed: set[Operation] = set()
     carried: set[int] = set()
     while work:
         value = work.pop()
@@ -216,9 +214,9 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
     return Slice(ops, sorted(carried))
 
 
-def inputs_of(loads: Iterable[Load], ops: list[Any]) -> set[Any]:
+def inputs_of(loads: Iterable[Load], ops: list[Operation]) -> set[Operation]:
     """Of the ops of a slice those that loads of this iteration need."""
-    found: set[Any] = set()
+    found: set[Operation] = set()
     work = [value for load in loads for value in load.inputs]
     while work:
         op = defining_op(work.pop())
@@ -233,9 +231,9 @@ class Tiles:
     """The loop around, over tiles; those of its ops that say what a tile loads; and those of their
     results that the loads take."""
 
-    loop: Any
-    ops: list[Any]
-    live: list[Any]
+    loop: Operation
+    ops: list[Operation]
+    live: list[Value]
 
 
 def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
@@ -252,7 +250,7 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
     taken = [value for load in loads for value in load.inputs]
     taken += [operand for op in inner.ops for operand in op.operands]
     live = [v for v in dict.fromkeys(taken) if _is_of(v, view.op) and not _is_of(v, loop)]
-    work, needed = list(live), set[Any]()
+    work, needed = list(live), set[Operation]()
     while work:
         value = work.pop()
         op = defining_op(value)
@@ -283,7 +281,7 @@ def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
     for use in op.results[0].uses:
         user = use.owner.operation
         while user not in order:
-            user = user.parent
+            user = parent_of(user)
         found.append(consumer_of(user, order) if user.name == "ttg.memdesc_trans" else user)
     return min(found, key=lambda user: order[user])
 

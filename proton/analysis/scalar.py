@@ -6,18 +6,28 @@ decided to use them.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Value, arith, ir
 
 
+class Awaited(Protocol):
+    """What stands for a number of a tensor until a transform has made that."""
+
+    @property
+    def tensor(self) -> Value: ...
+
+
+Substitutes = dict[Value | Awaited, Value]
+
+
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A value of the IR: an integer, an index, a pointer, or (for `cond`) an i1; or whatever
-    `Materializer` has something in the place of."""
+    """A value of the IR: an integer, an index, a pointer, or (for `cond`) an i1; or what
+    `Materializer` has one in the place of."""
 
-    value: Any
+    value: Value | Awaited
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and self.value == other.value
@@ -115,7 +125,7 @@ class Materializer:
     `substitutes` maps leaf values to the values that stand for them.
     """
 
-    def __init__(self, substitutes: dict[Any, Any] | None = None) -> None:
+    def __init__(self, substitutes: Substitutes | None = None) -> None:
         self.index = ir.IndexType.get()
         self.substitutes = substitutes or {}
         self.emitted: dict[Expr, Value] = {}
@@ -131,7 +141,10 @@ class Materializer:
         if isinstance(expr, int):
             return constant(expr, self.index)
         if isinstance(expr, Leaf):
-            value = self.substitutes.get(expr.value, expr.value)
+            value = self.substitutes.get(expr.value)
+            if value is None:
+                assert isinstance(expr.value, Value), "the transform makes it first"
+                value = expr.value
             is_number = isinstance(value.type, ir.IntegerType) and value.type.width > 1
             if not is_number:  # an index, a condition, a pointer, or a tensor of them
                 return value

@@ -6,6 +6,7 @@ plans in `proton/layout` that this module adds up.
 
 from math import prod
 
+from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.traits import AllocatesShared, BuildsTensorMap, CopiesBoxes, PassesMemory, has
@@ -13,7 +14,7 @@ from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
 from proton.dialect.walk import users
 from proton.layout import LinearLayout
-from proton.layout.conversion import Exchange, plan
+from proton.layout.conversion import Exchange, Parts, exchange, in_parts, plan
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
 from proton.layout.matrix_memory import matrix_memory
 from proton.layout.reduction import plan_reduction
@@ -83,15 +84,29 @@ def has_copies(layout: LinearLayout) -> bool:
     return bool(free.get("lane", 0) or free.get("warp", 0))
 
 
+def conversion_parts(op: Operation) -> Parts | None:
+    """The parts of a conversion through shared memory, where it has some."""
+    if EXCHANGE_PARTS not in op.attributes:
+        return None
+    source, target = layout_of(op.operands[0].type), layout_of(op.results[0].type)
+    return in_parts(source, target, int(ir.IntegerAttr(op.attributes[EXCHANGE_PARTS]).value))
+
+
+def _conversion_bytes(op: Operation) -> int:
+    """What a conversion needs: as much as its lowering's, which may have stmatrix."""
+    source, target = op.operands[0], op.results[0]
+    element, bytes_ = element_of(source), stored_bytes(element_of(source))
+    if (parts := conversion_parts(op)) is not None:
+        return exchange_bytes(exchange(parts.source, parts.target, bytes_), element)
+    way = plan(layout_of(source.type), layout_of(target.type), bytes_)
+    return exchange_bytes(way, element) if isinstance(way, Exchange) else 0
+
+
 def scratch_bytes(op: Operation) -> int:
     """The shared memory that an op needs for itself, or that it allocates."""
     match op.name:
         case "ttg.convert_layout":
-            source, target = op.operands[0], op.results[0]
-            element = element_of(source)
-            # As large as the lowering's, which may have stmatrix.
-            way = plan(layout_of(source.type), layout_of(target.type), stored_bytes(element))
-            return exchange_bytes(way, element) if isinstance(way, Exchange) else 0
+            return _conversion_bytes(op)
         case "tt.reduce" | "tt.scan":
             return sum(partials_bytes(op))
         case "tt.histogram":

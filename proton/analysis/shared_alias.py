@@ -8,7 +8,7 @@ to be any of those it rotates with. Tokens of copies go the same ways.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
@@ -26,6 +26,7 @@ from proton.dialect.ttg import is_mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import defining_op
 
+_T = TypeVar("_T")
 _INDEX = "ttg.memdesc_index"
 
 
@@ -46,8 +47,8 @@ class SharedAliases(ForwardDataflow[None]):
 
     function: Operation
     memory: dict[Value, frozenset[Part]] = field(default_factory=dict)
-    copies: dict[Any, frozenset[Any]] = field(default_factory=dict)
-    products: dict[Any, frozenset[Any]] = field(default_factory=dict)
+    copies: dict[Value, frozenset[Operation]] = field(default_factory=dict)
+    products: dict[Value, frozenset[Operation]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.block(self.function.regions[0].blocks[0], None)
@@ -95,7 +96,7 @@ def _takes_part(op: Operation) -> bool:
     return SharedEffects.are_known(op) or op.name == _INDEX
 
 
-def _add(known: dict[Any, frozenset[Any]], source: Any, target: Any) -> bool:
+def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> bool:
     before = known.get(target, frozenset())
     known[target] = before | known.get(source, frozenset())
     return known[target] != before

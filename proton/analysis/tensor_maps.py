@@ -7,15 +7,14 @@ and products of arguments and constants. `formula` finds that out, `plan_of` say
 to do.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.traits import KeepsNumber, has
-from proton.dialect.walk import defining_op
-from proton.layout.tensor_map import Box, box_of
+from proton.dialect.walk import defining_op, parent_of
+from proton.layout.tensor_map import Box, Formula, Plan, box_of
 
-Formula = int | list[Any]  # a number, ["argument", n], or [an operator, formula, formula]
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 
@@ -31,8 +30,15 @@ def formula(value: Value, entry: Block) -> Formula | None:
         return formula(op.operands[0], entry)
     if op.name not in _OPERATORS:
         return None
-    sides = [formula(operand, entry) for operand in op.operands]
-    return None if None in sides else [_OPERATORS[op.name], *sides]
+    sides = _formulas(op.operands, entry)
+    return None if sides is None else [_OPERATORS[op.name], *sides]
+
+
+def _formulas(values: Sequence[Value], entry: Block) -> list[Formula] | None:
+    """Those of several integers; None where one has none."""
+    found = [formula(value, entry) for value in values]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
 
 
 def box_of_map(type_: Type) -> Box | None:
@@ -47,7 +53,7 @@ def box_of_map(type_: Type) -> Box | None:
     return box_of(tuple(block.shape), stored_bytes(element))
 
 
-def plan_of(op: Operation) -> dict[str, object] | None:
+def plan_of(op: Operation) -> Plan | None:
     """What the host makes the map of a `ttng.tensor_map` of; None where it cannot."""
     entry = _entry(op)
     base, *numbers = op.operands
@@ -55,8 +61,8 @@ def plan_of(op: Operation) -> dict[str, object] | None:
     rank, box = len(type_.target.shape), box_of_map(type_)
     if defining_op(base) is not None or base.owner != entry or box is None:
         return None
-    formulas = [formula(number, entry) for number in numbers]
-    if None in formulas:
+    formulas = _formulas(numbers, entry)
+    if formulas is None:
         return None
     return {
         "base": int(ir.BlockArgument(base).arg_number),
@@ -78,5 +84,5 @@ def is_made_by_kernel(op: Operation) -> bool:
 def _entry(op: Operation) -> Block:
     """The first block of the function that an op is in."""
     while op.name != "func.func":
-        op = op.parent.operation
+        op = parent_of(op)
     return op.regions[0].blocks[0]

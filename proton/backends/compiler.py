@@ -227,3 +227,6 @@ class Compiler(ABC, Generic[Options, Kernel]):
     def disassemble(self, asm: Asm) -> str:
         """The machine code as text."""
         raise NotImplementedError(f"{type(self).__name__} has no disassembler")
+
+
+BaseBackend = Compiler  # as Triton calls it

@@ -128,7 +128,27 @@ class PTXASError(PassError):
 
 
 class OutOfResources(CompilationError):
-    """The kernel needs more of something than a program on the target has."""
+    """The kernel needs more of something than a program on the target has: `required` of `name`
+    ("shared memory", in bytes, or "threads"), of which there are `limit`."""
+
+    name = ""
+    required = limit = 0
+
+    @classmethod
+    def of(cls, name: str, required: int, limit: int, what: str, hint: str) -> "OutOfResources":
+        """The error of `what`; it begins as Triton's does."""
+        numbers = f"Required: {required}, Hardware limit: {limit}"
+        error = cls(f"out of resource: {name}, {numbers}; {what}", hint=hint)
+        error.name, error.required, error.limit = name, required, limit
+        return error
+
+
+class DeviceAssertionError(AssertionError, RuntimeError):
+    """An assertion of a kernel does not hold, on the CPU or interpreted. On a GPU the driver says
+    so, at a later call, as a RuntimeError of torch's."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (device-side assertion)"
 
 
 class LaunchError(ProtonError, RuntimeError):

@@ -5,8 +5,9 @@ compiles asks for them here. What has no meaning here is an AttributeError.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 # Group -> name in Triton -> our knob.
 _ALIASES: dict[str, dict[str, str]] = {
@@ -46,11 +47,45 @@ _CHAINS = {
 GROUPS = tuple(sorted(_ALIASES.keys() | _HOOKS.keys()))
 
 
+class _Environment:
+    """What a knob is set to so that its variable counts again."""
+
+    def __repr__(self) -> str:
+        return "<what the environment says>"
+
+
+ENV = _Environment()
+
+
+class CompileTimes(NamedTuple):
+    """What a compilation took, in us, as `knobs.compilation.listener` is told: the stages, and
+    storing the result, are nothing where it was found on disk."""
+
+    ir_initialization: float
+    lowering_stages: list[tuple[str, float]]
+    store_results: float
+
+    @property
+    def total_lowering(self) -> float:
+        """All stages."""
+        return sum(us for _, us in self.lowering_stages)
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.ir_initialization + self.total_lowering + self.store_results
+
+
 class Overridden(Protocol):
     """What a group needs of all knobs together (proton.base.knobs.Knobs)."""
 
     overrides: dict[str, object]
     generation: int
+
+    def copy(self) -> Any: ...
+    def variables(self, names: Iterable[str]) -> dict[str, str | None]: ...
+    def pass_on(self, name: str, value: object) -> None: ...
+    def put_variables(self, variables: Mapping[str, str | None]) -> None: ...
 
 
 class HookChain(list[Callable[..., Any]]):
@@ -90,7 +125,8 @@ class HookChain(list[Callable[..., Any]]):
 
 
 class KnobGroup:
-    """One group; its attributes are knobs and hooks."""
+    """One group; its attributes are knobs and hooks. What is set here is for processes that are
+    started, too (`propagate_env`)."""
 
     __slots__ = ("_hooks", "_knobs", "_name")
 
@@ -105,6 +141,32 @@ class KnobGroup:
         the group takes half a microsecond."""
         return self._hooks
 
+    @property
+    def knobs(self) -> dict[str, object]:
+        """What its knobs are, by name, without hooks."""
+        return {name: getattr(self, name) for name in self.aliases()}
+
+    def copy(self) -> "KnobGroup":
+        """A group with the same values, of which each may be set on its own."""
+        copied = KnobGroup(self._name, self._knobs.copy())
+        copied._hooks.update(self._copied_hooks())
+        return copied
+
+    def reset(self) -> "KnobGroup":
+        """Has the environment say again what its knobs are."""
+        for name in self.aliases():
+            delattr(self, name)
+        return self
+
+    def aliases(self) -> dict[str, str]:
+        """The names of its knobs here, by their names in Triton."""
+        return _ALIASES.get(self._name, {})
+
+    def _copied_hooks(self) -> dict[str, Any]:
+        """Its hooks, of which a chain is one of its own."""
+        hooks = self._hooks.items()
+        return {n: h.copy() if isinstance(h, HookChain) else h for n, h in hooks}
+
     def _unset(self, hook: str) -> Any:
         """What a hook is where no program has set it."""
         if hook not in _CHAINS:
@@ -117,37 +179,51 @@ class KnobGroup:
     def __getattr__(self, name: str) -> Any:
         if name in self._hooks:
             return self._hooks[name]
-        return getattr(self._knobs, self._alias(name))
+        value = getattr(self._knobs, self._alias(name))
+        return str(value) if isinstance(value, Path) else value
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in self._hooks:
+        if name in self._hooks:
+            if value is not None and not callable(value):
+                raise TypeError(f"knobs.{self._name}.{name} is a function or None, got {value!r}")
+            self._hooks[name] = self._unset(name) if value is None else value
+            self._change()
+        elif value is ENV:
+            delattr(self, name)
+        else:
             setattr(self._knobs, self._alias(name), value)
-            return
-        if value is not None and not callable(value):
-            raise TypeError(f"knobs.{self._name}.{name} is a function or None, got {value!r}")
-        self._hooks[name] = self._unset(name) if value is None else value
-        self._change()
+            self._knobs.pass_on(self._alias(name), value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._hooks:
+            setattr(self, name, None)
+        else:
+            delattr(self._knobs, self._alias(name))
 
     def _alias(self, name: str) -> str:
-        known = _ALIASES.get(self._name, {})
+        known = self.aliases()
         if name not in known:
             there = ", ".join(dir(self))
             raise AttributeError(f"no knob is named '{self._name}.{name}'; there are {there}")
         return known[name]
 
     def __dir__(self) -> list[str]:
-        return [*_ALIASES.get(self._name, ()), *self._hooks]
+        return [*self.aliases(), *self._hooks]
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
-        """Puts back at the end of a `with` block what is changed inside."""
-        hooks, overrides = dict(self._hooks), dict(self._knobs.overrides)
-        chains = {name: hook.copy() for name, hook in hooks.items() if type(hook) is HookChain}
-        self._hooks.update(chains)
+        """Puts back at the end of a `with` block what is changed inside, of this group."""
+        names = self.aliases().values()
+        hooks, overrides = dict(self._hooks), self._knobs.overrides
+        before = {name: overrides[name] for name in names if name in overrides}
+        variables = self._knobs.variables(names)
+        self._hooks.update(self._copied_hooks())
         try:
             yield
         finally:
             self._hooks.update(hooks)
-            self._knobs.overrides.clear()
-            self._knobs.overrides.update(overrides)
+            for name in names:
+                overrides.pop(name, None)
+            overrides.update(before)
+            self._knobs.put_variables(variables)
             self._change()

@@ -6,17 +6,22 @@ and `with knobs.scope(dump_to="ir"):` overrides for a while.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from proton.base.errors import ProtonError
-from proton.base.knob_groups import GROUPS, KnobGroup
+from proton.base.knob_groups import ENV, GROUPS, KnobGroup
+from proton.base.knob_groups import CompileTimes as CompileTimes
+from proton.base.knob_groups import HookChain as HookChain
 
 T = TypeVar("T")
 
-_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no", "")
+_TRUE, _FALSE = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n", "")
+
+env = ENV  # as a value of a knob in a group: what the environment says
+propagate_env = True  # whether what is set in a group is for processes that are started, too
 
 
 def _boolean(text: str) -> bool:
@@ -64,9 +69,15 @@ def set_environment(variables: dict[str, str]) -> None:
     os.environ.update(variables)
 
 
+def refresh_knobs() -> None:
+    """Nothing: knobs read the environment when they are asked. Programs call it that set variables
+    which Triton reads once."""
+
+
 @dataclass(frozen=True)
 class Knob(Generic[T]):
-    """One variable: its name, how its text becomes a value, its default, what it does.
+    """One variable: its name, how its text becomes a value, its default, what it does, and which
+    one of Triton's means the same (`Knobs.stands_for_triton`).
 
     An attribute of `Knobs`: reading it reads the variable, unless it is overridden.
     """
@@ -75,6 +86,7 @@ class Knob(Generic[T]):
     parse: Callable[[str], T]
     default: T
     help: str
+    triton: str = ""
     name: str = field(default="", init=False)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -90,28 +102,47 @@ class Knob(Generic[T]):
         if self.name in owner.overrides:
             value: T = owner.overrides[self.name]
             return value
-        text = _text(self.variable)
+        variable, text = self.variable, _text(self.variable)
+        if text is None and self.triton and owner.stands_for_triton:
+            variable, text = self.triton, _text(self.triton)
         if text is None or (text == "" and self.parse is not _boolean):
             return self.default
         try:
             return self.parse(text)
         except ValueError as error:
-            raise ProtonError(f"{self.variable}={text!r}: {error}") from None
+            raise ProtonError(f"{variable}={text!r}: {error}") from None
 
     def __set__(self, owner: "Knobs", value: T) -> None:
         owner.overrides[self.name] = value
         owner.generation += 1
 
+    def __delete__(self, owner: "Knobs") -> None:
+        owner.overrides.pop(self.name, None)
+        owner.generation += 1
+
+    def variables(self, owner: "Knobs") -> list[str]:
+        """The variables that it is read from."""
+        return [self.variable] + [self.triton] * bool(self.triton and owner.stands_for_triton)
+
 
 class Knobs:
     """Attribute access to all knobs. `generation` counts the overrides so far: who remembers what
-    a knob was need only compare it."""
+    a knob was need only compare it. Where Proton `stands_for_triton`, Triton's variables count, if
+    Proton's own are not set."""
 
     cache_dir = Knob(
-        "PROTON_CACHE_DIR", Path, Path.home() / ".proton" / "cache", "where compiled kernels lie"
+        "PROTON_CACHE_DIR",
+        Path,
+        Path.home() / ".proton" / "cache",
+        "where compiled kernels lie",
+        triton="TRITON_CACHE_DIR",
     )
     always_compile = Knob(
-        "PROTON_ALWAYS_COMPILE", _boolean, False, "ignore the disk cache and compile anew"
+        "PROTON_ALWAYS_COMPILE",
+        _boolean,
+        False,
+        "ignore the disk cache and compile anew",
+        triton="TRITON_ALWAYS_COMPILE",
     )
     dump_to = Knob(
         "PROTON_DUMP_TO", Path, None, "write the IR after each pass there, in numbered files"
@@ -141,36 +172,54 @@ class Knobs:
         "default: all cores",
     )
     cache_autotuning = Knob(
-        "PROTON_CACHE_AUTOTUNING", _boolean, False, "keep what autotuning measured in the cache"
+        "PROTON_CACHE_AUTOTUNING",
+        _boolean,
+        False,
+        "keep what autotuning measured in the cache",
+        triton="TRITON_CACHE_AUTOTUNING",
     )
     print_autotuning = Knob(
-        "PROTON_PRINT_AUTOTUNING", _boolean, False, "print a table of what autotuning measured"
+        "PROTON_PRINT_AUTOTUNING",
+        _boolean,
+        False,
+        "print a table of what autotuning measured",
+        triton="TRITON_PRINT_AUTOTUNING",
     )
-    debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in, of all kernels")
+    debug = Knob(
+        "PROTON_DEBUG",
+        _boolean,
+        False,
+        "compile device assertions in, of all kernels",
+        triton="TRITON_DEBUG",
+    )
     default_fp_fusion = Knob(
         "PROTON_DEFAULT_FP_FUSION",
         _boolean,
         True,
         "on a GPU, make multiply-adds of products and sums where a launch does not say "
         "enable_fp_fusion",
+        triton="TRITON_DEFAULT_FP_FUSION",
     )
     fp32_default = Knob(
         "PROTON_F32_DEFAULT",
         str,
         None,
         "on a GPU, the input_precision of tl.dot where it is not given; default: tf32",
+        triton="TRITON_F32_DEFAULT",
     )
     override_arch = Knob(
         "PROTON_OVERRIDE_ARCH",
         str,
         None,
         "compile for this GPU, as sm90, where a launch does not say arch",
+        triton="TRITON_OVERRIDE_ARCH",
     )
     interpret = Knob(
         "PROTON_INTERPRET",
         _boolean,
         False,
         "run kernels as Python over numpy, op by op: breakpoint() and print work in them",
+        triton="TRITON_INTERPRET",
     )
     check_bounds = Knob(
         "PROTON_CHECK_BOUNDS",
@@ -206,14 +255,19 @@ class Knobs:
         "GITHUB_STEP_SUMMARY", Path, None, "where a job of GitHub wants the summary of a step"
     )
     profile_disable = Knob(
-        "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
+        "PROTON_PROFILE_DISABLE",
+        _boolean,
+        False,
+        "record nothing, whatever the program asks for",
+        triton="TRITON_PROTON_DISABLE",
     )
 
-    __slots__ = ("generation", "groups", "overrides")
+    __slots__ = ("generation", "groups", "overrides", "stands_for_triton")
 
     def __init__(self) -> None:
         self.overrides: dict[str, Any] = {}
         self.generation = 0
+        self.stands_for_triton = False
         self.groups = {name: KnobGroup(name, self) for name in GROUPS}
 
     # As Triton has them: groups of knobs, and hooks.
@@ -235,6 +289,33 @@ class Knobs:
             if name not in KNOBS and name not in self.__slots__:
                 self.__getattr__(name)
             object.__setattr__(self, name, value)
+
+    def copy(self) -> "Knobs":
+        """Knobs with the same values, of which each may be set on its own."""
+        copied = Knobs()
+        copied.overrides.update(self.overrides)
+        copied.stands_for_triton = self.stands_for_triton
+        return copied
+
+    def variables(self, names: Iterable[str]) -> dict[str, str | None]:
+        """What the variables of some knobs are set to."""
+        return {v: os.environ.get(v) for n in names for v in KNOBS[n].variables(self)}
+
+    def pass_on(self, name: str, value: object) -> None:
+        """Sets the variables of a knob, for processes that are started; None unsets them. A value
+        that no text stands for leaves them."""
+        if propagate_env and isinstance(value, bool | int | str | Path | None):
+            text = str(int(value)) if isinstance(value, bool) else str(value)
+            names = KNOBS[name].variables(self)
+            self.put_variables(dict.fromkeys(names, None if value is None else text))
+
+    def put_variables(self, variables: Mapping[str, str | None]) -> None:
+        """Sets variables of this process; None unsets one."""
+        for name, text in variables.items():
+            if text is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = text
 
     @contextlib.contextmanager
     def scope(self, **values: Any) -> Iterator[None]:

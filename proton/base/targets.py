@@ -6,7 +6,7 @@ A target's text begins with the name of its back end: `cpu`, `cuda:90`.
 from dataclasses import dataclass
 from typing import Literal
 
-from proton.base.errors import InvalidOption, ProtonError
+from proton.base.errors import InvalidOption, OutOfResources, ProtonError
 from proton.base.words import shown
 
 
@@ -44,7 +44,8 @@ DEPENDENT_LAUNCH = 90  # the first compute capability that has it, times 10
 CLUSTERS = 90  # likewise
 CLUSTER_SIZES = (1, 2, 4, 8, 16)
 WARP_SIZE = 32
-MAX_WARPS = 32
+MAX_THREADS = 1024  # of a program
+MAX_WARPS = MAX_THREADS // WARP_SIZE
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)  # programs (CUDA, Compute Capabilities)
 MAX_REGISTERS = 255  # of one thread
 SM_REGISTERS = 64 * 1024
@@ -130,10 +131,14 @@ class GPUTarget(Target):
         return GPUTarget("cuda", *map(int, parts[1:]))
 
 
-def check_num_warps(warps: object) -> None:
-    """Raises InvalidOption unless a program can have so many warps."""
+def check_num_warps(warps: object, warp_size: int = WARP_SIZE) -> None:
+    """Raises InvalidOption for a number of warps that no program has, and OutOfResources where that
+    is more threads than there are on any target."""
     is_int = isinstance(warps, int) and not isinstance(warps, bool)
-    if not is_int or not 1 <= warps <= MAX_WARPS or warps.bit_count() != 1:  # type: ignore[operator, attr-defined]
-        raise InvalidOption(
-            f"num_warps must be a power of 2 from 1 to {MAX_WARPS}, got {shown(warps)}"
+    if not is_int or warps < 1 or warps.bit_count() != 1:  # type: ignore[operator, attr-defined]
+        raise InvalidOption(f"num_warps must be a power of 2, got {shown(warps)}")
+    threads = warps * warp_size  # type: ignore[operator]
+    if threads > MAX_THREADS:
+        raise OutOfResources.of(
+            "threads", threads, MAX_THREADS, f"of num_warps={warps}", "pass a smaller num_warps"
         )

@@ -3,24 +3,56 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.allocation import allocate
+from proton.analysis.allocation import Allocation, allocate
 from proton.analysis.call_graph import call_graph
-from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
+from proton.analysis.scratch import conversion_parts, scratch_bytes
+from proton.dialect.attributes import EXCHANGE_PARTS, SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Module
+from proton.dialect.mlir import Module, Operation
+from proton.dialect.ttg import layout_of
+from proton.layout.conversion import in_parts
 from proton.passes import Pass, register
 
 
 @register
 @dataclass(frozen=True)
 class AllocateSharedMemory(Pass):
-    """`ttg.offset` (bytes) on every op with a buffer, `ttg.shared` (bytes) on every function."""
+    """`ttg.offset` (bytes) on every op with a buffer, `ttg.shared` (bytes) on every function.
+
+    Where a function would need more than `limit` bytes, conversions that reach beyond that are done
+    in parts (`ttg.exchange_parts`), as far as they can be. 0: there is no limit.
+    """
 
     name: ClassVar[str] = "allocate-shared-memory"
 
+    limit: int = 0
+
     def run(self, module: Module) -> None:
         graph = call_graph(module)
-        for name, allocation in allocate(graph).items():
+        found = allocate(graph)
+        while self._divided(found):
+            found = allocate(graph)
+        for name, allocation in found.items():
             graph.functions[name].attributes[SHARED_BYTES] = i32_attr(allocation.size)
             for op, offset in allocation.offsets.items():
                 op.attributes[SHARED_OFFSET] = i32_attr(offset)
+
+    def _divided(self, found: dict[str, Allocation]) -> int:
+        """Gives the conversions beyond the limit twice as many parts; how many there were."""
+        return sum(
+            _divided(op)
+            for allocation in found.values()
+            for op, offset in allocation.offsets.items()
+            if op.name == "ttg.convert_layout" and 0 < self.limit < offset + allocation.sizes[op]
+        )
+
+
+def _divided(op: Operation) -> bool:
+    """Gives a conversion twice as many parts, if it can have them and is smaller then."""
+    before, parts = scratch_bytes(op), conversion_parts(op)
+    count = 2 * (1 if parts is None else len(parts.registers))
+    source, target = layout_of(op.operands[0].type), layout_of(op.results[0].type)
+    if in_parts(source, target, count) is None:
+        return False
+    op.attributes[EXCHANGE_PARTS] = i32_attr(count)
+    return scratch_bytes(op) < before

@@ -1,13 +1,13 @@
 """Tensor maps become arguments of the kernel, which the host makes before each launch."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.tensor_maps import plan_of
 from proton.base.errors import PassError
 from proton.dialect.abi import Argument, add_argument
 from proton.dialect.attributes import TENSOR_MAP
-from proton.dialect.mlir import Module, Value, ir
+from proton.dialect.mlir import Module, Type, Value, ir
 from proton.dialect.tensor_maps import add_tensor_map
 from proton.dialect.ttng_memory import PrefetchTensorMapOp
 from proton.dialect.walk import kernel_functions, ops_named, replace
@@ -28,7 +28,7 @@ class AllocateTensorMaps(Pass):
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
-            known: dict[tuple[str, Any], Value] = {}
+            known: dict[tuple[str, Type], Value] = {}
             for op in ops_named(kernel, "ttng.tensor_map"):
                 plan, type_ = plan_of(op), op.results[0].type
                 if plan is None:

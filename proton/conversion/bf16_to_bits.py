@@ -11,7 +11,7 @@ import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.abi import update_type
 from proton.dialect.attributes import NOINLINE
@@ -42,19 +42,22 @@ def _convert(function: Operation) -> None:
         return
     ops = [op for op in ops if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
-    rules = [None if has(op, MovesBits) else _RULES.get(op.name, _compute) for op in ops]
+    rules = [None if has(op, MovesBits) else _RULES.get(op.name) for op in ops]
+    computes = [not has(op, MovesBits) and op.name not in _RULES for op in ops]
     results = [[_is_bf16(result.type) for result in op.results] for op in ops]
     operands = [[_is_bf16(value.type) for value in op.operands] for op in ops]
-    for op, rule in zip(ops, rules, strict=True):
-        values = list(op.results) if rule is not _compute else []
+    for op, is_computed in zip(ops, computes, strict=True):
+        values = list(op.results) if not is_computed else []
         values += [a for region in op.regions for block in region.blocks for a in block.arguments]
         for value in values:
             value.set_type(_bits(value.type))
     if NOINLINE in function.attributes:
         for argument in function.regions[0].blocks[0].arguments:
             argument.set_type(_bits(argument.type))
-    for op, rule, gives, takes in zip(ops, rules, results, operands, strict=True):
-        if rule is _compute:
+    for op, rule, is_computed, gives, takes in zip(
+        ops, rules, computes, results, operands, strict=True
+    ):
+        if is_computed:
             _compute(op, gives, takes)
         elif rule is not None:
             with before(op):
@@ -124,17 +127,17 @@ def _widen(op: Operation) -> Value:
     return value if wide == f32 else arith.ExtFOp(wide, value).result
 
 
-def _sign(emit: Callable[[Any, Any], Any], mask: int) -> Callable[[Any], Any]:
+def _sign(emit: type[OpView], mask: int) -> Callable[[Operation], Value]:
     """A rule that changes the sign."""
 
-    def rule(op: Operation) -> OpView:
+    def rule(op: Operation) -> Value:
         i16 = element_of(op.operands[0])
         return emit(op.operands[0], constant(mask, i16)).result
 
     return rule
 
 
-_RULES: dict[str, Any] = {
+_RULES: dict[str, Callable[[Operation], Value]] = {
     "arith.bitcast": lambda op: op.operands[0],
     "arith.constant": _constant,
     "arith.extf": _widen,

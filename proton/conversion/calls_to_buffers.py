@@ -15,7 +15,7 @@ from proton.dialect.attributes import NOINLINE
 from proton.dialect.memory import materialize, to_tensor
 from proton.dialect.mlir import Module, Operation, Type, Value, func, ir, memref
 from proton.dialect.regions import end_of
-from proton.dialect.walk import before, functions, ops_named
+from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
 
 
@@ -46,7 +46,7 @@ def _buffer(type_: Type) -> Type:
 def _caller(call: Operation) -> Operation:
     op = call
     while op.name != "func.func":
-        op = op.parent.operation
+        op = parent_of(op)
     return op
 
 

@@ -9,7 +9,7 @@ rounded after each operation, fp16 and bf16 `fma` in fp64, which is rounded to o
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.conversion.rounding import to_odd_f32
 from proton.dialect.builtin import integer
@@ -46,7 +46,7 @@ class ExpandNarrowFloats(Pass):
                     replace(op, [rule(op)])
 
 
-def _rule(op: Operation) -> Callable[[Any], Any] | None:
+def _rule(op: Operation) -> Callable[[Operation], Value] | None:
     """How to expand an op; None where LLVM does it right."""
     if not op.name.startswith(("arith.", "math.fma")) or not len(op.operands):
         return None

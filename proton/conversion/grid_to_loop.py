@@ -8,8 +8,9 @@ them, the status word, the table of bounds, the base of the profile buffer, the 
 and the host function that takes full segments (`proton.dialect.abi`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.abi import Argument, added_arguments
 from proton.dialect.attributes import SCRATCH_BYTES
@@ -62,7 +63,7 @@ def _add_range(module: Module, function: Operation, name: str, noalias: bool) ->
         block = wrapper.add_entry_block()
     called = called_functions(function)
     for op in (function, wrapper.operation, *called):
-        passthrough = ["nounwind", ["prefer-vector-width", "512"]]
+        passthrough: list[str | list[str]] = ["nounwind", ["prefer-vector-width", "512"]]
         if op in called:
             passthrough.append("noinline")
         op.attributes["llvm.passthrough"] = _strings(passthrough)
@@ -74,7 +75,7 @@ def _add_range(module: Module, function: Operation, name: str, noalias: bool) ->
         _emit_loop(function, name + PROGRAM_SUFFIX, added, list(block.arguments), len(user), extras)
 
 
-def _strings(values: list[Any]) -> Attribute:
+def _strings(values: Sequence[str | list[str]]) -> Attribute:
     return ir.ArrayAttr.get(
         [_strings(v) if isinstance(v, list) else string_attr(v) for v in values]
     )
@@ -101,7 +102,7 @@ def _emit_loop(
 ) -> None:
     user, (grid_x, grid_y, grid_z, first, last) = arguments[:count], arguments[count : count + 5]
     i64 = integer(64)
-    values: dict[Argument, Any] = dict(zip(extras, arguments[count + 5 :], strict=True))
+    values: dict[Argument, Value] = dict(zip(extras, arguments[count + 5 :], strict=True))
     values |= {Argument.GRID_X: grid_x, Argument.GRID_Y: grid_y, Argument.GRID_Z: grid_z}
     scratch = None
     if Argument.SCRATCH in added:

@@ -8,7 +8,7 @@ the work moves across it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.conversion.strategies import CODE
 from proton.dialect.abi import Argument, argument
@@ -59,7 +59,7 @@ class _Lowering:
         self.capacity, self.schema = profile.capacity, profile.schema
         records = ops_named(function, *RECORDS)
         self.may_wrap = called or len(records) > self.capacity or any(map(in_loop, records))
-        self.count: Any = None  # address of the number of records so far
+        self.count: Value  # address of the number of records so far
         self.rules: dict[str, Callable[[Operation], None]] = {
             "proton_gpu.init": self._init,
             "proton_gpu.attach": self._attach,
@@ -145,7 +145,7 @@ class _Record:
 
     def __init__(self, of: _Lowering, op: Operation) -> None:
         self.of, self.op = of, op
-        self.following: Any = None  # the number of the next record
+        self.following: Value  # the number of the next record
 
     def count(self) -> Value:
         """The number of this record; that of the next one is stored."""
@@ -215,7 +215,8 @@ def _read_clock_and_core() -> tuple[Value, Value]:
     return now, arith.AndIOp(aux, constant(0xFFF, _i(32))).result
 
 
-def _time_stamp(instruction: str, constraints: str, count: int) -> tuple[Any, Any]:
+def _time_stamp(instruction: str, constraints: str, count: int) -> list[Value]:
+    """The time stamp counter, i64, and what the instruction gives in further registers, i32."""
     struct = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
     registers = llvm.InlineAsmOp(struct, [], instruction, constraints, has_side_effects=True).res
 
@@ -225,4 +226,4 @@ def _time_stamp(instruction: str, constraints: str, count: int) -> tuple[Any, An
 
     low, high = (arith.ExtUIOp(_i(64), part(position)).result for position in (0, 1))
     high = arith.ShLIOp(high, constant(32, _i(64))).result
-    return arith.OrIOp(low, high).result, part(2) if count > 2 else None
+    return [arith.OrIOp(low, high).result, *map(part, range(2, count))]

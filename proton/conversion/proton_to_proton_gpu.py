@@ -10,7 +10,7 @@ table goes onto the kernel (proton/dialect/profile.py).
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import CompilationError
 from proton.dialect import proton_gpu as pg
@@ -36,13 +36,13 @@ from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
 class _Edge:
     """What is known at the end of a scope (or at a mark)."""
 
-    start: Any
-    end: Any
-    iteration: Callable[[], Any]
-    payload: list[Any]
+    start: Value
+    end: Value
+    iteration: Callable[[], Value]
+    payload: list[Value]
     scope_id: int
     kind: Kind
-    when: Any  # an i1; None where there is a record always
+    when: Value | None  # an i1; None where there is a record always
 
 
 @register
@@ -98,8 +98,8 @@ def _instrument(
 class _Open:
     """A scope that has started in the block being walked."""
 
-    record: Any
-    counter: Any
+    record: Operation
+    counter: Value
 
 
 @dataclass
@@ -143,7 +143,7 @@ class _Instrumenter:
     def __init__(self, function: Operation, strategy: Strategy, table: _Table, every: int) -> None:
         self.function, self.strategy, self.table = function, strategy, table
         self.every = every
-        self.segment: Any = None
+        self.segment: Value
         self.seen: set[str] = set()
 
     def run(self) -> None:
@@ -158,12 +158,12 @@ class _Instrumenter:
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 
-    def _walk(self, block: Block, iteration: Callable[[], object] | None) -> None:
+    def _walk(self, block: Block, iteration: Callable[[], Value] | None) -> None:
         """Rewrites a block's records; `iteration` emits the enclosing loop's count, None outside
         of loops that count."""
         open_scopes: list[_Open] = []
         done: list[Operation] = []
-        counter: Any = None  # the last read, while nothing that takes time has come since
+        counter: Value | None = None  # the last read, while nothing that takes time has come since
         for op in [operation.operation for operation in block.operations]:
             if op.name not in RECORDS:
                 for region in op.regions:
@@ -188,7 +188,11 @@ class _Instrumenter:
             op.erase()
 
     def _close(
-        self, op: Operation, open_scopes: list[_Open], counter: Value, iteration: object
+        self,
+        op: Operation,
+        open_scopes: list[_Open],
+        counter: Value,
+        iteration: Callable[[], Value] | None,
     ) -> None:
         path = op.attributes["scope"].value
         if not open_scopes or open_scopes[-1].record.attributes["scope"].value != path:
@@ -204,7 +208,7 @@ class _Instrumenter:
         kind: Kind,
         start: Value,
         end: Value,
-        iteration: Any,
+        iteration: Callable[[], Value] | None,
         when: Value | None,
     ) -> None:
         if kind is Kind.SLICE:
@@ -222,7 +226,7 @@ class _Instrumenter:
             when = sampled if when is None else arith.AndIOp(when, sampled).result
         self._keep(_Edge(start, end, number, payload, scope_id, kind, when))
 
-    def _event(self, op: Operation, now: Value, iteration: Callable[[], Any] | None) -> None:
+    def _event(self, op: Operation, now: Value, iteration: Callable[[], Value] | None) -> None:
         is_start = op.attributes["phase"].value == "start"
         kind = Kind.EVENT_START if is_start else Kind.EVENT_END
         number = functools.cache(iteration or _no_iteration)
@@ -268,7 +272,7 @@ def _is_multiple(number: Value, factor: int) -> Value:
     return arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, integer(32))).result
 
 
-def _loop_iteration(op: Operation, outer: Callable[..., object] | None) -> Callable[[], Any] | None:
+def _loop_iteration(op: Operation, outer: Callable[[], Value] | None) -> Callable[[], Value] | None:
     """What emits the number of the current iteration, counted from 0, as i32; None where the loop
     does not count."""
     if op.name == "scf.while":

@@ -4,8 +4,9 @@ Both lowerings hand a strategy the record at hand, whose methods emit what their
 count it, store it, move a full segment away.
 """
 
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
+from proton.dialect.mlir import Value
 from proton.dialect.proton_gpu import RECORD_OPS
 from proton.trace.strategy import Strategy
 
@@ -13,10 +14,10 @@ from proton.trace.strategy import Strategy
 class CPURecord(Protocol):
     """A record that proton_gpu_to_llvm.py lowers."""
 
-    def count(self) -> Any:
+    def count(self) -> Value:
         """The number of this record; one more is counted."""
 
-    def store(self, number: Any) -> None:
+    def store(self, number: Value) -> None:
         """Writes it into its slot of the segment."""
 
     def hand_over(self) -> None:
@@ -27,26 +28,26 @@ class GPURecord(Protocol):
     """A record that ttg_to_llvm/profile.py lowers; nothing is done where it has a condition that is
     false."""
 
-    def count(self) -> Any:
+    def count(self) -> Value:
         """The number of this record; one more is counted."""
 
     @property
     def takes_chunks(self) -> bool:
         """Whether full segments move: a kernel may be known to fill none."""
 
-    def slot(self, number: Any) -> Any:
+    def slot(self, number: Value) -> Value:
         """Which slot of the segment it goes to."""
 
-    def take_chunk(self, number: Any, slot: Any) -> None:
+    def take_chunk(self, number: Value, slot: Value) -> None:
         """Where the slot is the first one, takes a new chunk from the slab."""
 
-    def place(self, slot: Any) -> Any:
+    def place(self, slot: Value) -> Value:
         """Where that slot is in a segment from the slab."""
 
-    def next_place(self, number: Any) -> Any:
+    def next_place(self, number: Value) -> Value:
         """Where the record goes in a ring buffer, behind the one before."""
 
-    def keep(self, place: Any) -> None:
+    def keep(self, place: Value) -> None:
         """Has it stored there."""
 
 

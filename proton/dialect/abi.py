@@ -6,7 +6,6 @@ that a kernel calls get the same ones, which each call passes on; LLVM drops wha
 
 import enum
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from proton.dialect.attributes import ABI
 from proton.dialect.builtin import strings_attr
@@ -86,11 +85,9 @@ def replace_call(
     return new
 
 
-def argument(function: Operation, kind: Argument) -> Any:
-    """The value of an argument that was added; None where it was not."""
+def argument(function: Operation, kind: Argument) -> Value:
+    """The value of an argument that was added; raises ValueError where it was not."""
     added = added_arguments(function)
-    if kind not in added:
-        return None
     arguments = list(function.regions[0].blocks[0].arguments)
     return arguments[len(arguments) - len(added) + added.index(kind)]
 

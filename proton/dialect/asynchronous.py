@@ -32,6 +32,7 @@ from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, iteration_number
 from proton.dialect.mlir import Operation, Value, arith
 from proton.dialect.regions import ForLoop, innermost_loop
+from proton.dialect.walk import parent_of
 from proton.trace.model import ONE
 
 
@@ -145,8 +146,8 @@ class Turn:
 
 def following_loop(op: Operation) -> Operation | None:
     """The first loop that counts behind an op in its block, or behind the branch that it is in."""
-    while op.parent.name == "scf.if":
-        op = op.parent.operation
+    while parent_of(op).name == "scf.if":
+        op = parent_of(op)
     ops = [view.operation for view in op.block.operations]
     behind = ops[ops.index(op) + 1 :]
     return next((other for other in behind if other.name == "scf.for"), None)

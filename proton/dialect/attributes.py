@@ -48,6 +48,7 @@ TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a r
 COPIED_AHEAD = "proton.copied_ahead"  # unit on a view that a turn copies for the next one
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 RECOMPUTED = "ttg.recomputed"  # unit on a tt.addptr: an instruction each, where it stands
+EXCHANGE_PARTS = "ttg.exchange_parts"  # i32 on a conversion: so many, one after the other
 SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
 GLOBAL_SCRATCH_OFFSETS = "ttg.global_scratch_memory_offsets"  # where its global memory begins
 AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchronous.py)

@@ -29,12 +29,16 @@ DIALECTS = (TT, TTG, TTNG, TTS, Proton, ProtonGPU)
 # one context and one compilation at a time; MLIR's own work is short next to LLVM's, which
 # runs outside this lock.
 _lock = threading.RLock()
-_context: Any = None
+_context: Context | None = None
+
+
+# What the bindings raise where an op's parts are not of the kinds that its class says.
+_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, ir.MLIRError)
 
 
 def _check_attributes_first(cls: Any) -> None:
-    """Makes an op's verifier reject a missing attribute: it runs before IRDL's own check, and
-    would fail on reading it."""
+    """Makes an op's verifier reject a missing attribute, and parts of other kinds than the op's: it
+    runs before IRDL's own check, and would fail on reading them."""
     verify = getattr(cls, "verify_invariants", None)
     if verify is None or hasattr(verify, "names"):
         return
@@ -45,7 +49,10 @@ def _check_attributes_first(cls: Any) -> None:
         for name in names:
             if name not in op.operation.attributes:
                 return reject(op, f"needs the attribute {name}")
-        return bool(verify(op))
+        try:
+            return bool(verify(op))
+        except _MALFORMED as error:
+            return reject(op, f"is malformed: {error}")
 
     verify_all.names = names  # type: ignore[attr-defined]
     cls.verify_invariants = staticmethod(verify_all)
@@ -65,7 +72,7 @@ def _new_context() -> Context:
 
 
 @contextlib.contextmanager
-def mlir_context() -> Iterator[object]:
+def mlir_context() -> Iterator[Context]:
     """Enters Proton's context with an unknown location; one thread at a time."""
     global _context
     with _lock:

@@ -5,7 +5,7 @@ Each function emits at the current insertion point and location.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import overload
 
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, func, ir
@@ -29,12 +29,12 @@ def again(op: Operation, type_: Type, operands: Sequence[Value]) -> Value:
         return create(op.name, type_, *operands, **attributes)
 
 
-def effect(name: str, /, *operands: Any, **attributes: Any) -> None:
+def effect(name: str, /, *operands: Value, **attributes: Attribute) -> None:
     """An op without results."""
     ir.Operation.create(name, operands=list(operands), attributes=attributes)
 
 
-def constant(value: Any, type_: Type) -> Value:
+def constant(value: float | Attribute, type_: Type) -> Value:
     """A constant: a number of a scalar type, or an attribute with the elements of a tensor."""
     return arith.ConstantOp(type_, value).result
 
@@ -109,7 +109,7 @@ def emit_when(condition: Value, then: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
+def loop(lower: Value, upper: Value, step: Value) -> Iterator[Value]:
     """An `scf.for` that carries nothing; gives its variable, and emits into its body inside."""
     made = ForLoop.create((lower, upper, step))
     with ir.InsertionPoint(made.body):
@@ -175,7 +175,11 @@ def symbol(name: str) -> Operation | None:
     return None
 
 
-def call_c(name: str, operands: list[Value], result: Type | None) -> Any:
+@overload
+def call_c(name: str, operands: list[Value], result: Type) -> Value: ...
+@overload
+def call_c(name: str, operands: list[Value], result: None) -> None: ...
+def call_c(name: str, operands: list[Value], result: Type | None) -> Value | None:
     """A call of a C function, declared in the module on first use; None if `result` is None."""
     results = [] if result is None else [result]
     if symbol(name) is None:

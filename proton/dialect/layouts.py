@@ -1,13 +1,11 @@
 """Changing the layout of a value that is already in use."""
 
-from typing import Any
-
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.ttg import ConvertLayoutOp, with_layout
 from proton.layout import LinearLayout
 
 
-def set_constant_type(op: Operation, type_: Any = None) -> None:
+def set_constant_type(op: Operation, type_: Type | None = None) -> None:
     """Makes a constant's value agree with its result's type, or gives both another type."""
     result = op.results[0]
     if type_ is not None:

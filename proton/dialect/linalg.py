@@ -3,6 +3,7 @@
 Each function emits at the current insertion point and location.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,12 +17,12 @@ from proton.dialect.regions import ForLoop, yield_values
 
 def generic(
     ins: list[Value],
-    in_maps: Sequence[object],
+    in_maps: Sequence[ir.AffineMap],
     out_types: list[Type],
     body: Callable[[list[Value], list[Value]], list[Value]],
     *,
     inits: list[Value] | None = None,
-    out_map: Any = None,
+    out_map: ir.AffineMap | None = None,
     reductions: frozenset[int] = frozenset(),
     rank: int | None = None,
 ) -> list[Value]:
@@ -125,7 +126,7 @@ def _matrix(value: Value, place: Value) -> Value:
     return tensor.ExtractSliceOp(type_, value, [place], [], [], *offsets).result
 
 
-def dimension_map(rank: int, results: list[int | None]) -> Any:
+def dimension_map(rank: int, results: list[int | None]) -> ir.AffineMap:
     """(d0, ...) -> the dimensions in `results`; None is the constant 0."""
     expressions = [
         ir.AffineConstantExpr.get(0) if d is None else ir.AffineDimExpr.get(d) for d in results
@@ -154,6 +155,29 @@ def map_elements(body: Callable[..., Value], values: list[Value], element: Type)
         [ir.RankedTensorType.get(shape, element)],
         lambda inputs, outputs: [body(*inputs)],
     )[0]
+
+
+def reshaped(value: Value, shape: list[int]) -> Value:
+    """A tensor's elements, in their order, in another shape. Through one dimension: collapse, then
+    expand; both are views of a contiguous buffer."""
+    element, source = element_of(value), shape_of(value)
+    if len(source) != 1:
+        flat = ir.RankedTensorType.get([math.prod(source)], element)
+        value = _reassociate("collapse", value, flat)
+    if len(shape) != 1:
+        value = _reassociate("expand", value, ir.RankedTensorType.get(shape, element))
+    return value
+
+
+def _reassociate(kind: str, value: Value, type_: Type) -> Value:
+    wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
+    group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
+    attributes: dict[str, Attribute] = {"reassociation": ir.ArrayAttr.get([group])}
+    if kind == "expand":
+        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
+    return ir.Operation.create(
+        f"tensor.{kind}_shape", results=[type_], operands=[value], attributes=attributes
+    ).result
 
 
 def convert_elements(value: Value, element: Type) -> Value:

@@ -1,6 +1,6 @@
 """Memrefs over raw addresses."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from proton.dialect.builtin import integer
 from proton.dialect.emit import create, effect
@@ -30,16 +30,20 @@ def byte_pointer(base: Value, offset: int) -> Value:
 
 
 def memref_at(
-    address: Value, shape: tuple[int, ...], element: Type, strides: list[int | Any] | None = None
+    address: Value,
+    shape: tuple[int, ...],
+    element: Type,
+    strides: Sequence[int | Value] | None = None,
 ) -> Value:
     """A memref of `shape` whose first element is at `address`.
 
     `strides` (in elements; ints or index values) default to row-major.
     """
     if strides is None:
-        strides = [1] * len(shape)
+        sizes = [1] * len(shape)
         for axis in reversed(range(len(shape) - 1)):
-            strides[axis] = strides[axis + 1] * shape[axis + 1]
+            sizes[axis] = sizes[axis + 1] * shape[axis + 1]
+        strides = sizes
         type_ = ir.MemRefType.get(shape, element)
     else:
         static = [s if isinstance(s, int) else DYNAMIC for s in strides]
@@ -94,7 +98,7 @@ def address_and_stride(matrix: Value) -> tuple[Value, Value]:
     return address, arith.ConstantOp(ir.IndexType.get(), strides[0]).result if known else dynamic[0]
 
 
-def put_together(parts: list[Value], type_: Type) -> object:
+def put_together(parts: list[Value], type_: Type) -> Value:
     """The memref of a type that was `taken_apart`."""
     address, *dynamic = parts
     given = iter(dynamic)

@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ _WHEEL = "numba_cuda_mlir"
 class _DeferredPackage(types.ModuleType):
     """A package whose `__init__` runs at the first look at an attribute it does not have yet."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name == "_mlir":  # a namespace package: the import system adds it
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         self.complete()
@@ -46,7 +47,7 @@ class _CompletesOnImport:
     def __init__(self, package: _DeferredPackage) -> None:
         self.package = package
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name.startswith(f"{_WHEEL}.") and not name.startswith(f"{_WHEEL}._mlir"):
             sys.meta_path.remove(self)
             self.package.complete()
@@ -141,7 +142,9 @@ else:
     AnyType = AnyAttr = Any  # no constraint, to the bindings
 
 
-def _keep_falsy_attributes(self: Any, attribute: Any) -> Any:
+def _keep_falsy_attributes(
+    self: "ext.AttributeDef", attribute: "Attribute | None"
+) -> "Attribute | None":
     """`AttributeDef.process_attr`, told apart from "not given": `false` and `[]` are values.
 
     The wheel tests the attribute's truth, so an op could not hold a false or empty one.
@@ -157,7 +160,7 @@ ext.AttributeDef.process_attr = _keep_falsy_attributes
 _bound_init = ext.Operation._generate_init_method.__func__
 
 
-def _quick_init(cls: Any, fields: Any) -> None:
+def _quick_init(cls: Any, fields: "Sequence[ext.FieldDef]") -> None:
     """`Operation._generate_init_method` with arguments that are told apart by hand: binding them
     by a signature takes longer than making the op does."""
     _bound_init(cls, fields)
@@ -167,7 +170,7 @@ def _quick_init(cls: Any, fields: Any) -> None:
     names = {p.name for p in parameters}
     operands, attributes, results, regions = ext.partition_fields(fields)
 
-    def __init__(self: Any, /, *args: Any, **named: Any) -> None:
+    def __init__(self: "ext.Operation", /, *args: object, **named: object) -> None:
         given = defaults | dict(zip(positional, args, strict=False)) | named
         twice = named and any(name in named for name in positional[: len(args)])
         if given.keys() != names or len(args) > len(positional) or twice:
@@ -215,6 +218,6 @@ def prepare_lookups(package: str) -> None:
         del sys.modules[name]
 
 
-def translate_to_llvm_ir(module: Any) -> str:
+def translate_to_llvm_ir(module: "Module") -> str:
     """LLVM IR text of a module that is all in the `llvm` dialect."""
     return str(llvm.translate_module_to_llvmir(module.operation))

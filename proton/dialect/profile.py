@@ -36,7 +36,7 @@ def set_profile(function: Operation, profile: KernelProfile) -> None:
     function.attributes[KERNEL_PROFILE] = _attribute(profile.to_plain())
 
 
-def _attribute(plain: Any) -> Attribute:
+def _attribute(plain: object) -> Attribute:
     """Text, numbers, lists and dictionaries as an attribute; entries that are None are left out."""
     if isinstance(plain, str):
         return string_attr(str(plain))
@@ -46,6 +46,7 @@ def _attribute(plain: Any) -> Attribute:
         return i64_attr(plain)
     if isinstance(plain, list):
         return ir.ArrayAttr.get([_attribute(entry) for entry in plain])
+    assert isinstance(plain, dict)
     entries = {name: _attribute(v) for name, v in plain.items() if v is not None}
     return ir.DictAttr.get(entries)
 

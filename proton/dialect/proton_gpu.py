@@ -4,7 +4,6 @@ The name is the field's; the CPU uses the same ops: a program there has one unit
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, ext, ir
@@ -161,10 +160,12 @@ class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
 
 
 class WriteBatchOp(ProtonGPU.Operation, name="write_batch", traits=[Records]):
-    """`proton_gpu.write_batch %loop {number = 0}`: writes the readings of the turns that are kept,
-    32 at most, as a batch (proton/trace/turns.py) of the loop with this number in the profile."""
+    """`proton_gpu.write_batch %loop, %first {number = 0}`: writes the readings of the turns that
+    are kept, 32 at most, as a batch (proton/trace/turns.py) of the loop with this number in the
+    profile; `%first` turns of the loop came before `begin_turns`."""
 
     loop: Operand[TurnsType]
+    first: Operand[ir.IntegerType[32]]
     number: ir.IntegerAttr
 
 
@@ -181,7 +182,7 @@ def _verify_record(op: OpView) -> bool:
     )
 
 
-def _storing_op(strategy: Strategy) -> object:
+def _storing_op(strategy: Strategy) -> type[OpView]:
     class StoringOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Writes one record where the strategy keeps it.
 
@@ -203,7 +204,7 @@ def _storing_op(strategy: Strategy) -> object:
     return StoringOp
 
 
-def _counting_op(strategy: Strategy) -> object:
+def _counting_op(strategy: Strategy) -> type[OpView]:
     class CountingOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Counts one record, where `when` is true, and stores nothing."""
 
@@ -218,7 +219,7 @@ def _counting_op(strategy: Strategy) -> object:
 
 
 # The op that keeps one record under each strategy, and what these ops are called.
-RECORD_OPS: dict[Strategy, Any] = {
+RECORD_OPS: dict[Strategy, type[OpView]] = {
     strategy: _storing_op(strategy) if strategy.stores else _counting_op(strategy)
     for strategy in Strategy
 }

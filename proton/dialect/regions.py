@@ -13,12 +13,11 @@ else knows the order of operands of `scf`. Values and blocks are looked up at ea
 passes change them.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 from proton.dialect.attributes import UNROLL_FACTOR, UNROLLED
-from proton.dialect.mlir import Block, Location, Operation, Type, Value, ir
+from proton.dialect.mlir import Attribute, Block, Location, Operation, Type, Value, ir
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import before
 
@@ -44,7 +43,7 @@ class Branch:
 
     source: int
     target: int
-    passed: Sequence[Any]
+    passed: Sequence[Value]
     received: Sequence[Value]
 
 
@@ -59,7 +58,7 @@ class ForLoop:
         cls,
         bounds: Sequence[Value],
         init_args: Sequence[Value] = (),
-        attributes: Any = None,
+        attributes: "Mapping[str, Attribute] | ir.OpAttributeMap | None" = None,
         locations: Sequence[Location] = (),
     ) -> "ForLoop":
         """A loop with an empty body at the insertion point; `locations` are of its block's
@@ -160,7 +159,7 @@ class WhileLoop:
         return self.op.regions[1].blocks[0]
 
     @property
-    def passed(self) -> list[Any]:
+    def passed(self) -> list[Value]:
         """What the condition's block passes on."""
         return list(end_of(self.before).operands)[1:]
 
@@ -233,7 +232,9 @@ def branches(op: Operation) -> list[Branch] | None:
 # Making and changing them
 
 
-def _for_op(operands: Sequence[Value], attributes: Any) -> Operation:
+def _for_op(
+    operands: Sequence[Value], attributes: "Mapping[str, Attribute] | ir.OpAttributeMap | None"
+) -> Operation:
     """An `scf.for` without a block."""
     return ir.Operation.create(
         "scf.for",
@@ -314,10 +315,11 @@ def without_carried(loop: Operation, numbers: Set[int]) -> Operation:
 
 def is_inside(op: Operation, loop: Operation) -> bool:
     """Whether an op is `loop` or lies in it, however deep."""
-    while op is not None:
-        if op == loop:
+    current: Operation | None = op
+    while current is not None:
+        if current == loop:
             return True
-        op = op.parent
+        current = current.parent
     return False
 
 
@@ -334,8 +336,8 @@ def innermost_loop(op: Operation) -> Operation | None:
 def is_invariant(value: Value, loop: Operation) -> bool:
     """Whether a value is defined outside of a loop."""
     owner = value.owner
-    op = owner.operation if isinstance(value, ir.OpResult) else owner.owner.operation
-    return not is_inside(op, loop)
+    op = owner.owner if isinstance(owner, ir.Block) else owner
+    return not is_inside(op.operation, loop)
 
 
 def loop_around(op: Operation) -> Operation | None:

@@ -2,13 +2,11 @@
 made of (proton/analysis/tensor_maps.py), in the order of the arguments."""
 
 import json
-from typing import Any
 
 from proton.dialect.attributes import TENSOR_MAPS
 from proton.dialect.builtin import strings_attr
 from proton.dialect.mlir import Operation, ir
-
-Plan = dict[str, Any]
+from proton.layout.tensor_map import Plan
 
 
 def tensor_maps_of(function: Operation) -> list[Plan]:

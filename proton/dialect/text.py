@@ -7,7 +7,10 @@ MLIR's printer makes aliases of what a dialect asks it to, which the bindings ha
 the aliases are put into the text it printed. MLIR parses them as its own.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proton.dialect.mlir import Module, Operation
 
 # What is abbreviated, and the alias that it gets: attributes first, as types have them.
 _ALIASED = (
@@ -18,7 +21,9 @@ _ALIASED = (
 )
 
 
-def module_text(module: Any, *, with_locations: bool = False, is_valid: bool = False) -> str:
+def module_text(
+    module: "Module | Operation", *, with_locations: bool = False, is_valid: bool = False
+) -> str:
     """What MLIR prints of a module, with aliases. Printing verifies it first, for ops that are not
     valid have no text of their own; where it is known that it `is_valid`, it does not."""
     asm = module.operation.get_asm(enable_debug_info=with_locations, assume_verified=is_valid)

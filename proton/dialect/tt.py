@@ -7,7 +7,6 @@ pure, so upstream CSE, LICM and DCE work on it.
 """
 
 import math
-from typing import Any
 
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
@@ -29,6 +28,7 @@ from proton.dialect.mlir import (
     OpView,
     Result,
     Type,
+    Value,
     ext,
     ir,
 )
@@ -93,9 +93,14 @@ def is_block_pointer(type_: Type) -> bool:
     return isinstance(type_, PointerType) and isinstance(type_.target, ir.RankedTensorType)
 
 
-def pointee_of(value: Any) -> Type:
+def pointee_of(value: Value) -> Type:
     """The type that a pointer, or each pointer of a tensor, points to."""
-    return element_of(value).target
+    return pointee_of_type(value.type)
+
+
+def pointee_of_type(type_: Type) -> Type:
+    """The same of a pointer's type, or of a tensor's of pointers."""
+    return getattr(type_, "element_type", type_).target
 
 
 def _verify_axis(op: OpView) -> bool:

@@ -5,7 +5,6 @@ pointers, which are at one block, and tensor descriptors, which are given offset
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
@@ -23,6 +22,7 @@ from proton.dialect.mlir import (
     Operation,
     OpView,
     Result,
+    Type,
     Value,
     ir,
 )
@@ -107,7 +107,7 @@ class TensorDescType(TT.Type, name="tensordesc"):
     padding: ir.StringAttr
 
     @property
-    def target(self) -> Any:
+    def target(self) -> Type:
         """The tensor type of a block."""
         return ir.TypeAttr(self.block).value
 

@@ -45,7 +45,7 @@ def add_optional(body: dict[str, Any], most: int, **kinds: Any) -> None:
     annotations = body.setdefault("__annotations__", {})
     for position in range(most):
         for name, kind in kinds.items():
-            annotations[f"{name}{position}"] = kind[Any] | None
+            annotations[f"{name}{position}"] = kind[AnyType] | None
             body[f"{name}{position}"] = None
 
 

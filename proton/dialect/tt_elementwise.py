@@ -2,10 +2,8 @@
 inline assembly. They take and give several blocks of one shape, or scalars.
 """
 
-from typing import Any
-
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
-from proton.dialect.mlir import Operand, Operation, Region, Result, ir
+from proton.dialect.mlir import Operand, Operation, OpView, Region, Result, ir
 from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Terminates, Writes
 from proton.dialect.tt import TT
 from proton.dialect.tt_collective import add_optional, end_of_region
@@ -89,4 +87,4 @@ class InlineAsmWithEffectsOp(
     verify_invariants = staticmethod(_verify_one_shape)
 
 
-ASSEMBLY: tuple[Any, ...] = (InlineAsmOp, InlineAsmWithEffectsOp)
+ASSEMBLY: tuple[type[OpView], ...] = (InlineAsmOp, InlineAsmWithEffectsOp)

@@ -4,10 +4,8 @@
 pass meets them.
 """
 
-from typing import Any
-
 from proton.dialect.diagnostics import check_type, element_of, reject, shape_of
-from proton.dialect.mlir import AnyType, Operand, Result, ir
+from proton.dialect.mlir import AnyType, Operand, OpView, Result, ir
 from proton.dialect.traits import Multiplies, Pure
 from proton.dialect.tt import TT
 
@@ -28,7 +26,7 @@ class DotScaledOp(TT.Operation, name="dot_scaled", traits=[Pure, Multiplies]):
     b_scale: Operand[AnyType] | None = None
 
     @staticmethod
-    def verify_invariants(op: Any) -> bool:
+    def verify_invariants(op: OpView) -> bool:
         return check_type(op, "result", op.result, op.acc.type)
 
 
@@ -41,7 +39,7 @@ class Fp4ToFpOp(TT.Operation, name="fp4_to_fp", traits=[Pure]):
     result: Result[AnyType]
 
     @staticmethod
-    def verify_invariants(op: Any) -> bool:
+    def verify_invariants(op: OpView) -> bool:
         shape, axis = list(shape_of(op.src)), op.axis.value
         if not 0 <= axis < len(shape):
             return reject(op, f"axis must lie in [0, {len(shape)}), got {axis}")

@@ -7,7 +7,6 @@ moves data between layouts, and into shared memory and back (ttg_memory.py).
 """
 
 import functools
-from typing import Any
 
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i64_attr
@@ -76,7 +75,7 @@ class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
 
 # Between attributes and the algebra. Attributes and types are unique and live as long as the one
 # context does, so both directions are remembered.
-_attributes: dict[LinearLayout, Any] = {}
+_attributes: dict[LinearLayout, Attribute] = {}
 _layouts: dict[Type, LinearLayout] = {}
 _types: dict[tuple[Type, LinearLayout], Type] = {}
 
@@ -150,7 +149,7 @@ def mem_desc(
 
 
 @functools.cache
-def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Any, LinearLayout]:
+def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Type, LinearLayout]:
     """(shape, element type, layout) of a tensor in shared memory; the layout is of the last
     dimensions, where several tensors lie one behind the other."""
     desc = (MutableMemDescType if isinstance(type_, MutableMemDescType) else MemDescType)(type_)

@@ -8,7 +8,6 @@ for that. `ttg-to-llvm` lowers what `convert-triton-to-tritongpu` makes today: `
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
@@ -170,7 +169,7 @@ class MemDescTransOp(
     result: Result[AnyType]
 
     @staticmethod
-    def of(memory: Any) -> Any:
+    def of(memory: Value) -> Value:
         """The transposed view of a memory."""
         return MemDescTransOp(memory, _transposed(memory.type)).result
 

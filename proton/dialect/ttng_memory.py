@@ -9,7 +9,6 @@ of each warp issues the boxes that fall to it, one says how many bytes will come
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.asynchronous import COPIES, STORES, Issues, Retires
 from proton.dialect.diagnostics import check_block, check_choice, reject
@@ -142,7 +141,7 @@ class TensorMapCreateOp(
         )
 
 
-def map_memory() -> Any:
+def map_memory() -> Type:
     """The type of shared memory that a map is made in: 128 bytes."""
     words = (TENSOR_MAP_BYTES // 4,)
     layout = shared_row_major(words, (0,))
@@ -162,7 +161,7 @@ def _verify_tensor(op: OpView, what: str, value: Value) -> bool:
     return check_block(op, what, value, tuple(block.shape), op.map.type.element)
 
 
-def _verify_reduction(op: Any) -> bool:
+def _verify_reduction(op: OpView) -> bool:
     return check_choice(op, "reduction", op.reduction, (NO_REDUCTION, *RMW_OPS))
 
 
@@ -300,13 +299,13 @@ class TMAStoreWaitOp(
 # Barriers
 
 
-def barriers(count: int) -> object:
+def barriers(count: int) -> Type:
     """The type of so many barriers in shared memory; of several `ttg.memdesc_index` takes one."""
     layout, shape = shared_row_major((1,), (0,)), (count, 1) if count > 1 else (1,)
     return mem_desc(shape, ir.IntegerType.get_signless(64), layout, is_mutable=True)
 
 
-def one_barrier() -> Any:
+def one_barrier() -> Type:
     """The type of one of them."""
     return barriers(1)
 

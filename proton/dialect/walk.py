@@ -83,7 +83,16 @@ def defining_op(value: Value) -> Operation | None:
 
 def producer_of(value: Value) -> Operation:
     """The operation that gives a value, which is no block argument."""
-    return value.owner.operation
+    owner = value.owner
+    assert not isinstance(owner, ir.Block), "a block argument, which no operation gives"
+    return owner.operation
+
+
+def parent_of(op: Operation) -> Operation:
+    """The operation that an op lies in, which is no module by itself."""
+    parent = op.parent
+    assert parent is not None, f"{op.name} lies in nothing"
+    return parent.operation
 
 
 def functions(module: Module | Operation) -> list[Operation]:
@@ -112,7 +121,7 @@ def kernel_functions(module: Module) -> list[Operation]:
 
 def called_functions(function: Operation) -> list[Operation]:
     """What a function calls, directly or not: those of its module that have a body."""
-    others = [f for f in functions(function.parent) if f != function]
+    others = [f for f in functions(parent_of(function)) if f != function]
     if not others:
         return []
     by_name = {f.attributes["sym_name"].value: f for f in (function, *others)}

@@ -39,7 +39,7 @@ def _device_assert(g: CodeGenerator, cond: object, msg: object = "", mask: objec
 
 @rule(core.device_print)
 def device_print(prefix: object = "", *args: object, hex: object = False) -> None:
-    """A line for each element of each argument; `prefix` ends in ": " before a value."""
+    """A line for each element of each argument."""
     if not isinstance(prefix, str) or not prefix.isprintable():
         found = prefix.type if isinstance(prefix, tensor) else shown(prefix)
         raise error(
@@ -53,16 +53,23 @@ def device_print(prefix: object = "", *args: object, hex: object = False) -> Non
         )
     values = [as_tensor(value, "a value of tl.device_print") for value in args]
     signed = [value.dtype.is_int_signed() and not value.dtype.is_bool() for value in values]
-    if values:
-        prefix = f"{prefix.strip().removesuffix(':')}: "
     # fp8 is a type of memory: its values are shown as those of fp16, which has them all.
     values = [cast(v, ty.float16) if v.dtype.is_fp8() else v for v in values]
     tt.PrintOp(
-        string_attr(prefix),
+        string_attr(_prefix(prefix, bool(values))),
         ir.BoolAttr.get(truth(hex)),
         ir.DenseI32ArrayAttr.get([int(flag) for flag in signed]),
         **{f"value{n}": value.handle for n, value in enumerate(values)},
     )
+
+
+def _prefix(text: str, has_values: bool) -> str:
+    """What stands in front of values, as Triton writes it: it ends in ": ", and begins with a blank
+    if it is more than that."""
+    if has_values:
+        stem = text.removesuffix(" ")
+        text = f"{stem} " if stem.endswith(":") else f"{stem}: "
+    return f" {text}" if len(text) > len(": ") and not text.startswith(" ") else text
 
 
 @rule(core.assume)

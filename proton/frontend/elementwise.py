@@ -1,6 +1,7 @@
 """Rules of ops that apply what the kernel's author wrote to each element: a device function,
 assembly, or a function of a library by a table of the author's own."""
 
+import math
 from typing import Any
 
 from proton.base.words import shown
@@ -146,6 +147,12 @@ def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any,
     sources = _sources(what, args, least=0)
     if pack > 1 and not any(source.is_block() for source in sources):
         raise error(f"{what}: pack must be 1 for scalars, got {pack}", "pass blocks")
+    elements = math.prod(sources[0].shape) if sources else 1
+    if elements % pack:
+        raise error(
+            f"{what}: the blocks' {elements} elements are not a multiple of pack={pack}",
+            "pass a smaller pack",
+        )
     types = [ty.with_scalar(sources[0].type, one) if sources else one for one in dtypes]
     attributes = {
         "asm_string": string_attr(asm),

@@ -1,16 +1,14 @@
-"""What ops are that do something besides computing: prints, assertions, records, assembly."""
+"""What ops are that do something besides computing: prints, assertions, records."""
 
 import sys
 from collections.abc import Callable
 
 import numpy as np
 
-from proton.base.errors import CompilationError
+from proton.base.errors import DeviceAssertionError
 from proton.base.words import index_widths
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
-from proton.dialect.tt_elementwise import ASSEMBLY
-from proton.dialect.walk import source_span
 from proton.interpreter.formats import POINTER, Array, Format, format_of, unsigned
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, Planner, Registers, Step, evaluates, evaluates_regions
@@ -22,7 +20,7 @@ def _assert(op: Operation) -> Function:
 
     def check(program: RunningProgram, condition: Array) -> None:
         if not np.all(condition):
-            raise AssertionError(message)
+            raise DeviceAssertionError(message)
 
     return check
 
@@ -37,14 +35,14 @@ def _print(op: Operation) -> Function:
 
     def show(program: RunningProgram, *values: Array) -> None:
         head = f"pid ({', '.join(map(str, program.place))})"
-        lines = [] if values else [f"{head} {prefix}\n"]
+        lines = [] if values else [f"{head}{prefix}\n"]
         for number, (value, text) in enumerate(zip(values, shows, strict=True)):
             which = f"(operand {number}) " if len(values) > 1 else ""
             widths = index_widths(np.shape(value))
             for place in np.ndindex(np.shape(value)):
                 pairs = zip(place, widths, strict=True)
                 index = ", ".join(f"{number:{width}}" for number, width in pairs)
-                lines.append(f"{head} idx ({index}) {prefix}{which}{text(value[place])}\n")
+                lines.append(f"{head} idx ({index}){prefix}{which}{text(value[place])}\n")
         sys.stdout.write("".join(lines))
         sys.stdout.flush()
 
@@ -76,15 +74,6 @@ def _like_c_hex(number: float) -> str:
         return _like_c(number)
     digits, exponent = number.hex().split("p")
     return f"{digits.rstrip('0').rstrip('.')}p{exponent}"
-
-
-@evaluates(*(op.OPERATION_NAME for op in ASSEMBLY))
-def _assembly(op: Operation) -> Function:
-    raise CompilationError(
-        "tl.inline_asm_elementwise is assembly of a GPU, and the kernel is interpreted",
-        source_span(op.location),
-        "launch the compiled kernel on arrays of a GPU, or write it with functions of tl",
-    )
 
 
 # Records

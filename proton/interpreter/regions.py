@@ -4,15 +4,19 @@ A region on scalars runs on whole arrays here: all elements take a step at once.
 different ways, each way is gone for all of them, and each takes the values of its own.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from proton.conversion.triton_arith_to_linalg.assembly import packed_elements, run_assembly
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
+from proton.conversion.triton_arith_to_linalg.widening import OF_BITS
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import block_of, yield_values
+from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.interpreter.arithmetic import c_function
 from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
 from proton.interpreter.interface import RunningProgram
@@ -118,7 +122,7 @@ def _combining(planner: Planner, op: Operation) -> tuple[Body, list[Any]]:
     and bf16 are combined in fp32, as compiled code does."""
     block = block_of(op, 0)
     assert block is not None
-    keeps_bits = any(inner.operation.name == "arith.bitcast" for inner in block.operations)
+    keeps_bits = any(inner.operation.name in OF_BITS for inner in block.operations)
     formats = [format_of(value.type) for value in op.operands]
     if keeps_bits:
         return planner.body(block), [(_same, _same)] * len(formats)
@@ -214,6 +218,34 @@ def _extern(planner: Planner, op: Operation) -> Step:
 
     def step(program: RunningProgram, registers: Registers) -> None:
         _write(registers, results, body.run(program, registers, _read(registers, operands)))
+
+    return step
+
+
+@evaluates_regions(*(op.OPERATION_NAME for op in ASSEMBLY))
+def _assembly(planner: Planner, op: Operation) -> Step:
+    """What the CPU makes of the text, in ops on scalars: an array for each of the elements that it
+    works on at a time."""
+    operands, results = _slots(planner, op.operands), _slots(planner, op.results)
+    pack = packed_elements(op)
+    types = [element_of(value) for value in op.operands]
+    _, block = empty_function([type_ for type_ in types for _ in range(pack)])
+    with ir.InsertionPoint(block):
+        given = list(block.arguments)
+        groups = [given[n : n + pack] for n in range(0, len(given), pack)]
+        yield_values([value for values in run_assembly(op, groups) for value in values])
+    body = planner.body(block)
+
+    def step(program: RunningProgram, registers: Registers) -> None:
+        sources = _read(registers, operands)
+        shape = np.shape(sources[0]) if sources else ()
+        columns = [np.reshape(source, (-1, pack)) for source in sources]
+        parts = [column[:, place] for column in columns for place in range(pack)]
+        found = body.run(program, registers, parts)
+        groups = [found[n : n + pack] for n in range(0, len(found), pack)]
+        size = max(1, math.prod(shape)) // pack
+        rows = [np.stack([np.broadcast_to(v, size) for v in group], axis=1) for group in groups]
+        _write(registers, results, [row.reshape(shape) for row in rows])
 
     return step
 

@@ -45,6 +45,9 @@ class Value(tensor):
             return f"tensor({self.type}, {self.data})"
         return f"tensor({self.type}, {np.array2string(self.numpy(), separator=', ')})"
 
+    def __str__(self) -> str:
+        return repr(self)
+
     def __format__(self, spec: str) -> str:
         return format(self.numpy()[()], spec) if spec and not self.shape else str(self)
 

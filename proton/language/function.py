@@ -156,6 +156,31 @@ class ConstexprFunction:
         self.fn = fn
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
         self.__wrapped__ = fn
+        self.other_src: str | None = None  # what it is told apart by in place of its own text
+
+    @property
+    def src(self) -> str:
+        """The source from `def` on."""
+        return Source(self.fn).text if self.other_src is None else self.other_src
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Has kernels that call it told apart by this text; what runs is the function, as in
+        Triton."""
+        self.other_src = None if new_src == Source(self.fn).text else new_src
+
+    @property
+    def cache_key(self) -> str:
+        """A hash of its code and of what this reads."""
+        return hashlib.sha256(describe(self).encode()).hexdigest()
+
+    @property
+    def hash(self) -> str:
+        """The same."""
+        return self.cache_key
+
+    @hash.setter
+    def hash(self, value: None) -> None:
+        """Nothing is kept that would have to be forgotten, as Triton's tests have it."""
 
     def __get__(self, owner: object, cls: object = None) -> Any:
         """A method of an object."""
@@ -204,6 +229,33 @@ def nodes_below(statements: Sequence[ast.AST]) -> list[ast.AST]:
             elif isinstance(value, ast.AST):
                 found.append(value)
     return found
+
+
+# Of a node that binds a name, the fields in the order in which Python evaluates them.
+_EVALUATED = {
+    ast.Assign: ("value", "targets"),
+    ast.AnnAssign: ("value", "target"),
+    ast.NamedExpr: ("value", "target"),
+    ast.For: ("iter", "target", "body", "orelse"),
+    ast.ListComp: ("generators", "elt"),
+    ast.GeneratorExp: ("generators", "elt"),
+    ast.comprehension: ("iter", "target", "ifs"),
+}
+
+
+def _first_uses(node: object, found: dict[str, bool]) -> None:
+    """Adds to `found` the names in a node, in the order of evaluation, with whether the first use
+    is a reading."""
+    if isinstance(node, list):
+        for part in node:
+            _first_uses(part, found)
+    elif isinstance(node, ast.Name):
+        found.setdefault(node.id, isinstance(node.ctx, ast.Load))
+    elif isinstance(node, ast.AST):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found.setdefault(node.target.id, True)
+        for field in _EVALUATED.get(type(node), node._fields):
+            _first_uses(getattr(node, field, None), found)
 
 
 def _chain(node: ast.expr) -> tuple[str, ...]:
@@ -297,8 +349,11 @@ class DeviceFunction:
             for node in self._nodes
             if isinstance(node.ctx, ast.Load) and node not in inner
         ]
-        found = dict.fromkeys(chain for chain in chains if chain)
-        return [chain for chain in found if chain[0] not in self.bound_names]
+        uses: dict[str, bool] = {}
+        _first_uses(self.parse().body, uses)
+        bound = self.bound_names - {name for name, is_read in uses.items() if is_read}
+        bound |= frozenset(self.arg_names)
+        return [chain for chain in dict.fromkeys(chains) if chain and chain[0] not in bound]
 
     @functools.cached_property
     def _defaults(self) -> dict[str, Any]:

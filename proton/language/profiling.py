@@ -5,9 +5,10 @@ session, which the runtime installs as `host`.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -22,9 +23,15 @@ class HostRecorder(Protocol):
     """What a session does with host scopes."""
 
     def enter(
-        self, name: str, payload: dict[str, Any], when: bool, is_state: bool = False
+        self,
+        name: str,
+        payload: dict[str, Any],
+        when: bool,
+        is_state: bool = False,
+        is_block: bool = False,
     ) -> None: ...
     def exit(self, name: str, payload: dict[str, Any]) -> None: ...
+    def exit_block(self, name: str, has_failed: bool) -> None: ...
     def mark(self, name: str, payload: dict[str, Any]) -> None: ...
     def add(self, name: str, start: int, kind: str) -> None: ...
 
@@ -131,22 +138,43 @@ class scope:
     def __enter__(self) -> Self:
         self.host = host  # a session may start or end inside the block
         if host is not None:
-            host.enter(self.name, self.payload, self.when, self._is_state)
+            host.enter(self.name, self.payload, self.when, self._is_state, is_block=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
         if self.host is host and host is not None:
-            host.exit(self.name, {})
+            host.exit_block(self.name, failure is not None)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function with this scope around each call."""
+        """The function with this scope around each call; of a coroutine or a generator from its
+        first step to its end. Raises TypeError for an asynchronous generator."""
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"scope {self.name} cannot decorate the asynchronous generator "
+                f"{function.__qualname__}: write `with proton.scope({self.name!r}):` inside it"
+            )
 
-        @functools.wraps(function)
+        def block() -> scope:
+            return type(self)(self.name, self.payload, when=self.when)
+
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            with type(self)(self.name, self.payload, when=self.when):
+            with block():
                 return function(*args, **kwargs)
 
-        return call
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+            with block():
+                return await cast("Awaitable[Any]", function(*args, **kwargs))
+
+        def generated(*args: P.args, **kwargs: P.kwargs) -> Any:
+            with block():
+                return (yield from cast("Iterator[Any]", function(*args, **kwargs)))
+
+        chosen: Callable[P, Any] = call
+        if inspect.iscoroutinefunction(function):
+            chosen = awaited
+        elif inspect.isgeneratorfunction(function):
+            chosen = generated
+        return functools.wraps(function)(chosen)
 
 
 class cpu_timed_scope(scope):

@@ -127,6 +127,20 @@ def link(namespace: Namespace, name: str) -> Link:
     return namespace, name, value
 
 
+def _within(value: object) -> list[Link]:
+    """What to compare besides, of a constexpr: what it holds may be set."""
+    return [(vars(value), "value", value.value)] if type(value) is constexpr else []
+
+
+def shown_change(links: list[Link], place: Link) -> tuple[str, str, str]:
+    """(the name, what it was, what it is), of a place of `links` that changed."""
+    namespace, name, before = place
+    for _, owner, value in links:
+        if type(value) is constexpr and vars(value) is namespace:
+            return owner, f"constexpr[{before!r}]", repr(value)
+    return name, repr(before), repr(namespace.get(name))
+
+
 def resolve(
     chain: tuple[str, ...], names: Mapping[str, Any], closure: Closure
 ) -> tuple[list[Link], object]:
@@ -151,7 +165,7 @@ def resolve(
         raise KeyError(".".join(chain))
     # Of what is only on the way to the value, it is enough that it stays the same object.
     *passed, (namespace, name, value) = places
-    return [*passed, link(namespace, name)], value
+    return [*passed, link(namespace, name), *_within(value)], value
 
 
 def describe(value: object, seen: tuple[object, ...] = ()) -> str:
@@ -182,7 +196,7 @@ def _describe_object(value: object, seen: tuple[object, ...]) -> str:
     if inspect.ismethod(value):
         return f"{describe(value.__self__, seen)}.{describe(value.__func__, seen)}"
     if (plain := python_function(value)) is not None:
-        return _describe_function(plain, seen)
+        return f"{getattr(value, 'other_src', None) or ''}{_describe_function(plain, seen)}"
     if hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
         return f"{_kind(value)}{_describe_array(value)}"
     slots = [n for c in type(value).__mro__ for n in getattr(c, "__slots__", ())]
@@ -248,7 +262,7 @@ def python_links(fn: types.FunctionType, seen: tuple[Any, ...] = ()) -> list[Lin
             if plain is not fn and plain not in seen:
                 found += python_links(plain, (*seen, fn))
         elif not is_mutable(value) and not inspect.ismodule(value) and not inspect.isclass(value):
-            found.append((namespace, name, value))
+            found += [(namespace, name, value), *_within(value)]
     return found
 
 

@@ -36,3 +36,11 @@ class tensor:
 
     def __repr__(self) -> str:
         return f"tensor({self.type})"
+
+    def __str__(self) -> str:
+        """What Triton calls it, which `tl.static_print` shows: int32[constexpr[8]]."""
+        return f"{self.dtype!s}[{', '.join(f'constexpr[{size}]' for size in self.shape)}]"
+
+    def __format__(self, spec: str) -> str:
+        """In messages it has its short name."""
+        return format(repr(self), spec)

@@ -172,6 +172,64 @@ def exchange(
 
 
 @dataclass(frozen=True)
+class Parts:
+    """An exchange one part of the tensor after the other, through the same memory: the layouts of a
+    part, and for each the registers of the source and of the target that have it."""
+
+    source: LinearLayout
+    target: LinearLayout
+    registers: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+@functools.cache
+def in_parts(source: LinearLayout, target: LinearLayout, count: int) -> Parts | None:
+    """An exchange in `count` parts, a power of 2. A part is what both sides have in registers of
+    their own: what differs in a bit of the element's number that is one of the register's on either
+    side, and nothing else's. None where there are not so many such bits."""
+    source = source.reordered(source.in_names, target.out_names)
+    bits = _separate(source, target)[-log2(count) :] if count > 1 else []
+    if 1 << len(bits) != count:
+        return None
+    mine, theirs = _registers_by_part(source, bits), _registers_by_part(target, bits)
+    return Parts(_part(source, bits), _part(target, bits), tuple(zip(mine, theirs, strict=True)))
+
+
+def _separate(source: LinearLayout, target: LinearLayout) -> list[int]:
+    """The bits of which each is a register's on both sides, and nothing else's; lowest first."""
+    shared = set(_flat(source, "register")) & set(_flat(target, "register"))
+    return sorted(
+        column
+        for column in shared
+        if column.bit_count() == 1
+        and all(sum(c & column != 0 for c in side.columns) == 1 for side in (source, target))
+    )
+
+
+def _part(layout: LinearLayout, bits: list[int]) -> LinearLayout:
+    """A layout without some bits of the element's number, which is the only dimension left."""
+    kept = [bit for bit in range(layout.total_out_bits) if 1 << bit not in bits]
+    ins = {
+        name: [
+            (sum((column >> bit & 1) << place for place, bit in enumerate(kept)),)
+            for column in _flat(layout, name)
+            if column not in bits
+        ]
+        for name in layout.in_names
+    }
+    return LinearLayout.of(ins, {"element": 1 << len(kept)})
+
+
+def _registers_by_part(layout: LinearLayout, bits: list[int]) -> list[tuple[int, ...]]:
+    """The registers that have each part, in the order of the part's layout."""
+    columns = _flat(layout, "register")
+    found: list[list[int]] = [[] for _ in range(1 << len(bits))]
+    for register in range(1 << len(columns)):
+        own = [column for bit, column in enumerate(columns) if register >> bit & 1]
+        found[sum(1 << number for number, bit in enumerate(bits) if bit in own)].append(register)
+    return list(map(tuple, found))
+
+
+@dataclass(frozen=True)
 class _Way:
     """An exchange, and the offsets of what each side has."""
 

@@ -10,6 +10,7 @@ import functools
 import itertools
 from dataclasses import dataclass
 from math import prod
+from typing import TypedDict
 
 from proton.layout.linear import LinearLayout
 from proton.layout.matrix_memory import matrix_layout, matrix_memory
@@ -20,6 +21,23 @@ TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 128  # bytes, where the kernel makes one
 ROW_BYTES = 16  # that addresses, strides and beginnings of rows are multiples of
 ALIGNMENT = 128  # bytes, of a box in shared memory
+
+
+# A number, ["argument", n], or [an operator, formula, formula]: what the host computes.
+Formula = int | list["str | Formula"]
+
+
+class Plan(TypedDict):
+    """What a map that the host makes is made of. JSON, in a kernel's metadata."""
+
+    base: int  # the number of the argument that is the tensor's address
+    sizes: list[Formula]
+    strides: list[Formula]  # in elements; of the last dimension 1
+    element: str  # an MLIR type
+    bytes: int  # of an element
+    box: list[int]
+    swizzle: int  # bytes
+    padding: str  # what is outside: "zero" or "nan"
 
 
 @dataclass(frozen=True)

@@ -293,6 +293,8 @@ class Parameter:
             return type_ or integer_type(self.name, number), number
         if annotation.is_ptr():
             raise LaunchError(f"argument {self.name} must be {annotation}, got {number!r}")
+        if annotation.is_bool() and isinstance(number, int):
+            return annotation.short, bool(number & 1)  # as a register of one bit takes it
         if annotation.is_int():
             low, high = annotation.get_int_min_value(), annotation.get_int_max_value()
             if not isinstance(number, int) or not low <= number <= high:

@@ -45,8 +45,9 @@ class Driver(ABC):
         return backend.current_stream(backend.current_device() if device is None else device)
 
     def get_device_properties(self, device: int | None = None) -> dict[str, object]:
-        """Facts of a device, by default the current one: `name`, `multiprocessor_count` and, of a
-        GPU, `max_shared_mem` and the others that Triton has."""
+        """Facts of a device, by default the current one: `name`, `multiprocessor_count`,
+        `max_shared_mem` (of a CPU, the bytes of a core's own cache) and, of a GPU, the others that
+        Triton has."""
         return self.backend.properties(device)
 
     def get_active_torch_device(self) -> Any:

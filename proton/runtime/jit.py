@@ -25,7 +25,7 @@ from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.function import constexpr_function as constexpr_function
-from proton.language.surroundings import Link, has_changed
+from proton.language.surroundings import Link, has_changed, shown_change
 from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused
 from proton.runtime.arguments import type_canonicalisation_dict as type_canonicalisation_dict
@@ -43,7 +43,7 @@ from proton.runtime.launch_options import LaunchOptions, launch_options
 from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
-from proton.runtime.specializations import DeviceCaches, preload
+from proton.runtime.specializations import SpecializedKernel
 from proton.runtime.specializations import compute_cache_key as compute_cache_key
 from proton.runtime.specializations import mangle_type as mangle_type
 
@@ -63,7 +63,7 @@ _JIT_IGNORED = ("version",)
 _OF_DECORATED = 6  # frames from a warning about a kernel to its definition
 
 
-class JITFunction(DeviceFunction, KernelInterface):
+class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
     """A kernel. Index it with a grid and call it; or call it from another kernel."""
 
     def __init__(
@@ -78,7 +78,8 @@ class JITFunction(DeviceFunction, KernelInterface):
         launch_metadata: Callable[..., dict[str, object]] | None = None,
         interpret: bool | None = None,
     ) -> None:
-        super().__init__(fn, noinline=noinline)
+        DeviceFunction.__init__(self, fn, noinline=noinline)
+        SpecializedKernel.__init__(self)
         self.debug, self.repr, self.launch_metadata = debug, repr, launch_metadata
         self.interpret = interpret
         self.do_not_specialize = () if do_not_specialize is None else do_not_specialize
@@ -128,20 +129,6 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Has each launch call `hook` with its arguments before."""
         self.pre_run_hooks.append(hook)
         self.fast_path = None
-
-    @property
-    def device_caches(self) -> DeviceCaches:
-        """What is compiled, by device, as Triton has it."""
-        return DeviceCaches(self)
-
-    def create_binder(self) -> tuple[Any, ...]:
-        """`device_caches` of the default device; the last is a function that binds arguments."""
-        return self.device_caches[None]
-
-    def preload(self, specialization_data: str) -> CompiledKernel:
-        """Compiles what a `jit_cache_hook` was told of (`compile["specialization_data"]`), for
-        later launches to find."""
-        return preload(self, specialization_data)
 
     def bound(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments of a launch, or of `warmup`, by name."""
@@ -300,10 +287,10 @@ class JITFunction(DeviceFunction, KernelInterface):
         for namespace, name, value in self.watched:
             now = namespace.get(name)
             if now is not value and has_changed(now, value):
-                is_alike = repr(now) == repr(value)
+                shown, before, after = shown_change(self.watched, (namespace, name, value))
                 raise LaunchError(
-                    f"{self.__name__}: Global variable {name} has changed since we compiled this "
-                    f"kernel, from {value!r} to {'another one' if is_alike else repr(now)}; pass "
+                    f"{self.__name__}: Global variable {shown} has changed since we compiled this "
+                    f"kernel, from {before} to {'another one' if before == after else after}; pass "
                     "it as a parameter"
                 )
 

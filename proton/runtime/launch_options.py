@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from proton.language import types as ty
+from proton.language.ir_text import IRText
 from proton.runtime.arguments import Parameter
 from proton.runtime.backend import backends
 from proton.runtime.interface import Named, Values
@@ -31,4 +32,6 @@ class LaunchOptions:
             chosen = {name: kwargs[name] for name in self.keywords if name in kwargs}
         for name, position in self.constants.items():
             chosen[name] = ty.unwrap(bound[position])
+        if chosen.get("ir_override") is not None:  # a file may be another one at each launch
+            chosen["ir_override"] = IRText.read(chosen["ir_override"])
         return chosen

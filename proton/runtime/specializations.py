@@ -7,15 +7,21 @@ after the cache is gone, and launches of this process find it.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
+from proton.base.targets import Target
 from proton.base.words import shown
+from proton.compiler import ASTSource, compile_source
+from proton.dialect.attributes import DIVISIBILITY
 from proton.language import types as ty
 from proton.runtime.arguments import Constant, Parameter, addressed_element, refused
 from proton.runtime.backend import HOST, Launcher, backend_named, default_backend, owner_of
 
+Source = ASTSource  # which a kernel has by that name, too
+_DIVISIBLE = "D"  # of 16, in what a binder says of an argument
 # Of each type numbers that are of it, and are not 1: a multiple of 16, and another one.
 _NUMBERS = {"i32": (16, 17), "i64": (1 << 40, (1 << 40) + 1), "u64": (1 << 63, (1 << 63) + 1)}
 
@@ -42,15 +48,69 @@ def mangle_type(arg: Any, specialize: bool = False) -> Any:
     return parameter.pointer(addressed_element("arg", arg))
 
 
+class SpecializedKernel:
+    """What a kernel has for tools of Triton's that look at its launches, or take them apart: they
+    bind arguments, compile for those (in another process, say), and have later launches find it."""
+
+    ASTSource: ClassVar = ASTSource
+
+    def __init__(self) -> None:
+        self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
+
+    @property
+    def device_caches(self) -> "DeviceCaches":
+        """What is compiled, by device, as Triton has it."""
+        return DeviceCaches(self, self._put)
+
+    def create_binder(self) -> tuple[Any, ...]:
+        """`device_caches` of the default device; the last is a function that binds arguments."""
+        return self.device_caches[None]
+
+    def _pack_args(
+        self,
+        backend: object,
+        kwargs: dict[str, object],
+        bound_args: dict[str, object],
+        specialization: list[tuple[object, ...]],
+        options: object,
+    ) -> tuple[SimpleNamespace, dict[str, object], dict[tuple[int], object], dict[tuple[int], Any]]:
+        """What `compile` takes for a launch with the keyword arguments `kwargs`, of which a binder
+        gave the others: its options, and `signature`, `constexprs` and `attrs` of `ASTSource`."""
+        names, kernel = list(bound_args), cast(Any, self)
+        if unknown := kwargs.keys() - {*names, *kernel.options}:
+            raise KeyError(f"{kernel.__name__} has no parameter or option {unknown.pop()!r}")
+        kinds = [of[0] for of in specialization]
+        constants = [place for place, kind in enumerate(kinds) if kind == "constexpr"]
+        divisible = [place for place, of in enumerate(specialization) if of[1] == _DIVISIBLE]
+        return (
+            SimpleNamespace(**kernel._options.of(tuple(bound_args.values()), kwargs)),
+            dict(zip(names, kinds, strict=True)),
+            {(place,): bound_args[names[place]] for place in constants},
+            {(place,): [[DIVISIBILITY, 16]] for place in divisible if place not in constants},
+        )
+
+    def compile(
+        self, src: Source, target: Target, options: dict[str, object] | None = None
+    ) -> CompiledKernel:
+        """The kernel of such a source. A launch with these arguments finds it on disk."""
+        compiler = backend_named(target.backend).compiler
+        return compile_source(compiler, src, target, dict(options or {}))
+
+    def preload(self, specialization_data: str) -> CompiledKernel:
+        """Compiles what a `jit_cache_hook` was told of (`compile["specialization_data"]`), for
+        later launches to find."""
+        return preload(self, specialization_data)
+
+
 class CompiledCode(Mapping[object, CompiledKernel]):
     """The kernels that launches of this process have, also by the key that hooks are told
-    (`kernel.key`); `clear` drops them."""
+    (`kernel.key`), and those that were put here; `clear` drops them."""
 
-    def __init__(self, launcher: Launcher) -> None:
-        self._launcher = launcher
+    def __init__(self, launcher: Launcher, put: dict[object, CompiledKernel]) -> None:
+        self._launcher, self._put = launcher, put
 
     def __getitem__(self, key: object) -> CompiledKernel:
-        kernels = self._launcher.compiled()
+        kernels = self._kernels()
         if key in kernels:
             return kernels[key]
         for kernel in kernels.values():
@@ -58,27 +118,36 @@ class CompiledCode(Mapping[object, CompiledKernel]):
                 return kernel
         raise KeyError(key)
 
+    def __setitem__(self, key: object, kernel: CompiledKernel) -> None:
+        """Keeps a kernel for who asks for it by this key; launches go by keys of their own."""
+        self._put[key] = kernel
+
     def __iter__(self) -> Iterator[object]:
-        return iter(self._launcher.compiled())
+        return iter(self._kernels())
 
     def __len__(self) -> int:
-        return len(self._launcher.compiled())
+        return len(self._kernels())
 
     def clear(self) -> None:
         """Drops them."""
         self._launcher.forget()
+        self._put.clear()
+
+    def _kernels(self) -> dict[object, CompiledKernel]:
+        return self._put | self._launcher.compiled()
 
 
 class DeviceCaches:
     """`[device]` gives what Triton has for a device: (kernels, keys, target, back end, binder);
     keys are the kernels'. None is the default device."""
 
-    def __init__(self, kernel: Any) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: Any, put: dict[str, dict[object, CompiledKernel]]) -> None:
+        self._kernel, self._put = kernel, put
 
     def __getitem__(self, device: object) -> tuple[object, ...]:
         backend = backend_named(HOST) if str(device) == HOST else default_backend()
-        kernels = CompiledCode(self._kernel.launcher(backend))
+        launcher = self._kernel.launcher(backend)
+        kernels = CompiledCode(launcher, self._put.setdefault(backend.name, {}))
         return kernels, kernels, backend.target(), backend.compiler, binder(self._kernel)
 
 
@@ -93,7 +162,7 @@ def binder(kernel: Any) -> Callable[..., Binding]:
         request = kernel.request(*args, **kwargs)
         signature = request.signature
         specialization: list[tuple[object, ...]] = [
-            (signature.types[name].short, "D" if name in signature.divisible else "")
+            (signature.types[name].short, _DIVISIBLE if name in signature.divisible else "")
             if name in signature.types
             else ("constexpr", signature.constants[name])
             for name in kernel.arg_names

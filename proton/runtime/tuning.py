@@ -86,7 +86,9 @@ class Pruning:
         left = list(dict.fromkeys(left or ()))  # each once
         if not left:
             raise AutotunerError(
-                "early_config_prune leaves no configuration: it returns those to try, at least one"
+                # As Triton words it: programs compare the whole text.
+                "Autotuner error: No valid autotuner configs after pruning. `early_config_prune` "
+                "should return at least one config."
             )
         most = self.most if type(self.most) is int else max(1, int(len(left) * self.most))
         if self.model is None or len(left) <= most:

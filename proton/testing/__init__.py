@@ -1,8 +1,9 @@
 """What tests and benchmarks of kernels need: times, comparisons, tables over sizes."""
 
-from typing import Any
+from typing import NoReturn
 
 from proton.runtime.benchmark import do_bench as do_bench
+from proton.runtime.benchmark import summary as _summarize_statistics  # noqa: F401  # Triton's name
 from proton.runtime.nvidia.graph_benchmark import do_bench_cudagraph as do_bench_cudagraph
 from proton.testing.comparison import assert_close as assert_close
 from proton.testing.peaks import get_dram_gbps as get_dram_gbps
@@ -35,6 +36,6 @@ _INSTEAD = {  # what Triton has here, and is not -> what to do
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

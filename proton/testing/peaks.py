@@ -27,12 +27,12 @@ def get_dram_gbps(device: int | None = None) -> float:
     return float(transfers * found["mem_bus_width"] / 8 / 1e6)
 
 
-def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
+def get_max_tensorcore_tflops(dtype: object, clock_rate: float, device: int | None = None) -> float:
     """What tensor cores do at most at a clock rate in kHz; `dtype` is torch's or the language's."""
     return _tflops("get_max_tensorcore_tflops", _OF_TENSOR_CORES, dtype, clock_rate, device)
 
 
-def get_max_simd_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
+def get_max_simd_tflops(dtype: object, clock_rate: float, device: int | None = None) -> float:
     """What the other units do at most at a clock rate in kHz."""
     return _tflops("get_max_simd_tflops", _OF_ALUS, dtype, clock_rate, device)
 
@@ -45,7 +45,7 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
 
 
 def _tflops(
-    what: str, operations: dict[str, int], dtype: Any, clock_rate: float, device: int | None
+    what: str, operations: dict[str, int], dtype: object, clock_rate: float, device: int | None
 ) -> float:
     name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
     if name not in operations:

@@ -1,6 +1,6 @@
 """`perf_report`: a function measured over sizes and implementations, as a table and a plot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ class Benchmark:
     line_vals: Sequence[object]
     line_names: Sequence[str]
     plot_name: str
-    args: dict[str, Any] = field(default_factory=dict)
+    args: Mapping[str, object] = field(default_factory=dict)
     xlabel: str = ""
     ylabel: str = ""
     x_log: bool = False
@@ -57,7 +57,9 @@ class Benchmark:
 class Mark:
     """A function and its benchmarks. It returns a number, or one with its least and greatest."""
 
-    def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
+    def __init__(
+        self, fn: Callable[..., object], benchmarks: Benchmark | Sequence[Benchmark]
+    ) -> None:
         self.fn, self.is_alone = fn, isinstance(benchmarks, Benchmark)
         self.benchmarks = [benchmarks] if isinstance(benchmarks, Benchmark) else list(benchmarks)
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
@@ -91,7 +93,7 @@ class Mark:
         rows = []
         for x in benchmark.x_vals:
             row = benchmark.point(x)
-            given = row | benchmark.args | kwargs
+            given = {**row, **benchmark.args, **kwargs}
             for value, column in zip(benchmark.line_vals, benchmark.columns, strict=True):
                 found = self.fn(**given, **{benchmark.line_arg: value})
                 bands = tuple(found) if isinstance(found, tuple | list) else (found, None, None)
@@ -137,7 +139,9 @@ def _plot(benchmark: Benchmark, table: pd.DataFrame) -> Any:
         return None
     figure, axes = pyplot.subplots()
     x = table[benchmark.x_names[0]]
-    styles: Sequence[Any] = benchmark.styles or [(None, None)] * len(benchmark.columns)
+    styles: Sequence[tuple[str | None, str | None]] = benchmark.styles or [(None, None)] * len(
+        benchmark.columns
+    )
     for column, name, (colour, dashes) in zip(
         benchmark.columns, benchmark.line_names, styles, strict=True
     ):
@@ -154,7 +158,9 @@ def _plot(benchmark: Benchmark, table: pd.DataFrame) -> Any:
     return figure
 
 
-def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Any], Mark]:
+def perf_report(
+    benchmarks: Benchmark | Sequence[Benchmark],
+) -> Callable[[Callable[..., object]], Mark]:
     """Makes a function measurable: `fn.run(print_data=True)` calls it for each point of the
     benchmarks."""
     return lambda fn: Mark(fn, benchmarks)

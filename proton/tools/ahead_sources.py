@@ -5,10 +5,9 @@ found in libcuda.so.1 when the kernel is loaded. Functions return CUDA's error n
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.base.targets import WARP_SIZE
-from proton.tools.ahead_variant import Variant
+from proton.tools.ahead_variant import Variant, c_name
 
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE: no variant is for these arguments
 _BYTES_PER_LINE = 24
@@ -39,68 +38,75 @@ _GPU_SOURCE = """\
 #include <stddef.h>
 #include "{header}"
 
-static const unsigned char code[] = {{
+static const unsigned char proton_code[] = {{
 {code}
 }};
 
 /* Of the CUDA driver, as cuda.h declares it. */
-enum {{ LIBRARY_NOT_FOUND = 302, FUNCTION_NOT_FOUND = 500, MAX_DYNAMIC_SHARED_BYTES = 8 }};
-static int (*module_load)(void **module, const void *image);
-static int (*module_unload)(void *module);
-static int (*module_function)(void **function, void *module, const char *name);
-static int (*set_attribute)(void *function, int attribute, int value);
-static int (*launch_kernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                            ProtonStream stream, void **arguments, void **extra);
+enum {{
+  PROTON_LIBRARY_NOT_FOUND = 302,
+  PROTON_FUNCTION_NOT_FOUND = 500,
+  PROTON_MAX_DYNAMIC_SHARED_BYTES = 8
+}};
+static int (*proton_module_load)(void **module, const void *image);
+static int (*proton_module_unload)(void *module);
+static int (*proton_module_function)(void **function, void *module, const char *name);
+static int (*proton_set_attribute)(void *function, int attribute, int value);
+static int (*proton_launch_kernel)(void *function, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned shared, ProtonStream stream,
+                                   void **arguments, void **extra);
 
-static void *module, *function;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *proton_module, *proton_loaded;
+static pthread_mutex_t proton_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int find_driver(void) {{
+static int proton_find_driver(void) {{
   void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (!driver) return LIBRARY_NOT_FOUND;
-  *(void **)&module_load = dlsym(driver, "cuModuleLoadData");
-  *(void **)&module_unload = dlsym(driver, "cuModuleUnload");
-  *(void **)&module_function = dlsym(driver, "cuModuleGetFunction");
-  *(void **)&set_attribute = dlsym(driver, "cuFuncSetAttribute");
-  *(void **)&launch_kernel = dlsym(driver, "cuLaunchKernel");
-  return module_load && module_unload && module_function && set_attribute && launch_kernel
-             ? 0 : FUNCTION_NOT_FOUND;
+  if (!driver) return PROTON_LIBRARY_NOT_FOUND;
+  *(void **)&proton_module_load = dlsym(driver, "cuModuleLoadData");
+  *(void **)&proton_module_unload = dlsym(driver, "cuModuleUnload");
+  *(void **)&proton_module_function = dlsym(driver, "cuModuleGetFunction");
+  *(void **)&proton_set_attribute = dlsym(driver, "cuFuncSetAttribute");
+  *(void **)&proton_launch_kernel = dlsym(driver, "cuLaunchKernel");
+  return proton_module_load && proton_module_unload && proton_module_function &&
+                 proton_set_attribute && proton_launch_kernel
+             ? 0 : PROTON_FUNCTION_NOT_FOUND;
 }}
 
 int load_{name}(void) {{
   int status = 0;
-  pthread_mutex_lock(&lock);
-  if (!function) {{
+  pthread_mutex_lock(&proton_lock);
+  if (!proton_loaded) {{
     void *found = NULL;
-    status = find_driver();
-    if (!status) status = module_load(&module, code);
-    if (!status) status = module_function(&found, module, "{symbol}");
+    status = proton_find_driver();
+    if (!status) status = proton_module_load(&proton_module, proton_code);
+    if (!status) status = proton_module_function(&found, proton_module, "{symbol}");
     if (!status && {shared} > {static_shared})
-      status = set_attribute(found, MAX_DYNAMIC_SHARED_BYTES, {shared});
-    if (!status) function = found;
+      status = proton_set_attribute(found, PROTON_MAX_DYNAMIC_SHARED_BYTES, {shared});
+    if (!status) proton_loaded = found;
   }}
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&proton_lock);
   return status;
 }}
 
 int unload_{name}(void) {{
   int status = 0;
-  pthread_mutex_lock(&lock);
-  if (function) status = module_unload(module);
-  function = NULL;
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_lock(&proton_lock);
+  if (proton_loaded) status = proton_module_unload(proton_module);
+  proton_loaded = NULL;
+  pthread_mutex_unlock(&proton_lock);
   return status;
 }}
 
 int {name}({declared}) {{
-  int status = function ? 0 : load_{name}();
-  if (status) return status;
+  const int proton_status = proton_loaded ? 0 : load_{name}();
+  if (proton_status) return proton_status;
 {constants}  const int64_t grid_x = {grid[0]}, grid_y = {grid[1]}, grid_z = {grid[2]};
-  void *arguments[] = {{{addresses}}};
+  void *proton_arguments[] = {{{addresses}}};
   if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return 0;
-  return launch_kernel(function, (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z, {threads},
-                       1, 1, {shared}, stream, arguments, NULL);
+  if (grid_x > INT32_MAX || grid_y > INT32_MAX || grid_z > INT32_MAX) return {invalid};
+  return proton_launch_kernel(proton_loaded, (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z,
+                              {threads}, 1, 1, {shared}, stream, proton_arguments, NULL);
 }}
 """
 
@@ -114,6 +120,7 @@ int unload_{name}(void) {{ return 0; }}
 int {name}({declared_or_void}) {{
 {constants}  const int64_t grid_x = {grid[0]}, grid_y = {grid[1]}, grid_z = {grid[2]};
   if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return 0;
+  if (grid_x > INT32_MAX || grid_y > INT32_MAX || grid_z > INT32_MAX) return {invalid};
   {name}_range({arguments}(int32_t)grid_x, (int32_t)grid_y, (int32_t)grid_z, 0,
       grid_x * grid_y * grid_z);
   return 0;
@@ -128,10 +135,11 @@ def header(variant: Variant) -> str:
     lines = [f"#pragma once\n{variant.line()}", _PROLOGUE + ("" if on_cpu else _STREAM)]
     lines.append(f"int load_{name}(void);\nint unload_{name}(void);\nint {name}({declared});")
     if on_cpu:
-        numbers = "int32_t grid_x, int32_t grid_y, int32_t grid_z, int64_t first, int64_t last"
+        numbers = "int32_t grid_x, int32_t grid_y, int32_t grid_z, "
+        numbers += "int64_t first_program, int64_t end_program"
         both = ", ".join(part for part in (variant.declared(variant.passed), numbers) if part)
         lines.append(
-            "/* Programs first to last - 1 of the grid, for threads of one's own. */\n"
+            "/* Programs first_program to end_program - 1, for threads of one's own. */\n"
             f"void {name}_range({both});"
         )
     return "\n".join(lines) + _EPILOGUE
@@ -140,7 +148,7 @@ def header(variant: Variant) -> str:
 def gpu_source(
     variant: Variant,
     grid: Sequence[str],
-    constants: dict[str, Any],
+    constants: dict[str, object],
     code: bytes,
     *,
     symbol: str,
@@ -152,6 +160,7 @@ def gpu_source(
     rows = [code[at : at + _BYTES_PER_LINE] for at in range(0, len(code), _BYTES_PER_LINE)]
     return _GPU_SOURCE.format(
         header=f"{variant.name}.h",
+        invalid=_INVALID_VALUE,
         code="\n".join("  " + "".join(f"{byte}," for byte in row) for row in rows),
         name=variant.name,
         symbol=symbol,
@@ -169,6 +178,7 @@ def cpu_source(variant: Variant, grid: Sequence[str], constants: dict[str, objec
     """The source of a variant for the CPU; its machine code is an object beside it."""
     return _CPU_SOURCE.format(
         header=f"{variant.name}.h",
+        invalid=_INVALID_VALUE,
         name=variant.name,
         declared_or_void=variant.declared(variant.passed) or "void",
         arguments="".join(f"{p.c_name}, " for p in variant.passed),
@@ -179,10 +189,9 @@ def cpu_source(variant: Variant, grid: Sequence[str], constants: dict[str, objec
 
 def _declared(constants: dict[str, object]) -> str:
     """Integer constants of the kernel, by which a grid may be written."""
+    known = {c_name(n): v for n, v in constants.items() if type(v) is int and abs(v) < 1 << 63}
     return "".join(
-        f"  const int64_t {name} = {value};\n  (void){name};\n"
-        for name, value in constants.items()
-        if type(value) is int and name.isascii()
+        f"  const int64_t {name} = {value};\n  (void){name};\n" for name, value in known.items()
     )
 
 
@@ -200,11 +209,16 @@ def dispatcher_header(name: str, algorithms: Sequence[Sequence[Variant]]) -> str
         f"int load_{name}(void);",
         f"int unload_{name}(void);",
         f"int {name}_get_num_algos(void);",
-        *[f"/* {number}: {each[0].algorithm} */" for number, each in enumerate(algorithms)],
+        *[f"/* {number}: {_remark(each[0])} */" for number, each in enumerate(algorithms)],
         f"int {name}({with_number});",
         f"int {name}_default({declared or 'void'});",
     ]
     return "\n".join(lines) + _EPILOGUE
+
+
+def _remark(variant: Variant) -> str:
+    """An algorithm's constants and options, in a comment."""
+    return ascii(variant.algorithm)[1:-1].replace("*/", "*\\/")
 
 
 def dispatcher_source(name: str, header: str, algorithms: Sequence[Sequence[Variant]]) -> str:
@@ -218,10 +232,12 @@ def dispatcher_source(name: str, header: str, algorithms: Sequence[Sequence[Vari
     given = ", ".join(names if first.target == "cpu" else ["stream", *names])
     lines = [f'#include "{header}"\n']
     for number, each in enumerate(algorithms):
-        lines.append(f"static int algo_{number}({declared or 'void'}) {{")
+        lines.append(f"static int proton_algo_{number}({declared or 'void'}) {{")
         lines += [_choice(variant) for variant in _most_hints_first(each)]
         lines.append(f"  return {_INVALID_VALUE};\n}}\n")
-    cases = "".join(f"    case {n}: return algo_{n}({given});\n" for n in range(len(algorithms)))
+    cases = "".join(
+        f"    case {n}: return proton_algo_{n}({given});\n" for n in range(len(algorithms))
+    )
     calls = {
         verb: "".join(
             f"  if ((status = {verb}_{variant.name}())) return status;\n" for variant in variants
@@ -235,8 +251,7 @@ def dispatcher_source(name: str, header: str, algorithms: Sequence[Sequence[Vari
         f"int {name}({with_number}) {{\n  switch (algo_id) {{\n{cases}  }}\n"
         f"  return {_INVALID_VALUE};\n}}\n"
     )
-    zero = ", ".join(part for part in (given, "0") if part)
-    lines.append(f"int {name}_default({declared or 'void'}) {{ return {name}({zero}); }}")
+    lines.append(f"int {name}_default({declared or 'void'}) {{ return proton_algo_0({given}); }}")
     return "\n".join(lines) + "\n"
 
 

@@ -28,11 +28,26 @@ _C_TYPES = {
     "fp32": "float",
     "fp64": "double",
 }
-_KEYWORDS = frozenset(
-    "auto bool break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while stream grid_x grid_y grid_z".split()
+# Words of C and C++, macros and types of the headers that are included, and names of ours.
+_RESERVED = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl "
+    "concept const const_cast consteval constexpr constinit continue co_await co_return "
+    "co_yield decltype default delete do double dynamic_cast else enum explicit export extern "
+    "false float for friend goto if inline int long mutable namespace new noexcept not not_eq "
+    "nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "restrict return short signed sizeof static static_assert static_cast struct switch "
+    "template this thread_local throw true try typedef typeid typename typeof typeof_unqual "
+    "union unsigned using virtual void volatile wchar_t while xor xor_eq NULL linux unix int8_t "
+    "int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t stream grid_x grid_y "
+    "grid_z first_program end_program algo_id ProtonStream".split()
 )
+
+
+def c_name(name: str) -> str:
+    """The name in C of what has this one in Python; of two names two."""
+    ascii_name = "".join(c if c.isascii() else f"_u{ord(c):x}" for c in name)
+    is_taken = ascii_name.rstrip("_") in _RESERVED or ascii_name.startswith("proton_")
+    return f"{re.sub(r'[^0-9a-zA-Z_]', '_', ascii_name)}{'_' if is_taken else ''}"
 
 
 @dataclass(frozen=True)
@@ -47,8 +62,7 @@ class Parameter:
     @property
     def c_name(self) -> str:
         """The name in C."""
-        name = re.sub(r"\W", "_", self.name, flags=re.ASCII)
-        return f"{name}_" if name in _KEYWORDS else name
+        return c_name(self.name)
 
     @property
     def is_pointer(self) -> bool:
@@ -84,7 +98,7 @@ class Variant:
     @property
     def base(self) -> str:
         """The kernel's name in C."""
-        return re.sub(r"\W", "_", self.kernel, flags=re.ASCII)
+        return c_name(self.kernel)
 
     @property
     def name(self) -> str:
@@ -123,7 +137,7 @@ def parse_signature(
 ) -> tuple[tuple[Parameter, ...], dict[str, object]]:
     """(run-time parameters, constants) of `"*fp32:16, i32, 1024"`: for each of a kernel's
     parameters a type, with `:16` or `:1` as a hint, or a constant."""
-    parts = [part.strip() for part in text.split(",")]
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if len(parts) != len(names):
         raise ProtonError(
             f"the signature has {len(parts)} entries, and the kernel {len(names)} parameters: "
@@ -144,8 +158,18 @@ def parse_signature(
             raise ProtonError(
                 f"{name}: expected a type such as *fp32 or i32, or a constant, got {part!r}"
             ) from None
+        if hint and not _may_have(hint, short):
+            raise ProtonError(
+                f"{name}: :16 is for pointers and integers, :1 for integers, got {part!r}"
+            )
         parameters.append(Parameter(name, short, int(hint or 0)))
     return tuple(parameters), constants
+
+
+def _may_have(hint: str, type_: str) -> bool:
+    """Whether values of a type may be multiples of 16, or 1."""
+    is_integer = type_[:1] in "iu" and type_ != "i1"
+    return is_integer or (type_.startswith("*") and hint == "16")
 
 
 _NO_CONSTANT = object()

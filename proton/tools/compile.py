@@ -8,7 +8,7 @@ function of several.
 import importlib.util
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ import proton
 from proton.backends.compiler import CompiledKernel
 from proton.backends.cpu.llvm import object_with_one_symbol
 from proton.base.errors import ProtonError
-from proton.base.targets import CPUTarget, GPUTarget, Target
+from proton.base.targets import CPUTarget, GPUTarget, Target, check_num_warps
 from proton.compiler import ASTSource, compile_source
 from proton.dialect.attributes import DIVISIBILITY
 from proton.runtime.backend import backend_named
@@ -75,11 +75,11 @@ def compile_ahead_of_time(
     try:
         if as_triton:
             proton.install_as_triton()
+        check_num_warps(num_warps)
         chosen = CPUTarget() if target == "cpu" else GPUTarget.parse(target)
-        on_cpu = isinstance(chosen, CPUTarget)
-        options = {} if on_cpu else {"num_warps": num_warps, "num_stages": num_stages}
-        if on_cpu and may_overlap:
-            options["disjoint"] = False
+        options: dict[str, object] = {"num_warps": num_warps, "num_stages": num_stages}
+        if isinstance(chosen, CPUTarget):
+            options = {"disjoint": False} if may_overlap else {}
         fn = _kernel(path, kernel_name)
         variant, files = _built(fn, out_name, signature, _sizes(grid), chosen, options)
     except ProtonError as problem:
@@ -95,8 +95,8 @@ def compile_ahead_of_time(
 def _sizes(grid: str) -> list[str]:
     """The three sizes of a grid, in C."""
     sizes = [size.strip() for size in grid.split(",")]
-    if len(sizes) > 3:
-        raise ProtonError(f"a grid has up to 3 sizes, got {grid!r}")
+    if len(sizes) > 3 or not all(sizes):
+        raise ProtonError(f"a grid has 1 to 3 sizes, got {grid!r}")
     return sizes + ["1"] * (3 - len(sizes))
 
 
@@ -106,7 +106,7 @@ def _built(
     signature: str,
     grid: list[str],
     target: Target,
-    options: dict[str, Any],
+    options: dict[str, object],
 ) -> tuple[Variant, dict[str, bytes]]:
     """A variant, and what is written of it, by suffix."""
     parameters, constants = parse_signature(signature, fn.arg_names)
@@ -137,9 +137,9 @@ def _kernel(path: Path, name: str) -> JITFunction:
 def _compiled(
     fn: JITFunction,
     parameters: tuple[Parameter, ...],
-    constants: dict[str, Any],
+    constants: dict[str, object],
     target: Target,
-    options: dict[str, Any],
+    options: dict[str, object],
 ) -> CompiledKernel:
     source = ASTSource(
         fn,
@@ -156,7 +156,7 @@ def _ones(parameters: tuple[Parameter, ...]) -> dict[str, int]:
 
 
 def _files(
-    variant: Variant, kernel: CompiledKernel, grid: list[str], constants: dict[str, Any]
+    variant: Variant, kernel: CompiledKernel, grid: list[str], constants: dict[str, object]
 ) -> dict[str, bytes]:
     """What is written, by suffix. The grid may be written by the constants."""
     symbol = kernel.metadata["symbol"]

@@ -7,7 +7,10 @@ contains `text`. The severities are error, warning, remark and note; the place i
 
 import re
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from proton.dialect.mlir import ir
 
 _EXPECTED = re.compile(
     r"//\s*expected-(error|warning|remark|note)(?:@([+-]\d+|unknown))?\s*\{\{(.*?)\}\}"
@@ -26,7 +29,7 @@ class Diagnostic:
     column: int = 0
 
     @classmethod
-    def from_mlir(cls, diagnostic: Any) -> Self:
+    def from_mlir(cls, diagnostic: "ir.Diagnostic") -> Self:
         """Reads MLIR's own, at the innermost place in a file that its location names."""
         severity = str(diagnostic.severity).rpartition(".")[2].lower()
         return cls._at(str(diagnostic.location), severity, str(diagnostic.message))

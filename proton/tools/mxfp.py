@@ -8,6 +8,7 @@ of `triton.tools.mxfp`. Torch is imported when it is asked for.
 import importlib
 import itertools
 import math
+import types
 from typing import Any
 
 Tensor = Any  # of torch, on any of its devices
@@ -19,12 +20,16 @@ _NAN = 255
 _LARGEST = 254
 
 
-def _torch() -> Any:
+def _torch() -> types.ModuleType:
     return importlib.import_module("torch")
 
 
 def _shape_of(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return size if isinstance(size, tuple) else (size,)
+
+
+class NoSuchDimension(ValueError, AssertionError):
+    """A tensor does not have the dimension that it is to be packed along."""
 
 
 class _Codes:
@@ -91,7 +96,7 @@ class MXFP4Tensor(_Codes):
         a neighbour has 0 beside it."""
         torch, data = _torch(), self.data
         if not 0 <= dim < data.ndim:
-            raise ValueError(f"dim must be from 0 to {data.ndim - 1}, got {dim}")
+            raise NoSuchDimension(f"dim must be from 0 to {data.ndim - 1}, got {dim}")
         if data.shape[dim] % 2:
             data = torch.cat([data, torch.zeros_like(data.narrow(dim, 0, 1))], dim)
         pairs = data.unflatten(dim, (data.shape[dim] // 2, 2))

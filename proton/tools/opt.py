@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,7 +18,7 @@ from proton import passes
 from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Context, ir
 from proton.tools.expected import Diagnostic, expectations, mismatches
 
 PASS_PACKAGES = ("proton.transforms", "proton.conversion")
@@ -76,10 +76,10 @@ def _from_source(error: LocatedError) -> Diagnostic:
 
 
 @contextlib.contextmanager
-def _collect(context: Any, diagnostics: list[Diagnostic]) -> Iterator[None]:
+def _collect(context: Context, diagnostics: list[Diagnostic]) -> Iterator[None]:
     """Gathers what MLIR reports inside the `with` block instead of printing it."""
 
-    def take(diagnostic: Any) -> bool:
+    def take(diagnostic: ir.Diagnostic) -> bool:
         diagnostics.append(Diagnostic.from_mlir(diagnostic))
         diagnostics.extend(
             dataclasses.replace(Diagnostic.from_mlir(note), severity="note")

@@ -12,7 +12,8 @@ writes the last T + 1:
                                     its iteration the number of the last turn in the loop
 
 So what tells of a record is never overwritten before the record's own slot would be: the readings
-of turn j lie behind all of its records (of the last turn's, all but the last, which is whole).
+of turn j lie behind all of its records (of the last turn's, all but the last, which is whole). A
+batch may have more records than the ring buffer; T + 1 slots it has.
 
 `expand` writes the records into their slots, and a buffer then has what wire.py says. The runtime
 calls it for each launch that has ended, so no file has a batch.

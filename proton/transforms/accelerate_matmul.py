@@ -16,7 +16,7 @@ becomes
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.pipelining import LOADS
 from proton.analysis.scratch import stored_bytes
@@ -25,7 +25,7 @@ from proton.dialect import ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
-from proton.dialect.mlir import Module, Operation, OpView, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import layout_of, num_warps
 from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
@@ -81,7 +81,7 @@ class _Product:
         self.precision = ir.StringAttr(op.attributes["inputPrecision"]).value
         self.imprecise = ir.IntegerAttr(op.attributes["maxNumImpreciseAcc"]).value
 
-    def rewritten(self) -> Any:
+    def rewritten(self) -> Value:
         """The result, in the layout of the instruction."""
         if not self._is_for_tensor_cores():
             return self._multiply_adds()
@@ -110,11 +110,11 @@ class _Product:
         is_fp8 = isinstance(self.element, ir.FloatType) and self.element.width == 8
         return 16 if is_fp8 and self.arch < MMA_FP8 else int(self.element.width)
 
-    def _product(self, a: Value, b: Value, acc: Any) -> Any:
+    def _product(self, a: Value, b: Value, acc: Value) -> Value:
         shape = shape_of(acc)
         if self.arch == WARP_GROUPS and self._bits in WARP_GROUP_BITS:
             tiling = warp_group_tiling(shape, self.warps)
-            right = tiling and self._in_memory(b, 0)
+            right = None if tiling is None else self._in_memory(b, 0)
             if tiling is not None and right is not None:
                 return self._warp_groups(tiling, a, right, acc)
         warps = warp_tiling(shape, self.warps)
@@ -123,7 +123,7 @@ class _Product:
 
     # Warp groups
 
-    def _warp_groups(self, tiling: WarpGroupTiling, a: Value, right: object, acc: Value) -> Value:
+    def _warp_groups(self, tiling: WarpGroupTiling, a: Value, right: Value, acc: Value) -> Value:
         left = self._in_memory(a, 1) if _loaded(a) is not None else None
         if left is None:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
@@ -133,7 +133,7 @@ class _Product:
         issued = WarpGroupDotOp(left, right, start, imprecise, start.type).result
         return WarpGroupDotWaitOp(issued, ir.IntegerAttr.get(i32, 0), start.type).result
 
-    def _in_memory(self, value: Value, k_axis: int) -> Any:
+    def _in_memory(self, value: Value, k_axis: int) -> Value | None:
         """An operand in swizzled memory; None where its rows are too short for it. Elements of 16
         bits may lie along either dimension: they stay along that of the load, so that they are
         copied as they are."""
@@ -154,15 +154,18 @@ class _Product:
     # One warp
 
     def _mma(self, tiling: WarpTiling, a: Value, b: Value, acc: Value) -> Value:
-        if self._bits != self.element.width:
+        bits = self._bits
+        if bits == 8 and isinstance(self.result, ir.F16Type):  # such `mma` came with PTX 8.7
+            bits = 16
+        if bits != self.element.width:
             a, b = _widened(a), _widened(b)
         k = shape_of(a)[1]
-        left = convert(a, tiling.operand_a(k, self._bits))
-        right = convert(b, tiling.operand_b(k, self._bits))
+        left = convert(a, tiling.operand_a(k, bits))
+        right = convert(b, tiling.operand_b(k, bits))
         start = convert(acc, tiling.accumulator)
         return MmaSyncOp(left, right, start, start.type).result
 
-    def _three_products(self) -> OpView:
+    def _three_products(self) -> Value:
         """fp32 as a sum of two numbers of 10 bits each: what their products lack is below 2**-20.
         Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
         large_a, small_a = _halves(self.a)
@@ -213,13 +216,13 @@ def _behind_trans(value: Value) -> tuple[Value, bool]:
     return source, is_transposed
 
 
-def _loaded(value: Value) -> object:
+def _loaded(value: Value) -> Operation | None:
     """The load that an operand is as it is; None where it was computed."""
     op = defining_op(_behind_trans(value)[0])
     return op if op is not None and op.name in LOADS else None
 
 
-def _first_load(value: Value, depth: int = 8) -> Any:
+def _first_load(value: Value, depth: int = 8) -> Value | None:
     """The result of a load that a value of the same shape was computed from; None without one."""
     op = defining_op(_through(value, "ttg.convert_layout"))
     if op is None or not depth:

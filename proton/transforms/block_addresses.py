@@ -11,7 +11,6 @@ this is in 64 bits. Each function emits at the current insertion point and locat
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis.axis_rules import is_non_negative
 from proton.dialect import tt
@@ -28,9 +27,9 @@ class Tensor:
     """A tensor in memory: the pointer to its first element, and of each dimension the size and the
     stride in elements, i64."""
 
-    base: Any
-    shape: Sequence[Any]
-    strides: Sequence[Any]
+    base: Value
+    shape: Sequence[Value]
+    strides: Sequence[Value]
 
     def pointers(self, offsets: Sequence[Value], block: Sequence[int]) -> Value:
         """The pointers to the elements of the block at i64 `offsets`."""
@@ -45,7 +44,9 @@ class Tensor:
         pointers = splat(first, block)
         return tt.AddPtrOp(pointers, places, pointers.type).result
 
-    def inside(self, offsets: list[Value], block: Sequence[int], dims: Iterable[int]) -> Any:
+    def inside(
+        self, offsets: list[Value], block: Sequence[int], dims: Iterable[int]
+    ) -> Value | None:
         """Which elements of the block lie inside of the tensor, as far as `dims` tell; None where
         there are none."""
         mask = None
@@ -58,7 +59,7 @@ class Tensor:
         return mask
 
 
-def within(indices: Any, end: Any, *, may_be_negative: bool) -> Value:
+def within(indices: Value, end: Value, *, may_be_negative: bool) -> Value:
     """Whether each index of a row is one of 0 to `end` - 1."""
     shape = shape_of(indices)
     below = arith.CmpIOp(arith.CmpIPredicate.slt, indices, splat(end, shape)).result
@@ -82,7 +83,7 @@ def widened(value: Value) -> Value:
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
 
-def splat(value: Value, shape: Sequence[int]) -> Any:
+def splat(value: Value, shape: Sequence[int]) -> Value:
     """A tensor filled with a scalar."""
     return tt.SplatOp(value, ir.RankedTensorType.get(shape, value.type)).result
 

@@ -16,7 +16,7 @@ Sums of addresses are taken modulo 2**64, so their order does not matter, and no
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.dialect import tt
@@ -144,7 +144,7 @@ def _rewrite(loop: Operation, numbers: Sequence[int]) -> None:
     without_carried(view.op, set(numbers))
 
 
-def _parts(pointers: Value) -> tuple[Any, list[Any]]:
+def _parts(pointers: Value) -> tuple[Value, list[Value]]:
     """(the scalar pointer, the offsets as tensors of the same shape), emitted anew."""
     op = defining_op(pointers)
     assert op is not None, "asked before"
@@ -165,7 +165,7 @@ def _like(type_: Type, element: Type) -> Type:
     return ir.RankedTensorType.get(type_.shape, element, encoding=type_.encoding)
 
 
-def _moved(base: Any, loop: ForLoop, number: int) -> Any:
+def _moved(base: Value, loop: ForLoop, number: int) -> Value:
     """The scalar pointer of the next iteration."""
     value, argument = loop.yielded[number], loop.iter_args[number]
     while value != argument:

@@ -9,12 +9,12 @@ element.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import before, ops_named
+from proton.dialect.walk import before, ops_named, parent_of
 from proton.passes import Pass, register
 
 
@@ -57,7 +57,7 @@ def _branch(select: Operation) -> Operation | None:
     return None
 
 
-def _is_before(value: Value, branch: object, order: dict[Any, int]) -> bool:
+def _is_before(value: Value, branch: Operation, order: dict[Operation, int]) -> bool:
     """Whether a value is known where the branch begins."""
     if not isinstance(value, ir.OpResult):
         return True
@@ -68,7 +68,7 @@ def _is_before(value: Value, branch: object, order: dict[Any, int]) -> bool:
 def _outermost(op: Operation, beside: Operation) -> Operation:
     """The op of `beside`'s block that `op` is, or lies in."""
     while op.block != beside.block:
-        op = op.parent
+        op = parent_of(op)
     return op
 
 
@@ -103,5 +103,5 @@ def _merge(select: Operation, branch: Operation) -> None:
 
 def _region_number(op: Operation, branch: Operation) -> int:
     while op.parent != branch:
-        op = op.parent
+        op = parent_of(op)
     return next(n for n, region in enumerate(branch.regions) if region.blocks[0] == op.block)

@@ -49,12 +49,12 @@ left behind the loop, where the last product is:
 Behind a product, as its threads wait there, before the copies of a later turn, which loads and
 stores to shared memory would stand behind; without such a product at the end of the turn.
 
-If the readings of a turn are four, and say all of its records but their number (turn_batches.py),
-`proton_gpu.write_batch %l` writes those in their place, and the runtime makes records of them: 16
-bytes of a turn, not 16 of each record.
+If the readings of a turn are at most four, and say all of its records but their number
+(turn_batches.py), `proton_gpu.write_batch %l, %first` writes those in their place, and the runtime
+makes records of them: 16 bytes of a turn, not 16 of each record.
 
 Other loops run in chunks where the ring buffer is in global memory (`strip_mine`), each of which
-keeps its readings, and writes its records at its end.
+keeps its readings, and writes its records or its batch at its end.
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
@@ -66,7 +66,7 @@ what the next time overwrites.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
@@ -74,7 +74,7 @@ from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, create, emit_when, loop
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
 from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
@@ -85,6 +85,7 @@ from proton.dialect.walk import (
     defining_op,
     kernel_functions,
     ops_named,
+    parent_of,
     producer_of,
 )
 from proton.passes import Pass, register
@@ -138,10 +139,11 @@ class CompactTurns(Pass):
             return
         loops, batches = [turn.loop.op for turn in found], list[Turn]()
         for turn in found:
-            if turn.batch is not None:
+            turns = turn.kept(profile.capacity)
+            if turn.batch is not None and turns < profile.capacity:
                 batches.append(turn.batch)
                 turn = replace(turn, number=len(batches) - 1)
-            _rewrite(turn, turn.kept(profile.capacity), _next_user(turn.loop.op, loops))
+            _rewrite(turn, turns, _next_user(turn.loop.op, loops))
         profile = replace(profile, ring=None, turns=place, turn_bytes=size, loops=tuple(batches))
         set_profile(kernel, profile)
         kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
@@ -197,7 +199,7 @@ class _Turn:
     @cached_property
     def batch(self) -> Turn | None:
         """What its turns are in batches; None if it writes records."""
-        if not self.writes:
+        if not self.is_written_soon:
             return None
         return batch_turn(self.records, self.readings, self.loop, self.schema)
 
@@ -231,7 +233,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
         if op.name != "scf.for" or len(own) > MOST_SLOTS:
             return []
         writes = _is_long(op) and len(own) <= profile.capacity
-        if in_loop(op.parent.operation) and profile.ring is not None and not writes:
+        if in_loop(parent_of(op)) and profile.ring is not None and not writes:
             return []
         in_chunks = not writes and profile.ring is None
         view = ForLoop(op)
@@ -257,7 +259,7 @@ def _is_long(loop: Operation) -> bool:
 def _loop_around(op: Operation) -> Operation:
     """The innermost loop around an op that is in one."""
     while not has(op, Loop):
-        op = op.parent.operation
+        op = parent_of(op)
     return op
 
 
@@ -318,7 +320,7 @@ class _Numbers:
         return copy.results[0]
 
 
-def _converted(number: Value, type_: Any) -> Value:
+def _converted(number: Value, type_: Type) -> Value:
     """A number of a turn as an integer of a type."""
     if type_ == number.type:
         return number
@@ -390,7 +392,7 @@ def _write_turns(
 
     def write() -> None:
         if found.number is not None:
-            pg.WriteBatchOp(of, i32_attr(found.number))
+            pg.WriteBatchOp(of, constant(0, i32), i32_attr(found.number))
         else:
             kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
             count = -(-turns * len(found.records) // WARP_SIZE)
@@ -403,6 +405,11 @@ def _write_turns(
 def _write_at_end(found: _Turn, origin: _Origin, of: Value, turns: int) -> None:
     """Writes the records of a loop that are not written yet."""
     i32, slots = integer(32), len(found.records)
+    if found.number is not None:
+        assert origin.first is not None
+        pg.WriteBatchOp(of, _converted(origin.first, i32), i32_attr(found.number))
+        pg.ForgetTurnsOp(of)
+        return
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
     most = turns * slots if found.is_written_soon else _AT_ONCE * WARP_SIZE
     at_once = min(_AT_ONCE, -(-most // WARP_SIZE))

@@ -25,7 +25,7 @@ from proton.dialect.traits import Concurrent, has
 from proton.dialect.ttg import BarrierOp, num_warps
 from proton.dialect.ttg_memory import LocalReserveOp
 from proton.dialect.ttng_memory import TensorMapCreateOp, TMAStoreWaitOp, map_memory
-from proton.dialect.walk import all_ops, functions, ops_named, replace, users
+from proton.dialect.walk import all_ops, functions, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
 _COPY_TO_GLOBAL = "ttng.async_tma_copy_local_to_global"
@@ -101,7 +101,7 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
 def _in_group(op: Operation) -> bool:
     """Whether only some of the program's warps run an op; the first of these makes maps then."""
     while op.name != "func.func":
-        op = op.parent.operation
+        op = parent_of(op)
         if has(op, Concurrent):
             return True
     return False

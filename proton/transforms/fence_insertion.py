@@ -7,10 +7,10 @@ made them (PTX ISA, "Async proxy"). What TMA itself brought needs none.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
 from proton.dialect.ttng import FenceAsyncSharedOp
@@ -63,7 +63,7 @@ def _written_by_threads(function: Operation) -> Callable[..., object]:
     return ask
 
 
-def _writes(use: Any) -> bool:
+def _writes(use: ir.OpOperand) -> bool:
     """Whether threads write through a use of memory."""
     op = use.owner.operation
     return op.name != _COPY and use.operand_number in SharedEffects.of(op).writes

@@ -17,7 +17,7 @@ indices and masks are made of stays as it was, and with it all that is known of 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import FUSED
@@ -42,7 +42,7 @@ class InsertOptimizationBarriers(Pass):
             if FUSED in reduction.attributes:
                 _bring_product(reduction)
         for function in functions(module):
-            data, blocks = _Data(), list[Any]()
+            data, blocks = _Data(), list[Block]()
             for read in ops_named(function, "proton_gpu.read_counter"):
                 if read.block not in blocks:
                     blocks.append(read.block)
@@ -102,7 +102,8 @@ def _insert_in(block: Block, data: _Data) -> None:
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
     made: dict[Value, int] = {}
-    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> interval -> its uses there
+    # value -> interval -> its uses there
+    uses: dict[Value, dict[int, list[tuple[Operation, int]]]] = {}
     interval = 0
     for op in operations:
         interval += op.name == "proton_gpu.read_counter"
@@ -114,8 +115,8 @@ def _insert_in(block: Block, data: _Data) -> None:
             for number, operand in enumerate(inner.operands):
                 if operand in data and is_invariant(operand, op):
                     uses.setdefault(operand, {}).setdefault(interval, []).append((inner, number))
-    leaving: dict[int, list[Any]] = {}
-    entering: dict[int, list[Any]] = {}
+    leaving: dict[int, list[Value]] = {}
+    entering: dict[int, list[Value]] = {}
     for value, by_interval in uses.items():
         origin = made.get(value, -1)
         if origin >= 0 and any(s > origin for s in by_interval) and origin < len(reads):
@@ -123,7 +124,7 @@ def _insert_in(block: Block, data: _Data) -> None:
         for s in by_interval:
             if 0 < s != origin:
                 entering.setdefault(s, []).append(value)
-    current: dict[Any, Any] = {}
+    current: dict[Value, Value] = {}
     for number, read in enumerate(reads):
         values = leaving.get(number, [])
         with before(read):

@@ -20,7 +20,7 @@ from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Loop, Pure, Speculatable, has
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import all_ops, defining_op, functions, ops_named
+from proton.dialect.walk import all_ops, defining_op, functions, ops_named, parent_of
 from proton.passes import Pass, register
 
 _CONVERSION = "ttg.convert_layout"
@@ -109,7 +109,7 @@ def _around(op: Operation) -> list[Operation]:
     """An op and those that it is in, up to the function."""
     found = [op]
     while found[-1].name != "func.func":
-        found.append(found[-1].parent.operation)
+        found.append(parent_of(found[-1]))
     return found[:-1]
 
 

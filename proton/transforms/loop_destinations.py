@@ -11,13 +11,13 @@ Splat constants become fills, so that no table of equal numbers reaches the obje
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
 from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of
 from proton.dialect.traits import Loop, has
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
+from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
 
@@ -175,9 +175,12 @@ def _redirect(block: Block, arguments: list[Value]) -> None:
         writer = _writer_in(value, argument)
         if writer is not None and _is_last_to_read(writer, argument, order):
             continue
-        producer: Any = defining_op(value)
-        takes = _can_take_destination(producer, value, block)
-        if takes and _is_last_to_read(producer, argument, order):
+        producer = defining_op(value)
+        if (
+            producer is not None
+            and _can_take_destination(producer, value, block)
+            and _is_last_to_read(producer, argument, order)
+        ):
             producer.operands[len(producer.operands) - 1] = argument
         else:
             pending.append(position)
@@ -218,7 +221,7 @@ def _is_last_to_read(writer: Operation, argument: Value, order: list[Operation])
         if not user.name.startswith("linalg.") and user.name != "tensor.extract":
             return False
         while user not in order:
-            user = user.parent.operation
+            user = parent_of(user)
         if order.index(user) >= place:
             return False
     return True

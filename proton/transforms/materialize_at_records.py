@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, Value, ir
-from proton.dialect.walk import all_ops, before, functions
+from proton.dialect.walk import all_ops, before, functions, parent_of
 from proton.passes import Pass, register
 
 
@@ -61,7 +61,7 @@ def _materialize_in(block: Block) -> None:
 
 def _ancestor_in(block: Block, op: Operation) -> Operation:
     while op.block != block:
-        op = op.parent.operation
+        op = parent_of(op)
     return op
 
 

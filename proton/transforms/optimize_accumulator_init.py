@@ -22,7 +22,7 @@ from proton.dialect.mlir import Module, Operation, arith, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
-from proton.dialect.walk import before, ops_named, replace, users
+from proton.dialect.walk import before, ops_named, parent_of, producer_of, replace, users
 from proton.passes import Pass, register
 
 _NOT_EQUAL, _LESS, _UNSIGNED_LESS = 1, 2, 6  # arith.cmpi's predicates
@@ -41,7 +41,7 @@ class OptimizeAccumulatorInit(Pass):
         for product in ops_named(module, "ttng.warp_group_dot"):
             number = _carried_from_zero(product)
             if number is not None:
-                loop = ForLoop(product.parent.operation)
+                loop = ForLoop(parent_of(product))
                 _overwrite_first(product, loop)
                 _begin_anywhere(loop, number)
 
@@ -50,9 +50,9 @@ def _carried_from_zero(product: Operation) -> int | None:
     """Which of its loop's carried values a product adds to, if that is zero at first and nothing
     else reads it."""
     (k, _), *_ = mem_desc_parts(product.operands[1].type)
-    if product.parent.name != "scf.for" or 0 < product.attributes["imprecise"].value < k:
+    if parent_of(product).name != "scf.for" or 0 < product.attributes["imprecise"].value < k:
         return None
-    loop = ForLoop(product.parent.operation)
+    loop = ForLoop(parent_of(product))
     acc = product.operands[2]
     if acc not in loop.iter_args or users(acc) != [product]:
         return None
@@ -81,7 +81,7 @@ def _begin_anywhere(loop: ForLoop, number: int) -> None:
     if len(readers) == 1 and readers[0].name == _WAIT and readers[0].block == loop.op.block:
         result = readers[0].results[0]
     uses = list(result.uses)
-    with ir.InsertionPoint.after(result.owner), result.owner.location:
+    with ir.InsertionPoint.after(producer_of(result)), producer_of(result).location:
         lower, upper, _ = loop.bounds
         has_run = arith.CmpIOp(_less(loop), lower, upper).result
         type_ = zeros.type

@@ -14,14 +14,15 @@ where these are far apart out of any, and is passed in parts.
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, func, ir
+from proton.dialect.regions import is_inside
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, functions, producer_of
+from proton.dialect.walk import all_ops, defining_op, functions, parent_of, producer_of
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
@@ -62,11 +63,11 @@ def _is_passed(type_: Type) -> bool:
 class _Cutter:
     """Cuts one block."""
 
-    module: Any
-    function: Any
+    module: Module
+    function: Operation
     block: Block
     loops: int
-    ops: list[Any] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
     last_uses: list[int] = field(default_factory=list)
 
     def run(self) -> None:
@@ -89,7 +90,7 @@ class _Cutter:
             for use in result.uses:
                 user = use.owner.operation
                 while PLACE not in user.attributes:
-                    user = user.parent.operation
+                    user = parent_of(user)
                 place = user.attributes[PLACE].value
                 last = max(last, place, self.last_uses[place] if has(user, Recomputed) else -1)
         return last
@@ -129,8 +130,8 @@ class _Cutter:
         with ir.InsertionPoint(self.module.body), self.function.location:
             outlined = func.FuncOp(self._name(), ([], []), visibility="private")
             block = outlined.add_entry_block()
-        given: dict[Any, Any] = {}
-        passed: list[Any] = []
+        given: dict[Value, Value] = {}
+        passed: list[Value] = []
         with ir.InsertionPoint(self.ops[first]), self.function.location:
             for value in inputs:
                 parts = [value] if _is_passed(value.type) else taken_apart(value)
@@ -147,7 +148,7 @@ class _Cutter:
             func.ReturnOp(results)
         for old, new in zip(results, call.results, strict=True):
             for use in list(old.uses):
-                if not _is_inside(use.owner.operation, outlined.operation):
+                if not is_inside(use.owner.operation, outlined.operation):
                     use.owner.operation.operands[use.operand_number] = new
         for place in reversed(range(first, behind)):
             op = self.ops[place]
@@ -177,14 +178,6 @@ def _describe(
         outlined.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
 
 
-def _is_inside(op: Operation, ancestor: Operation) -> bool:
-    while op is not None:
-        if op == ancestor:
-            return True
-        op = op.parent and op.parent.operation
-    return False
-
-
 class _Stretch:
     """Ops on their way to a function of their own."""
 
@@ -202,7 +195,7 @@ class _Stretch:
 
     def live_ins(self) -> list[Value]:
         """What has to be passed: what comes from outside, and from what cannot be cloned."""
-        found: dict[Any, None] = {}
+        found: dict[Value, None] = {}
         pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
         while pending:
             value = pending.pop()

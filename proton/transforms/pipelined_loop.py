@@ -56,9 +56,9 @@ class PipelinedLoop:
         self.loop, self.loads = loop, loads
         self.stages, self.distance = stages, stages - 1
         order = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
-        for load in loads:
-            load.consumer = consumer_of(load.alloc or load.op, order)
-        self.consumer = min((load.consumer for load in loads), key=lambda op: order[op])
+        # Of each load the first op of the body that takes its data, and of these the first.
+        self.consumers = [consumer_of(load.alloc or load.op, order) for load in loads]
+        self.consumer = min(self.consumers, key=lambda op: order[op])
         slice_ = slice_of(loop, loads)
         assert slice_ is not None, "asked of each load"
         self.slice: Slice = slice_
@@ -198,8 +198,8 @@ class PipelinedLoop:
                 WaitBarrierOp(MemDescIndexOp(self.barriers, read, one_barrier()).result, phase)
         with self._where_copies_begin(end, bool(in_flight)), self.loop.location:
             following = self.go_on(state, write)
-        for load in self.loads:
-            with before(load.consumer):
+        for load, consumer in zip(self.loads, self.consumers, strict=True):
+            with before(consumer):
                 self._use(load, read)
         with before(end):
             indices = [self._next(write), self._next(read)]

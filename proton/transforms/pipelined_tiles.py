@@ -16,8 +16,6 @@ numbers are known from before: they are carried as they are, and as they were on
 for products of warp groups: beside the operands of `mma` there are no registers for it.
 """
 
-from typing import Any
-
 from proton.analysis.pipelining import Load, Tiles
 from proton.dialect.emit import emit_if, number_of_iteration
 from proton.dialect.mlir import Operation, Value, arith, ir
@@ -53,7 +51,7 @@ class PipelinedTiles(PipelinedLoop):
     def around(self) -> Operation:
         return self.tiles.loop
 
-    def carry(self, initial: list[Any]) -> None:
+    def carry(self, initial: list[Value]) -> None:
         count = len(initial)
         self.carried = len(ForLoop(self.tiles.loop).init_args)
         self.tiles.loop = with_carried(self.tiles.loop, initial)

@@ -17,19 +17,19 @@ Work that a pass begins for another iteration than the one that runs (`Turn`) is
 with the number of that iteration. Payload and conditions are of the iteration that runs, so it has
 none.
 
-A scope with a condition (`when`) begins a slice of its own each time it is entered. The slice is
-kept where the condition holds, and one that several scopes share where that of any does.
+A scope with payload or a condition (`when`) begins a slice of its own each time it is entered. The
+slice is kept where the condition holds, and one that several scopes share where that of any does.
 """
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect import traits
 from proton.dialect.asynchronous import Turn, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND
 from proton.dialect.builtin import string_attr, strings_attr
-from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, arith, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
     ITERATION_FIELD,
@@ -93,9 +93,9 @@ class _Item:
 
     `glue` is an op that takes next to no time, or takes it only for blocks that a mask cuts: it
     joins a neighbouring run of its scopes. A view that finds none is a run of its own. `entered`
-    are the scopes with conditions that were entered since the item before. `turn` is the iteration
-    that its work is of, None where that is any; of its scopes the `around` outermost are around the
-    loop, and know no iterations.
+    are the scopes with payload or conditions that were entered since the item before. `turn` is the
+    iteration that its work is of, None where that is any; of its scopes the `around` outermost are
+    around the loop, and know no iterations.
     """
 
     op: Operation
@@ -240,7 +240,7 @@ class _Placer:
         self.entries = {
             record: scope_of(record)
             for record in self.placeholders
-            if scope_of(record) in self.conditional or iteration_of(record) is not None
+            if scope_of(record) in self.conditional or len(record.opview.payload)
         }
         self.origins: dict[str, Origin] = {}  # of scopes that the compiler made
         self.decided: set[Operation] = set()  # placeholders whose conditions some run has
@@ -322,7 +322,7 @@ class _Placer:
 
     def _number(
         self, op: Operation, members: list[ScopePath], turn: Turn
-    ) -> tuple[list[Any], Any, Any]:
+    ) -> tuple[list[Value], Attribute, Attribute]:
         """The iteration of a run that begins at `op`, as payload."""
         placeholders = [p for member in members for p in self._placeholders_before(op, member)]
         known = iteration_of(placeholders[-1]) if placeholders else None
@@ -332,9 +332,11 @@ class _Placer:
             return [], ir.ArrayAttr.get([]), ir.ArrayAttr.get([])
         return [number], strings_attr([ITERATION_FIELD]), strings_attr(["int"])
 
-    def _payload(self, op: Operation, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
+    def _payload(
+        self, op: Operation, members: list[ScopePath]
+    ) -> tuple[list[Value], Attribute, Attribute]:
         """The payload that the members' placeholders hold, where those come before `op`."""
-        payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
+        payload: dict[str, tuple[Value, Attribute]] = {}  # name -> (value, kind)
         for member in members:
             placeholders = self._placeholders_before(op, member)
             if not placeholders:
@@ -356,7 +358,7 @@ class _Placer:
     def _condition(self, op: Operation, members: list[ScopePath]) -> Value | None:
         """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for
         everywhere. A member entered several times since its last run is kept for each of them."""
-        conditions: list[Any] = []
+        conditions: list[Value | None] = []
         for member in members:
             has_condition = member in self.conditional
             placeholders = self._placeholders_before(op, member) if has_condition else []
@@ -364,9 +366,10 @@ class _Placer:
             fresh = fresh or placeholders[-1:]
             self.decided.update(fresh)
             conditions += [placeholder.opview.when for placeholder in fresh] or [None]
-        if any(condition is None for condition in conditions):
+        known = [condition for condition in conditions if condition is not None]
+        if len(known) < len(conditions):
             return None
-        return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(conditions))
+        return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(known))
 
     def _placeholders_before(self, op: Operation, path: str) -> list[Operation]:
         """The placeholders of a scope that come before `op`, in its block or, where there are none,

@@ -27,7 +27,7 @@ from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop
-from proton.dialect.walk import before, functions, ops_named
+from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
 from proton.transforms.next_turn import NextTurn
 from proton.transforms.shares import CACHE_LINE, fetch_lines, share_number, turns
@@ -82,7 +82,7 @@ class _Turn:
             for op in ops
             if op.name == "scf.for"
             for tile in ops_named(op, "scf.for")
-            if TILE_LOOP in tile.attributes and tile.parent.operation == op
+            if TILE_LOOP in tile.attributes and parent_of(tile) == op
         ]
         return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
 
@@ -98,9 +98,9 @@ class _Turn:
         ]
 
     def _is_of_turn(self, op: Operation) -> bool:
-        parent = op.parent.operation
+        parent = parent_of(op)
         if parent.name == "scf.if":
-            parent = parent.parent.operation
+            parent = parent_of(parent)
         return bool(parent == self.loop)
 
 
@@ -121,7 +121,7 @@ def _is_written(view: Value) -> bool:
         if op.name == "memref.cast" and _is_written(op.results[0]):
             return True
         if op.name == "scf.yield":
-            parent = op.parent.operation
+            parent = parent_of(op)
             if parent.name != "scf.if" or _is_written(parent.results[place]):
                 return True
         if op.name.startswith("linalg.") and place == len(op.operands) - 1:
@@ -133,7 +133,7 @@ def _is_written(view: Value) -> bool:
 
 def _fetch_by_tiles(block: "_Block", tiles: Operation) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
-    outer = tiles.parent.operation
+    outer = parent_of(tiles)
     with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
         block.fetch_share(share_number(outer, tiles), turns(outer) * turns(tiles))
 

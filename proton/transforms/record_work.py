@@ -18,7 +18,7 @@ Records nest as those of `with` do. What lies inside of a scope of the user's ha
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import SourceSpan
 from proton.dialect import traits
@@ -32,7 +32,7 @@ from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
 from proton.dialect.regions import If, WhileLoop, block_of, end_of
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
-from proton.dialect.walk import all_ops, before, defining_op, functions, source_span
+from proton.dialect.walk import all_ops, before, defining_op, functions, parent_of, source_span
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath
 
@@ -163,7 +163,7 @@ class _Finder:
         self, run: Sequence[Operation], name: str, origin: Origin, is_body: bool = False
     ) -> None:
         size = sum(1 + len(all_ops(op)) for op in run) + is_body
-        location = run[-1].parent.location if is_body else run[0].location
+        location = parent_of(run[-1]).location if is_body else run[0].location
         piece = _Piece(run[0], run[-1], name, origin, location, size, is_body)
         self.found.append(piece)
 
@@ -298,7 +298,7 @@ def _next(ops: list[Operation], place: int, depth: int) -> int:
 
 def _context(op: Operation) -> str:
     """The path of the innermost scope that is open at an op: in its block, or in one around it."""
-    place: Any = op
+    place: Operation | None = op
     while place is not None and place.name != "func.func":
         opened: list[str] = []
         for view in place.block.operations:

@@ -16,7 +16,7 @@ or of small loads (`proton/analysis/reloads.py`), or else converted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
@@ -27,7 +27,7 @@ from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
@@ -191,7 +191,7 @@ class _Rewriter:
         self.layouts, self.reloads = layouts, reloads
         self.made: dict[tuple[Value, LinearLayout], Value] = {}
         self.copied: dict[Value, Value] = {}  # of copies in other layouts: what they are copies of
-        self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
+        self.given: dict[Value, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Operation) -> None:
         self._block(function.regions[0].blocks[0])
@@ -218,7 +218,7 @@ class _Rewriter:
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
-        elif op.name != "scf.yield" or op.parent.name == "scf.while":
+        elif op.name != "scf.yield" or parent_of(op).name == "scf.while":
             self._operands(op)
 
     def _operands(self, op: Operation) -> None:

@@ -1,11 +1,11 @@
 """Does elementwise work before its operands are filled or broadcast, on fewer elements."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, producer_of, replace
 from proton.passes import Pass, register
 
@@ -68,7 +68,7 @@ def _reorder(op: Operation) -> None:
                 _compute(op, (), "tt.splat")
 
 
-def _fill(value: Value) -> Any:
+def _fill(value: Value) -> Value | Attribute | None:
     """The scalar, a Value or an Attribute, that fills a tensor; None where elements differ."""
     op = defining_op(value)
     if op is not None and op.name == "tt.splat":
@@ -103,6 +103,7 @@ def _narrow(value: Value, shape: tuple[int, ...]) -> Value:
     if producer.name == "tt.broadcast":
         return producer.operands[0]
     fill, type_ = _fill(value), _typed(shape, element_of(value))
+    assert fill is not None, "asked before"
     if isinstance(fill, ir.Attribute):
         constant = ir.DenseElementsAttr.get_splat(type_, fill) if shape else fill
         return arith.ConstantOp(type_, constant).result

@@ -11,7 +11,7 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.traits import MovesData, Widens, has
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import all_ops, parent_of
 from proton.passes import Pass, register
 
 
@@ -45,6 +45,6 @@ def _first_use(op: Operation) -> Operation | None:
     for use in op.results[0].uses:
         user = use.owner.operation
         while user.block != op.block:
-            user = user.parent
+            user = parent_of(user)
         users.add(user)
     return next((view.operation for view in op.block.operations if view.operation in users), None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect import tt
 from proton.dialect.attributes import DIVISIBILITY
@@ -46,7 +46,7 @@ class RewriteTensorDescriptorToPointer(Pass):
         Unpacking(_parts_of, maker, _RULES, _argument_attributes).run(module)
 
 
-def _parts_of(type_: Type) -> list[Any] | None:
+def _parts_of(type_: Type) -> list[Type] | None:
     if not isinstance(type_, TensorDescType):
         return None
     block = type_.target
@@ -60,30 +60,30 @@ def _parts_of(type_: Type) -> list[Any] | None:
 class _Descriptor:
     """The parts of a descriptor, named."""
 
-    base: Any
-    shape: list[Any]
-    strides: list[Any]
-    type: Any
+    base: Value
+    shape: list[Value]
+    strides: list[Value]
+    type: Type
 
     @property
-    def block(self) -> Any:
+    def block(self) -> Type:
         """The type of a block."""
         return self.type.target
 
     @classmethod
-    def of(cls, value: Any, unpacking: Unpacking) -> "_Descriptor":
+    def of(cls, value: Value, unpacking: Unpacking) -> "_Descriptor":
         rank = len(value.type.target.shape)
         base, *numbers = unpacking.parts(value)
         one = constant(1, integer(64))
         return cls(base, numbers[:rank], [*numbers[rank:], one], value.type)
 
-    def pointers(self, indices: Sequence[Value]) -> tuple[Any, Any]:
+    def pointers(self, indices: Sequence[Value]) -> tuple[Value, Value | None]:
         """The pointers to the block at indices, and which of them are in the tensor."""
         tensor = Tensor(self.base, [widened(size) for size in self.shape], self.strides)
         offsets, block = [widened(index) for index in indices], list(self.block.shape)
         return tensor.pointers(offsets, block), tensor.inside(offsets, block, range(len(block)))
 
-    def rows(self, x_offsets: Any, y_offset: Value) -> tuple[Any, Any]:
+    def rows(self, x_offsets: Value, y_offset: Value) -> tuple[Value, Value]:
         """The same of single rows."""
         sizes = [shape_of(x_offsets)[0], self.block.shape[1]]
         rows, first = widened(x_offsets), widened(y_offset)
@@ -109,7 +109,7 @@ def _make(op: Operation, unpacking: Unpacking) -> Parts:
     return [view.base, *view.shape, *list(view.strides)[:-1]]
 
 
-def _load(op: Any, unpacking: Unpacking) -> None:
+def _load(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _read(op, descriptor, descriptor.pointers(list(view.indices)), view.cache, view.evict)
@@ -122,7 +122,7 @@ def _gather(op: Operation, unpacking: Unpacking) -> None:
 
 
 def _read(
-    op: Operation, descriptor: _Descriptor, where: tuple[Value, Value], *caching: Attribute
+    op: Operation, descriptor: _Descriptor, where: tuple[Value, Value | None], *caching: Attribute
 ) -> None:
     pointers, mask = where
     type_ = op.results[0].type
@@ -131,7 +131,7 @@ def _read(
     op.results[0].replace_all_uses_with(new.result)
 
 
-def _store(op: Any, unpacking: Unpacking) -> None:
+def _store(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _write(view.src, descriptor.pointers(list(view.indices)))
@@ -143,7 +143,7 @@ def _scatter(op: Operation, unpacking: Unpacking) -> None:
     _write(view.src, descriptor.rows(view.x_offsets, view.y_offset))
 
 
-def _write(value: Value, where: tuple[Value, Value]) -> None:
+def _write(value: Value, where: tuple[Value, Value | None]) -> None:
     pointers, mask = where
     none = string_attr("")
     StoreOp(pointers, value, none, none, mask=mask)
@@ -189,7 +189,7 @@ _RULES = {
 }
 
 
-def _argument_attributes(type_: Type, known: Attribute) -> list[Any]:
+def _argument_attributes(type_: Type, known: Attribute) -> list[Attribute]:
     """What is known of the parts of a kernel's argument. A launcher passes tensors that begin at
     multiples of 16 bytes, and whose strides, but for the last one, are such multiples, too. Where
     it says that the argument is divisible, the last size is a multiple of 16."""
@@ -210,5 +210,5 @@ def _element_bytes(element: Type) -> int:
     return max(1, int(element.width) // 8)
 
 
-def _divisible(number: int) -> dict[str, Any]:
+def _divisible(number: int) -> dict[str, Attribute]:
     return {DIVISIBILITY: i32_attr(number)} if number > 1 else {}

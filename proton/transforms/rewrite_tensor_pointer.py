@@ -1,12 +1,12 @@
 """Block pointers become ordinary pointers, with masks where a boundary is checked."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect import tt
 from proton.dialect.builtin import integer
 from proton.dialect.emit import filled
-from proton.dialect.mlir import Module, Operation, Type, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.dialect.tt_memory import LoadOp, StoreOp
 from proton.passes import Pass, register
@@ -32,7 +32,7 @@ class RewriteTensorPointer(Pass):
         Unpacking(_parts_of, "tt.make_tensor_ptr", _RULES).run(module)
 
 
-def _parts_of(type_: Type) -> list[Any] | None:
+def _parts_of(type_: Type) -> list[Type] | None:
     if not tt.is_block_pointer(type_):
         return None
     block = type_.target
@@ -55,7 +55,7 @@ def _advance(op: Operation, unpacking: Unpacking) -> Parts:
     return [*tensor, *sums]
 
 
-def _pointers(op: Operation, unpacking: Unpacking) -> tuple[object, object]:
+def _pointers(op: Operation, unpacking: Unpacking) -> tuple[Value, Value | None]:
     """The pointers and the mask of an access; None for a mask that is not needed."""
     block = tuple(op.operands[0].type.target.shape)
     base, *numbers = unpacking.parts(op.operands[0])
@@ -66,7 +66,7 @@ def _pointers(op: Operation, unpacking: Unpacking) -> tuple[object, object]:
     return tensor.pointers(offsets, block), tensor.inside(offsets, block, dims)
 
 
-def _load(op: Any, unpacking: Unpacking) -> None:
+def _load(op: Operation, unpacking: Unpacking) -> None:
     view, type_ = op.opview, op.results[0].type
     pointers, mask = _pointers(op, unpacking)
     other = None
@@ -77,7 +77,7 @@ def _load(op: Any, unpacking: Unpacking) -> None:
     op.results[0].replace_all_uses_with(new.result)
 
 
-def _store(op: Any, unpacking: Unpacking) -> None:
+def _store(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     pointers, mask = _pointers(op, unpacking)
     StoreOp(pointers, view.value, view.cache, view.evict, mask=mask)

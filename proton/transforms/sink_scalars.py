@@ -30,7 +30,7 @@ from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir
 from proton.dialect.regions import If, block_of, end_of, yield_more
 from proton.dialect.traits import Accesses, Speculatable, has
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import all_ops, before, ops_named
+from proton.dialect.walk import all_ops, before, ops_named, parent_of
 from proton.passes import Pass, register
 
 _LOOPS = ("scf.for", "scf.while")
@@ -104,7 +104,7 @@ def _behind(op: Operation, value: Value, loops: list[Operation]) -> Operation | 
     for use in value.uses:
         user = use.owner.operation
         while user.block != op.block:
-            user = user.parent
+            user = parent_of(user)
         if first is None or user.is_before_in_block(first):
             first = user
     if first is None:

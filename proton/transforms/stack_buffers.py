@@ -97,12 +97,13 @@ def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
     """Has the callees take scratch behind the function's own; how much they do at most."""
     if not scratch:  # none is known, so there is none
         return 0
-    most, base = 0, argument(function, Argument.SCRATCH)
+    most = 0
     for call in ops_named(function, "func.call"):
         if callee_name(call) not in scratch:  # a function of C
             continue
         most = max(most, scratch[callee_name(call)])
         if own:
+            base = argument(function, Argument.SCRATCH)
             with before(call):
                 behind = byte_pointer(base, own)
             for place, operand in enumerate(call.operands):

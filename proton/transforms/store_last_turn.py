@@ -23,7 +23,15 @@ from proton.dialect.memory import chosen_rows, memref_at, taken_apart
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, memref
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of, users
+from proton.dialect.walk import (
+    before,
+    defining_op,
+    functions,
+    ops_named,
+    parent_of,
+    producer_of,
+    users,
+)
 from proton.passes import Pass, register
 
 
@@ -69,7 +77,7 @@ class _Result:
         nest = nests.pop() if len(nests) == 1 else None
         if len(fills) != 1 or nest is None:
             return None
-        loop = nest.parent.operation
+        loop = parent_of(nest)
         found = cls(fills[0], loop, copy, nest, buffer, *target)
         return found if found._may_move() else None
 
@@ -204,8 +212,8 @@ def _nest(op: Operation) -> Operation | None:
     """The loops of tiles that a read or write of a result stands in."""
     if op.name not in ("vector.load", "vector.store"):
         return None
-    tiles = op.parent.operation
-    return tiles.parent.operation if TILE_LOOP in tiles.attributes else None
+    tiles = parent_of(op)
+    return parent_of(tiles) if TILE_LOOP in tiles.attributes else None
 
 
 def _chosen(condition: Value, one: Value, other: Value) -> Value:

@@ -25,7 +25,7 @@ whose addresses are loaded from different places are different ones, as two argu
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.alias import UNKNOWN
 from proton.analysis.axis_info import AxisInfos
@@ -34,7 +34,7 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map, formula
 from proton.base.targets import GPUTarget
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Location, Module, Operation, Value, ir
+from proton.dialect.mlir import Location, Module, Operation, Type, Value, ir
 from proton.dialect.regions import loop_around
 from proton.dialect.traits import Accesses, Orders, Pure, Writes, has
 from proton.dialect.ttng_memory import (
@@ -50,6 +50,7 @@ from proton.dialect.walk import (
     before,
     defining_op,
     kernel_functions,
+    producer_of,
     replace,
     source_span,
 )
@@ -101,7 +102,8 @@ class _Kernel:
         self.infos, self.device, self.debug = infos, device, debug
         self.sources = DescriptorSources(function)
         self.entry = function.regions[0].blocks[0]
-        self.maps: dict[Any, Value] = {}  # that the kernel makes, by descriptor and type
+        # The maps that the kernel makes, by descriptor and type.
+        self.maps: dict[tuple[Value, Type], Value] = {}
         self.checked: set[Value] = set()
         ops = all_ops(function)
         self.candidates = [op for op in ops if op.name in _COPIED and self._is_possible(op)]
@@ -163,7 +165,7 @@ class _Kernel:
             return bool(descriptor.owner == self.entry)
         if maker.name != _MAKE:
             return False
-        view: Any = maker.opview
+        view = maker.opview
         if defining_op(view.base) is not None or view.base.owner != self.entry:
             return False
         strides = list(view.strides)[:-1]
@@ -176,7 +178,7 @@ class _Kernel:
         maker = defining_op(descriptor)
         if maker is None:
             return True
-        view: Any = maker.opview
+        view = maker.opview
         row = max(1, ROW_BYTES // element_bytes)
         return is_multiple(view.base, ROW_BYTES, self.infos) and all(
             is_multiple(stride, row, self.infos) for stride in list(view.strides)[:-1]
@@ -188,7 +190,7 @@ class _Kernel:
         if maker is None or descriptor in self.checked or self._is_aligned(descriptor):
             return
         self.checked.add(descriptor)
-        view: Any = maker.opview
+        view = maker.opview
         with before(maker):
             strides = list(view.strides)[:-1]
             message = _message(maker.location) if self.debug else ""
@@ -196,7 +198,7 @@ class _Kernel:
 
     def _is_aligned(self, descriptor: Value) -> bool:
         """Whether address and strides are known to be multiples of 16 bytes."""
-        view: Any = descriptor.owner.opview
+        view = producer_of(descriptor).opview
         size = stored_bytes(descriptor.type.target.element_type)
         steps = [self.infos[s].divisibility[0] * size for s in list(view.strides)[:-1]]
         return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])
@@ -204,12 +206,12 @@ class _Kernel:
     def _begins_in_step(self, op: Operation, element_bytes: int) -> bool:
         """Whether the rows of the block begin at multiples of 16 bytes: a load from elsewhere is an
         illegal instruction (H200). Threads store what TMA cannot."""
-        view: Any = op.opview
+        view = op.opview
         at = self.infos[list(view.indices)[-1]].divisibility[0] * element_bytes
         return op.name != _LOAD or at % ROW_BYTES == 0
 
     def _rewrite(self, op: Operation) -> None:
-        view: Any = op.opview
+        view = op.opview
         with before(op):
             indices = list(view.indices)
             if op.name == _LOAD:
@@ -243,7 +245,7 @@ class _Kernel:
 
 def _is_reduced(op: Operation) -> bool:
     """Whether TMA combines such elements so."""
-    view: Any = op.opview
+    view = op.opview
     return str(view.desc.type.target.element_type) in _REDUCED[view.kind.value]
 
 

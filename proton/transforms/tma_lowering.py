@@ -15,7 +15,7 @@ the next tile is made: it has memory of its own, and is waited for before that i
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.axis_rules import is_non_negative
@@ -37,7 +37,7 @@ from proton.dialect.ttng_memory import (
     TMAStoreWaitOp,
     WaitBarrierOp,
 )
-from proton.dialect.walk import before, ops_named, producer_of
+from proton.dialect.walk import before, ops_named, parent_of, producer_of
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
@@ -67,8 +67,9 @@ class TMALowering(Pass):
             with before(op):
                 _load(op)
         stores = ops_named(module, _STORE)
-        infos = AxisInfos(module) if stores else None
-        commute = _commute(stores)
+        if not stores:
+            return
+        infos, commute = AxisInfos(module), _commute(stores)
         for op in stores:
             with before(op):
                 _store(op, infos, commute)
@@ -84,20 +85,21 @@ def _load(op: Operation) -> None:
     take_from(load, memory)
 
 
-def _store(op: Operation, infos: Any, commute: bool) -> None:
+def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
     view = op.opview
     box, element = box_of_map(view.map.type), view.map.type.element
     assert box is not None, "as the pass chose it"
     shape, indices = tuple(view.map.type.target.shape), list(view.indices)
-    if op.parent.name == "scf.for" and FLATTEN in op.parent.attributes:
-        memory = _reserve_around(op.parent, shape, element, box.layout)
+    around = parent_of(op)
+    if around.name == "scf.for" and FLATTEN in around.attributes:
+        memory = _reserve_around(around, shape, element, box.layout)
         _wait(0)
         LocalStoreOp(view.src, memory)
         if not commute:
-            if len(ops_named(op.parent, _STORE, _COPY)) > 1:
+            if len(ops_named(around, _STORE, _COPY)) > 1:
                 _wait(0, landed=True)  # the last one is another's, and may overlap
             else:
-                _wait_for_overlap(op.parent, shape, indices)
+                _wait_for_overlap(around, shape, indices)
         _copy(view, memory, infos)
     else:
         type_ = mem_desc(shape, element, box.layout)

@@ -56,6 +56,9 @@ def _by_turn(value: Value, view: ForLoop) -> tuple[int, int] | None:
     known = number_of(value)
     if known is not None:
         return 0, known
+    if value == view.induction_var:
+        lower, step = number_of(view.bounds[0]), number_of(view.bounds[2])
+        return None if lower is None or step is None else (step, lower)
     op = defining_op(value)
     if op is None:
         return None

@@ -11,16 +11,15 @@ becomes, with two parts,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
 from proton.dialect.walk import before, ops_named
 
-Parts = list[Any]
+Parts = list[Value]
 
 
 @dataclass
@@ -38,9 +37,9 @@ class Unpacking:
     parts_of: Callable[[Type], list[Type] | None]
     maker: str
     rules: Mapping[str, Callable[[Operation, "Unpacking"], Parts | None]]
-    attributes: Callable[[Any, Any], list[Any]] | None = None
+    attributes: Callable[[Type, Attribute], list[Attribute]] | None = None
     known: dict[Value, Parts] = field(default_factory=dict)
-    dead: list[Type] = field(default_factory=list)  # ops, in the order of the program
+    dead: list[Operation] = field(default_factory=list)  # ops, in the order of the program
     replaced: list[tuple[Block, int]] = field(default_factory=list)  # first arguments of blocks
 
     def run(self, module: Module) -> None:
@@ -63,7 +62,7 @@ class Unpacking:
             self.parts_of(op.results[0].type) for op in ops_named(module, self.maker, "ub.poison")
         )
 
-    def parts(self, value: Any) -> Parts:
+    def parts(self, value: Value) -> Parts:
         """The parts of a compound value; any other value alone."""
         return self.known.get(value, [value])
 
@@ -76,7 +75,7 @@ class Unpacking:
     def _flat(self, values: list[Value]) -> Parts:
         return [part for value in values for part in self.parts(value)]
 
-    def _function(self, function: Any) -> None:
+    def _function(self, function: Operation) -> None:
         old = _function_type(function)
         inputs, results = list(old.inputs), list(old.results)
         if any(self.parts_of(type_) for type_ in (*inputs, *results)):
@@ -108,7 +107,7 @@ class Unpacking:
         for view in list(block.operations):
             self._op(view.operation)
 
-    def _op(self, op: Any) -> None:
+    def _op(self, op: Operation) -> None:
         uses = any(value in self.known for value in op.operands)
         if op.name in self.rules and (uses or any(map(self._is_compound, op.results))):
             with before(op):
@@ -126,7 +125,7 @@ class Unpacking:
             for block in blocks:
                 self._block(block)
 
-    def _rebuild(self, op: Any) -> None:
+    def _rebuild(self, op: Operation) -> None:
         """Emits the op on parts, and moves its regions there."""
         if op.name == "ub.poison":
             self.known[op.results[0]] = [_zero(t) for t in self._types([op.results[0].type])]
@@ -159,7 +158,7 @@ def _function_type(function: Operation) -> Type:
     return ir.TypeAttr(function.attributes["function_type"]).value
 
 
-def _zero(type_: Type) -> object:
+def _zero(type_: Type) -> Value:
     """Some value of a part's type: nothing reads it."""
     if isinstance(type_, PointerType):
         return IntToPtrOp(constant(0, integer(64)), type_).result

@@ -303,8 +303,7 @@ def _print(context: Context, op: Op) -> list[Step | Made]:
             steps.append((shown, Made("arith.extf", [(name, type_)], [wide])))
             values[number] = shown, wide
     said = {
-        # Triton's has a blank in front, for the number of the program.
-        "prefix": '"' + op.words["prefix"][1:].removeprefix(" "),
+        "prefix": op.words["prefix"],
         "hex": op.attributes.get("hex", "false"),
         "signed": op.attributes.get("isSigned", "array<i32>"),
         "operandSegmentSizes": first_of(len(values), MAX_PRINTED),

@@ -218,6 +218,13 @@ class _Translator:
                 token,
                 "compile the .ttir of the kernel, which has no groups",
             )
+        if not self.types.warps:
+            self.cursor.unsupported(
+                "groups of warps are not supported in a module that does not say how many warps "
+                "the first one has",
+                token,
+                f'write module attributes {{"{NUM_WARPS}" = 4 : i32}}, in a file .ttgir',
+            )
         self.has_groups = True
         self._check_around_groups()
         self._copy_to(token.start)

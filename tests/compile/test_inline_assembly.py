@@ -6,14 +6,8 @@ import pytest
 
 import proton
 import proton.language as tl
-from tests.gpu.test_gpu_map_elementwise import (
-    NIBBLES,
-    SHIFT,
-    halves,
-    nibbles,
-    reversed_by_barrier,
-    rotated,
-)
+from tests.cpu.test_assembly import NIBBLES, SHIFT, nibbles, rotated
+from tests.gpu.test_gpu_map_elementwise import halves, reversed_by_barrier
 
 
 @pytest.mark.parametrize("arch", [80, 90])

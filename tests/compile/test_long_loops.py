@@ -15,8 +15,9 @@ import proton.language as tl
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.runtime.jit import JITFunction
-from proton.trace import turns, wire
+from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
+from proton.trace.turns import expand
 from proton.transforms.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
@@ -67,7 +68,7 @@ def ran(kernel: GPUKernel, arrays: list[np.ndarray], sizes: list[int], rng: Any)
     given = [*arrays, *sizes, buffer]
     ptx, shared = kernel.asm["ptx"], kernel.shared
     run_on_arrays(ptx, (1, 1, 1), 32 * WARPS, shared, given, rng, unit=32, clock=CLOCK)
-    turns.expand(buffer, block, profile.loops)
+    expand(buffer, block, profile.loops)
     rings = []
     for unit, count in enumerate(block.tables(buffer)[0].tolist()):
         start = block.segment(unit)
@@ -106,6 +107,7 @@ def test_a_loop_of_products(
         plain = compiled(kernel, *types, *numbers, 3, **options)
     assert compact.profile is not None
     assert compact.profile.turns is not None
+    assert len(compact.profile.loops) == ("clock_bits" not in how)  # written as batches
     assert "wgmma" in compact.asm["ptx"]
     depths = [0, 1, int(rng.integers(2, 40))] + [64] * (not how and not several)
     for depth, tiles in itertools.product(depths, (0, 2) if several else (1,)):

@@ -19,6 +19,7 @@ from proton.dialect.mlir import Module
 from proton.runtime.jit import JITFunction
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
+from proton.trace.turns import expand
 from proton.transforms import compact_turns
 from proton.transforms.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
@@ -212,6 +213,7 @@ def ran(
     assert header["payload_slots"] == profile.schema.payload_slots
     assert header["clock_bits"] == profile.schema.clock_bits
     assert clock <= header["clock_start"] <= header["clock_end"] < clock + (1 << 32)
+    expand(buffer, block, profile.loops)
     found = []
     for unit, count in enumerate(block.tables(buffer)[0].tolist()):
         start = block.segment(unit)
@@ -367,3 +369,34 @@ def test_what_is_behind_a_loop(
     every = [[trips, is_there, 0, 0, 0, 0] for trips in (0, 1, 7) for is_there in (0, 1)]
     is_compact = check_program(body, 1, how, every, rng)
     assert is_compact or behind == "a loop of records"  # which a ring in shared memory costs less
+
+
+def test_scopes_with_payload_that_follow_each_other_are_apart(rng: np.random.Generator) -> None:
+    source = """
+@proton.jit
+def kernel(x_ptr, a0, a1, SIZE: tl.constexpr):
+    place = x_ptr + tl.arange(0, SIZE)
+    x = tl.load(place)
+    for i in tl.static_range(3):
+        with proton.scope("unrolled", i=i):
+            x = x * a0 + i
+    for value in (a0, a0, a1):
+        with proton.scope("twice", value=value):
+            x = x * value + 5
+    for i in tl.static_range(3):
+        with proton.scope("without"):
+            x = x * a1 + i
+    tl.store(place, x)
+"""
+    kernel: JITFunction = kernels_of(source).kernel
+    made = compiled(kernel, tl.int32, 10, 10, 32, num_warps=1, instrumentation=Instrumentation())
+    a0, a1 = rng.integers(2, 99, 2).tolist()
+    _, ((_, ring),) = ran(made, 1, [a0, a1], 0, rng)
+    assert made.profile is not None
+    scopes = [made.profile.table.scopes[tag & wire.MAX_SCOPE_ID] for tag in ring["tag"].tolist()]
+    found = [
+        (scope.name, *payload[: len(scope.payload)].tolist())
+        for scope, payload in zip(scopes, ring["payload"], strict=True)
+    ]
+    unrolled, twice = [("unrolled", i) for i in range(3)], [("twice", v) for v in (a0, a0, a1)]
+    assert found == [*unrolled, *twice, ("without",)]

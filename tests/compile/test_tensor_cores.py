@@ -62,6 +62,22 @@ def test_the_instruction_of_a_type(arch: int, dtype: Any, expected: str) -> None
     assert found.endswith(expected)
 
 
+@pytest.mark.parametrize("arch", [89, 90])
+def test_mma_of_fp8_that_is_added_up_in_fp16(arch: int) -> None:
+    """PTX has that from 8.7 on, which LLVM does not write for these chips."""
+    (found,) = instructions(
+        eights.warmup(tl.float8e5, tl.float16, N=32, target=GPUTarget("cuda", arch))
+    )
+    assert found.endswith("m16n8k16.row.col.f16.f16.f16.f16")
+
+
+@proton.jit
+def eights(a_ptr, c_ptr, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a = tl.load(a_ptr + i * N + j)
+    tl.store(c_ptr + i * N + j, tl.dot(a, a, out_dtype=tl.float16))
+
+
 @proton.jit
 def integers(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
     i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]

@@ -3,18 +3,21 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import proton
 import proton.language as tl
 from proton.base.errors import PassError
+from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
-from proton.passes import Upstream, parse_pipeline
+from proton.passes import Upstream
 from proton.transforms.compact_turns import CompactTurns
 from proton.transforms.membar import Membar
 from tests.compile.edited import edited
+from tests.compile.ptx.emulation import Emulation
 
 PRODUCER_AND_CONSUMER = Path(__file__).with_name("warp_groups.mlir")
 TARGET = proton.GPUTarget("cuda", 90)
@@ -50,7 +53,7 @@ def test_groups_have_their_own_numbers_and_barriers(tmp_path: Path) -> None:
 def lowered(text: str) -> str:
     with mlir_context():
         module = ir.Module.parse(text)
-        for step in parse_pipeline("allocate-shared-memory,membar,ttg-to-llvm"):
+        for step in (AllocateSharedMemory(), Membar(), TTGToLLVM()):
             step.run(module)
         return str(module)
 
@@ -99,9 +102,79 @@ def test_groups_within_groups() -> None:
 
 
 def test_groups_that_nest_too_deeply() -> None:
-    text = REGIONS.replace("= 4 : i32", "= 8 : i32").format(inner=inner_groups(4, 7), warps=7)
-    with pytest.raises(PassError, match="nest deeper than 16 barriers of hardware allow"):
-        lowered(text)
+    """Each group has a barrier besides the program's, those that have groups themselves, too."""
+    regions = REGIONS.replace("= 4 : i32", "= 16 : i32")
+    out = lowered(regions.format(inner=inner_groups(6, 15), warps=15))
+    numbers = re.findall(r"nvvm\.barrier id = (%\w+)", out)
+    constants = dict(re.findall(r"(%\w+) = llvm\.mlir\.constant\((\d+) : i32\)", out))
+    assert {int(constants[number]) for number in numbers} == {1, *range(4, 14, 2), 13}
+    with pytest.raises(PassError, match="more than 16 barriers of hardware allow"):
+        lowered(regions.format(inner=inner_groups(7, 15), warps=15))
+
+
+SUM = """
+  %range{n} = tt.make_range {{start = {start} : i32, end = {end} : i32}}
+    : tensor<256xi32, {layout}>
+  %all{n} = tt.splat %{x} : !tt.ptr<i32> -> tensor<256x!tt.ptr<i32>, {layout}>
+  %at{n} = tt.addptr %all{n}, %range{n}
+    : tensor<256x!tt.ptr<i32>, {layout}>, tensor<256xi32, {layout}>
+  %row{n} = tt.load %at{n} : tensor<256x!tt.ptr<i32>, {layout}>
+  %sum{n} = "tt.reduce"(%row{n}) ({{
+  ^bb0(%l: i32, %r: i32):
+    %s = arith.addi %l, %r : i32
+    tt.reduce.return %s : i32
+  }}) {{axis = 0 : i32}} : (tensor<256xi32, {layout}>) -> i32
+  %n{n} = arith.constant {n} : i32
+  %place{n} = tt.addptr %{out}, %n{n} : !tt.ptr<i32>, i32
+  tt.store %place{n}, %sum{n} : !tt.ptr<i32>
+"""  # of 256 numbers
+
+
+def sums_by_groups(warps: tuple[int, ...]) -> str:
+    """Text as Triton prints it, in which each group adds up its own part of the numbers."""
+
+    def part(n: int, x: str, out: str) -> str:
+        return SUM.format(
+            n=n, start=256 * n, end=256 * (n + 1), x=x, out=out, layout=f"#b{warps[n]}"
+        )
+
+    layouts = "".join(
+        f"#b{n} = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{n}], "
+        "order = [0]}>\n"
+        for n in sorted(set(warps))
+    )
+    others = "".join(
+        f"partition{n - 1}(%x{n}: !tt.ptr<i32>, %o{n}: !tt.ptr<i32>) num_warps({warps[n]}) {{"
+        f"{part(n, f'x{n}', f'o{n}')} ttg.warp_return }}\n"
+        for n in range(1, len(warps))
+    )
+    return f"""{layouts}module attributes {{"ttg.num-warps" = {warps[0]} : i32}} {{
+      tt.func @sums(%x: !tt.ptr<i32>, %out: !tt.ptr<i32>) {{
+        ttg.warp_specialize(%x, %out)
+        default {{ {part(0, "x", "out")} ttg.warp_yield }}
+        {others} : (!tt.ptr<i32>, !tt.ptr<i32>) -> ()
+        tt.return
+      }}
+    }}"""
+
+
+@proton.jit
+def sums(x, out):
+    tl.store(out, tl.load(x))
+
+
+@pytest.mark.parametrize("warps", [(4, 4, 2, 1), (4, 1), (1, 2, 4, 8), (8, 4, 4)])
+def test_groups_of_triton_s_text_add_up_what_is_theirs(
+    rng: np.random.Generator, tmp_path: Path, warps: tuple[int, ...]
+) -> None:
+    path = tmp_path / "sums.ttgir"
+    path.write_text(sums_by_groups(warps))
+    x = rng.integers(-1000, 1000, 256 * len(warps), dtype=np.int32)
+    out = np.zeros(len(warps), np.int32)
+    whole = 1 << (sum(warps) - 1).bit_length()
+    with Emulation(whole, rng).installed():
+        sums[(1,)](x, out, ir_override=path)
+    np.testing.assert_array_equal(out, x.reshape(-1, 256).sum(1))
 
 
 LOOP = """

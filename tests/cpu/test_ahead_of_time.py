@@ -129,9 +129,78 @@ def test_source_for_a_gpu_needs_neither_a_gpu_nor_a_header_of_cuda(folder: Path)
     assert loaded in ("302", "3", "201")  # no libcuda.so.1, or one that is not initialized
     assert "mixed$" not in (folder / f"{name}.h").read_text()
     assert (
-        "launch_kernel(function, (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z, 64,"
+        "launch_kernel(proton_loaded, (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z,\n"
         in (folder / f"{name}.c").read_text()
     )
+
+
+NAMES = (
+    "int register auto linux NULL int32_t bool new this operator template stream grid_x first last "
+    "first_program status module function lock code arguments driver found proton_status algo_id "
+    "int_ proton_x blend load_blend β ß naïve x_ _x"
+).split()
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:90:32"])
+def test_parameters_may_have_any_names(folder: Path, rng: np.random.Generator, target: str) -> None:
+    names = rng.permutation(NAMES).tolist()
+    total = " + ".join(f"{name} * {number}" for number, name in enumerate(names))
+    (folder / "kernels.py").write_text(
+        "import proton, proton.language as tl\n\n@proton.jit\n"
+        f"def blend(out, {', '.join(names)}, short: tl.constexpr):\n"
+        f"    tl.store(out + tl.program_id(0), {total} + short)\n"
+    )
+    types = ", ".join(
+        ["*i32", *["i32:16" if number % 3 == 0 else "i32" for number in range(len(names))]]
+    )
+    compiled(folder, types + ", 7", "-t", target, grid="short_ - 5")
+    linked(folder)
+    values = [16 * int(value) for value in rng.integers(0, 99, len(names))]
+    stream = "" if target == "cpu" else "0, "
+    out = "out" if target == "cpu" else "(uint64_t)(uintptr_t)out"
+    call = f"blend_default({stream}{out}, {', '.join(map(str, values))})"
+    main = f'int main(void) {{ int32_t out[3] = {{0}}; int s = {call}; printf("%d %d %d %d", s, '
+    main += "out[0], out[1], out[2]); return 0; }"
+    head = '#include <stdio.h>\n#include "blend.h"\n'
+    program = built(folder, head + main, *folder.glob("*.o"))
+    printed = subprocess.run([program], capture_output=True, text=True).stdout.split()
+    if target == "cpu":
+        expected = sum(number * value for number, value in enumerate(values)) + 7
+        assert printed == ["0", str(expected), str(expected), "0"]
+    if gxx := shutil.which("g++"):
+        (folder / "main.cc").write_text(head + main)
+        subprocess.run(
+            [gxx, "-Wall", "-Werror", "-fsyntax-only", "main.cc"], cwd=folder, check=True
+        )
+
+
+def test_a_kernel_without_parameters_and_constants_of_all_kinds(folder: Path) -> None:
+    (folder / "kernels.py").write_text(
+        "import proton, proton.language as tl\n\n@proton.jit\ndef empty():\n    pass\n\n"
+        "@proton.jit\ndef blend(out, text, big, least):\n    tl.store(out, 3)\n"
+    )
+    arguments = [str(folder / "kernels.py"), "-g", "1", "-o", str(folder)]
+    for name, signature in (
+        ("empty", ""),
+        ("blend", f"*i32, '*/ 名 \\', {1 << 70}, {-(1 << 63)}"),
+    ):
+        done = CliRunner().invoke(compile_tool.app, [*arguments, "-n", name, "-s", signature])
+        assert done.exit_code == 0, done.output
+    linked(folder)
+    (empty,) = folder.glob("empty_*.h")
+    main = f'#include <stdio.h>\n#include "blend.h"\n#include "{empty.name}"\nint main(void) {{ '
+    main += f'int out = 0; printf("%d %d %d", {empty.stem}(), blend(&out, 0), out); return 0; }}'
+    program = built(folder, main, *folder.glob("*.o"))
+    assert subprocess.run([program], capture_output=True, text=True).stdout[:3] == "0 0"
+
+
+def test_grids_of_more_than_31_bits_are_refused(folder: Path) -> None:
+    compiled(folder, "*fp32, *fp32, *fp32, i32, i32, fp32, 64", grid="(int64_t)n << 32")
+    linked(folder)
+    main = '#include <stdio.h>\n#include "blend.h"\nint main(void) { printf("%d %d", '
+    main += "blend_default(0, 0, 0, 1, 1, 1), blend_default(0, 0, 0, -1, 1, 1)); return 0; }"
+    program = built(folder, main, *folder.glob("*.o"))
+    assert subprocess.run([program], capture_output=True, text=True).stdout == "1 0"
 
 
 def test_what_cannot_be_compiled_says_why(folder: Path) -> None:
@@ -142,13 +211,20 @@ def test_what_cannot_be_compiled_says_why(folder: Path) -> None:
         ("*fp32, i32", "the signature has 2 entries, and the kernel 7 parameters: x, y, out, n,"),
         (six + "i31", "BLOCK: expected a type such as *fp32 or i32, or a constant, got 'i31'"),
         ("*fp32:8, *fp32, *fp32, i32, i32, fp32, 64", "x: a hint is 16 or 1, got '*fp32:8'"),
+        ("*fp32:1, *fp32, *fp32, i32, i32, fp32, 64", "x: :16 is for pointers and integers, :1"),
+        ("*fp32, *fp32, *fp32, i32, i32, fp32:16, 64", "scale: :16 is for pointers and integers"),
+        ("", "the signature has 0 entries, and the kernel 7 parameters"),
         ("*fp32, *fp32, *fp32, i32, i32, fp16, 64", "scale is fp16, which C programs cannot pass"),
     ):
         assert rule in refusal(folder, *one, "-s", signature)
     nobody = [file, "-n", "nobody", "-g", "1", "-s", "i32"]
     assert "has no kernel nobody; there are blend" in refusal(folder, *nobody)
     many = [*one[:-1], "1,1,1,1", "-s", six + "64"]
-    assert "a grid has up to 3 sizes, got '1,1,1,1'" in refusal(folder, *many)
+    assert "a grid has 1 to 3 sizes, got '1,1,1,1'" in refusal(folder, *many)
+    assert "a grid has 1 to 3 sizes, got '1,,1'" in refusal(
+        folder, *one[:-1], "1,,1", "-s", six + "64"
+    )
+    assert "num_warps must be a power of 2" in refusal(folder, *one, "-s", six + "64", "-w", "3")
     assert "no target has architecture 91" in refusal(
         folder, *one, "-s", six + "64", "-t", "cuda:91"
     )

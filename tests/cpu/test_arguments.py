@@ -74,6 +74,9 @@ def kernel(out_ptr, value: {annotation}):
         ("tl.int8", 100, np.int8),
         ("tl.int64", 1, np.int64),
         ('"i16"', -5, np.int16),
+        ("tl.int1", True, np.int8),
+        ('"u1"', 3, np.int8),  # its lowest bit
+        ('"u1"', 4, np.int8),
         ("tl.uint8", 255, np.uint8),
         ("tl.uint64", 2**64 - 1, np.uint64),
         ("tl.float64", 0.1, np.float64),
@@ -84,7 +87,7 @@ def kernel(out_ptr, value: {annotation}):
 def test_annotations_give_a_type(annotation: str, value: Any, stored: Any) -> None:
     x = np.zeros(1, stored)
     kernels_of(ANNOTATED.format(annotation=annotation)).kernel[(1,)](x, value)
-    assert x[0] == stored(value)
+    assert x[0] == stored(value & 1 if annotation in ("tl.int1", '"u1"') else value)
 
 
 @pytest.mark.parametrize(

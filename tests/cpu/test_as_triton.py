@@ -96,6 +96,63 @@ def test_a_script_that_imports_triton_runs_with_proton(tmp_path: Path) -> None:
     ]
 
 
+MODULES = """
+import proton
+proton.install_as_triton()
+import triton
+print(triton.backends.compiler.GPUTarget is proton.GPUTarget, triton.runtime.autotuner.Autotuner)
+print(triton.language.extra.cuda.libdevice.sqrt, triton.compiler.errors.CompilationError)
+triton.set_allocator(lambda *asked: None)
+triton.set_allocator(triton.runtime._allocation.NullAllocator())
+from proton.runtime.allocation import current_allocator
+print(current_allocator())
+"""
+
+
+def test_import_triton_brings_its_modules_along() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", MODULES], capture_output=True, text=True, check=True
+    )
+    names = "True", "Autotuner", "sqrt of libdevice", "CompilationError", "None"
+    assert all(name in shown.stdout for name in names), shown.stdout
+
+
+CHILDREN = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def fails(x):
+    tl.device_assert(tl.load(x) == 1, "x is 1")
+
+def launches(*numbers):
+    import numpy as np
+    fails[(1,)](np.array(numbers, np.int32))
+"""
+PARENT = """
+import proton
+proton.install_as_triton()
+from triton._internal_testing import run_in_process
+import children
+
+if __name__ == "__main__":
+    for variables in ({"TRITON_DEBUG": "1"}, {"TRITON_DEBUG": "0"}, None):
+        done = run_in_process(children.launches, (2,), env=variables)
+        print(isinstance(done.exc, RuntimeError), done.exc)
+"""
+
+
+def test_a_process_for_a_test_stands_for_triton_as_its_parent_does(tmp_path: Path) -> None:
+    (tmp_path / "children.py").write_text(CHILDREN)
+    (tmp_path / "parent.py").write_text(PARENT)
+    command = [sys.executable, str(tmp_path / "parent.py")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    failed, *others = shown.stdout.splitlines()
+    assert failed.startswith("True")
+    assert "assertion failed: x is 1 (device-side assertion)" in failed
+    assert others == ["False None"] * 2
+
+
 def test_who_has_imported_triton_is_told_to_be_later(tmp_path: Path) -> None:
     (tmp_path / "triton.py").write_text("")
     code = "import triton, proton; proton.install_as_triton()"

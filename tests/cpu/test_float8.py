@@ -71,7 +71,7 @@ def largest(x_ptr, out_ptr, BLOCK: tl.constexpr):
 def product(a_ptr, b_ptr, out_ptr, SIZE: tl.constexpr):
     i, j = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
     a, b = tl.load(a_ptr + i * SIZE + j), tl.load(b_ptr + i * SIZE + j)
-    tl.store(out_ptr + i * SIZE + j, tl.dot(a, b))
+    tl.store(out_ptr + i * SIZE + j, tl.dot(a, b, out_dtype=out_ptr.dtype.element_ty))
 
 @proton.jit
 def carried(x_ptr, out_ptr, n):
@@ -288,9 +288,10 @@ def test_choices_reductions_and_loops(rng: np.random.Generator, name: str) -> No
 
 
 @pytest.mark.filterwarnings("ignore:products of fp8e4b15")
+@pytest.mark.parametrize("total", [np.float32, np.float16])
 @pytest.mark.parametrize("name", FORMATS)
-def test_products(rng: np.random.Generator, name: str) -> None:
+def test_products(rng: np.random.Generator, name: str, total: type) -> None:
     codes = rounded(rng.integers(-8, 8, (2, 32, 32)).astype(np.float64), name)
-    out = np.zeros((32, 32), np.float32)
+    out = np.zeros((32, 32), total)  # sums of up to 2048: fp16 has them all
     launch("product", as_float8(codes[0], name), as_float8(codes[1], name), out, SIZE=32)
     np.testing.assert_array_equal(out, values(name)[codes[0]] @ values(name)[codes[1]])

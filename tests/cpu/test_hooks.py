@@ -13,6 +13,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton import knobs
+from proton.runtime import driver
 
 CONFIGS = [proton.Config({"BLOCK": 16}), proton.Config({"BLOCK": 32})]
 
@@ -151,10 +152,15 @@ def test_a_listener_hears_of_compilations_and_of_what_is_found_on_disk() -> None
     for _ in range(2):
         kernel().warmup(tl.float32, 5, BLOCK=8)
     assert [facts["cache_hit"] for facts in heard] == [False, True]
+    assert heard[0]["metadata"]["hash"] == heard[1]["metadata"]["hash"]
+    assert heard[0]["metadata"]["target"] == driver.active.get_current_target()
     times = heard[0]["times"]
-    assert times.total == times.total_lowering > 0
+    assert times.ir_initialization > 0
+    assert times.store_results > 0
+    assert times.total > times.total_lowering > 0
     assert {"ttir", "llvm"} <= {name for name, _ in times.lowering_stages}
-    assert heard[1]["times"].total == 0
+    hit = heard[1]["times"]
+    assert hit.total == hit.ir_initialization > 0
     assert heard[0]["metadata"]["name"] == "fill"
 
 

@@ -19,6 +19,7 @@ from proton.compiler import ASTSource
 from proton.runtime import backend, driver
 from proton.runtime.backend import Backend
 from proton.runtime.benchmark import summary
+from proton.runtime.cpu.caches import levels_below
 from proton.testing import peaks
 
 HOPPER = proton.GPUTarget("cuda", 90)
@@ -261,6 +262,8 @@ def test_the_active_driver_describes_the_device() -> None:
         properties = active.utils.get_device_properties(active.get_current_device())
         assert properties["multiprocessor_count"] >= 1
         assert properties["name"]
+        # What libraries choose the size of blocks by
+        assert 64 << 10 <= properties["max_shared_mem"] <= properties["last_level_cache"]
         assert active.get_current_stream() == 0
         out = active.get_benchmarker()(lambda: None, warmup=0, rep=0, quantiles=(0.5, 0.2))
         assert len(out) == 2
@@ -269,6 +272,30 @@ def test_the_active_driver_describes_the_device() -> None:
             active.get_device_properties(3)
         made = scale.warmup(tl.float32, tl.float32, 77, 2.0, target=active.get_current_target())
         assert made.metadata.get("target", "cpu") == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("caches", "levels"),
+    [
+        (
+            [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2048K"),
+             ("3", "Unified", "260M")],
+            {1: 48 << 10, 2: 2 << 20, 3: 260 << 20},
+        ),
+        ([("1", "Instruction", "64K"), ("1", "Data", "1000")], {1: 1000}),
+        ([], {}),
+    ],
+)  # fmt: skip
+def test_the_caches_are_those_that_linux_describes(
+    tmp_path: Path, caches: list[tuple[str, str, str]], levels: dict[int, int]
+) -> None:
+    for index, texts in enumerate(caches):
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        for name, text in zip(("level", "type", "size"), texts, strict=True):
+            (folder / name).write_text(text + "\n")
+    (tmp_path / "index9").mkdir()  # one that tells nothing
+    assert levels_below(tmp_path) == levels
 
 
 def test_a_cuda_graph_needs_torch_and_a_gpu() -> None:

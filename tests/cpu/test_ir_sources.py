@@ -323,6 +323,18 @@ def test_ir_in_the_place_of_a_kernel(ir: Any, rng: Any) -> None:
         axpy[(1,)](x, y, out, BLOCK, 2.0, BLOCK=BLOCK, ir_override="/no/such.ttir")
 
 
+def test_a_file_that_is_another_one_by_the_next_launch_is_read_again(ir: Any, rng: Any) -> None:
+    x = rng.standard_normal(BLOCK).astype(np.float32)
+    out = np.zeros_like(x)
+    text = text_of(axpy, x, x, out, BLOCK, 0.5, BLOCK=BLOCK)
+    path = ir(text)
+    for op, expected in (("subf", 2.0 - x + x), ("mulf", 2.0 * x + x), ("subf", 2.0 - x + x)):
+        path.write_text(text.replace("arith.mulf", f"arith.{op}"))
+        for _ in range(2):
+            axpy[(1,)](x, x, out, BLOCK, 2.0, BLOCK=BLOCK, ir_override=path)
+            np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_a_configuration_may_bring_its_ir(ir: Any, rng: Any) -> None:
     x = rng.standard_normal(BLOCK).astype(np.float32)
     out = np.zeros_like(x)

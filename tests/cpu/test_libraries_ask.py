@@ -28,6 +28,98 @@ said = subprocess.run([get_ptxas(90).path, "--version"], capture_output=True, te
 print(f"release {get_ptxas(90).version}," in said)
 """
 
+# What Helion asks: a product of blocks of the least size takes the tensor cores.
+DOTS = """
+import triton
+import triton.language as tl
+from triton.backends.compiler import BaseBackend, GPUTarget
+from triton.backends.nvidia.compiler import min_dot_size
+from triton.runtime.driver import driver
+from triton.testing import _summarize_statistics
+
+@triton.jit
+def product(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns, at = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(x_ptr + rows[:, None] * K + at)
+    y = tl.load(x_ptr + at[:, None] * N + columns)
+    tl.store(out_ptr + rows[:, None] * N + columns, tl.dot(x, y))
+
+target = GPUTarget("cuda", 80, 32)
+assert all(isinstance(p.compiler, BaseBackend) for p in triton.backends.backends.values())
+for type_, out in ((tl.float32, tl.float32), (tl.bfloat16, tl.float32), (tl.int8, tl.int32)):
+    sizes = min_dot_size(target)(type_, type_)
+    half = (*sizes[:2], sizes[2] // 2)
+    for M, N, K in (sizes, half):
+        kernel = product.warmup(type_, out, M, N, K, target=target, num_warps=1)
+        print("mma.sync" in kernel.asm["ptx"])
+print([_summarize_statistics([3.0, 1.0, 2.0], *how) for how in ((None, "max"), ([0.5], "mean"))])
+"""
+
+# Modules of Triton's take the place of none of Proton's.
+MODULES = """
+import importlib
+import pkgutil
+import sys
+from proton import _as_triton
+
+for module in pkgutil.walk_packages(proton.__path__, "proton."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+
+def misplaced():
+    parts = [name.rpartition(".")[::2] for name in sys.modules if name.startswith("proton.")]
+    return {
+        (parent, name)
+        for parent, name in parts
+        if getattr(sys.modules[parent], name, None) is not sys.modules[f"{parent}.{name}"]
+    }
+
+before = misplaced()
+for name in ["triton.backends.nvidia", *_as_triton._HOMES]:
+    importlib.import_module(name)
+print(misplaced() - before)
+"""
+
+# How Helion compiles what it tries in another process.
+APART = """
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+from triton.runtime.jit import compute_cache_key
+
+@triton.jit
+def scale(x_ptr, out_ptr, n, by, BLOCK: tl.constexpr, ADD: tl.constexpr = 1):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * by + ADD, mask=at < n)
+
+x, out = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+launch = dict(BLOCK=64, num_warps=2, debug=False)
+kernels, keys, target, backend, bind = scale.device_caches["cpu"]
+bound, specialization, options = bind(x, out, 100, 0.5, **launch)
+key = compute_cache_key(keys, specialization, options)
+assert kernels.get(key) is None
+packed, *parts = scale._pack_args(backend, launch, bound, specialization, options)
+source = scale.ASTSource(scale, *parts)
+kernels[key] = made = scale.compile(source, target=target, options=packed.__dict__)
+assert kernels[key] is made and scale.device_caches["cpu"][0][key] is made
+found = scale[(2,)](x, out, 100, 0.5, **launch)
+print(found.key == made.key, (out == x * np.float32(0.5) + 1).all())
+kernels.clear()
+print(len(kernels))
+
+@triton.jit
+def of_warps(out_ptr, num_warps: tl.constexpr):
+    tl.store(out_ptr, num_warps)
+
+warps = of_warps.create_binder()[-1](out, num_warps=8)
+print(of_warps._pack_args(backend, {"num_warps": 8}, *warps)[0].num_warps)
+try:
+    scale._pack_args(backend, dict(launch, num_wraps=4), bound, specialization, options)
+except KeyError as problem:
+    print(problem.args[0])
+"""
+
 ACTIVE = """
 from triton.backends import backends
 print([name for name, plug_in in backends.items() if plug_in.driver.is_active()])
@@ -136,3 +228,18 @@ def test_kernels_in_gluon_are_decorated_and_never_compiled(tmp_path: Path) -> No
     ]
     interpreted = run(GLUON, tmp_path, PROTON_INTERPRET="1")
     assert interpreted == [first, *lines]
+
+
+def test_products_of_the_least_size_take_the_tensor_cores(tmp_path: Path) -> None:
+    *found, statistics = run(DOTS, tmp_path)
+    assert found == ["True", "False"] * 3
+    assert statistics == "[3.0, 2.0]"
+
+
+def test_modules_of_triton_take_no_module_s_place(tmp_path: Path) -> None:
+    assert run(MODULES, tmp_path) == ["set()"]
+
+
+def test_a_launch_can_be_taken_apart_and_finds_what_was_compiled(tmp_path: Path) -> None:
+    unknown = "scale has no parameter or option 'num_wraps'"
+    assert run(APART, tmp_path, PROTON_BACKEND="cpu") == ["True True", "0", "8", unknown]

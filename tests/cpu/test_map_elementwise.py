@@ -117,25 +117,3 @@ def applies(x_ptr, F: tl.constexpr, N: tl.constexpr):
 def test_mistakes_are_named(function: Any, rule: str) -> None:
     with pytest.raises(CompilationError, match=rule):
         applies[(1,)](np.zeros(N, np.int32), F=function, N=N)
-
-
-@proton.jit
-def assembly(x_ptr, N: tl.constexpr):
-    offs = tl.arange(0, N)
-    x = tl.load(x_ptr + offs)
-    x = tl.inline_asm_elementwise(
-        "shf.l.wrap.b32 $0, $1, $1, 5;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1
-    )
-    tl.store(x_ptr + offs, x)
-
-
-@proton.jit
-def assembly_of_nothing(x_ptr, N: tl.constexpr):
-    tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, 3;", "=r", [], tl.int32, True, 1))
-
-
-@pytest.mark.parametrize("kernel", [assembly, assembly_of_nothing])
-def test_assembly_is_for_gpus(kernel: proton.JITFunction) -> None:
-    with pytest.raises(CompilationError, match="assembly of a GPU") as caught:
-        kernel[(1,)](np.zeros(N, np.int32), N=N)
-    assert "arrays of a GPU" in caught.value.hint

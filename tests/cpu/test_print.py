@@ -27,6 +27,11 @@ def plain():
     print("done")
 
 @proton.jit
+def titles(x_ptr, TITLE: tl.constexpr):
+    tl.device_print(TITLE)
+    tl.device_print(TITLE, tl.load(x_ptr + tl.arange(0, 2)))
+
+@proton.jit
 def addresses(x_ptr):
     tl.device_print("at", x_ptr, x_ptr + tl.arange(0, 2))
 
@@ -41,19 +46,29 @@ def sometimes(x_ptr, n):
 def fflush(x_ptr):
     print("x", tl.load(x_ptr))
 """
-LINE = re.compile(r"pid \((\d+), (\d+), (\d+)\) idx \(([\d, ]*)\) (.*)")
+LINE = re.compile(r"pid \((\d+), (\d+), (\d+)\) idx \(([\d, ]*)\) ?(.*)")
+WARP = 32  # threads of a GPU that run together
 
 
 def launch(name: str, capfd: pytest.CaptureFixture[str], grid: Any, *args: Any, **kw: Any) -> Any:
     """The lines that a launch prints: (program, index, text)."""
     getattr(kernels_of(KERNELS), name)[grid](*args, **kw)
     found = []
-    for line in capfd.readouterr().out.splitlines():
+    for line in printed(capfd):
         match = LINE.fullmatch(line)
         assert match is not None, line
         index = tuple(int(i) for i in match[4].split(", ") if i)
         found.append((tuple(map(int, match.groups()[:3])), index, match[5]))
     return found
+
+
+def printed(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines, each once: what is no block each thread of a GPU's program prints."""
+    lines = capfd.readouterr().out.splitlines()
+    for line in lines:
+        count = lines.count(line)
+        assert count == 1 or (count % WARP == 0 and re.search(r"idx \([\d, ]+\)", line) is None)
+    return list(dict.fromkeys(lines))
 
 
 @pytest.mark.interpreted
@@ -122,17 +137,34 @@ def test_several_values(rng: np.random.Generator, capfd: pytest.CaptureFixture[s
     x = rng.integers(-9, 9, (2, 4), dtype=np.int32)
     lines = launch("several", capfd, (1,), x, -3, 0.25)
     blocks = [
-        ((0, 0, 0), (i, j), f"both: (operand 0) {x[i, j]}") for i in range(2) for j in range(4)
+        ((0, 0, 0), (i, j), f" both: (operand 0) {x[i, j]}") for i in range(2) for j in range(4)
     ]
     scalars = ["(operand 1) -3", "(operand 2) 0.250000", "(operand 3) 7", "(operand 4) 0"]
-    assert lines == blocks + [((0, 0, 0), (), f"both: {text}") for text in scalars]
+    assert lines == blocks + [((0, 0, 0), (), f" both: {text}") for text in scalars]
 
 
 def test_python_s_print_and_text_alone(capfd: pytest.CaptureFixture[str]) -> None:
     kernels_of(KERNELS).plain[(1, 1, 3)]()
-    lines = capfd.readouterr().out.splitlines()
+    lines = printed(capfd)
     numbers = [f"pid (0, 0, {z}) idx () 100% of: {z}" for z in range(3)]
     assert sorted(lines) == sorted(numbers + [f"pid (0, 0, {z}) done" for z in range(3)])
+
+
+# What Triton prints: the blank in front of it, what it ends in before a value, and without one.
+TITLES = {
+    "": (": ", ""), "x": (" x: ", "x"), "x:": (" x: ", "x:"), "x ": (" x: ", "x "),
+    "x: ": (" x: ", " x: "), "x  ": (" x : ", " x  "), "x::": (" x:: ", " x::"),
+    " x": (" x: ", " x"), "two words": (" two words: ", " two words"), "50%": (" 50%: ", " 50%"),
+}  # fmt: skip
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("title", TITLES)
+def test_titles(title: str, capfd: pytest.CaptureFixture[str]) -> None:
+    before_values, alone = TITLES[title]
+    kernels_of(KERNELS).titles[(1,)](np.array([7, -8], np.int32), title)
+    wanted = [f" idx ({n}){before_values}{value}" for n, value in enumerate((7, -8))]
+    assert sorted(printed(capfd)) == sorted(f"pid (0, 0, 0){text}" for text in (alone, *wanted))
 
 
 @pytest.mark.interpreted
@@ -177,3 +209,16 @@ def test_indices_line_up(capfd: Any, interpret: bool, shape: tuple[int, int]) ->
         for j in range(columns)
     ]
     assert sorted(lines) == sorted(wanted)  # threads of a GPU print in any order
+
+
+@proton.jit
+def shows_types(x_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.static_print("", x, tl.load(x_ptr), x_ptr, x[:, None].to(tl.float32), sep="|")
+
+
+def test_static_print_shows_tensors_as_triton_does(capfd: pytest.CaptureFixture[str]) -> None:
+    with proton.knobs.scope(always_compile=True):
+        proton.jit(shows_types.fn).warmup(tl.int16, 8)
+    said = "|int16[constexpr[8]]|int16[]|pointer<int16>[]|fp32[constexpr[8], constexpr[1]]\n"
+    assert capfd.readouterr().out == said

@@ -196,6 +196,47 @@ def rebind(name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
     return lambda patch: patch.setitem(globals(), name, value)
 
 
+NUMBER = tl.constexpr(2.0)
+EARLY = tl.constexpr(2.0)
+COUNT = tl.constexpr(1)
+LATER = tl.constexpr(9.0)
+
+
+@proton.constexpr_function
+def number():
+    return NUMBER.value
+
+
+@proton.jit
+def reads_number(o):
+    tl.store(o, NUMBER)
+
+
+@proton.jit
+def calls_number(o):
+    tl.store(o, number())
+
+
+@proton.jit
+def reads_before_it_assigns(o):
+    found = EARLY  # noqa: F823
+    _, EARLY = 1, 3.0  # noqa: F841
+    tl.store(o, found)
+
+
+@proton.jit
+def adds_to_what_it_reads(o):
+    COUNT += 1  # noqa: F823
+    tl.store(o, COUNT * 1.0)
+
+
+@proton.jit
+def assigns_before_it_reads(o):
+    LATER = 1.0
+    LATER += 1.0
+    tl.store(o, LATER)
+
+
 CHANGES: dict[str, tuple[Any, Callable[[pytest.MonkeyPatch], Any]]] = {
     "a name that was None": (reads_late, rebind("LATE", tl.constexpr(1))),
     "an inherited attribute": (
@@ -218,6 +259,13 @@ CHANGES: dict[str, tuple[Any, Callable[[pytest.MonkeyPatch], Any]]] = {
         reads_module,
         lambda patch: patch.setattr(MODULE, "SCALE", tl.constexpr(3.0)),
     ),
+    "what a constexpr holds": (reads_number, lambda patch: patch.setattr(NUMBER, "value", 3.0)),
+    "what one holds that a Python function reads": (
+        calls_number,
+        lambda patch: patch.setattr(NUMBER, "value", 3.0),
+    ),
+    "a name that is assigned later": (reads_before_it_assigns, rebind("EARLY", tl.constexpr(5.0))),
+    "a name that is added to": (adds_to_what_it_reads, rebind("COUNT", tl.constexpr(5))),
     "another module": (reads_module, rebind("MODULE", types.SimpleNamespace(SCALE=3.0))),
     "a global of a Python function": (reads_function, rebind("FACTOR", 3.0)),
     "a Python function": (reads_function, rebind("plain_python", lambda: 3.0)),
@@ -253,6 +301,37 @@ def test_elements_of_a_small_array_must_not_change() -> None:
     ARRAYS.value.scales = np.full(512, 2.0)  # another array with the same elements
     assert stored(reads_array) == 2
     assert reads_array.source_key() == key
+
+
+def test_a_name_that_is_assigned_first_is_none_of_the_surroundings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = assigns_before_it_reads.source_key()
+    assert stored(assigns_before_it_reads) == 2
+    monkeypatch.setitem(globals(), "LATER", tl.constexpr(7.0))
+    assert stored(assigns_before_it_reads) == 2
+    assert assigns_before_it_reads.source_key() == key
+
+
+def test_the_error_names_the_constexpr_that_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stored(reads_number) == 2
+    monkeypatch.setattr(NUMBER, "value", 3.0)
+    said = r"NUMBER has changed .*, from constexpr\[2\.0\] to constexpr\[3\.0\]"
+    with pytest.raises(LaunchError, match=said):
+        stored(reads_number)
+
+
+def test_a_constexpr_function_is_told_apart_by_its_text() -> None:
+    key, of_caller = number.cache_key, calls_number.cache_key
+    assert number.hash == key
+    text = number.src
+    assert text.startswith("def number")
+    number._unsafe_update_src(text.replace("value", "value + 1"))
+    assert "value + 1" in number.src
+    assert number.cache_key != key
+    assert calls_number.cache_key != of_caller
+    number._unsafe_update_src(text)
+    assert (number.cache_key, calls_number.cache_key) == (key, of_caller)
 
 
 def variables_of_a_function() -> tuple[Any, Any, Callable[[Any], None]]:

@@ -75,3 +75,40 @@ def test_torch_compiles_other_functions_where_proton_stands_for_triton() -> None
     """torch asks which plug-ins there are, to know whether to make kernels for the CPU."""
     done = subprocess.run([sys.executable, "-c", UNDER_THE_NAME], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+TRITON_OP = """
+import proton
+proton.install_as_triton()
+import torch
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, 2 * tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+@torch.library.triton_op("proton_tests::double", mutates_args={})
+def double(x: torch.Tensor) -> torch.Tensor:
+    out, n = torch.empty_like(x), x.numel()
+    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
+    torch.library.wrap_triton(double_kernel)[grid](x, out, n)
+    return out
+
+double.register_autograd(lambda ctx, grad: double(grad.contiguous()))
+x = torch.randn(100, requires_grad=True)
+out = double(x)
+out.sin().sum().backward()
+torch.testing.assert_close(out, 2 * x)
+torch.testing.assert_close(x.grad, 2 * torch.cos(2 * x.detach()))
+print("right")
+"""
+
+
+def test_a_triton_op_runs_where_torch_runs_op_by_op(tmp_path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(TRITON_OP)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert done.stdout == "right\n", done.stderr

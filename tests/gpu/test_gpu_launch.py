@@ -276,3 +276,23 @@ def test_a_fault_is_an_error_of_the_next_launch_and_no_crash() -> None:
     assert done.returncode == 0, done.stderr
     assert "CUDAError" in done.stdout
     assert "CUDA_ERROR_" in done.stdout
+
+
+@proton.jit
+def turned(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tl.store(out_ptr + j * M + i, tl.load(x_ptr + i * N + j))
+
+
+@pytest.mark.parametrize("dtype, shape, warps", [("int32", (256, 256), 4),
+                                                 ("int64", (256, 256), 4),
+                                                 ("float16", (256, 512), 8)])  # fmt: skip
+def test_a_block_that_shared_memory_has_no_room_for(
+    torch: Any, dtype: str, shape: tuple[int, int], warps: int
+) -> None:
+    """It is turned part after part."""
+    x = torch.randint(-1000, 1000, shape, device="cuda").to(getattr(torch, dtype))
+    out = torch.zeros(shape[::-1], dtype=x.dtype, device="cuda")
+    kernel = turned[(1,)](x, out, *shape, num_warps=warps)
+    assert kernel.shared < x.nbytes
+    assert torch.equal(out, x.T)

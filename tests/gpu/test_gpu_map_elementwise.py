@@ -1,57 +1,15 @@
-"""tests/cpu/test_map_elementwise.py on the GPU, and inline assembly, which only GPUs have."""
+"""tests/cpu/test_map_elementwise.py and test_assembly.py on the GPU, and assembly that only GPUs
+have."""
 
 import numpy as np
-import pytest
 
 import proton
 import proton.language as tl
 from tests.cpu.harness import ordinary
+from tests.cpu.test_assembly import *  # noqa: F403
 from tests.cpu.test_map_elementwise import *  # noqa: F403
 
 STAGED = True
-del test_assembly_is_for_gpus  # noqa: F821
-
-SHIFT = "shf.l.wrap.b32 $0, $1, $2, 5;"
-# Four bytes of a word: the lower and the upper half of each.
-NIBBLES = """
-    and.b32 $0, $2, 0x0F0F0F0F;
-    shr.u32 $1, $2, 4;
-    and.b32 $1, $1, 0x0F0F0F0F;
-"""
-
-
-@proton.jit
-def rotated(x_ptr, y_ptr, out_ptr, ASM: tl.constexpr, N: tl.constexpr):
-    offs = tl.arange(0, N)
-    x, y = tl.load(x_ptr + offs), tl.load(y_ptr + offs)
-    args = [x, y]
-    tl.store(out_ptr + offs, tl.inline_asm_elementwise(ASM, "=r,r,r", args, tl.uint32, True, 1))
-
-
-@pytest.mark.parametrize("n", [1, 32, 1024])
-def test_assembly_of_each_element(rng: np.random.Generator, n: int) -> None:
-    x, y, out = ordinary(rng, "uint32", n), ordinary(rng, "uint32", n), np.zeros(n, np.uint32)
-    rotated[(1,)](x, y, out, ASM=SHIFT, N=n)
-    assert (out == (y << np.uint32(5)) | (x >> np.uint32(27))).all()
-
-
-@proton.jit
-def nibbles(x_ptr, low_ptr, high_ptr, ASM: tl.constexpr, N: tl.constexpr):
-    offs = tl.arange(0, N)
-    x = tl.load(x_ptr + offs)
-    low, high = tl.inline_asm_elementwise(
-        ASM, "=r,=r,r", [x], dtype=(tl.uint8, tl.int8), is_pure=True, pack=4
-    )
-    tl.store(low_ptr + offs, low)
-    tl.store(high_ptr + offs, high)
-
-
-@pytest.mark.parametrize("n", [64, 512])  # 64: fewer than 4 elements of a thread
-def test_bytes_share_registers(rng: np.random.Generator, n: int) -> None:
-    x, low, high = ordinary(rng, "uint8", n), np.zeros(n, np.uint8), np.zeros(n, np.int8)
-    nibbles[(1,)](x, low, high, ASM=NIBBLES, N=n)
-    assert (low == x & 15).all()
-    assert (high == x >> 4).all()
 
 
 @proton.jit

@@ -7,7 +7,7 @@ import pytest
 
 import proton
 from tests.compile.edited import edited
-from tests.compile.test_warp_groups import PRODUCER_AND_CONSUMER, product
+from tests.compile.test_warp_groups import PRODUCER_AND_CONSUMER, product, sums, sums_by_groups
 
 
 @pytest.mark.parametrize("k", [16, 64, 128, 192, 1000 * 16])
@@ -30,3 +30,17 @@ def test_a_producer_and_a_consumer(
     want = a.double() @ b.double()
     error = (out.double() - want).abs() - want.abs() / 2048  # as it is rounded to fp16
     assert error.max().item() <= 1e-3 * k**0.5
+
+
+@pytest.mark.parametrize("warps", [(4, 4, 2, 1), (4, 1), (1, 2, 4, 8), (8, 4, 4)])
+def test_groups_of_triton_s_text(
+    warps: tuple[int, ...], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "sums.ttgir"
+    path.write_text(sums_by_groups(warps))
+    x = rng.integers(-1000, 1000, 256 * len(warps), dtype=np.int32)
+    given, out = torch.tensor(x, device="cuda"), torch.zeros(len(warps), dtype=torch.int32).cuda()
+    whole = 1 << (sum(warps) - 1).bit_length()
+    sums[(1,)](given, out, ir_override=path, num_warps=whole)
+    np.testing.assert_array_equal(out.cpu().numpy(), x.reshape(-1, 256).sum(1))

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.dialect.attributes import SHARED_BYTES as SHARED
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.walk import functions
 from proton.layout import LinearLayout
+from proton.layout.conversion import in_parts
 from proton.layout.matrix_memory import matrix_layout, transposing_layout
 from proton.layout.named import (
     blocked,
@@ -29,6 +31,7 @@ from tests.pure.layout_strategies import distributed, flat, shapes_of_rank
 
 BITS = {"i8": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32, "i64": 64}
 SHARED_BYTES = 1 << 17
+LEAST = 16  # bytes: what is allocated is a multiple of it
 
 
 def encoding(layout: LinearLayout) -> str:
@@ -58,20 +61,34 @@ def tensor(layout: LinearLayout, element: str) -> str:
     return f"tensor<{sizes}x{element}, {encoding(layout)}>"
 
 
-def check(source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int) -> Any:
-    """Runs the body, which makes %y of %x, and compares every register; the accesses by name."""
-    warps = source.in_size("warp")
-    text = f"""module attributes {{"ttg.num-warps" = {warps} : i32}} {{
+def function(source: LinearLayout, target: LinearLayout, element: str, body: str) -> str:
+    """A module with a function whose body makes %y of %x."""
+    return f"""module attributes {{"ttg.num-warps" = {source.in_size("warp")} : i32}} {{
         func.func @f(%x: {tensor(source, element)}) -> {tensor(target, element)}
             attributes {{tt.kernel}} {{
           {body}
           return %y : {tensor(target, element)}
         }} }}"""
+
+
+def shared_bytes(source: LinearLayout, target: LinearLayout, element: str, limit: int) -> int:
+    """What a conversion takes, where there is so much."""
+    text = function(source, target, element, converted(source, target, element))
+    with mlir_context():
+        module = Pipeline([AllocateSharedMemory(limit=limit)]).run(ir.Module.parse(text))
+        return int(functions(module)[0].attributes[SHARED].value)
+
+
+def check(
+    source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int, limit: int = 0
+) -> Any:
+    """Runs the body, which makes %y of %x, and compares every register; the accesses by name."""
+    warps, text = source.in_size("warp"), function(source, target, element, body)
     rng = np.random.default_rng(flat(target).size)
     bits = min(BITS[element], 62)
     elements = rng.integers(0, 1 << bits, 1 << source.total_out_bits)
     with mlir_context():
-        passes = [AllocateSharedMemory(), TTGToLLVM(arch=arch)]
+        passes = [AllocateSharedMemory(limit=limit), TTGToLLVM(arch=arch)]
         module = Pipeline(passes).run(ir.Module.parse(text))
         program = ThreadInterpreter(warps, SHARED_BYTES)
         got = program.run(functions(module)[0], [elements[by_thread(source)]])
@@ -178,3 +195,27 @@ def test_operands_from_shared_memory(element: str, warps: tuple[int, int]) -> No
         for shared in (swizzled, shared_row_major(shape, order)):
             found = check(source, target, element, through(source, shared, target, element), 80)
             assert {name for name in found if name != "llvm.store"} == {expected}
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs(), st.sampled_from(sorted(BITS)), st.sampled_from([80, 90]), st.data())
+def test_conversions_in_parts(
+    pair: tuple[LinearLayout, LinearLayout], element: str, arch: int, data: st.DataObject
+) -> None:
+    source, target = pair
+    whole = shared_bytes(source, target, element, 0)
+    limit = data.draw(st.integers(1, max(1, whole)))
+    size = shared_bytes(source, target, element, limit)
+    most = max(count for count in (1, 2, 4, 8, 16) if in_parts(source, target, count) is not None)
+    assert size <= max(limit, whole // most, LEAST) <= max(whole, LEAST)
+    check(source, target, element, converted(source, target, element), arch, limit)
+
+
+def test_the_parts_of_a_transposition() -> None:
+    """Of 256 x 256 words half of them fit on 9.0, and a quarter on 8.6."""
+    source = spread((256, 256), (1, 4), (1, 0), 4)
+    target = spread((256, 256), (4, 1), (0, 1), 4)
+    assert shared_bytes(source, target, "f32", 0) == 256 * 1024
+    assert shared_bytes(source, target, "f32", 227 * 1024) == 128 * 1024
+    assert shared_bytes(source, target, "f32", 99 * 1024) == 64 * 1024
+    check(source, target, "f32", converted(source, target, "f32"), 90, 99 * 1024)

@@ -248,9 +248,9 @@ ROWS: list[tuple[str, str, str]] = [
         "tt.print",
         'tt.print " x: " {hex = true, isSigned = array<i32: 0, 1>} : %x, %i : '
         f"{T}, tensor<64xi32>",
-        'prefix = "x: ", signed = array<i32: 0, 1>',
+        'prefix = " x: ", signed = array<i32: 0, 1>',
     ),
-    ("tt.print", 'tt.print " here" {hex = false, isSigned = array<i32>}', 'prefix = "here"'),
+    ("tt.print", 'tt.print " here" {hex = false, isSigned = array<i32>}', 'prefix = " here"'),
     (
         "tt.assert",
         'tt.assert %m, "a \\"b\\"" : tensor<64xi1>',

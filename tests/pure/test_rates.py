@@ -165,6 +165,23 @@ def test_metrics_of_host_scopes_are_the_work_of_the_launches_in_them() -> None:
     assert whole["tflop/s"][0] == pytest.approx(9e6 / 4000 / 1e3), "nothing is lost"
 
 
+def test_metrics_of_tasks_that_take_turns_are_the_work_of_their_own_launches() -> None:
+    raw = loading().raw
+    launch = raw.launches[0]
+    raw.launches, raw.host = [], []
+    for number, name in enumerate(("first", "second")):
+        start, end = ORIGIN_NS + 100 * number, ORIGIN_NS + 9000 + 100 * number
+        scope = HostSlice(
+            name=name, path=name, thread=launch.thread, start=start, end=end,
+            payload={"bytes": 3000 * (number + 1)},
+        )  # fmt: skip
+        raw.host.append(scope)
+        times = {"host_start": start + 2000, "host_end": start + 3000}
+        raw.launches.append(replace(launch, path=name, **times))
+    table = Run(raw).stats("launch", "dur_ns", "launch", rates=True).set_index("launch")
+    assert table["gbytes/s"].to_dict() == {0: 3, 1: 6}
+
+
 def test_a_launch_of_a_gpu_whose_call_alone_was_timed_has_no_rate() -> None:
     raw = loading().raw
     raw.kernels = [replace(raw.kernels[0], target="cuda:90", strategy=None, scopes=())]

@@ -104,7 +104,7 @@ def fill(unit: Unit, rng: np.random.Generator) -> None:
     """Some records, or a loop in batches, of which the last one may be short."""
     capacity = unit.plain.size
     loop = int(rng.integers(0, len(LOOPS)))
-    most = min(32, capacity // len(LOOPS[loop]))
+    most = min(32, capacity - 1)  # more records than the ring buffer has, maybe
     if rng.random() < 0.4 or not most:
         for _ in range(int(rng.integers(0, 5))):
             tag = int(rng.integers(0, 6))

@@ -17,11 +17,10 @@ is.
 from dataclasses import dataclass
 
 from proton.analysis import scalar as sc
-from proton.analysis.scalar import Expr, Leaf
+from proton.analysis.scalar import Awaited, Expr, Leaf
 from proton.analysis.structure.values import (
     SCALAR,
     Analysis,
-    Carried,
     Part,
     Structure,
     differences,
@@ -214,11 +213,11 @@ def _moves_evenly(loop: Operation, argument: Value, expr: Expr) -> bool:
     return expr == Leaf(argument)
 
 
-def _is_inside(leaf: Carried | Value, loop: Operation) -> bool:
+def _is_inside(leaf: Value | Awaited, loop: Operation) -> bool:
     """Whether a value is made inside an op's regions, the op's own arguments included."""
-    value = leaf.tensor if isinstance(leaf, Carried) else leaf
+    value = leaf if isinstance(leaf, Value) else leaf.tensor
     owner = value.owner
-    if isinstance(value, ir.OpResult):
-        parent = owner.operation.parent
-        return parent is not None and is_inside(parent.operation, loop)
-    return is_inside(owner.owner.operation, loop)
+    if isinstance(owner, ir.Block):
+        return is_inside(owner.owner.operation, loop)
+    parent = owner.operation.parent
+    return parent is not None and is_inside(parent.operation, loop)

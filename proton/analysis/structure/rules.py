@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
@@ -186,7 +185,7 @@ def _widen(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structu
     return analysis.structure(op.operands[0])
 
 
-Rule = Callable[[Any, Operation, tuple[int, ...]], Structure | None]
+Rule = Callable[[Analysis, Operation, tuple[int, ...]], Structure | None]
 
 RULES: dict[str, Rule] = {
     "tt.make_range": _make_range,

@@ -52,11 +52,12 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
         return compiler.compile_kernel(fn, signature, options, label)
 
     def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
+        debug = bool(options.get("debug"))
         return CPUOptions(  # those of GPUs mean nothing here
             disjoint=bool(options.get("disjoint", True)),
-            debug=bool(options.get("debug")),
+            debug=debug,
             ir_override=options.get("ir_override"),
-            sanitize_overflow=options.get("sanitize_overflow") is not False,
+            sanitize_overflow=debug and options.get("sanitize_overflow") is not False,
         )
 
     def warm_up(self) -> None:

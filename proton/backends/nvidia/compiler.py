@@ -272,8 +272,10 @@ def _assembled(fn: DeviceFunction, ptx: str, options: GPUOptions) -> Cubin:
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
     limit = target.facts.shared_bytes
     if shared > limit:
-        raise OutOfResources(
-            f"{fn.__name__} needs {shared} bytes of shared memory, and a program on "
-            f"{target.facts.chip} has {limit}",
-            hint="reduce the block sizes",
+        raise OutOfResources.of(
+            "shared memory",
+            shared,
+            limit,
+            f"{fn.__name__} needs so many bytes, and a program on {target.facts.chip} has no more",
+            "reduce the block sizes, or num_stages",
         )

@@ -106,7 +106,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         passes += [SinkIntoScopes(), PlaceRecords(work="tiles")]
     if instrumentation.auto:
         # Where barriers are is decided before, so that records make no difference to it.
-        passes += [AllocateSharedMemory(), Membar()]
+        passes += [AllocateSharedMemory(limit=options.target.facts.shared_bytes), Membar()]
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
     return [*passes, instrument, InsertOptimizationBarriers()]
@@ -119,7 +119,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
     passes: list[Pass] = [
         AllocateTensorMaps(),
         AllocateGlobalScratch(),
-        *([] if is_ready else [AllocateSharedMemory()]),
+        *([] if is_ready else [AllocateSharedMemory(limit=options.target.facts.shared_bytes)]),
     ]
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.num_warps)

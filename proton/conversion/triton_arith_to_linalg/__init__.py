@@ -8,9 +8,10 @@ product a `linalg.matmul` in the accumulator's type; scans, histograms and gathe
 import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import CompilationError
+from proton.conversion.triton_arith_to_linalg.assembly import lower_assembly
 from proton.conversion.triton_arith_to_linalg.extern import lower_extern
 from proton.conversion.triton_arith_to_linalg.reduce import clone_payload, lower_reduce
 from proton.conversion.triton_arith_to_linalg.scan import (
@@ -18,7 +19,7 @@ from proton.conversion.triton_arith_to_linalg.scan import (
     lower_histogram,
     lower_scan,
 )
-from proton.dialect.builtin import i64_attr, integer
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, index_constant
 from proton.dialect.linalg import (
@@ -28,9 +29,10 @@ from proton.dialect.linalg import (
     generic,
     index_of,
     matmul,
+    reshaped,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
-from proton.dialect.traits import CopiedIndex, has
+from proton.dialect.traits import Combines, CopiedIndex, has
 from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
@@ -54,11 +56,31 @@ class TritonArithToLinalg(Pass):
 
     def run(self, module: Module) -> None:
         _copy_cheap_producers(module)
-        for op in all_ops(module):
-            if op.name in RULES:
-                with before(op):
-                    RULES[op.name](op)
+        ops = _outer_ops(module)
+        for op in ops:
+            if has(op, Combines):
+                _apply_rules(all_ops(op))  # before its function is copied
+        _apply_rules(ops)
         Upstream("convert-elementwise-to-linalg").run(module)
+
+
+def _outer_ops(module: Module) -> list[Operation]:
+    """Every op that is in no function of a reduction, a scan or of elements."""
+    found: list[Operation] = []
+
+    def visit(op: Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.SKIP if has(op, Combines) else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
+
+
+def _apply_rules(ops: list[Operation]) -> None:
+    for op in ops:
+        if op.name in RULES:
+            with before(op):
+                RULES[op.name](op)
 
 
 def _first(inputs: list[Value], outputs: list[Value]) -> list[Value]:
@@ -119,29 +141,7 @@ def _trans(op: Operation) -> None:
 
 
 def _reshape(op: Operation) -> None:
-    """Through one dimension: collapse, then expand; both are views of a contiguous buffer."""
-    source, target = op.operands[0], op.results[0].type
-    flat = ir.RankedTensorType.get([_count(shape_of(source))], target.element_type)
-    value = source if len(shape_of(source)) == 1 else _reassociate("collapse", source, flat)
-    if len(target.shape) != 1:
-        value = _reassociate("expand", value, target)
-    replace(op, [value])
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    return _count(shape[1:]) * shape[0] if shape else 1
-
-
-def _reassociate(kind: str, value: Value, type_: Type) -> Value:
-    wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
-    group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
-    attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([group])}
-    if kind == "expand":
-        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
-    op = ir.Operation.create(
-        f"tensor.{kind}_shape", results=[type_], operands=[value], attributes=attributes
-    )
-    return op.result
+    replace(op, [reshaped(op.operands[0], list(op.results[0].type.shape))])
 
 
 def _join(op: Operation) -> None:
@@ -256,14 +256,6 @@ def _map_elementwise(op: Operation) -> None:
     replace(op, generic(sources, maps, types, lambda inputs, _: clone_payload(block, inputs)))
 
 
-def _refuse_assembly(op: Operation) -> None:
-    raise CompilationError(
-        "tl.inline_asm_elementwise is assembly of a GPU, and the kernel is compiled for the CPU",
-        source_span(op.location),
-        "launch the kernel on arrays of a GPU, or write it with functions of tl",
-    )
-
-
 def _refuse_register(op: Operation) -> None:
     name = op.attributes["register"].value
     raise CompilationError(
@@ -290,7 +282,7 @@ RULES: dict[str, Callable[[Operation], None]] = {
     "tt.gather": lower_gather,
     "tt.extern_elementwise": lower_extern,
     "tt.map_elementwise": _map_elementwise,
-    **dict.fromkeys([op.OPERATION_NAME for op in ASSEMBLY], _refuse_assembly),
+    **dict.fromkeys([op.OPERATION_NAME for op in ASSEMBLY], lower_assembly),
     "tt.fp_to_fp": _fp_to_fp,
     "tt.mulhiui": _mulhiui,
     "tt.debug_barrier": _erase,

@@ -1,8 +1,9 @@
 """Arithmetic and conversions that round towards zero, down or up.
 
 Each is a result that was rounded to nearest, and the error of that, of which the sign says whether
-the neighbour of the result is the one that was asked for. Errors are exact (Dekker, Knuth), but
-for products and quotients of fp64 whose error is below the least fp64. fp32 is computed in fp64.
+the neighbour of the result is the one that was asked for. Errors are exact (Dekker, Knuth), or
+have the right sign: where one of fp64 may be below the least fp64 it is computed of scaled numbers.
+fp32 is computed in fp64.
 """
 
 import math
@@ -30,15 +31,23 @@ def _difference(x: Number, y: Number) -> Rounded:
     return _sum(x, -y)
 
 
+def _scale(condition: Value, like: Number, power: int) -> Number:
+    """A power of two where the condition holds, else 1."""
+    return Number(like._of(2.0**power)).where(condition, 1.0)
+
+
 def _product(x: Number, y: Number) -> Rounded:
     value = x * y
-    return value, x.function("fma", y, -value)
+    scale = _scale(abs(value).compare("OLT", 2.0**-900), x, 600)
+    return value, (x * scale).function("fma", y * scale, -(value * scale * scale))
 
 
 def _quotient(x: Number, y: Number) -> Rounded:
     """The remainder has the sign of the error times that of the divisor."""
     value = x / y
-    rest = (-value).function("fma", y, x)
+    is_small = arith.AndIOp(abs(x).compare("OLT", 2.0**-600), abs(y).compare("OLT", 2.0**700))
+    scale = _scale(is_small.result, x, 300)
+    rest = (-value).function("fma", y * scale, x * scale)
     return value, rest * Number(y._of(1.0)).function("copysign", y)
 
 
@@ -48,14 +57,27 @@ def _reciprocal(x: Number) -> Rounded:
 
 def _square_root(x: Number) -> Rounded:
     value = x.function("sqrt")
-    return value, (-value).function("fma", value, x)
+    scale = _scale(x.compare("OLT", 2.0**-500), x, 300)
+    return value, (-(value * scale)).function("fma", value * scale, x * scale * scale)
 
 
 def _fused(x: Number, y: Number, z: Number) -> Rounded:
     value = x.function("fma", y, z)
-    product, low = _product(x, y)
+    is_tiny = abs(x * y).compare("OLT", 2.0**-900)
+    is_small = arith.AndIOp(is_tiny, abs(z).compare("OLT", 2.0**-700)).result
+    # Beside a larger z all that matters of a tiny product is its sign.
+    stands_in = arith.AndIOp(is_tiny, arith.XOrIOp(is_small, is_tiny).result).result
+    for factor in (x, y):
+        stands_in = arith.AndIOp(stands_in, factor.compare("UNE", 0.0)).result
+    scale = _scale(is_small, x, 600)
+    x, y = (
+        Number(f._of(2.0**-450)).function("copysign", f).where(stands_in, f * scale) for f in (x, y)
+    )
+    z, whole = z * scale * scale, value * scale * scale
+    product = x * y
+    low = x.function("fma", y, -product)
     total, rest = _sum(product, z)
-    return value, ((total - value) + rest) + low
+    return value, ((total - whole) + rest) + low
 
 
 _ARITHMETIC: dict[str, Callable[..., Rounded]] = {

@@ -2,11 +2,12 @@
 iterator.
 
 A region that is one known op starts from that op's identity; any other starts from the first
-element and reduces the rest.
+element and reduces the rest. Either computes in fp32 on fp16 and bf16 (widening.py).
 """
 
 from typing import Any
 
+from proton.conversion.triton_arith_to_linalg.widening import is_narrow, narrowed, widen, widened
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant
@@ -29,6 +30,9 @@ def lower_reduce(op: Operation) -> None:
         else:
             result = _from_identity(source, axis, left, combine)
         results = [convert_elements(result, element)]
+    elif widen(op):
+        results = _from_first(widened(sources), axis, left, combine)
+        results = narrowed(results, [element_of(source) for source in sources])
     else:
         results = _from_first(sources, axis, left, combine)
     replace(op, [r if left else tensor.ExtractOp(r, []).result for r in results])
@@ -107,8 +111,7 @@ _MANTISSAS = {32: 23, 64: 52}
 
 def _accumulator(element: Type) -> Type:
     """The type to reduce in: fp32 for fp16 and bf16, which LLVM cannot reduce in vectors."""
-    narrow = isinstance(element, ir.FloatType) and element.width == 16
-    return ir.F32Type.get() if narrow else element
+    return ir.F32Type.get() if is_narrow(element) else element
 
 
 def _reduce_generic(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.conversion.triton_arith_to_linalg.reduce import clone_payload
+from proton.conversion.triton_arith_to_linalg.widening import is_narrow, widen
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, index_constant
@@ -24,7 +25,9 @@ def _at(values: list[Value], indices: list[Value]) -> list[Value]:
 
 
 def lower_scan(op: Operation) -> None:
-    """Along the axis one after the other, what came before carried in registers."""
+    """Along the axis one after the other, what came before carried in registers: of fp16 and bf16
+    in fp32."""
+    is_widened = widen(op)
     axis, reverse = op.attributes["axis"].value, bool(op.attributes["reverse"].value)
     sources, combine = list(op.operands), op.regions[0].blocks[0]
     shape = shape_of(sources[0])
@@ -38,14 +41,22 @@ def lower_scan(op: Operation) -> None:
 
         def write(values: list[Value], indices: list[Value]) -> None:
             for value, buffer in zip(values, buffers, strict=True):
-                memref.StoreOp(value, buffer, indices)
+                element = buffer.type.element_type
+                narrow = value if value.type == element else arith.TruncFOp(element, value).result
+                memref.StoreOp(narrow, buffer, indices)
 
-        first = _at(sources, place(index_constant(0)))
+        def read(indices: list[Value]) -> list[Value]:
+            values, f32 = _at(sources, indices), ir.F32Type.get()
+            if not is_widened:
+                return values
+            return [arith.ExtFOp(f32, v).result if is_narrow(v.type) else v for v in values]
+
+        first = read(place(index_constant(0)))
         write(first, place(index_constant(0)))
 
         def step(number: Value, before: list[Value]) -> list[Value]:
             indices = place(number)
-            after = clone_payload(combine, [*before, *_at(sources, indices)])
+            after = clone_payload(combine, [*before, *read(indices)])
             write(after, indices)
             return after
 

@@ -12,7 +12,7 @@ by which each access is checked (bounds.py).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
@@ -151,6 +151,7 @@ def _convert(function: Operation, status: "_Status | None", check_bounds: bool) 
             with before(op):
                 _RULES[op.name](op, pointee)
         elif op.name in _ACCESSES:
+            assert pointee is not None, "of every op on pointers"
             with before(op):
                 _ACCESSES[op.name](op, pointee, check)
     update_type(function)
@@ -197,7 +198,8 @@ def _i64(value: Value) -> Value:
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
 
-def _addptr(op: Operation, pointee: Type) -> None:
+def _addptr(op: Operation, pointee: Type | None) -> None:
+    assert pointee is not None, "of every op on pointers"
     pointer, offset = op.operands[0], _i64(op.operands[1])
     if not shape_of(pointer):
         replace(op, [element_pointer(pointer, offset, pointee)])
@@ -207,13 +209,13 @@ def _addptr(op: Operation, pointee: Type) -> None:
     replace(op, [arith.AddIOp(pointer, scaled).result])
 
 
-def _splat(op: Operation, pointee: Type) -> None:
+def _splat(op: Operation, pointee: Type | None) -> None:
     if str(op.operands[0].type) == "!llvm.ptr":
         address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
 
 
-def _unsplat(op: Operation, pointee: Type) -> None:
+def _unsplat(op: Operation, pointee: Type | None) -> None:
     if str(op.results[0].type) == "!llvm.ptr":
         i64 = integer(64)
         address = tt.UnsplatOp(op.operands[0], i64).result
@@ -224,12 +226,12 @@ def _pointer(address: Value) -> Value:
     return llvm.IntToPtrOp(pointer_type(), address).result
 
 
-def _int_to_ptr(op: Operation, pointee: Type) -> None:
+def _int_to_ptr(op: Operation, pointee: Type | None) -> None:
     value = op.operands[0]
     replace(op, [value if shape_of(value) else _pointer(value)])
 
 
-def _ptr_to_int(op: Operation, pointee: Type) -> None:
+def _ptr_to_int(op: Operation, pointee: Type | None) -> None:
     value = op.operands[0]
     if shape_of(value):
         replace(op, [value])
@@ -237,13 +239,13 @@ def _ptr_to_int(op: Operation, pointee: Type) -> None:
         replace(op, [llvm.PtrToIntOp(integer(64), value).result])
 
 
-def _cast(op: Operation, pointee: Type) -> None:
+def _cast(op: Operation, pointee: Type | None) -> None:
     """One of a pointer to an address, which `structured-to-memref` leaves where it runs first."""
     if op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
 
-def _bitcast(op: Operation, pointee: Type) -> None:
+def _bitcast(op: Operation, pointee: Type | None) -> None:
     if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
@@ -293,7 +295,7 @@ class _Element:
         self,
         indices: list[Value],
         type_: Type,
-        access: Callable[[Callable[[], Any]], Any],
+        access: Callable[[Callable[[], Value]], Value],
         other: Value | None = None,
     ) -> Value:
         """What `access` gives; `other`'s element, or 0, without it."""
@@ -425,7 +427,7 @@ class _Status:
         )
 
 
-_RULES: dict[str, Callable[[Any, Any], None]] = {
+_RULES: dict[str, Callable[[Operation, Type | None], None]] = {
     "tt.addptr": _addptr,
     "tt.splat": _splat,
     "tt.unsplat": _unsplat,
@@ -434,7 +436,7 @@ _RULES: dict[str, Callable[[Any, Any], None]] = {
     "tt.bitcast": _bitcast,
     "builtin.unrealized_conversion_cast": _cast,
 }
-_ACCESSES: dict[str, Callable[[Any, Any, AccessCheck | None], None]] = {
+_ACCESSES: dict[str, Callable[[Operation, Type, AccessCheck | None], None]] = {
     "tt.load": _load,
     "tt.store": _store,
     "tt.atomic_rmw": _atomic_rmw,

@@ -22,7 +22,7 @@ def lower_print(op: Operation, program: list[Value], addresses: list[bool]) -> N
     in_hex, signed = bool(op.attributes["hex"].value), list(op.attributes["signed"])
     operands = list(op.operands)
     if not operands:
-        _printf(f"pid (%u, %u, %u) {prefix}\n", program)
+        _printf(f"pid (%u, %u, %u){prefix}\n", program)
     for number, value in enumerate(operands):
         which = f"(operand {number}) " if len(operands) > 1 else ""
         head = f"{prefix}{which}"
@@ -49,7 +49,7 @@ def _line(
     i32 = integer(32)
     at = [arith.IndexCastOp(i32, index).result for index in indices]
     places = ", ".join(f"%{width}u" for width in index_widths(shape_of(value)))
-    _printf(f"pid (%u, %u, %u) idx ({places}) {head}{form}\n", [*program, *at, shown])
+    _printf(f"pid (%u, %u, %u) idx ({places}){head}{form}\n", [*program, *at, shown])
 
 
 def _address(value: Value) -> tuple[str, Value]:

@@ -6,9 +6,9 @@ instead (carried.py). Everything else stays as it is, for the gather and scatter
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-from proton.analysis.scalar import Materializer
+from proton.analysis.scalar import Materializer, Substitutes
 from proton.analysis.structure import Box, Mask, Structure, StructureAnalysis
 from proton.conversion.triton_to_structured.carried import gathered_line, plan
 from proton.dialect import tt, tts
@@ -19,9 +19,6 @@ from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith
 from proton.dialect.walk import before, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
 
-if TYPE_CHECKING:
-    from proton.analysis.structure.values import Carried
-
 
 @dataclass
 class _Access:
@@ -30,7 +27,7 @@ class _Access:
     op: Operation
     pointer: Structure
     mask: Mask | None
-    other: Any  # scalar Value, or None
+    other: Value | Attribute | None  # a scalar; None: there is none
     select: bool  # `other` is not uniform: select it afterwards
 
 
@@ -48,7 +45,7 @@ class TritonToStructured(Pass):
                 analysis.analyse(block)
             accesses = _accesses(analysis, function)
             rewritings = plan(function, analysis)
-            substitutes: dict[Any, Any] = {}
+            substitutes: Substitutes = {}
             # An inner loop may start from what an outer one carries, and an outer one end with an
             # inner one's result: all heads first, then all ends.
             for rewriting in rewritings:
@@ -101,7 +98,7 @@ def uniform_scalar(value: Value) -> Value | Attribute | None:
     return None
 
 
-def _rewrite_access(access: _Access, substitutes: "dict[Carried | Value, Value]") -> None:
+def _rewrite_access(access: _Access, substitutes: Substitutes) -> None:
     op = access.op
     view = op.opview
     with before(op):
@@ -128,7 +125,7 @@ def _limits(mask: Mask | None, emit: Materializer) -> tuple[list[Value], list[Va
     """The operands of an access that a mask makes: counts, starts, and what is no box."""
     if mask is None:
         return [], [], None
-    if mask.others and mask.box == Box.first(shape_of(mask.others[0].value)):
+    if mask.others and mask.box == Box.first(shape_of(emit(mask.others[0]))):
         return [], [], _all_of(mask, emit)
     dims, starts = [emit(count) for count in mask.box.counts], []
     if any(start != 0 for start in mask.box.starts):

@@ -6,7 +6,7 @@ does they are dead.
 
 from dataclasses import dataclass
 
-from proton.analysis.scalar import Expr, Materializer
+from proton.analysis.scalar import Expr, Materializer, Substitutes
 from proton.analysis.structure import (
     Carried,
     Dim,
@@ -23,7 +23,6 @@ from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.regions import end_of
 from proton.dialect.walk import before, ops_named
 
-Substitutes = dict[object, Value]
 SCALAR = Part("scalar")
 
 

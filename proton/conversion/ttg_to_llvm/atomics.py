@@ -12,7 +12,6 @@ Where other threads hold copies of a result they read it from shared memory.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from proton.analysis.atomics import is_native
 from proton.analysis.scratch import has_copies, stored_bytes
@@ -74,7 +73,8 @@ def _attributes(site: Site) -> dict[str, Attribute]:
 
 @lowers("tt.atomic_rmw")
 def _rmw(ctx: Lowering, site: Site) -> list[Value]:
-    pointers, value, mask = site.optional(3)
+    pointers, value = site.operands[:2]
+    mask = site.optional(2)
     kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(site)
     native = is_native(kind, v.element(value), ctx.arch)
     # Of one instruction the ordering is its own.
@@ -184,7 +184,7 @@ def _registers(value: Value, start: int, count: int) -> Value:
     return v.extract(value, start) if count == 1 else group(value, start, count)
 
 
-def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., Any]) -> Value:
+def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., Value]) -> Value:
     """The atomic behind a branch; where it is not taken the value is 0."""
     if predicate is None:
         return one(*operands)

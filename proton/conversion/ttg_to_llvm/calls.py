@@ -9,7 +9,7 @@ from proton.dialect.mlir import Value, ir
 @lowers("func.call")
 def _call(ctx: Lowering, site: Site) -> list[Value]:
     offset = site.number(SHARED_OFFSET) if SHARED_OFFSET in site.op.attributes else 0
-    state = ctx.mapped["state"] if ctx.called_record else ()
+    state = ctx.state if ctx.called_record else ()
     op = ir.Operation.create(
         "func.call",
         results=[llvm_type(result.type) for result in site.op.results],

@@ -12,6 +12,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars, is_repeated, place_of
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried, without_carried
+from proton.dialect.walk import parent_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _yields(end: Operation, number: int, argument: Value) -> bool:
     """Whether an op yields what becomes `argument` in the next turn."""
     if end.name != "scf.yield":
         return False
-    around = end.parent.operation
+    around = parent_of(end)
     return around.name == "scf.for" and bool(ForLoop(around).iter_args[number] == argument)
 
 

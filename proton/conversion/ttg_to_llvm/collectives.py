@@ -1,7 +1,6 @@
 """Histograms and gathers: every thread may need what any other has, so both use shared memory."""
 
 from functools import partial
-from typing import Any
 
 from proton.analysis.scratch import axis_of
 from proton.conversion.ttg_to_llvm import values as v
@@ -18,7 +17,7 @@ from proton.layout.named import shared_row_major
 @lowers("tt.histogram")
 def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     """Counts in shared memory, by atomics; each element once, whoever holds copies of it."""
-    values, mask = site.optional(2)
+    values, mask = site.operands[0], site.optional(1)
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
     bins = target.out_size("dim0")
     i32 = v.integer(32)
@@ -73,13 +72,14 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     write_shared(ctx, value, source, shared, width, base)
     ctx.threads.barrier()
     i32 = v.like(index, v.integer(32))
-    place: Any = None
+    place: Value | None = None
     stride = 1
     for dimension in reversed(range(len(shape))):
         where = _as_i32(index, i32) if dimension == axis else ctx.threads.indices(target, dimension)
         term = v.binary("llvm.mul", where, v.constant(stride, i32)) if stride > 1 else where
         place = term if place is None else v.add(place, term)
         stride *= shape[dimension]
+    assert place is not None, "a tensor has dimensions"
     stored = stored_type(element)
     addresses = v.to_elements(v.offset_pointer(base, place, stored))
     loaded = [v.load(address, stored, v.bits_of(stored) // 8) for address in addresses]

@@ -8,7 +8,6 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
-from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor, layout_of
@@ -87,25 +86,22 @@ def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Value
 
 @lowers("tt.print")
 def _print(ctx: Lowering, site: Site) -> list[Value]:
-    """One line per element: `pid (x, y, z) idx (i, j) prefix: value`."""
+    """One line per element: `pid (x, y, z) idx (i, j) prefix: value`. What is no block is printed
+    by each thread, as in Triton."""
     ids = [nvidia.program_id(axis) for axis in range(3)]
     prefix = site.text("prefix").replace("%", "%%")
     hexadecimal = bool(site.op.attributes["hex"].value)
     signed = list(ir.DenseI32ArrayAttr(site.op.attributes["signed"]))
     if not site.operands:
-        v.when(first_thread(ctx), lambda: _print_call(ctx, f"pid (%u, %u, %u) {prefix}\n", ids))
+        _print_call(ctx, f"pid (%u, %u, %u){prefix}\n", ids)
         return []
     for number, (operand, type_) in enumerate(zip(site.operands, site.operand_types, strict=True)):
         which = f"(operand {number}) " if len(site.operands) > 1 else ""
         is_signed = bool(signed[number])
         if not is_tensor(type_):
-
-            def one(value: Value = operand, signed_: bool = is_signed, w: str = which) -> None:
-                form, promoted = _promoted(value, signed_, hexadecimal)
-                text = f"pid (%u, %u, %u) idx () {prefix}{w}{form}\n"
-                _print_call(ctx, text, [*ids, promoted])
-
-            v.when(first_thread(ctx), one)
+            form, promoted = _promoted(operand, is_signed, hexadecimal)
+            text = f"pid (%u, %u, %u) idx (){prefix}{which}{form}\n"
+            _print_call(ctx, text, [*ids, promoted])
             continue
         layout = layout_of(type_)
         rank = len(layout.outs)
@@ -121,7 +117,7 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
         ) -> None:
             for register in range(v.count_of(value)):
                 form, promoted = _promoted(v.extract(value, register), signed_, hexadecimal)
-                text = f"pid (%u, %u, %u) idx ({places_}) {prefix}{w}{form}\n"
+                text = f"pid (%u, %u, %u) idx ({places_}){prefix}{w}{form}\n"
                 where = [v.extract(index, register) for index in indices_]
                 _print_call(ctx, text, [*ids, *where, promoted])
 

@@ -4,7 +4,6 @@ Everything else of `arith` works on vectors as it is.
 """
 
 import math
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -21,7 +20,7 @@ from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor
 
 
-def _f(bits: int) -> Any:
+def _f(bits: int) -> Type:
     return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
@@ -48,7 +47,7 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
     return [v.create("llvm.mlir.constant", target, value=attribute)]
 
 
-def _spread(value: Value, target: Any) -> Value:
+def _spread(value: Value, target: Type) -> Value:
     return v.splat(value, v.count_of_type(target)) if v.is_vector(target) else value
 
 
@@ -104,7 +103,7 @@ def _mulhi(ctx: Lowering, site: Site) -> list[Value]:
 # Functions
 
 
-def _in_float32(ctx: Lowering, name: str, *values: Any) -> Any:
+def _in_float32(ctx: Lowering, name: str, *values: Value) -> Value:
     """A libdevice function, on halves through fp32."""
     element = v.element(values[0])
     if element.width >= 32:
@@ -118,7 +117,7 @@ def _libdevice(ctx: Lowering, name: str, *values: Value) -> Value:
     """A function of the library of fp32 or fp64, on every element."""
     symbol = symbol_of(name, v.element(values[0]))
 
-    def one(*scalars: Any) -> Any:
+    def one(*scalars: Value) -> Value:
         return call_libdevice(ctx, symbol, scalars[0].type, *scalars)
 
     return v.each(one, *values)
@@ -155,7 +154,7 @@ def _exp(ctx: Lowering, site: Site) -> list[Value]:
 def _extern(ctx: Lowering, site: Site) -> list[Value]:
     result = scalar_type(llvm_like(site))
 
-    def one(*scalars: object) -> Value:
+    def one(*scalars: Value) -> Value:
         return call_libdevice(ctx, site.text("symbol"), result, *scalars)
 
     operands = site.operands
@@ -194,7 +193,7 @@ def _rounding(site: Site) -> str:
     return site.text("rounding") if site.op.name == "tt.fp_to_fp" else "rtne"
 
 
-def _towards_zero(value: Any, target: Any) -> Any:
+def _towards_zero(value: Value, target: Type) -> Value:
     """fp32 (or fp64) to a narrower float, rounded towards zero."""
     if v.element(value).width == 64 and target.width != 32:
         # Through fp32, towards zero as well: truncating twice truncates once.

@@ -1,8 +1,6 @@
 """Conversions of 8-bit floats by integer arithmetic, which every architecture has, and by the
 instruction where there is one; the formats are in proton/base/float8.py."""
 
-from typing import Any
-
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -13,17 +11,17 @@ _INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
 
 
-def _f(bits: int) -> Any:
+def _f(bits: int) -> Type:
     return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
-def widen_float8(value: Any, source: Type, target: Type) -> Any:
+def widen_float8(value: Value, source: Type, target: Type) -> Value:
     """8-bit floats as wider ones: the two that GPUs know through fp16, which has them all, the
     others through fp32."""
     format_ = BY_TYPE[str(source)]
     by_half = format_.name in ("float8e5", "float8e4nv")
 
-    def one(byte: Value) -> Any:
+    def one(byte: Value) -> Value:
         number = _half_of(byte, format_) if by_half else _float_of(byte, format_)
         if number.type == target:
             return number
@@ -52,7 +50,7 @@ def _half_of(byte: Value, format_: Float8) -> Value:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), _f(16))
 
 
-def _float_of(byte: Any, format_: Float8) -> Value:
+def _float_of(byte: Value, format_: Float8) -> Value:
     """The fp32 with the value of a byte, of a format without infinity: its bits moved to where
     fp32 has them, times a power of two that makes up for the biases."""
     i32, f32 = v.integer(32), _f(32)
@@ -68,7 +66,7 @@ def _float_of(byte: Any, format_: Float8) -> Value:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), f32)
 
 
-def narrow_float8(value: Value, target: object, arch: int, rounding: str = "rtne") -> Any:
+def narrow_float8(value: Value, target: Type, arch: int, rounding: str = "rtne") -> Value:
     """To an 8-bit float, saturating; from other types through fp32. `arch`: 0 for constants, which
     LLVM folds."""
     element = v.element(value)
@@ -101,7 +99,7 @@ def _narrowed_by_instruction(value: Value, name: str) -> Value:
 def _odd_float32(value: Value) -> Value:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
-    def one(wide: Any) -> Any:
+    def one(wide: Value) -> Value:
         narrow = nvidia.narrowed_towards_zero(wide, _f(32))
         back = v.create("llvm.fpext", _f(64), narrow)
         inexact = v.create(
@@ -143,7 +141,7 @@ def _narrow(value: Value, format_: Float8, rounding: str) -> Value:
     return v.create("llvm.trunc", v.integer(8), v.binary("llvm.or", result, sign))
 
 
-def _multiple(magnitude: Any, format_: Float8, rounding: str) -> Value:
+def _multiple(magnitude: Value, format_: Float8, rounding: str) -> Value:
     """How often the least number is in the bits of a small one. To nearest by adding a power of
     two whose unit in the last place is that number."""
     i32, f32 = v.integer(32), _f(32)

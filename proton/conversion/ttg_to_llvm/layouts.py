@@ -9,10 +9,12 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
-from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
+from proton.layout.conversion import Exchange, Parts, Permutation, Shuffle, in_parts, plan
+from proton.layout.conversion import exchange as plan_exchange
 from proton.layout.linear import log2
 from proton.layout.matrix_access import MatrixAccess, matrix_access
 from proton.layout.named import WARP_SIZE
@@ -101,7 +103,27 @@ def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
         case Shuffle():
             return [_shuffled(ctx, value, way)]
         case Exchange():
+            if EXCHANGE_PARTS in site.op.attributes:
+                parts = in_parts(source, target, site.number(EXCHANGE_PARTS))
+                assert parts is not None, "allocate-shared-memory has asked"
+                return [_exchanged_in_parts(ctx, value, parts, ctx.scratch(site))]
             return exchange(ctx, [value], [way], source, target, [ctx.scratch(site)])
+
+
+def _exchanged_in_parts(ctx: Lowering, value: Value, parts: Parts, offset: int) -> Value:
+    """A value through shared memory at `offset`, a part after the other."""
+    bytes_ = stored_bytes(v.element(value))
+    way = plan_exchange(parts.source, parts.target, bytes_, ctx.arch >= STMATRIX_ARCH)
+    pieces: list[Value] = []
+    order: list[int] = []
+    for number, (own, theirs) in enumerate(parts.registers):
+        if number:
+            ctx.threads.barrier()  # the last part has been read
+        piece = v.shuffle(value, own)
+        pieces += exchange(ctx, [piece], [way], parts.source, parts.target, [offset])
+        order += theirs
+    place = {register: number for number, register in enumerate(order)}
+    return v.shuffle(v.concatenate(pieces), [place[register] for register in range(len(order))])
 
 
 def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:

@@ -1,6 +1,6 @@
 """Calls of NVIDIA's libdevice, whose bitcode is linked when the code becomes PTX."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.builtin import string_attr
@@ -31,7 +31,11 @@ def declare(module: Module, name: str, result: str | Type, arguments: list[Type]
         )
 
 
-def call(name: str, result: Type | None, *operands: Value) -> Any:
+@overload
+def call(name: str, result: Type, *operands: Value) -> Value: ...
+@overload
+def call(name: str, result: None, *operands: Value) -> None: ...
+def call(name: str, result: Type | None, *operands: Value) -> Value | None:
     """Calls an LLVM function by name; None where `result` is None."""
     op = ir.Operation.create(
         "llvm.call",
@@ -51,7 +55,7 @@ def symbol_of(name: str, element: Type) -> str:
     return f"__nv_{name}{'f' if element.width == 32 else ''}"
 
 
-def call_libdevice(ctx: "Lowering", name: str, result: Type, *operands: Any) -> Value:
+def call_libdevice(ctx: "Lowering", name: str, result: Type, *operands: Value) -> Value:
     """A call of a libdevice function on scalars."""
     declare(ctx.module, name, result, [operand.type for operand in operands])
     return call(name, result, *operands)

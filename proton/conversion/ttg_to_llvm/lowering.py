@@ -7,7 +7,6 @@ every other op has a rule that gives the values in its place.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
@@ -17,6 +16,7 @@ from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
+from proton.conversion.ttg_to_llvm.units import Turns, Unit
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
@@ -71,11 +71,10 @@ class Site:
     def result_type(self) -> Type:
         return self.op.results[0].type
 
-    def optional(self, count: int) -> list[Any]:
-        """The operands by position; None where an optional one is not there."""
+    def optional(self, place: int) -> Value | None:
+        """The operand of a place; None where it is an optional one that is not there."""
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-        given = iter(self.op.operands)
-        return [next(given) if segment else None for segment in segments][:count]
+        return self.op.operands[sum(segments[:place])] if segments[place] else None
 
     def text(self, name: str) -> str:
         """A string attribute."""
@@ -111,9 +110,11 @@ class Lowering:
     threads: Threads  # that run what is being lowered
     arch: int  # compute capability, times 10
     called_record: bool = False  # functions that are called record: they get where, behind all else
-    shared_base: Any = None  # of a function that is called: where its shared memory begins
+    shared_base: Value | None = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
-    mapped: dict[Any, Any] = field(default_factory=dict)
+    state: tuple[Value, ...] = ()  # of records: the profile buffer, the variables of the kernel
+    unit: Unit = field(init=False, repr=False)  # what records know, behind the op that begins them
+    turns: dict[Value, Turns] = field(default_factory=dict)  # of loops that keep readings alone
 
     # Shared memory
 
@@ -174,7 +175,7 @@ class Lowering:
             self.shared_base = block.add_argument(v.pointer(v.SHARED), self.function.location)
             if self.called_record:
                 spaces = v.GLOBAL, 0  # the profile buffer, and the variables of the kernel
-                self.mapped["state"] = tuple(
+                self.state = tuple(
                     block.add_argument(v.pointer(space), self.function.location) for space in spaces
                 )
         type_ = ir.TypeAttr(self.function.attributes["function_type"]).value

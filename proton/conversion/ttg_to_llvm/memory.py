@@ -6,7 +6,6 @@ that nothing branches and masked-off registers keep `other`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -14,7 +13,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lo
 from proton.conversion.ttg_to_llvm.scalars import constant_apart, picked
 from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.mlir import Type, Value, ir
-from proton.dialect.tt import pointee_of
+from proton.dialect.tt import pointee_of_type
 from proton.dialect.ttg import is_tensor, layout_of
 
 # PTX's names of an eviction policy (PTX ISA, "Cache Eviction Priority Hints").
@@ -26,11 +25,17 @@ _EVICTION = {
 }
 
 
-def _registers(value: Value | None) -> Any:
-    """A scalar as a vector of one register; None stays."""
-    if value is None or v.is_vector(value.type):
+def _registers(value: Value) -> Value:
+    """A scalar as a vector of one register."""
+    if v.is_vector(value.type):
         return value
     return v.insert(v.poison(v.vector(1, value.type)), value, 0)
+
+
+def _optional(site: Site, place: int) -> Value | None:
+    """The registers of an optional operand; None where it is not there."""
+    value = site.optional(place)
+    return None if value is None else _registers(value)
 
 
 def _like_source(value: Value, type_: Type) -> Value:
@@ -100,15 +105,6 @@ class _Access:
         return v.bitcast(packed, type_)
 
 
-def pointee_of_type(type_: Type) -> Type:
-    """What a pointer type, or a tensor of pointers, points to."""
-
-    class Typed:
-        type = type_
-
-    return pointee_of(Typed)
-
-
 def group(value: Value, start: int, count: int) -> Value:
     """Some registers that follow each other."""
     return v.shuffle(value, range(start, start + count))
@@ -116,7 +112,7 @@ def group(value: Value, start: int, count: int) -> Value:
 
 @lowers("tt.load")
 def _load(ctx: Lowering, site: Site) -> list[Value]:
-    pointers, mask, other = map(_registers, site.optional(3))
+    pointers, mask, other = _registers(site.operands[0]), _optional(site, 1), _optional(site, 2)
     access = _Access(site, site.operand_types[0])
     starts = range(0, v.count_of(pointers), access.count)
     places = ((start, *access.address(ctx, pointers, start)) for start in starts)
@@ -169,7 +165,8 @@ def _conditions(
 
 @lowers("tt.store")
 def _store(ctx: Lowering, site: Site) -> list[Value]:
-    pointers, stored, mask = map(_registers, site.optional(3))
+    pointers, stored = map(_registers, site.operands[:2])
+    mask = _optional(site, 2)
     access = _Access(site, site.operand_types[0])
     type_ = site.operand_types[0]
     owner = ctx.threads.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)

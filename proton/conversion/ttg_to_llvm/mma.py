@@ -6,7 +6,6 @@ Instructions" and "Asynchronous Warpgroup Level Matrix Instructions".
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.nvidia import assembly
@@ -40,7 +39,7 @@ class Types:
     b: str
 
     @classmethod
-    def of(cls, total: object, a: Any, b: Any) -> "Types":
+    def of(cls, total: object, a: Type, b: Type) -> "Types":
         return cls(_RESULTS[str(total)], operand_name(a), operand_name(b))
 
     def __str__(self) -> str:
@@ -64,7 +63,7 @@ class Types:
         return 128 // size, 64 // size
 
 
-def registers_of(value: Any) -> list[Value]:
+def registers_of(value: Value) -> list[Value]:
     """A thread's part of a matrix as the registers of an instruction: 32 bits of an operand, fp64
     as it is."""
     is_f64 = v.bits_of(v.element(value)) == 64

@@ -189,7 +189,7 @@ def shared_address(pointer: Value) -> Value:
     return v.create("llvm.ptrtoint", v.integer(32), pointer)
 
 
-def copy_async(target: Value, source: Any, size: int, predicate: Any = None) -> None:
+def copy_async(target: Value, source: Value, size: int, predicate: Value | None = None) -> None:
     """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory; of zeros, where a
     predicate is given that does not hold."""
     kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
@@ -460,7 +460,7 @@ def approximate(function: str, *values: Value) -> Value:
     return v.each(one, *values)
 
 
-def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
+def narrowed_towards_zero(scalar: Value, target: Type) -> Value:
     """A float as a narrower one, rounded towards zero."""
     source, kind = str(scalar.type), str(target)
     bits = v.integer(16) if _FLOATS[kind] == "h" else target

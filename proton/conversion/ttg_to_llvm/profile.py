@@ -25,13 +25,14 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop, mark_readings
 from proton.conversion.ttg_to_llvm.units import (
+    Cursor,
     Pending,
+    Slab,
     Unit,
     place_of,
     ring_slot,
     signed,
     store_pending,
-    unit_of,
     variable,
     wide,
 )
@@ -78,15 +79,15 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     if unit.cursor is not None:
         # The record of nothing has the last place, behind which comes the first.
         end = profile.block.segment_bytes
-        firsts[1] = v.add(unit.first, v.i32(end - profile.schema.bytes))
-        firsts.append(unit.first)
-        variables.append(unit.cursor)
+        firsts[1] = v.add(unit.cursor.first, v.i32(end - profile.schema.bytes))
+        firsts.append(unit.cursor.first)
+        variables.append(unit.cursor.place)
     if unit.slab is not None:
         firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
-        variables += [unit.slab, unit.launch]
+        variables += [unit.slab.address, unit.slab.launch]
     # Where control has one way, LLVM knows what it is.
     if ops_named(ctx.function, "proton_gpu.begin_turns"):
-        pending.live = variable(ctx, v.integer(1))
+        pending.live = variable(ctx.function, v.integer(1))
         v.store(pending.live, v.constant(1, v.integer(1)), 1)
     for place, first in zip(variables, firsts, strict=True):
         v.store(place, first, 4)
@@ -115,7 +116,7 @@ def _begins_at_loop(init: Operation) -> bool:
 def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
-    unit = _attached(ctx, profile, *ctx.mapped["state"])
+    unit = _attached(ctx, profile, *ctx.state)
     mark_readings(ctx, profile.strategy, True)
     return [unit.block]
 
@@ -182,15 +183,17 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     if is_sampled is not None:
         is_writer = v.binary("llvm.and", is_writer, is_sampled)
     variables = _variables(profile, state)
-    slab, launch = variables[-2:] if profile.takes_chunks else (None, None)
-    cursor = first = None
+    slab = cursor = None
+    if profile.takes_chunks:
+        slab, variables = Slab(*variables[-2:]), variables[:-2]
     if _has_cursor(profile):
-        cursor, first = variables.pop(), v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
-    count, offset, *values, chunk = variables if slab is None else variables[:-2]
+        first = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
+        cursor = Cursor(variables.pop(), first)
+    count, offset, *values, chunk = variables
     record = _record_types(profile.schema)
     pending = Pending(offset, dict(zip(record, values, strict=True)), record)
-    ctx.mapped["state"] = buffer, state
-    unit = ctx.mapped["profile"] = Unit(
+    ctx.state = buffer, state
+    ctx.unit = Unit(
         profile=profile,
         block=block,
         segment=byte_at(segments, place),
@@ -198,19 +201,17 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         ring=ring,
         chunk=chunk,
         slab=slab,
-        launch=launch,
         program=program,
         number=number,
         table=byte_at(byte_at(block, layout.table), entry),
         count=count,
         cursor=cursor,
-        first=first,
         pending=pending,
         lane=lane,
         is_sampled=is_sampled,
         is_writer=is_writer,
     )
-    return unit
+    return ctx.unit
 
 
 def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | None:
@@ -231,20 +232,21 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
 @lowers("proton_gpu.finalize")
 def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
-    unit = unit_of(ctx)
+    unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
     nvidia.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
-        _copy_ring(unit, number)
+        _copy_ring(unit, unit.ring, number)
     nvidia.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
     v.when(first_thread(ctx), lambda: finish(unit.block))
     return []
 
 
-def _copy_ring(unit: Unit, number: Value) -> None:
-    """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it."""
+def _copy_ring(unit: Unit, ring: Value, number: Value) -> None:
+    """What the ring buffer in shared memory holds goes to the unit's segment: the unit's first warp
+    copies it."""
     capacity = unit.profile.capacity
     records = v.create("llvm.intr.umin", number.type, number, v.i32(capacity))
     size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
@@ -254,12 +256,12 @@ def _copy_ring(unit: Unit, number: Value) -> None:
     if unit.is_sampled is not None:
         size = v.select(unit.is_sampled, size, v.i32(0))
     nvidia.warp_barrier()
-    copy_ring(unit.ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
+    copy_ring(ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
 
 
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
+    unit = ctx.unit
     bits = unit.schema.clock_bits
     if BEHIND_BARRIER in site.op.attributes:
         nvidia.warp_barrier()
@@ -274,7 +276,7 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(*RECORDS)
 def _record(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
+    unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     CODE[site.op.name].on_gpu(_Record(unit, site))
@@ -307,11 +309,13 @@ class _Record:
 
     def take_chunk(self, number: Value, slot: Value) -> None:
         """The first record of each `capacity` takes a chunk of the slab for all of them."""
+        slab = self.unit.slab
+        assert slab is not None, "asked before"
         is_first = v.compare("eq", slot, v.i32(0))
         begins = v.binary("llvm.and", is_first, self.unit.is_writer)
         if self.when is not None:
             begins = v.binary("llvm.and", begins, self.when)
-        v.when(begins, lambda: _take_chunk(self.unit, number))
+        v.when(begins, lambda: _take_chunk(self.unit, slab, number))
 
     def place(self, slot: Value) -> Value:
         """Where a slot lies in the chunk, bytes."""
@@ -321,7 +325,7 @@ class _Record:
         """Where the record goes in the ring buffer."""
         if self.unit.cursor is None:
             return self.place(self.slot(number))
-        return v.load(self.unit.cursor, v.integer(32), 4)
+        return v.load(self.unit.cursor.place, v.integer(32), 4)
 
     def keep(self, place: Value) -> None:
         """Keeps the record for its place until it is stored. Where its condition does not hold, the
@@ -345,9 +349,9 @@ class _Record:
         v.store(place, value, 4)
 
 
-def _take_chunk(unit: Unit, record: Value) -> None:
+def _take_chunk(unit: Unit, of_slab: Slab, record: Value) -> None:
     """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
-    slab = v.load(unit.slab, v.pointer(v.GLOBAL), 8)
+    slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)
     words = size // wire.RECORD_ALIGNMENT
     taken = nvidia.fetch_add(slab, words, COMMENT)
@@ -357,7 +361,7 @@ def _take_chunk(unit: Unit, record: Value) -> None:
     offset = v.binary("llvm.mul", wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
     chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
     of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
-    launch = v.load(unit.launch, v.integer(32), 4)
+    launch = v.load(of_slab.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
         place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
         nvidia.store(place, pair, predicate=fits, note=COMMENT)

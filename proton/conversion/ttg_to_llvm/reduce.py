@@ -4,8 +4,6 @@ The combine region is emitted on whole vectors of registers: combining 32 regist
 others is one op for each op of the region.
 """
 
-from typing import Any
-
 from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
@@ -208,23 +206,24 @@ def _scan(ctx: Lowering, site: Site) -> Values:
     source = layout_of(site.operand_types[0])
     plan = plan_reduction(source, axis_of(site.op), ordered=True)
     values, totals = _scan_registers(site.operands, list(plan.registers), reverse, combine)
-    prefix: Values | None = None
-    has_prefix: Any = None
+    known: tuple[Values, Value] | None = None  # what comes before, and whether anything does
     if plan.lanes:
-        totals, prefix, has_prefix = _scan_lanes(ctx, totals, list(plan.lanes), reverse, combine)
+        totals, known = _scan_lanes(ctx, totals, list(plan.lanes), reverse, combine)
     if plan.exchange is not None:
         last = _last_lane(ctx, totals, list(plan.lanes), reverse)
         gathered = _gather_warps(ctx, site, last, plan.exchange)
         before, has_before = _before_warp(ctx, gathered, list(plan.warps), reverse, combine)
-        if prefix is None:
-            prefix, has_prefix = before, has_before
+        if known is None:
+            known = before, has_before
         else:
+            prefix, has_prefix = known
             both = combine(before, prefix)
             inner = _choose(has_prefix, both, before)
             prefix = _choose(has_before, inner, prefix)
-            has_prefix = v.binary("llvm.or", has_prefix, has_before)
-    if prefix is None:
+            known = prefix, v.binary("llvm.or", has_prefix, has_before)
+    if known is None:
         return values
+    prefix, has_prefix = known
     count = v.count_of(values[0]) // v.count_of(prefix[0])
     spread = _spread(prefix, source, list(plan.registers), count)
     return _choose(has_prefix, combine(spread, values), values)
@@ -277,8 +276,8 @@ def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Va
 
 def _scan_lanes(
     ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: _Combine
-) -> tuple[Values, Values, Value]:
-    """(inclusive totals, what comes before this lane, whether anything does)"""
+) -> tuple[Values, tuple[Values, Value]]:
+    """(inclusive totals, (what comes before this lane, whether anything does))"""
     place = _coordinate(ctx, bits, 0, reverse)
     stride = 1 << bits[0]  # the bits of the axis are consecutive
     kind = "down" if reverse else "up"
@@ -288,7 +287,7 @@ def _scan_lanes(
         reaches = v.compare("uge", place, v.i32(distance))
         totals = _choose(reaches, combine(others, totals), totals)
     before = [nvidia.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
-    return totals, before, v.compare("ne", place, v.i32(0))
+    return totals, (before, v.compare("ne", place, v.i32(0)))
 
 
 def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) -> Values:

@@ -7,7 +7,6 @@ arithmetic behind an element is repeated on scalars; what nobody uses then, LLVM
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import Operation, Value, ir
@@ -59,7 +58,7 @@ class Scalars:
 
     def __init__(self) -> None:
         self.made: dict[Value, dict[int, Value]] = {}  # by vector and index
-        self.parts: dict[Any, dict[tuple[int, ...], Any]] = {}  # by vector and indices
+        self.parts: dict[Value, dict[tuple[int, ...], Value]] = {}  # by vector and indices
 
     def element(self, value: Value, index: int) -> Value:
         """Element `index` of a vector; a scalar is its own."""

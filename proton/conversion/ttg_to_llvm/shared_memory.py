@@ -94,7 +94,8 @@ def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
 def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
     small for it are loaded and stored, which is there no later."""
-    pointers, base, mask = site.optional(3)
+    pointers, base = site.operands[:2]
+    mask = site.optional(2)
     _, element, shared = mem_desc_parts(site.operand_types[1])
     bytes_ = stored_bytes(element)
     places = layout_of(site.operand_types[0]).invert_and_compose(shared)

@@ -1,7 +1,5 @@
 """Products on tensor cores: which registers and which bytes of memory each instruction takes."""
 
-from typing import Any
-
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -116,12 +114,12 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     start: Value | bool = adds[0] if adds else not is_zeros(site.op.operands[2])
     at_most = site.number("imprecise")
     mma.wgmma_fence()
-    sums: list[Any] = []
+    sums: list[Value] = []
     for number, (row, column) in enumerate(tiling.tiles):
         steps = []
         for step in range(k // types.k):
             if left is not None:
-                side: tuple[Any, ...] = (left.at(row, step * types.k),)
+                side: tuple[Value, ...] = (left.at(row, step * types.k),)
             else:
                 place = (step * down + number % down) * types.registers[0]
                 side = tuple(words[place : place + types.registers[0]])
@@ -155,7 +153,7 @@ def _exact_sums(
     return total
 
 
-def _element(type_: Type) -> Value:
+def _element(type_: Type) -> Type:
     return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
 
 

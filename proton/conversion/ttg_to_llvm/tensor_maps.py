@@ -11,7 +11,6 @@ Source: PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy", "membar/fence".
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
@@ -22,7 +21,7 @@ from proton.conversion.ttg_to_llvm.debug import fail_where
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, GLOBAL_SCRATCH_OFFSETS
-from proton.dialect.mlir import Value, ir
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.tt import PointerType
 from proton.layout.tensor_map import ROW_BYTES, TENSOR_MAP_BYTES, Box
 
@@ -65,7 +64,7 @@ class _Tensor:
 @lowers("ttng.tensormap_create")
 def _create(ctx: Lowering, site: Site) -> list[Value]:
     memory, base, *numbers = site.operands
-    type_: Any = site.result_type
+    type_ = site.result_type
     box = box_of_map(type_)
     assert box is not None, "as the pass chose it"
     rank = len(box.block)
@@ -182,7 +181,7 @@ def _emit(
     spare: Value,
     tensor: _Tensor,
     box: Box,
-    type_: Any,
+    type_: Type,
 ) -> None:
     """All threads of a warp make a map. It is one piece of assembly: LLVM may not part them."""
     text = _Text()

@@ -6,17 +6,21 @@ the thread alone is computed once, where the function begins.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.base.errors import PassError
 from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.walk import producer_of
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
+
+# Of what is known of the thread: what it is, and the numbers that it follows from.
+_Key = str | tuple[int, ...] | tuple[str, int | tuple[int, ...]]
 
 # Of a program. Source: PTX ISA, "bar".
 BARRIERS = 16
@@ -25,27 +29,29 @@ BARRIERS = 16
 @dataclass
 class Threads:
     """`warps` warps of a function, from warp `first` on, which meet at a barrier of hardware: 0 is
-    the program's."""
+    the program's. Groups that run at once, and those that they are in, have each their own."""
 
     function: Operation
     warps: int
     first: int = 0
     barrier_number: int = 0
-    known: dict[Any, Value] = field(default_factory=dict)
+    free_barriers: Iterator[int] = field(default_factory=lambda: iter(()))
+    known: dict[_Key, Value] = field(default_factory=dict)
 
     def groups(self, first: int) -> list["Threads"]:
         """The first so many warps, and the rest; raises PassError where one has none, or where
         groups of groups have no barrier left."""
         if not 0 < first < self.warps:
             raise PassError(f"{first} of {self.warps} warps of a group are no group of their own")
-        numbers = 2 * self.barrier_number + 1, 2 * self.barrier_number + 2
-        if numbers[1] >= BARRIERS:
-            raise PassError(
-                f"groups of warps nest deeper than {BARRIERS} barriers of hardware allow"
-            )
+        free = self.free_barriers if self.barrier_number else iter(range(1, BARRIERS))
+        numbers = list(itertools.islice(free, 2))
+        if len(numbers) < 2:
+            raise PassError(f"groups of warps are more than {BARRIERS} barriers of hardware allow")
         return [
-            Threads(self.function, first, self.first, numbers[0]),
-            Threads(self.function, self.warps - first, self.first + first, numbers[1]),
+            Threads(self.function, warps, start, number, free)
+            for warps, start, number in zip(
+                (first, self.warps - first), (self.first, self.first + first), numbers, strict=True
+            )
         ]
 
     @property
@@ -91,7 +97,7 @@ class Threads:
     @contextlib.contextmanager
     def _behind(self, value: Value) -> Iterator[None]:
         """Emits where values go that depend on this one alone."""
-        with ir.InsertionPoint.after(value.owner), self.function.location:
+        with ir.InsertionPoint.after(producer_of(value)), self.function.location:
             yield
 
     def bits(self, bases: tuple[int, ...]) -> Value:

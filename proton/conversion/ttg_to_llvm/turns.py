@@ -21,12 +21,13 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
+    Made,
     Turns,
-    place_of,
-    ring_slot,
+    Unit,
+    cursor_of,
+    ring_place,
     signed,
     store_pending,
-    unit_of,
     variable,
     wide,
 )
@@ -40,7 +41,7 @@ _AT_ONCE = 4  # readings that a store has room for
 
 @lowers("proton_gpu.begin_turns")
 def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
+    unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
@@ -60,10 +61,10 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
         words=site.number("words"),
         most=site.number("turns"),
         ring=ring,
-        number=variable(ctx, v.integer(32)),
-        kept=variable(ctx, v.integer(32)) if is_written_in_loop(site.op) else None,
-        offset=variable(ctx, v.integer(32)),
-        pending=[variable(ctx, clock) for _ in range(_AT_ONCE)],
+        number=variable(ctx.function, v.integer(32)),
+        kept=variable(ctx.function, v.integer(32)) if is_written_in_loop(site.op) else None,
+        offset=variable(ctx.function, v.integer(32)),
+        pending=[variable(ctx.function, clock) for _ in range(_AT_ONCE)],
         count=min(site.number("words"), _AT_ONCE),  # what a loop of one record carries
         clock=clock,
     )
@@ -72,20 +73,19 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
     for place in turns.pending:
         v.store(place, v.constant(0, clock), 4)
     found = v.i32(0)  # what later ops find it by
-    unit.turns = ctx.mapped[found] = turns
+    unit.turns = ctx.turns[found] = turns
     return [found]
 
 
 def _turns_of(ctx: Lowering, site: Site) -> Turns:
-    turns: Turns = ctx.mapped[site.op.operands[0]]
-    return turns
+    return ctx.turns[site.op.operands[0]]
 
 
 @lowers("proton_gpu.keep_readings")
 def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
     turns, readings = _turns_of(ctx, site), site.operands[1:]
     if STORES in site.op.attributes:
-        store_pending(unit_of(ctx))
+        store_pending(ctx.unit)
     if turns.kept is None:
         row = turns.row(v.load(turns.number, v.integer(32), 4))
     else:
@@ -101,7 +101,7 @@ def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
 def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
     turns = _turns_of(ctx, site)
     if STORES in site.op.attributes:
-        store_pending(unit_of(ctx))
+        store_pending(ctx.unit)
     count = turns.number if turns.kept is None else turns.kept
     v.store(count, v.add(v.load(count, v.integer(32), 4), v.i32(1)), 4)
     return []
@@ -109,40 +109,45 @@ def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers("proton_gpu.kept_turns")
 def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
-    return [v.load(_turns_of(ctx, site).kept, v.integer(32), 4)]
+    kept = _turns_of(ctx, site).kept
+    assert kept is not None, "of loops that write their records"
+    return [v.load(kept, v.integer(32), 4)]
 
 
 @lowers("proton_gpu.end_turns")
 def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     if STORES in site.op.attributes:
         store_pending(unit)
     unit.turns = None
     number = v.load(turns.number, v.integer(32), 4)
     if turns.kept is not None:
         number = v.add(number, v.load(turns.kept, v.integer(32), 4))
-    turns.records = v.binary("llvm.mul", number, v.i32(turns.slots))
-    turns.first = v.load(unit.count, v.integer(32), 4)
-    count = v.add(turns.first, turns.records)
+    records = v.binary("llvm.mul", number, v.i32(turns.slots))
+    turns.made = Made(v.load(unit.count, v.integer(32), 4), records)
+    count = v.add(turns.made.first, records)
     v.store(unit.count, count, 4)
     if unit.pending.live is not None:
         v.store(unit.pending.live, v.constant(0, v.integer(1)), 1)
-    v.store(unit.cursor, v.add(unit.first, place_of(unit, ring_slot(unit, count))), 4)
+    v.store(cursor_of(unit).place, ring_place(unit, count), 4)
     return []
 
 
 @lowers("proton_gpu.kept_records")
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     nvidia.warp_barrier()
     if turns.kept is None:
-        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.first)
-        oldest, end = _saturated(count, unit.profile.capacity), turns.records
+        assert turns.made is not None, "of loops that write no records, behind them"
+        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.made.first)
+        oldest, end = _saturated(count, unit.profile.capacity), turns.made.count
     else:  # no record of the loop is older than a ring buffer is long
         slots, written = v.i32(turns.slots), v.load(turns.number, v.integer(32), 4)
-        oldest, end = v.binary("llvm.mul", written, slots), turns.records
-        if end is None:  # in the loop
+        oldest = v.binary("llvm.mul", written, slots)
+        if turns.made is not None:
+            end = turns.made.count
+        else:
             end = v.add(oldest, v.i32(turns.most * turns.slots))
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
@@ -181,7 +186,7 @@ def _number(slot: Value, numbers: list[int]) -> Value:
 
 @lowers("proton_gpu.write_record")
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     _, turn, slot, when, start, end, *iterations = site.operands
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
     tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
@@ -191,10 +196,7 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
         "tag": _of_slot(slot, [v.i32(signed(tag)) for tag in tags]),
         "iteration": _of_slot(slot, iterations),
     }
-    record = v.add(v.binary("llvm.mul", turn, v.i32(turns.slots)), slot)
-    first = v.load(unit.count, v.integer(32), 4) if turns.first is None else turns.first
-    place = v.add(unit.first, place_of(unit, ring_slot(unit, v.add(first, record))))
-    target = byte_at(unit.segments, wide(place))
+    target = _target(unit, turns, v.add(v.binary("llvm.mul", turn, v.i32(turns.slots)), slot))
     for offset, names in unit.schema.stores:
         if not values.keys() >= set(names):
             continue  # payload, which records outside of loops have
@@ -203,21 +205,24 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
+def _target(unit: Unit, turns: Turns, record: Value) -> Value:
+    """Where in the ring buffer a record of the loop lies, counted from its first."""
+    first = v.load(unit.count, v.integer(32), 4) if turns.made is None else turns.made.first
+    return byte_at(unit.segments, wide(ring_place(unit, v.add(first, record))))
+
+
 @lowers("proton_gpu.write_batch")
 def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     """A lane for each turn. The last record is whole, by the lane that has the last turn."""
-    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    unit, turns = ctx.unit, _turns_of(ctx, site)
     number, i32 = site.number("number"), v.integer(32)
     last = unit.profile.loops[number][-1]
     nvidia.warp_barrier()
-    kept, written = (v.load(place, i32, 4) for place in (turns.kept, turns.number))
-    first = v.load(unit.count, i32, 4) if turns.first is None else turns.first
-    turn = v.add(written, kept)
-    behind = v.add(first, v.binary("llvm.mul", turn, v.i32(turns.slots)))  # the last record
-
-    def target(record: Value) -> Value:
-        place = v.add(unit.first, place_of(unit, ring_slot(unit, record)))
-        return byte_at(unit.segments, wide(place))
+    kept = end = v.load(turns.number if turns.kept is None else turns.kept, i32, 4)
+    if turns.kept is not None:
+        end = v.add(v.load(turns.number, i32, 4), kept)  # turns since `begin_turns`
+    behind = v.binary("llvm.mul", end, v.i32(turns.slots))  # the last record of the loop
+    turn = v.binary("llvm.sub", v.add(site.operands[1], end), v.i32(1))
 
     lane = unit.lane
     writes = v.compare("ult", lane, kept)
@@ -227,11 +232,11 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     source = byte_at(turns.ring, turns.place(turns.row(lane), v.i32(0)))
     readings = nvidia.load(source, turns.clock, MOST_READINGS, space="shared", note=COMMENT)
     record = v.add(v.binary("llvm.sub", behind, v.add(kept, v.i32(1))), lane)
-    nvidia.store(target(record), readings, predicate=writes, note=COMMENT)
+    nvidia.store(_target(unit, turns, record), readings, predicate=writes, note=COMMENT)
     tag = v.binary("llvm.or", v.i32(signed(batch_tag(number))), kept)
-    whole = [readings[last.start], readings[last.end], tag, v.binary("llvm.sub", turn, v.i32(1))]
+    whole = [readings[last.start], readings[last.end], tag, turn]
     record = v.binary("llvm.sub", behind, v.i32(1))
-    nvidia.store(target(record), whole, predicate=ends, note=COMMENT)
+    nvidia.store(_target(unit, turns, record), whole, predicate=ends, note=COMMENT)
     return []
 
 
@@ -248,7 +253,7 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
 def _forget_turns(ctx: Lowering, site: Site) -> list[Value]:
     turns = _turns_of(ctx, site)
     nvidia.warp_barrier()
-    if turns.kept is not None and turns.records is None:  # in the loop
+    if turns.kept is not None and turns.made is None:  # in the loop
         v.store(turns.kept, v.i32(0), 4)
         number = v.load(turns.number, v.integer(32), 4)
         v.store(turns.number, v.add(number, v.i32(turns.most)), 4)

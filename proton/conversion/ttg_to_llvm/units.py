@@ -1,15 +1,29 @@
 """What the records of a function know, and the record that is not stored yet."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
-from proton.conversion.ttg_to_llvm.lowering import Lowering
-from proton.dialect.mlir import Type, Value, ir
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, Now, byte_at
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where the next record of a ring buffer in global memory goes."""
+
+    place: Value  # where that is kept, i32
+    first: Value  # the place of the unit's first record, i32
+
+
+@dataclass(frozen=True)
+class Slab:
+    """What chunks are taken from."""
+
+    address: Value  # where the address of the slab is
+    launch: Value  # where the number of the launch is
 
 
 @dataclass
@@ -20,22 +34,20 @@ class Unit:
     block: Value  # address of the program's block
     segment: Value  # address of this unit's ring buffer in the block
     segments: Value  # address of the first unit's
-    ring: Any  # of this unit's ring buffer in shared memory; None where it has none
+    ring: Value | None  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
-    slab: Any  # where the address of the slab is, if chunks are taken; else None
-    launch: Any  # where the number of the launch is, if chunks are taken; else None
+    slab: Slab | None  # None where no chunks are taken
     program: Value  # linear number, i64
     number: Value  # of this unit, i64
     table: Value  # address of this unit's number of records
     count: Value  # where that number is meanwhile
-    cursor: Any  # where the place of the next record is; None where its number says that
-    first: Any  # the place of this unit's first record, i32; None without a cursor
+    cursor: Cursor | None  # None where the number of a record says its place
     pending: "Pending"
     lane: Value  # in the unit
-    is_sampled: Any  # whether the unit records; None: each does
+    is_sampled: Value | None  # whether the unit records; None: each does
     is_writer: Value  # whether this lane writes
     turns: "Turns | None" = None  # while a loop is lowered that keeps readings alone
-    begun: Any = None  # when the program began, while its header is not written
+    begun: Now | None = None  # when the program began, while its header is not written
 
     @property
     def schema(self) -> wire.RecordSchema:
@@ -51,10 +63,19 @@ class Pending:
     loop that keeps readings it may not, for the loop's records have followed: `live` says so.
     """
 
-    offset: Any  # where its place is; in a chunk, bytes behind that
-    values: dict[str, Any]  # by field of the record
-    types: dict[str, Any]
-    live: Any = None  # where it is whether the record may be stored, i1; None: it always may
+    offset: Value  # where its place is; in a chunk, bytes behind that
+    values: dict[str, Value]  # by field of the record
+    types: dict[str, Type]
+    # Where it is whether the record may be stored, i1; None: it always may.
+    live: Value | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """The records of a loop that keeps readings, behind it."""
+
+    first: Value  # the number of the first, i32
+    count: Value  # how many there are, i32
 
 
 @dataclass
@@ -67,13 +88,12 @@ class Turns:
     most: int  # turns that are kept, a power of two
     ring: Value  # the unit's, in shared memory
     number: Value  # where the number of turns is, so far, or with `kept` of those that are written
-    kept: Any  # where that of the others is, if the loop writes its records itself
+    kept: Value | None  # where that of the others is, if the loop writes its records itself
     offset: Value  # where the place of the readings is that are not stored yet
     pending: list[Value]  # where they are
-    clock: Any  # the type of a reading
+    clock: Type  # the type of a reading
     count: int  # how many these are
-    first: Any = None  # behind the loop: the number of its first record,
-    records: Any = None  # and how many it made
+    made: Made | None = None  # None in the loop
 
     def row(self, turn: Value) -> Value:
         """Where among the turns that are kept one is."""
@@ -92,28 +112,22 @@ class Turns:
         nvidia.store(place, values, space="shared", predicate=is_writer, note=COMMENT)
 
 
-def unit_of(ctx: Lowering) -> Unit:
-    """The unit of the function that is being lowered."""
-    unit: Unit = ctx.mapped["profile"]
-    return unit
-
-
-def variable(ctx: Lowering, type_: Type) -> Value:
+def variable(function: Operation, type_: Type) -> Value:
     """The address of a variable of the function."""
-    with ir.InsertionPoint.at_block_begin(ctx.function.regions[0].blocks[0]):
+    with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         of = ir.TypeAttr.get(type_)
         return v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=of)
 
 
-def _moved_on(unit: Unit, cursor: Value) -> Value:
-    """The place behind a record, around at the end of the ring buffer."""
+def _moved_on(unit: Unit, place: Value, first: Value) -> Value:
+    """The place behind a record, around at the end of the ring buffer that begins at `first`."""
     size, ring = unit.schema.bytes, unit.profile.block.segment_bytes
-    following = v.add(cursor, v.i32(size))
+    following = v.add(place, v.i32(size))
     if ring & (ring - 1):
-        is_last = v.compare("eq", cursor, v.add(unit.first, v.i32(ring - size)))
-        return v.select(is_last, unit.first, following)
+        is_last = v.compare("eq", place, v.add(first, v.i32(ring - size)))
+        return v.select(is_last, first, following)
     # Rings lie one after the other, so the low bits are the place in this one.
-    return v.binary("llvm.or", unit.first, v.binary("llvm.and", following, v.i32(ring - 1)))
+    return v.binary("llvm.or", first, v.binary("llvm.and", following, v.i32(ring - 1)))
 
 
 def store_pending(unit: Unit) -> None:
@@ -135,10 +149,10 @@ def store_pending(unit: Unit) -> None:
         live = v.load(pending.live, v.integer(1), 1)
         is_writer = v.binary("llvm.and", is_writer, live)
     if unit.cursor is not None:
-        cursor = _moved_on(unit, offset)
+        following = _moved_on(unit, offset, unit.cursor.first)
         if pending.live is not None:
-            cursor = v.select(live, cursor, v.load(unit.cursor, v.integer(32), 4))
-        v.store(unit.cursor, cursor, 4)
+            following = v.select(live, following, v.load(unit.cursor.place, v.integer(32), 4))
+        v.store(unit.cursor.place, following, 4)
     values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
     in_ring = unit.ring is not None
     for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
@@ -150,6 +164,17 @@ def store_pending(unit: Unit) -> None:
             offset=0 if in_ring else start,
             note=COMMENT,
         )
+
+
+def cursor_of(unit: Unit) -> Cursor:
+    """The cursor of a unit that has one, as all have whose loops keep readings alone."""
+    assert unit.cursor is not None, "the ring buffer lies in shared memory"
+    return unit.cursor
+
+
+def ring_place(unit: Unit, number: Value) -> Value:
+    """Where the record of a number lies among the ring buffers in global memory, bytes."""
+    return v.add(cursor_of(unit).first, place_of(unit, ring_slot(unit, number)))
 
 
 def ring_slot(unit: Unit, number: Value) -> Value:

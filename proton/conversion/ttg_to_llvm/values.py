@@ -5,7 +5,6 @@ LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from proton.dialect import builtin, emit
 from proton.dialect.memory import GLOBAL as GLOBAL
@@ -183,7 +182,7 @@ def member(value: Value, index: int, type_: Type) -> Value:
     return create("llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index]))
 
 
-def each(function: Callable[..., Any], *values: Value) -> Value:
+def each(function: Callable[..., Value], *values: Value) -> Value:
     """A function of scalars, applied to every element of vectors (or once, to scalars)."""
     if not is_vector(values[0].type):
         return function(*values)

@@ -25,12 +25,14 @@ class _Entered:
 
 class Context(_Entered):
     allow_unregistered_dialects: bool
+    emit_error_diagnostics: bool
     def enable_multithreading(self, enable: bool) -> None: ...
     def attach_diagnostic_handler(
         self, callback: Callable[[Diagnostic], bool]
     ) -> DiagnosticHandler: ...
 
-class DiagnosticHandler(_Entered): ...
+class DiagnosticHandler(_Entered):
+    def detach(self) -> None: ...
 
 class DiagnosticSeverity(enum.Enum):
     ERROR = 0
@@ -91,7 +93,7 @@ class FusedLoc(Location):
 
 # What has parts: modules, operations, regions, blocks
 
-class _Attributes:
+class OpAttributeMap:
     def __contains__(self, name: str) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
@@ -124,7 +126,7 @@ class _Regions(_List[Region]): ...
 class Operation:
     context: Context
     name: str
-    attributes: _Attributes
+    attributes: OpAttributeMap
     operands: _Operands
     results: _Results
     @property
@@ -132,7 +134,7 @@ class Operation:
     regions: _Regions
     successors: Sequence[Block]
     location: Location
-    parent: OpView | Any  # None for what is in no other one
+    parent: OpView | None  # None for what is in no other one
     @property
     def operation(self) -> Operation: ...
     @property
@@ -259,7 +261,7 @@ class Value:
     def __init__(self, value: Value) -> None: ...
     location: Location
     @property
-    def owner(self) -> OpView | Any: ...  # of a block argument its block
+    def owner(self) -> OpView | Block: ...  # of a block argument its block
     @property
     def type(self) -> Type: ...
     @property
@@ -289,8 +291,6 @@ class Type:
     def __init__(self, cast_from_type: Type) -> None: ...
     @staticmethod
     def parse(asm: str, context: Context | None = None) -> Type: ...
-    @classmethod
-    def isinstance(cls, other: Type) -> bool: ...
     # What a type of its kind has: `width`, `shape`, `element_type`, `encoding`, ...
     def __getattr__(self, name: str) -> Any: ...
 

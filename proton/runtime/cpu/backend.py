@@ -11,9 +11,10 @@ from proton.base.targets import CPUTarget
 from proton.language import types as ty
 from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher, Timer
 from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
+from proton.runtime.cpu.caches import core_cache, last_level_cache
 from proton.runtime.cpu.launch import CPULauncher
 from proton.runtime.cpu.recorder import CPURecorder
-from proton.runtime.cpu.timer import CPUTimer, last_level_cache
+from proton.runtime.cpu.timer import CPUTimer
 from proton.runtime.recording import SessionState
 
 
@@ -50,6 +51,7 @@ class CPUBackend(Backend):
         return {
             "name": processor_name(),
             "multiprocessor_count": cores,
+            "max_shared_mem": core_cache(),  # what a program's blocks should fit into
             "last_level_cache": last_level_cache(),
         }
 

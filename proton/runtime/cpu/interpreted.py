@@ -11,7 +11,7 @@ from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
-from proton.base.targets import check_num_warps
+from proton.base.targets import CPUTarget, check_num_warps
 from proton.compiler import compile_lock
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -106,7 +106,7 @@ class InterpretedLauncher:
     def _checks(self, options: dict[str, object]) -> tuple[bool, bool]:
         """As the kernel says; a number of warps means nothing here, but may be a mistake."""
         if options.get("num_warps") is not None:
-            check_num_warps(options["num_warps"])
+            check_num_warps(options["num_warps"], CPUTarget.warp_size)
         return self.kernel.checks(options)
 
     def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:

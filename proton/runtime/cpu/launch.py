@@ -12,9 +12,9 @@ from typing import Any
 from proton.backends.compiler import CompiledKernel
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
-from proton.base.errors import LaunchError
+from proton.base.errors import DeviceAssertionError, LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import Target, check_num_warps
+from proton.base.targets import CPUTarget, Target, check_num_warps
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.language.signature import Signature
@@ -131,7 +131,7 @@ class CPULauncher(Launcher):
         if not options:
             return self.kernel.checks(options), None
         if options.get("num_warps") is not None:  # it means nothing here, but may be a mistake
-            check_num_warps(options["num_warps"])
+            check_num_warps(options["num_warps"], CPUTarget.warp_size)
         return self.kernel.checks(options), options.get("ir_override")
 
     def _compiled(self, key: tuple[object, ...]) -> _Variant:
@@ -300,4 +300,4 @@ def _launch_with_extras(
     if bounds is not None:
         bounds.check()
     if status.value:
-        raise AssertionError(metadata["assertions"][status.value - 1])
+        raise DeviceAssertionError(metadata["assertions"][status.value - 1])

@@ -1,11 +1,11 @@
 """Times of work on the CPU, which has run when a call returns."""
 
-import os
 import time
 
 import numpy as np
 
-_UNKNOWN = 32 << 20  # bytes of a last-level cache that the system does not tell
+from proton.runtime.cpu.caches import last_level_cache
+
 _MOST = 256 << 20  # bytes that are written to empty it
 
 
@@ -29,11 +29,3 @@ class CPUTimer:
 
     def release(self) -> None:
         pass
-
-
-def last_level_cache() -> int:
-    """Bytes of the processor's largest cache."""
-    try:
-        return os.sysconf("SC_LEVEL3_CACHE_SIZE") or _UNKNOWN
-    except (OSError, ValueError):
-        return _UNKNOWN

@@ -76,7 +76,7 @@ class Given(NamedTuple):
     device: int | None = None
 
 
-def given(parameter: Parameter, value: Any) -> Given:
+def given(parameter: Parameter, value: object) -> Given:
     """Describes an argument; raises LaunchError where a kernel on a GPU cannot take it."""
     kind = next(kind for kind in KINDS if kind.accepts(parameter, value))
     return kind.describe(parameter, value)
@@ -112,8 +112,9 @@ class _Tuple(Kind):
         return self.of(parameter, value, given)
 
     @staticmethod
-    def of(parameter: Parameter, value: Any, describe: Callable[..., Given]) -> Given:
+    def of(parameter: Parameter, value: object, describe: Callable[..., Given]) -> Given:
         """The kind of a tuple whose elements are described by `describe`."""
+        assert isinstance(value, tuple)
         found = list(map(describe, parameter.elements(value), value))
         group = Group(type(value), tuple(element.argument for element in found))
         devices = {element.device for element in found} - {None}
@@ -140,10 +141,10 @@ class _Tuple(Kind):
             unexpected=" or ".join(read.unexpected for read in reads if read.unexpected),
         )
 
-    def names(self, parameter: Parameter, number: int | str) -> dict[str, Any]:
+    def names(self, parameter: Parameter, number: int | str) -> dict[str, object]:
         """What the reading names: the class, and the parameters of elements."""
-        found: dict[str, Any] = {f"c{number}": self.form}
-        stand_in: Any = tuple.__new__(self.form, self.kinds)
+        found: dict[str, object] = {f"c{number}": self.form}
+        stand_in: tuple[object, ...] = tuple.__new__(self.form, self.kinds)
         for place, element in enumerate(parameter.elements(stand_in)):
             found |= self.kinds[place].names(element, f"{number}_{place}")
         return found
@@ -191,7 +192,8 @@ class _Descriptor(Kind):
     def accepts(self, parameter: Parameter, value: object) -> bool:
         return isinstance(value, TensorDescriptor)
 
-    def describe(self, parameter: Parameter, value: Any) -> Given:
+    def describe(self, parameter: Parameter, value: object) -> Given:
+        assert isinstance(value, TensorDescriptor)
         _, short, device = read_descriptor(parameter, value)
         return Given(self, Argument.of(short, _is_row_divisible(value)), device)
 

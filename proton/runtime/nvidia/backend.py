@@ -53,10 +53,10 @@ class NVIDIABackend(Backend):
     def target(self) -> GPUTarget:
         return cuda.target_of(cuda.current_device())
 
-    def properties(self, device: int | None = None) -> dict[str, Any]:
+    def properties(self, device: int | None = None) -> dict[str, object]:
         device = cuda.current_device() if device is None else device
         numbers = {name: cuda.attribute(device, kind) for name, kind in _PROPERTIES.items()}
-        return {"name": cuda.device_name(device)} | numbers
+        return {"name": cuda.device_name(device), **numbers}
 
     def current_device(self) -> int:
         return cuda.current_device()

@@ -62,7 +62,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     first = slice(block.segments, block.segments + block.segment_bytes)  # the first unit's
     outers, inners = [], []
     for _ in range(REPEATS):
-        arguments: list[tuple[int, object]] = [
+        arguments: list[tuple[int, cuda.CType]] = [
             (memory + size, ctypes.c_void_p),
             (ITERATIONS, ctypes.c_int32),
             (memory, ctypes.c_void_p),

@@ -18,7 +18,7 @@ other. Those of one process tell each other more directly (peer_exchange.py).
 import ctypes
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -276,7 +276,7 @@ def _middle(
 
 
 @functools.cache
-def _host_side(text: str, name: str, words: str) -> Any:
+def _host_side(text: str, name: str, words: str) -> Callable[..., int]:
     """The function of that text, whose arguments are pointers and numbers. Other threads of Python
     go on meanwhile."""
     code = llvm.linker().link(llvm.emit_object(text)[0], name)
@@ -293,7 +293,7 @@ def _told(device: int) -> tuple[list[Exchange], list[Reading]]:
     host_bytes = (ctypes.c_ubyte * _READINGS).from_address(link.address)
     ctypes.memset(host_bytes, 0, _READINGS)
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    taken: list[tuple[int, Any]] = [(link.address, pointer)]
+    taken: list[tuple[int, cuda.CType]] = [(link.address, pointer)]
     taken += [(value, number) for value in (EXCHANGES, PATIENCE_NS, READINGS)]
     cuda.launch_once(link.function, 1, 1, link.stream, taken)
     exchanges = _exchanges(device, link)

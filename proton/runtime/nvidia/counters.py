@@ -14,9 +14,9 @@ between those of the GPU's timer.
 """
 
 import time
+import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class _Moment:
     error_ns: float
 
     @staticmethod
-    def now(device: int, base: Any) -> "_Moment":
+    def now(device: int, base: types.ModuleType) -> "_Moment":
         timer, best = timer_pair(device), (1 << 62, 0, 0)
         for _ in range(READINGS):
             before = time.perf_counter_ns()

@@ -8,8 +8,9 @@ import contextlib
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator
-from typing import Any
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, SupportsInt
 
 import numpy as np
 
@@ -20,11 +21,15 @@ from proton.base.targets import ARCHITECTURES, GPUTarget
 STATIC_SHARED = 48 * 1024  # bytes; a kernel must opt in to more
 
 
+# Of an argument of a launch that the driver's Python function packs.
+CType = type[ctypes.c_void_p] | type[ctypes.c_uint64] | type[ctypes.c_uint32] | type[ctypes.c_int32]
+
+
 class CUDAError(ProtonError, RuntimeError):
     """The CUDA driver reported an error."""
 
 
-def _driver() -> Any:
+def _driver() -> types.ModuleType:
     try:
         from cuda.bindings import driver
     except ModuleNotFoundError:
@@ -32,7 +37,7 @@ def _driver() -> Any:
     return driver
 
 
-def _call(function: Any, *args: object) -> Any:
+def _call(function: Callable[..., Any], *args: object) -> Any:
     """Calls `cuda.bindings`; its results without the status, which must be success."""
     status, *results = function(*args)
     if int(status):
@@ -90,7 +95,7 @@ def current_device() -> int:
 
 
 @functools.cache
-def _primary_context(device: int) -> Any:
+def _primary_context(device: int) -> SupportsInt:
     driver = _driver()
     device_count()
     return _call(driver.cuDevicePrimaryCtxRetain, _call(driver.cuDeviceGet, device))
@@ -203,7 +208,7 @@ def current_stream(device: int) -> int:
 
 
 @functools.cache
-def launch_function() -> Any:
+def launch_function() -> Callable[..., int]:
     """`cuLaunchKernelEx(config, function, parameters, extra)` as a ctypes function."""
     function = ctypes.CDLL("libcuda.so.1").cuLaunchKernelEx
     function.argtypes = [ctypes.c_void_p] * 4
@@ -310,7 +315,7 @@ class Memory:
         self._properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         self._properties.location.id = device
         self._access = [_access(user) for user in (device, *lent_to)]
-        self._most, self._parts = most, list[tuple[int, int, Any]]()
+        self._most, self._parts = most, list[tuple[int, int, object]]()
         self.address = int(_call(driver.cuMemAddressReserve, most, 0, 0, 0))
         self.size = 0
 
@@ -339,7 +344,7 @@ class Memory:
         _call(driver.cuMemAddressFree, self.address, self._most)
 
 
-def _access(device: int) -> Any:
+def _access(device: int) -> object:
     """That a device may read and write memory."""
     driver = _driver()
     access = driver.CUmemAccessDesc()
@@ -371,7 +376,7 @@ def launch_once(
     programs: int,
     threads: int,
     stream: int,
-    arguments: list[tuple[int, object]],
+    arguments: Sequence[tuple[int, CType]],
     shared: int = 0,
 ) -> None:
     """A launch where its cost does not matter; arguments are (value, ctypes type)."""
@@ -392,7 +397,7 @@ def is_idle(stream: int) -> bool:
 
 
 def capture_beside(
-    function: int, programs: int, threads: int, stream: int, arguments: list[tuple[int, Any]]
+    function: int, programs: int, threads: int, stream: int, arguments: Sequence[tuple[int, CType]]
 ) -> None:
     """Adds a launch to the graph that a stream is captured into, behind what it holds so far, and
     ahead of nothing: what is captured next does not wait for it. Arguments are as those of

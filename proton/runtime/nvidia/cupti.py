@@ -15,6 +15,7 @@ import functools
 import importlib
 import threading
 import time
+import types
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,7 +51,7 @@ _THREAD = (1 << 32) - 1  # CUPTI has the low half of a thread's ident
 _FIELDS = sorted({name for names in _VALUES.values() for name in names})
 
 
-def load() -> Any:
+def load() -> types.ModuleType:
     """The package's module; raises ProfileError where it is not there, or finds no CUPTI.
 
     The package looks for the driver and for CUPTI at its first call, not when it is imported.
@@ -81,7 +82,7 @@ class _Pair:
     host: int
 
 
-def _pair(cupti: Any) -> _Pair:
+def _pair(cupti: types.ModuleType) -> _Pair:
     """CUPTI's clock and the host's, from the quickest of some readings."""
     best, found = 1 << 62, _Pair(0, 0)
     for _ in range(READINGS):
@@ -117,7 +118,7 @@ class _Source:
                 for name in (*KINDS, *CALLS):
                     collector.cupti.activity_disable(collector.cupti.ActivityKind[name])
 
-    def _enable(self, cupti: Any) -> None:
+    def _enable(self, cupti: types.ModuleType) -> None:
         self.calls = {int(cupti.ActivityKind[name]) for name in CALLS}
         try:
             cupti.activity_register_callbacks(lambda: (BUFFER_BYTES, NO_LIMIT), self._completed)
@@ -142,7 +143,7 @@ class _Source:
 _source = _Source()
 
 
-def _leave_out_other_calls(cupti: object) -> None:
+def _leave_out_other_calls(cupti: types.ModuleType) -> None:
     """Has CUPTI record only the calls that ask a GPU for something; a version that cannot records
     all of them. It keeps this as long as their kinds are on."""
     functions = (
@@ -224,7 +225,7 @@ def _readable(name: str) -> str:
 class Collector:
     """Listens from its making until `stop`. Raises ProfileError where CUPTI refuses."""
 
-    def __init__(self, cupti: Any) -> None:
+    def __init__(self, cupti: types.ModuleType) -> None:
         self.cupti = cupti
         self.activities: list[_Activity] = []
         self.calls: dict[int, _Call] = {}  # by correlation id

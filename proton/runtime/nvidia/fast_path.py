@@ -122,7 +122,9 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
 """
 
 
-def _names(kernel: KernelFunction, variants: dict[Any, Variant]) -> dict[str, object]:
+def _names(
+    kernel: KernelFunction, variants: dict[tuple[object, ...], Variant]
+) -> dict[str, object]:
     """What generated code knows, by its own names."""
     ours: dict[str, object] = {
         "MISSING": _MISSING,
@@ -148,7 +150,7 @@ def _names(kernel: KernelFunction, variants: dict[Any, Variant]) -> dict[str, ob
 
 
 def generated(
-    kernel: KernelFunction, variants: dict[Any, Variant], kinds: tuple[Kind, ...]
+    kernel: KernelFunction, variants: dict[tuple[object, ...], Variant], kinds: tuple[Kind, ...]
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """`read` and `launch`: `_TEMPLATE` with how each kind is read. Within a session `launch` hands
     over to the recorder (recorder.py)."""
@@ -211,7 +213,7 @@ def _free_prefix(names: list[str]) -> str:
 def _slow_path(
     kernel: KernelFunction,
     grid: object,
-    bound: dict[str, Any],
+    bound: dict[str, object],
     rest: tuple[object, ...],
     unknown: dict[str, object],
 ) -> Any:
@@ -229,5 +231,6 @@ def _slow_path(
     if rest_name is not None:  # what comes before it has no names, where there is more
         before = kernel.arg_names[: kernel.arg_names.index(rest_name)]
         more = given_.pop(rest_name)
+        assert isinstance(more, tuple)
         args = (*(given_.pop(name) for name in before if name in given_), *more)
     return kernel.run_any(grid, args, given_ | unknown)

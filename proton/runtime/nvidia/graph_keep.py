@@ -20,7 +20,6 @@ loop together.
 
 import ctypes
 import functools
-from typing import Any
 
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.hand_written import loaded
@@ -277,7 +276,7 @@ def rows_of(block: wire.Block) -> tuple[int, int]:
 
 def arguments(
     buffer: int, log: int, size: int, slots: int, programs: int, block: wire.Block
-) -> list[tuple[int, Any]]:
+) -> list[tuple[int, cuda.CType]]:
     """What the kernel takes, (value, ctypes type) each: a buffer of `size` bytes that begins with
     the blocks of so many programs, and a log with so many slots."""
     each, head_rows = rows_of(block)
@@ -296,7 +295,7 @@ def arguments(
         "record": block.schema.bytes,
         "capacity": block.capacity,
     }
-    kinds = {"u64": ctypes.c_uint64, "u32": ctypes.c_uint32}
+    kinds: dict[str, cuda.CType] = {"u64": ctypes.c_uint64, "u32": ctypes.c_uint32}
     return [(values[name], kinds[kind]) for name, kind in _TYPES.items()]
 
 

@@ -56,10 +56,11 @@ class GPULauncher(Launcher):
 
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
-        self._variants: dict[Any, Variant] = {}  # by the key that generated code makes
+        # By the key that generated code makes.
+        self._variants: dict[tuple[object, ...], Variant] = {}
         self._loaded: dict[object, Variant] = {}  # by everything that the machine code depends on
         self._signature: object = None
-        self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
+        self._read: Callable[..., tuple[tuple[object, ...], tuple[Any, ...]]]
 
     def launch(
         self, grid: object, values: tuple[object, ...], options: dict[str, object]

@@ -14,7 +14,6 @@ import functools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -155,7 +154,7 @@ def _exchanges(peers: _Peers) -> list[Exchange]:
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     for side, other in (peers.sides, peers.sides[::-1]):
         words = side.word, other.word, peers.log
-        taken: list[tuple[int, Any]] = [(address, pointer) for address in words]
+        taken: list[tuple[int, cuda.CType]] = [(address, pointer) for address in words]
         taken += [(EXCHANGES, number), (PATIENCE_NS, number)]
         with cuda.on_device(side.device):
             cuda.launch_once(side.function, 1, 1, side.stream, taken)

@@ -21,6 +21,7 @@ import ctypes
 import importlib
 import importlib.metadata
 import re
+import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,8 +69,8 @@ class Batch:
 class Cupti:
     """The modules of the package."""
 
-    base: Any
-    host: Any
+    base: types.ModuleType
+    host: types.ModuleType
 
     def call(self, name: str, **fields: object) -> Any:
         """Calls a function of CUPTI that takes a structure, and gives that back."""

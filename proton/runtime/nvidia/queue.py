@@ -2,7 +2,7 @@
 through ctypes: it takes a fifth of the time that `cuda.bindings` takes."""
 
 import ctypes
-from typing import Any
+from collections.abc import Callable
 
 from proton.runtime.nvidia.cuda import raise_error
 
@@ -31,7 +31,7 @@ class Queue:
         library, quick = ctypes.CDLL("libcuda.so.1"), ctypes.PyDLL("libcuda.so.1")
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
 
-        def function(name: str, *kinds: Any, of: Any = library) -> Any:
+        def function(name: str, *kinds: type, of: ctypes.CDLL = library) -> Callable[..., int]:
             found = getattr(of, name)
             found.argtypes, found.restype = kinds, ctypes.c_int
             return found

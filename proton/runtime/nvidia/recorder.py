@@ -21,7 +21,6 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.runtime.grid import host_thread
-from proton.runtime.host_scopes import OpenScope
 from proton.runtime.nvidia import cuda, cupti
 from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
 from proton.runtime.nvidia.counters import Sampler, check_counters
@@ -48,7 +47,7 @@ class GPURecorder(Recorder):
         self.flush_memory: int = knobs.profile_flush_memory
         self.devices: dict[int, Device] = {}
         self.kernels: dict[InstrumentedVariant, ProfiledKernel] = {}
-        self.callers = threading.local()  # `known`: the thread's id, and its host scopes
+        self.callers = threading.local()  # `thread`: its id
         self.pending: list[GPURecording] = []
         self.plain: list[Launch] = []  # of kernels without scopes
         self.number = 0  # of the last launch
@@ -99,16 +98,16 @@ class GPURecorder(Recorder):
         """Launches the instrumented kernel with a profile buffer of zeros; the plain one where it
         has no scopes, or where the session is over or has no memory for it."""
         try:
-            thread, scopes = self.callers.known
+            thread = self.callers.thread
         except AttributeError:
-            thread, scopes = self._meet_caller(device)
+            thread = self._meet_caller(device)
         kernel = self.kernels.get(variant)
         if kernel is None or self.compares_run_times:
             kernel = self._kernel(variant, device, stream)
             if kernel is None:
                 return self._launch_plain(plain, variant, device, stream, grid, passed)
         state, size = self.state, grid[0] * grid[1] * grid[2] * kernel.block_bytes
-        path = state.host.path() if scopes else ""
+        path = state.host.path() if state.host.open else ""
         is_captured = stream not in LASTING_STREAMS and (
             self.queue.is_capturing(stream) if self.ask_torch is None else self.ask_torch()
         )
@@ -174,11 +173,11 @@ class GPURecorder(Recorder):
         else:
             recording.kernel.device.give_back(recording)
 
-    def _meet_caller(self, device: int) -> tuple[int, list[OpenScope]]:
-        """The id of the calling thread, and its host scopes; it may be new to CUDA."""
+    def _meet_caller(self, device: int) -> int:
+        """The id of the calling thread, which may be new to CUDA."""
         cuda.enter_primary_context(device)
-        self.callers.known = get_ident(), self.state.host.stack()
-        return self.callers.known
+        self.callers.thread = get_ident()
+        return self.callers.thread
 
     def _kernel(
         self, variant: InstrumentedVariant, device: int, stream: int

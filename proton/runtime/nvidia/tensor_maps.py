@@ -7,10 +7,9 @@ depends on addresses, sizes and strides alone, so those of the last launches are
 import functools
 import struct
 from collections.abc import Callable
-from typing import Any
 
 from proton.base.errors import LaunchError
-from proton.layout.tensor_map import TENSOR_MAP_BYTES
+from proton.layout.tensor_map import TENSOR_MAP_BYTES, Formula, Plan
 from proton.runtime.nvidia import cuda
 
 _KEPT = 1024  # maps of a kernel
@@ -30,16 +29,16 @@ _ELEMENTS = {
 _EMPTY = 16  # bytes of zeros, in the place of a tensor without elements
 
 
-def arguments_of(plan: dict[str, Any]) -> list[int]:
+def arguments_of(plan: Plan) -> list[int]:
     """The numbers of the kernel's arguments that a map is made of, in order."""
     found = {plan["base"]}
 
-    def visit(formula: object) -> None:
-        if isinstance(formula, list):
-            if formula[0] == "argument":
-                found.add(formula[1])
-            else:
-                for side in formula[1:]:
+    def visit(formula: str | Formula) -> None:
+        match formula:
+            case ["argument", int(number)]:
+                found.add(number)
+            case [_, *sides]:
+                for side in sides:
                     visit(side)
 
     for formula in (*plan["sizes"], *plan["strides"]):
@@ -47,7 +46,7 @@ def arguments_of(plan: dict[str, Any]) -> list[int]:
     return sorted(found)
 
 
-def map_maker(plan: dict[str, Any], kernel: str, device: int) -> Callable[..., bytes]:
+def map_maker(plan: Plan, kernel: str, device: int) -> Callable[..., bytes]:
     """A function of the arguments of `arguments_of` that gives the map; it raises LaunchError where
     the driver says that TMA cannot take the tensor."""
     names = {number: f"a{number}" for number in arguments_of(plan)}
@@ -60,22 +59,24 @@ def map_maker(plan: dict[str, Any], kernel: str, device: int) -> Callable[..., b
     return functools.lru_cache(_KEPT)(make)
 
 
-def _listed(formulas: list[object]) -> str:
+def _listed(formulas: list[Formula]) -> str:
     return f"[{', '.join(map(_source, formulas))}]"
 
 
-def _source(formula: Any) -> str:
+def _source(formula: Formula) -> str:
     """A formula as Python has it."""
-    if isinstance(formula, int):
-        return str(formula)
-    operator, *sides = formula
-    if operator == "argument":
-        return f"a{sides[0]}"
-    return f"({_source(sides[0])} {operator} {_source(sides[1])})"
+    match formula:
+        case int(number):
+            return str(number)
+        case ["argument", int(number)]:
+            return f"a{number}"
+        case [operator, int() | list() as left, int() | list() as right]:
+            return f"({_source(left)} {operator} {_source(right)})"
+    raise ValueError(f"{formula} is no formula of a tensor map")
 
 
 def _encode(
-    plan: dict[str, Any],
+    plan: Plan,
     kernel: str,
     device: int,
     base: int,

@@ -9,6 +9,7 @@ import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import LaunchError
@@ -114,7 +115,7 @@ def variant_launch(
         if status:
             cuda.raise_error(status, f"launch of {kernel.name}")
 
-    namespace = {
+    namespace: dict[str, Any] = {
         "pop": free.pop,
         "push": free.append,
         "new": lambda: _Block(sizes, order),

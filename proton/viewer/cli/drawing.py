@@ -31,12 +31,29 @@ Sms = Annotated[
 Warps = Annotated[
     list[int] | None, typer.Option("--warp", min=0, help="Only this warp; may be repeated.")
 ]
-From = Annotated[int | None, typer.Option("--start", help="From this time on (ns, start_ns).")]
-To = Annotated[int | None, typer.Option("--end", help="Up to this time.")]
+
+
+def _time(ns: int | None) -> int | None:
+    """A time of an option, which tables can hold."""
+    if ns is not None and abs(ns) >= 1 << 63:
+        raise typer.BadParameter("must be a time in ns that 64 bits can hold")
+    return ns
+
+
+From = Annotated[
+    int | None,
+    typer.Option("--start", callback=_time, help="From this time on (ns, start_ns)."),
+]
+To = Annotated[int | None, typer.Option("--end", callback=_time, help="Up to this time.")]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Write a picture (.svg, .png) instead.")
 ]
-Width = Annotated[int, typer.Option(min=0, help="Columns on a terminal; 0 for as many as it has.")]
+Width = Annotated[
+    int,
+    typer.Option(
+        min=0, max=10_000, help="Columns on a terminal, 40 at least; 0 for as many as it has."
+    ),
+]
 
 
 def picture_format(out: Path, option: str = "picture") -> Format:
@@ -60,15 +77,14 @@ def show(
     width: int,
     numbers: Callable[[], object] | None = None,
 ) -> None:
-    """Writes a picture where a file is named; else prints it in characters, or as JSON the
-    `numbers` that it is of."""
+    """Writes a picture where a file is named, prints the `numbers` that it is of as JSON where they
+    are asked for, and draws it in characters where neither is."""
     if out is not None:
         run.save(out, picture_format(out).name, picture=picture())
-    elif numbers is not None:
+    if numbers is not None:
         print(json.dumps(numbers()))
-    else:
-        shown = lines(width or terminal.picture_width())
-        terminal.print_lines(terminal.stdout(), shown)
+    if out is None and numbers is None:
+        terminal.print_lines(terminal.stdout(), lines(terminal.picture_width(width)))
 
 
 def selection(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
@@ -48,7 +48,7 @@ def print_table(
     """Rows of values below the names of their columns."""
     rows = [[_cell(value) for value in row] for row in values]
     table = _Table(columns, rows, [name in numbers for name in columns], console.width)
-    lines = table.wide()
+    lines = table.wide() if rows else table.names()
     if lines is None:
         lines = table.stacked()
     if lines is None:
@@ -68,6 +68,11 @@ class _Table:
     rows: list[list[str]]
     is_number: Sequence[bool]
     width: int
+
+    def names(self) -> list[Line]:
+        """Of a table without rows: the names of its columns, in as many lines as they take."""
+        head = (" " * GAP).join(self.columns)
+        return [(part.strip(), True) for part in folded(head, self.width)]
 
     def wide(self) -> list[Line] | None:
         """A line a row, or more where names are folded; None where that is too wide."""
@@ -179,7 +184,7 @@ def folded(text: str, width: int) -> list[str]:
     return [*lines, text]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """Numbers without a meaningless tail, and nothing for what is missing."""
     if isinstance(value, float) and value == value:
         return f"{value:.0f}" if abs(value) >= WHOLE_FROM else f"{value:.1f}"

@@ -50,9 +50,11 @@ def stdout() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else picture_width())
 
 
-def picture_width() -> int:
-    """The columns that a picture of characters has: those of the terminal, 80 where none is."""
-    return max(shutil.get_terminal_size((PICTURE_WIDTH, 24)).columns, LEAST_PICTURE)
+def picture_width(wanted: int = 0) -> int:
+    """The columns that a picture of characters has: those that are wanted, else those of the
+    terminal, 80 where none is; but 40 at least."""
+    columns = wanted or shutil.get_terminal_size((PICTURE_WIDTH, 24)).columns
+    return max(columns, LEAST_PICTURE)
 
 
 def print_lines(console: Console, lines: Iterable[Sequence[tuple[str, str]]]) -> None:

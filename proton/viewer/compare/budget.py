@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -114,7 +114,7 @@ class Budgets:
         return budgets_of(document, str(path))
 
 
-def budgets_of(document: dict[str, Any], where: str) -> Budgets:
+def budgets_of(document: dict[str, object], where: str) -> Budgets:
     """The rules that a TOML document says."""
     tables = document.pop("budget", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -170,7 +170,7 @@ def _like(pattern: str, text: str) -> bool:
     return pattern == text or fnmatchcase(text, pattern)
 
 
-def _checked(values: dict[str, Any], of: type, where: str) -> dict[str, Any]:
+def _checked(values: Mapping[str, object], of: type, where: str) -> dict[str, Any]:
     """The values with the types that the fields of a class have."""
     names = [field.name for field in fields(of) if field.name != "budgets"]
     found = {}
@@ -193,7 +193,7 @@ def _number(value: object) -> float:
     return part(value)
 
 
-def _whole(least: int) -> Any:
+def _whole(least: int) -> Callable[[object], int]:
     def convert(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ValueError
@@ -209,7 +209,7 @@ def _switch(value: object) -> bool:
 
 
 def _warp(value: object) -> int | str:
-    return EACH if value == EACH else int(_whole(0)(value))
+    return EACH if value == EACH else _whole(0)(value)
 
 
 def _text(value: object) -> str:
@@ -225,7 +225,7 @@ def _probability(value: object) -> float:
     return found
 
 
-_TYPES: dict[str, tuple[str, Any]] = {
+_TYPES: dict[str, tuple[str, Callable[[object], object]]] = {
     "warp": ('a number or "each"', _warp),
     "max_ns": ("a number of ns", _number),
     "min_change_ns": ("a number of ns", _number),

@@ -252,8 +252,8 @@ def _rows(table: "pd.DataFrame", *more: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(table[name].tolist() for name in names), strict=True)
 
 
-def _args(iteration: int, payload: dict[str, Any] | None) -> str:
-    args: dict[str, Any] = {} if iteration == NONE else {"iteration": iteration}
+def _args(iteration: int, payload: dict[str, object] | None) -> str:
+    args: dict[str, object] = {} if iteration == NONE else {"iteration": iteration}
     args.update(payload or {})
     # JSON has no word for a NaN or an infinity, so they are written as text
     legal = {

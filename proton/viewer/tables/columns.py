@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Key:
     """One column to group by."""
 
     codes: np.ndarray
-    values: Any  # an array or a categorical index
+    values: np.ndarray | pd.Index
 
     @staticmethod
     def of(column: np.ndarray) -> Key:
@@ -104,9 +104,9 @@ def of_frame(rows: pd.DataFrame) -> Columns:
 
 def of_records(raw: RawRun, records: Records) -> Columns:
     """Those of the scopes of kernels."""
-    rows = np.flatnonzero(records.kind == Kind.SLICE)
-    if rows.size == records.kind.size:
-        rows = slice(None)  # type: ignore[assignment] # a view, and no copy
+    found = np.flatnonzero(records.kind == Kind.SLICE)
+    # Of all rows a view, and no copy.
+    rows: np.ndarray | slice = found if found.size < records.kind.size else slice(None)
     track, start = records.track[rows], records.start_ns[rows]
     dur = records.end_ns[rows] - start
     metrics = {
@@ -123,7 +123,9 @@ def of_records(raw: RawRun, records: Records) -> Columns:
 class _RecordKeys:
     """The keys of slices of records."""
 
-    def __init__(self, raw: RawRun, records: Records, rows: Any, track: np.ndarray) -> None:
+    def __init__(
+        self, raw: RawRun, records: Records, rows: np.ndarray | slice, track: np.ndarray
+    ) -> None:
         self.raw, self.records, self.rows, self.track = raw, records, rows, track
 
     def key(self, name: str) -> Key:

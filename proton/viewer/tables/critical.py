@@ -14,7 +14,7 @@ path stays with the unit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -197,7 +197,7 @@ class _Walk:
         back = turns.size - int(np.flatnonzero(turns == wait)[0])
         found = [wait]
         for rows in self.of_track.values():
-            others: Any = rows[scope[rows] == scope[wait]]
+            others: np.ndarray = rows[scope[rows] == scope[wait]]
             if back <= others.size and self.start[others[-back]] < self.end[wait]:
                 found.append(int(others[-back]))
         return max(found, key=lambda row: int(self.start[row]))

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
-from proton.trace.model import Launch, RawRun
+from proton.trace.model import HostSlice, Launch, RawRun
+from proton.trace.nesting import nest
+from proton.trace.scope_path import SEPARATOR
 from proton.viewer.tables.columns import Columns, Key
 from proton.viewer.tables.rows import PAYLOAD
 
@@ -169,6 +171,7 @@ def with_work_of_scopes(frame: pd.DataFrame, raw: RawRun) -> pd.DataFrame:
     starts = np.array([launch.host_start for launch in raw.launches], np.int64)
     order = np.argsort(starts, kind="stable")
     in_order = starts[order]
+    with_tasks = _threads_with_tasks(raw)
     for scope in raw.host:
         given = {name: value for name, value in scope.payload.items() if name in RATES}
         if not given:
@@ -176,6 +179,8 @@ def with_work_of_scopes(frame: pd.DataFrame, raw: RawRun) -> pd.DataFrame:
         first, last = np.searchsorted(in_order, (scope.start, scope.end + 1))
         among = order[first:last].tolist()
         inside = [n for n in among if raw.launches[n].thread == scope.thread]
+        if scope.thread in with_tasks:
+            inside = [n for n in inside if _is_asked_for_in(scope, raw.launches[n])]
         if not inside or not all(_is_timed(raw, raw.launches[n]) for n in inside):
             continue
         whole = dur[inside].sum() or 1.0
@@ -183,11 +188,26 @@ def with_work_of_scopes(frame: pd.DataFrame, raw: RawRun) -> pd.DataFrame:
             for name, value in given.items():
                 part = float(value * dur[launch] / whole)
                 work[launch][name] = work[launch].get(name, 0.0) + part
-    payload: list[Any] = list(frame["payload"])
+    payload: list[dict[str, float] | None] = list(frame["payload"])
     for row, launch in zip(rows.tolist(), number.tolist(), strict=True):
         payload[row] = work[launch] or None
     frame["payload"] = payload
     return frame
+
+
+def _threads_with_tasks(raw: RawRun) -> set[int]:
+    """The threads of which scopes overlap without nesting, as those of asyncio's tasks do."""
+    scopes = sorted((s for s in raw.host if s.kind == "host"), key=lambda scope: scope.thread)
+    thread = np.array([scope.thread for scope in scopes], np.int64)
+    start, end = (
+        np.array([getattr(scope, edge) for scope in scopes], np.int64) for edge in ("start", "end")
+    )
+    return set(thread[nest(thread, start, end).crossed].tolist())
+
+
+def _is_asked_for_in(scope: HostSlice, launch: Launch) -> bool:
+    """Whether a launch is of a scope, or of one inside, by their paths."""
+    return f"{launch.path}{SEPARATOR}".startswith(f"{scope.path}{SEPARATOR}")
 
 
 def _is_timed(raw: RawRun, launch: Launch) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -298,7 +298,7 @@ class PayloadColumn:
         else:
             self._whole[rows] = value
 
-    def values(self) -> Any:
+    def values(self) -> np.ndarray | pd.arrays.IntegerArray:
         """The column as pandas has it."""
         import pandas as pd
 

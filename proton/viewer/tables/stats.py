@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -256,7 +256,7 @@ def _parts(
     starts = np.searchsorted(cuts, np.arange(0, track.size, nesting.AT_ONCE), side="right") - 1
     edges = np.unique(np.append(cuts[starts], track.size)).tolist() if track.size else []
     for first, last in itertools.pairwise(edges):
-        rows: Any = slice(first, last) if order is None else order[first:last]
+        rows: slice | np.ndarray = slice(first, last) if order is None else order[first:last]
         times = columns.start[rows], columns.start[rows] + columns.dur[rows]
         outer[rows], own[rows] = _parts_of(track[first:last], *times, group[rows], values[rows])
     return outer, own

@@ -236,6 +236,19 @@ def last_bit(values: np.ndarray) -> np.ndarray:
     return np.uint32(8 * values.itemsize - 1) - leading(numbers)
 
 
+def nth_set(mask: np.ndarray, base: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """`fns`: the place of the n-th bit that is set, from `base` on, upwards or downwards."""
+    found = []
+    for bits, first, count in zip(mask.tolist(), base.tolist(), offset.tolist(), strict=True):
+        places = range(first, 32) if count > 0 else range(first, -1, -1)
+        there = [place for place in places if bits >> place & 1]
+        if count == 0:
+            there = [first] if there[:1] == [first] else []
+        number = max(abs(count), 1) - 1
+        found.append(there[number] if number < len(there) else 0xFFFFFFFF)
+    return np.array(found, np.uint32)
+
+
 def shift_of(values: np.ndarray) -> np.ndarray:
     """How far the bit that `last_bit` finds is from the highest one; all bits set without one."""
     bits = last_bit(values)
@@ -262,7 +275,7 @@ SCOPE: dict[str, Any] = {"np": np} | {
         as_bits, from_bf16, to_bf16, cut_bf16, float8_numbers, to_float8, pairs, fused, wide, high,
         quotient, remainder, left, right, field_of, inserted, permuted, looked_up, funnel, whole,
         narrowed, to_integer, approximate, extremum, flushed, count, leading, last_bit, shift_of,
-        turned,
+        turned, nth_set,
     )
 }  # fmt: skip
 
@@ -390,6 +403,11 @@ def _bfi(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
     return f"inserted({', '.join(values + [operands.read(text, 'u32') for text in given[2:]])})"
 
 
+def _fns(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
+    types = ("u32", "u32", "s32")
+    return f"nth_set({', '.join(map(operands.read, given, types))})"
+
+
 def _shf(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
     values = [operands.read(text, "u32") for text in given]
     return f"funnel({', '.join(values)}, {parts[1]!r}, {parts[2]!r})"
@@ -464,5 +482,5 @@ def _cvt(parts: tuple[str, ...], given: list[str], operands: Operands) -> str:
 
 _RULES: dict[str, Rule] = {
     "shl": _shift, "shr": _shift, "mul": _mul, "mad": _mad, "fma": _mad, "bfe": _bfe, "bfi": _bfi,
-    "shf": _shf, "mov": _mov, "selp": _selp, "setp": _setp, "cvt": _cvt,
+    "shf": _shf, "mov": _mov, "selp": _selp, "setp": _setp, "cvt": _cvt, "fns": _fns,
 }  # fmt: skip

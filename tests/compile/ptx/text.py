@@ -71,7 +71,7 @@ class Kernel:
 @functools.lru_cache(64)
 def parsed(ptx: str) -> Kernel:
     """The only kernel in some PTX."""
-    text = re.sub(r"//[^\n]*", "", ptx[ptx.index(".entry") :])
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", ptx[ptx.index(".entry") :], flags=re.DOTALL)
     head, _, body = text.partition(")\n")
     name = re.search(r"\.entry\s+([$\w]+)", head)
     assert name is not None
@@ -124,7 +124,7 @@ class _Body:
     def _renamed(self, text: str) -> str:
         for scope in reversed(self.scopes[1:]):
             for name, new in scope.items():
-                text = re.sub(rf"(?<![$%\w.]){re.escape(name)}\b", new, text)
+                text = re.sub(rf"(?<![$%\w.]){re.escape(name)}\b(?!\.\d)", new, text)
         return text
 
     def _label(self, name: str) -> None:
@@ -160,9 +160,13 @@ class _Body:
             assert words[0] in (".pragma", ".loc"), text
 
     def _register(self, name: str, dtype: type) -> None:
-        if (several := re.fullmatch(r"(%\w+)<(\d+)>", name)) is not None:
+        if (several := re.fullmatch(r"(%?\w+)<(\d+)>", name)) is not None:
             names = [f"{several[1]}{n}" for n in range(int(several[2]))]
-            self.kernel.registers |= dict.fromkeys(names, dtype)
+            if len(self.scopes) < 2:  # thousands
+                self.kernel.registers |= dict.fromkeys(names, dtype)
+                return
+            for one in names:
+                self._register(one, dtype)
             return
         if len(self.scopes) > 1:
             self.scopes[-1][name] = f"{name}.{self.count}"

@@ -120,8 +120,13 @@ class Translation:
             bits = int(text[2:], 16)
         elif text in self.machine.symbols:
             bits = self.machine.symbols[text]
+        elif "." in text:
+            values = np.array([float(text)], _dtype(type_))
+            bits = int(values.view(unsigned(BITS[type_]))[0])
         else:
-            bits = int(text.rstrip("U"), 0)
+            digits = text.rstrip("U")
+            is_octal = digits.isdigit() and digits[0] == "0"
+            bits = int(digits, 8 if is_octal else 0) if digits != "WARP_SZ" else 32
         if type_ == "pred":
             return np.full(self.threads, bool(bits))
         dtype = unsigned(BITS[type_])

@@ -27,7 +27,7 @@ module {
     %11 = "tt.splat"(%cst_0) : (f32) -> tensor<64xf32>
     %12 = "tt.extern_elementwise"(%7, %11) {libname = "libdevice", libpath = "", operandSegmentSizes = array<i32: 1, 1, 0, 0>, pure = true, symbol = "__nv_powf"} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
     %13 = arith.addf %10, %12 : tensor<64xf32>
-    "tt.print"(%9, %arg3) {hex = false, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, prefix = "counts: ", signed = array<i32: 1, 1>} : (tensor<16xi32>, i32) -> ()
+    "tt.print"(%9, %arg3) {hex = false, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, prefix = " counts: ", signed = array<i32: 1, 1>} : (tensor<16xi32>, i32) -> ()
     "tt.debug_barrier"() : () -> ()
     %14 = "tt.splat"(%arg1) : (!tt.ptr<f8E4M3FN>) -> tensor<64x!tt.ptr<f8E4M3FN>>
     %15 = "tt.addptr"(%14, %0) : (tensor<64x!tt.ptr<f8E4M3FN>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f8E4M3FN>>

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("scope", "kind", "payload", "source")
+NO_SCOPE = ("", "", "", "")
 
 
 @app.command("list")
@@ -40,6 +41,8 @@ def list_(
     launched = Counter(launch.kernel for launch in run.raw.launches)
     console = terminal.stdout()
     labels = kernel_labels(run.kernels)
+    if not labels:
+        terminal.print_title(console, f"{run.name}: no kernels")
     for number, (kernel, label) in enumerate(zip(run.kernels, labels, strict=True)):
         about = [kernel.target, kernel.strategy_name, _count(launched[number])]
         if label != kernel.name:
@@ -50,14 +53,14 @@ def list_(
 
 
 def _table(run: Run) -> "pd.DataFrame":
-    """All of it as one table, a row a scope."""
+    """All of it as one table, a row a scope, and one without a scope for a kernel that has none."""
     import pandas as pd
 
     labels = kernel_labels(run.kernels)
     rows = [
         (label, kernel.target, *row)
         for kernel, label in zip(run.kernels, labels, strict=True)
-        for row in _scope_rows(kernel)
+        for row in [*_scope_rows(kernel)] or [NO_SCOPE]
     ]
     return pd.DataFrame(rows, columns=["kernel", "target", *COLUMNS])
 

@@ -88,7 +88,7 @@ def metrics(
         raise typer.BadParameter(f"must be one of {', '.join(FORMATS)}", param_hint="'--format'")
     root = _read(file)
     if list_:
-        terminal.stdout().file.write("\n".join(map(printable, known_metrics(root))) + "\n")
+        _print_names(known_metrics(root), to_json)
         return
     if other is not None:
         root = diff(_read(other), root)
@@ -104,6 +104,11 @@ def metrics(
         print(json.dumps([_entry(row, chosen) for row in rows]))
     else:
         _print_tree(rows, chosen, print_sorted)
+
+
+def _print_names(names: Sequence[str], to_json: bool) -> None:
+    shown = json.dumps(names) if to_json else "\n".join(map(printable, names))
+    terminal.stdout().file.write(f"{shown}\n")
 
 
 def _entry(row: Row, metrics: list[str]) -> dict[str, object]:

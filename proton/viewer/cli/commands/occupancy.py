@@ -42,7 +42,7 @@ def occupancy(
     run = Run.load(file)
     table = table_of(run).sort_values("dur_ns", ascending=False, kind="stable")
     table = table[table["launch"].isin(launch)] if launch else table
-    if out is None:
+    if out is None or format is not Shape.TABLE:
         shown = table.head(limit) if limit else table
         print_frame(readable(shown) if format is Shape.TABLE else shown, format, numbers(shown))
 
@@ -56,5 +56,5 @@ def occupancy(
     if out is not None:
         drawing.show(run, out, drawn, lines, width)
     elif format is Shape.TABLE:
-        terminal.print_lines(terminal.stdout(), lines(width or terminal.picture_width()))
+        terminal.print_lines(terminal.stdout(), lines(terminal.picture_width(width)))
     warn(run)

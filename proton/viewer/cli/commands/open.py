@@ -1,6 +1,7 @@
 """`proton-viewer open`."""
 
 import importlib.util
+import io
 import json
 import tempfile
 import threading
@@ -8,7 +9,7 @@ import webbrowser
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, BinaryIO
 from urllib.parse import quote
 
 import typer
@@ -85,7 +86,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.directory = str(self.server.ui)
         return super().translate_path(path)
 
-    def send_head(self) -> Any:
+    def send_head(self) -> io.BytesIO | BinaryIO | None:
         """The head of an answer, and what follows it."""
         if self.server.ui is None and not self._is_trace():
             self.send_error(HTTPStatus.NOT_FOUND)
@@ -107,7 +108,7 @@ class _Handler(SimpleHTTPRequestHandler):
         if self.server.ui is None and self._is_trace():
             self.server.fetched.set()
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         """Says nothing."""
 
 

@@ -1,7 +1,7 @@
 """`proton-viewer summary`."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -57,5 +57,5 @@ def summary(
     terminal.print_warnings(console, found.warnings)
 
 
-def _rows(table: "pd.DataFrame") -> Any:
+def _rows(table: "pd.DataFrame") -> list[dict[str, object]]:
     return json.loads(table.to_json(orient="records", double_precision=15))

@@ -47,15 +47,13 @@ def timeline(
         proton-viewer timeline add.proton --kernel add --launch 3 --sm 0 --scope load -o load.svg
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
-    if out is not None:
-        chosen = drawing.picture_format(out, "where")
-        run = Run.load(file)
+    chosen = None if out is None else drawing.picture_format(out, "where")
+    run = Run.load(file)
+    if out is not None and chosen is not None:
         run.save(out, chosen.name, where=where)
-    elif to_json:
-        run = Run.load(file)
+    if to_json:
         print(as_json(Timeline(run, where).table()))
-    else:
-        run = Run.load(file)
-        lines = draw_text(Timeline(run, where), width or terminal.picture_width(), rows)
+    if out is None and not to_json:
+        lines = draw_text(Timeline(run, where), terminal.picture_width(width), rows)
         terminal.print_lines(terminal.stdout(), lines)
     warn(run)

@@ -9,7 +9,7 @@ other. Asynchronous work is a slice on the track of its queue beside the unit th
 flow from its issue to the wait that retired it.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -368,7 +368,9 @@ class Batches:
 
         return notes_of
 
-    def _dict_notes(self, rows: Sequence[dict[str, Any]]) -> Callable[[np.ndarray], list[Note]]:
+    def _dict_notes(
+        self, rows: Sequence[Mapping[str, Value]]
+    ) -> Callable[[np.ndarray], list[Note]]:
         """Annotations out of one dict per interval."""
         slots = max((len(row) for row in rows), default=0)
         name = np.zeros((len(rows), slots), np.int64)

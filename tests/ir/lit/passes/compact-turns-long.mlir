@@ -51,11 +51,12 @@ func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
 // CHECK-SAME: turn_bytes = 512 : i64
 // CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 3 : i32, turns = 16 : i32, words = 4 : i32}
 // CHECK: scf.if
-// CHECK-NEXT: "proton_gpu.write_batch"(%{{.*}}) {number = 0 : i32}
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : i32
+// CHECK-NEXT: "proton_gpu.write_batch"(%{{.*}}, %[[ZERO]]) {number = 0 : i32}
 // CHECK-NEXT: "proton_gpu.forget_turns"
 // CHECK: "proton_gpu.end_turns"
 // CHECK: scf.if
-// CHECK-NEXT: "proton_gpu.write_batch"(%{{.*}}) {number = 0 : i32}
+// CHECK: "proton_gpu.write_batch"(%{{.*}}, %{{.*}}) {number = 0 : i32}
 // CHECK-NEXT: "proton_gpu.forget_turns"
 // CHECK: scf.if
 // CHECK-NEXT: "proton_gpu.kept_records"

@@ -10,6 +10,6 @@
 // CHECK: llvm.call @printf(%{{.*}}, %arg1, %arg2, %arg3, %{{.*}}, %[[WIDE]])
 // CHECK: call @fflush
 func.func @prints(%x: tensor<8xi8>) attributes {tt.kernel} {
-  "tt.print"(%x) {hex = false, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, prefix = "100%: ", signed = array<i32: 1>} : (tensor<8xi8>) -> ()
+  "tt.print"(%x) {hex = false, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, prefix = " 100%: ", signed = array<i32: 1>} : (tensor<8xi8>) -> ()
   return
 }

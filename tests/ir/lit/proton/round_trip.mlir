@@ -75,8 +75,8 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   %w = arith.cmpi ult, %k#0, %k#1 : i32
   // CHECK: "proton_gpu.write_record"(%[[L]], %[[K]]#0, %[[K]]#1, %{{.*}}, %[[R]]#0, %[[R]]#1, %{{.*}}) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]}
   "proton_gpu.write_record"(%l, %k#0, %k#1, %w, %r#0, %r#1, %i) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]} : (!proton_gpu.turns, i32, i32, i1, i64, i64, i32) -> ()
-  // CHECK: "proton_gpu.write_batch"(%[[L]]) {number = 0 : i32} : (!proton_gpu.turns) -> ()
-  "proton_gpu.write_batch"(%l) {number = 0 : i32} : (!proton_gpu.turns) -> ()
+  // CHECK: "proton_gpu.write_batch"(%[[L]], %{{.*}}) {number = 0 : i32} : (!proton_gpu.turns, i32) -> ()
+  "proton_gpu.write_batch"(%l, %i) {number = 0 : i32} : (!proton_gpu.turns, i32) -> ()
   // CHECK: "proton_gpu.forget_turns"(%[[L]]) : (!proton_gpu.turns) -> ()
   "proton_gpu.forget_turns"(%l) : (!proton_gpu.turns) -> ()
   // CHECK: "proton_gpu.finalize"(%[[S]]) : (!proton_gpu.segment) -> ()

@@ -1,0 +1,21 @@
+"""What libraries ask of `triton.backends.nvidia.compiler`."""
+
+from collections.abc import Callable
+
+from proton.backends.nvidia.tools import get_ptxas as get_ptxas
+from proton.base.targets import GPUTarget
+from proton.language import types as ty
+from proton.layout.tensor_cores import K_BITS, MMA_COLUMNS, MMA_ROWS
+
+_DotSize = tuple[int, int, int]
+
+
+def min_dot_size(target: GPUTarget) -> Callable[[ty.dtype, ty.dtype], _DotSize]:
+    """A function of the types of two matrices that gives the least (m, n, k) of their product that
+    tensor cores take. `tl.dot` takes less, too: those products are multiply-adds."""
+
+    def least(lhs: ty.dtype, rhs: ty.dtype) -> _DotSize:
+        narrow = min(lhs.scalar.primitive_bitwidth, rhs.scalar.primitive_bitwidth)
+        return MMA_ROWS, MMA_COLUMNS, K_BITS // narrow
+
+    return least
