@@ -421,6 +421,17 @@ class Recomputed(Trait):
     )
 
 
+class KeepsMemory(Trait):
+    """On buffers and vectors: leaves the contents of memory as they are. What is not `Recomputed`
+    beside that: buffers, and what else stands in loops of products."""
+
+    upstream = (
+        *_ops("memref", "alloc extract_strided_metadata extract_aligned_pointer_as_index"),
+        *_ops("vector", "broadcast fma"),
+        "linalg.yield",
+    )
+
+
 class NoInstruction(Trait):
     """Costs nothing worth a clock read of its own, where the work is loops over buffers."""
 

@@ -25,6 +25,7 @@ from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
+from proton.transforms.copy_next_turn import CopyNextTurn
 from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.label_work import SEPARATOR, LabelWork
@@ -36,6 +37,7 @@ from proton.transforms.place_records import PlaceRecords
 from proton.transforms.prefetch_next_turn import PrefetchNextTurn
 from proton.transforms.record_work import RecordWork
 from proton.transforms.stack_buffers import StackBuffers
+from proton.transforms.store_last_turn import StoreLastTurn
 
 
 def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) -> list[Pass]:
@@ -84,10 +86,15 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
     return passes
 
 
-def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pass]:
+def llvm_passes(
+    disjoint: bool, vector_bits: int, large_first_level: bool, instrumented: bool
+) -> list[Pass]:
     """Loops, vectors, and everything else to the llvm dialect."""
     return [
         LinalgMatmulToVector(vector_bits=vector_bits),
+        # In this order: the former takes loops that write no memory.
+        CopyNextTurn(in_place=large_first_level),
+        StoreLastTurn(),
         # While linalg ops are there, and the tiles of products are: it spreads fetches over both.
         PrefetchNextTurn(),
         StackBuffers(),
