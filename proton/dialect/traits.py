@@ -440,6 +440,8 @@ class NoInstruction(Trait):
         *("llvm.getelementptr", "llvm.insertvalue"),
         *View.upstream,
         *_ops("memref", "alloc alloca get_global"),
+        *_ops("memref", "extract_strided_metadata extract_aligned_pointer_as_index"),
+        "llvm.inttoptr",
     )
 
 

@@ -15,7 +15,10 @@ lie 8 KiB apart meet in a few sets of the caches, where lines that are fetched a
 those that the turn reads, put each other out. That takes room in the first-level cache beside what
 a tile reads: with 48 KiB it is a gain, with 32 KiB a loss (docs/cpu-results.md).
 
-It is left as it is where the loop writes memory, or records stand between copy and product.
+A share has the scopes of its copy, and the product is work of these as well (`place-records`).
+
+It is left as it is where the loop writes memory; with `in_order` also where records stand between
+copy and product.
 """
 
 from dataclasses import dataclass
@@ -54,36 +57,36 @@ class CopyNextTurn(Pass):
     name: ClassVar[str] = "copy-next-turn"
 
     in_place: bool = False
+    in_order: bool = False
 
     def run(self, module: Module) -> None:
         for function in functions(module):
             # All before the first one moves: copies, which have loops, are made anew.
-            for found in [_found(op, self.in_place) for op in ops_named(function, "scf.for")]:
+            for found in [self._found(op) for op in ops_named(function, "scf.for")]:
                 if found is not None:
                     _move(*found)
 
-
-def _found(
-    loop: Operation, in_place: bool
-) -> "tuple[list[_Copy], NextTurn, Operation, Operation] | None":
-    """The copies to move of a loop with one product, and the product's loops."""
-    ops = [view.operation for view in ForLoop(loop).body.operations]
-    nests = [(op, tiles) for op in ops if op.name == "scf.for" and (tiles := _tile_loop(op))]
-    if len(nests) != 1:
-        return None
-    nest, tiles = nests[0]
-    end, turn = ops.index(nest), NextTurn(loop)
-    copies = [
-        copy
-        for number, op in enumerate(ops[:end])
-        if (copy := _as_copy(op)) is not None
-        and (in_place or not copy.in_place)
-        and copy.is_for(nest, turn)
-        and not any(has(other, Records) for other in ops[number:end])
-    ]
-    if not copies or any(_may_write(op) for op in all_ops(loop)):
-        return None
-    return copies, turn, nest, tiles
+    def _found(
+        self, loop: Operation
+    ) -> "tuple[list[_Copy], NextTurn, Operation, Operation] | None":
+        """The copies to move of a loop with one product, and the product's loops."""
+        ops = [view.operation for view in ForLoop(loop).body.operations]
+        nests = [(op, tiles) for op in ops if op.name == "scf.for" and (tiles := _tile_loop(op))]
+        if len(nests) != 1:
+            return None
+        nest, tiles = nests[0]
+        end, turn = ops.index(nest), NextTurn(loop)
+        copies = [
+            copy
+            for number, op in enumerate(ops[:end])
+            if (copy := _as_copy(op)) is not None
+            and (self.in_place or not copy.in_place)
+            and copy.is_for(nest, turn)
+            and not (self.in_order and any(has(other, Records) for other in ops[number:end]))
+        ]
+        if not copies or any(_may_write(op) for op in all_ops(loop)):
+            return None
+        return copies, turn, nest, tiles
 
 
 def _tile_loop(nest: Operation) -> Operation | None:
@@ -137,11 +140,12 @@ class _Copy:
         """One of them."""
         shape, element = self.view.type.shape, self.view.type.element_type
         _, rows, stride = buffers.type.shape
-        offset = arith.MulIOp(number, index_constant(rows * stride)).result
-        address, *_ = taken_apart(buffers)
-        place = element_pointer(address, arith.IndexCastOp(integer(64), offset).result, element)
-        made = _marked(memref_at(place, tuple(shape), element, [stride, 1]))
-        return made if self.in_place else _cast(made, self.used.type)
+        with self.op.location:
+            offset = arith.MulIOp(number, index_constant(rows * stride)).result
+            address, *_ = taken_apart(buffers)
+            place = element_pointer(address, arith.IndexCastOp(integer(64), offset).result, element)
+            made = _marked(memref_at(place, tuple(shape), element, [stride, 1]))
+            return made if self.in_place else _cast(made, self.used.type)
 
 
 def _as_copy(op: Operation) -> _Copy | None:
@@ -214,15 +218,16 @@ def _move(copies: list[_Copy], turn: NextTurn, nest: Operation, tiles: Operation
         number, is_later = _place_of_turn(turn)
         this = arith.RemUIOp(number, index_constant(2)).result
         other = arith.SubIOp(index_constant(1), this).result
-        halves = [copy.half(both, this) for copy, both in zip(copies, buffers, strict=True)]
-        others = [copy.half(both, other) for copy, both in zip(copies, buffers, strict=True)]
+        pairs = list(zip(copies, buffers, strict=True))
+        halves, others = ([copy.half(both, n) for copy, both in pairs] for n in (this, other))
         blocks = [turn.later(copy.view) for copy in copies]
         wholes = [_is_whole_later(copy, turn) for copy in copies]
     with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
         share = share_number(nest, tiles)
-        for block, target, whole in zip(blocks, others, wholes, strict=True):
+        for copy, block, target, whole in zip(copies, blocks, others, wholes, strict=True):
             shares = Shares(block.type, nest, tiles)
-            emit_when(whole, partial(shares.copy, share, block, target, AHEAD))
+            with copy.op.location:
+                emit_when(whole, partial(shares.copy, share, block, target, AHEAD))
     for copy, half in zip(copies, halves, strict=True):
         _read(copy, half, is_later, nest)
 

@@ -10,6 +10,8 @@
 
 So the result passes the caches once in place of three times, beside a product that leaves them
 idle. Sums stay in the buffer until then: rows of the memory may meet in a few sets of the caches.
+
+With `in_order` it is left as it is where records stand between product and copy.
 """
 
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from proton.dialect.linalg import copy_into, fill
 from proton.dialect.memory import chosen_rows, memref_at, taken_apart
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, memref
 from proton.dialect.regions import ForLoop, is_inside
-from proton.dialect.traits import Recomputed, has
+from proton.dialect.traits import Recomputed, Records, has
 from proton.dialect.walk import (
     before,
     defining_op,
@@ -42,11 +44,13 @@ class StoreLastTurn(Pass):
 
     name: ClassVar[str] = "store-last-turn"
 
+    in_order: bool = False
+
     def run(self, module: Module) -> None:
         for function in functions(module):
             for op in ops_named(function, "linalg.copy"):
                 found = _Result.of(op)
-                if found is not None:
+                if found is not None and found.may_move(self.in_order):
                     found.move()
 
 
@@ -78,11 +82,11 @@ class _Result:
         if len(fills) != 1 or nest is None:
             return None
         loop = parent_of(nest)
-        found = cls(fills[0], loop, copy, nest, buffer, *target)
-        return found if found._may_move() else None
+        return cls(fills[0], loop, copy, nest, buffer, *target)
 
-    def _may_move(self) -> bool:
-        """Whether nothing stands between that could tell when memory is written."""
+    def may_move(self, in_order: bool) -> bool:
+        """Whether nothing stands between that could tell when memory is written; with `in_order`
+        records could."""
         if self.loop.name != "scf.for" or self.loop.block != self.copy.block:
             return False
         if self.fill.block != self.copy.block:
@@ -95,9 +99,10 @@ class _Result:
         between = order[loop + 1 : copy]
         later = body[body.index(self.nest) + 1 : -1]
         branches = [] if self.branch is None else [self.branch]
+        passed = (Recomputed,) if in_order else (Recomputed, Records)
         return (
-            all(has(op, Recomputed) or op in branches for op in between)
-            and all(has(op, Recomputed) for op in later)
+            all(has(op, *passed) or op in branches for op in between)
+            and all(has(op, *passed) for op in later)
             and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
         )
 
@@ -135,7 +140,7 @@ class _Result:
             whole = None if self.whole is None else self._ahead(self.whole, copies)
             runs = arith.CmpIOp(arith.CmpIPredicate.slt, lower, upper).result
             start = self._row()
-        with ir.InsertionPoint.at_block_begin(view.body), self.loop.location:
+        with ir.InsertionPoint.at_block_begin(view.body), self.nest.location:
             first = arith.CmpIOp(arith.CmpIPredicate.eq, view.induction_var, lower).result
             left = arith.SubIOp(upper, view.induction_var).result
             last = arith.CmpIOp(arith.CmpIPredicate.ule, left, step).result
@@ -163,7 +168,8 @@ class _Result:
         type_ = self.buffer.type
         columns, element = type_.shape[1], type_.element_type
         row = memref.AllocOp(ir.MemRefType.get([columns], element), [], []).result
-        fill(self.fill.operands[0], row)
+        with self.fill.location:
+            fill(self.fill.operands[0], row)
         address, *_ = taken_apart(row)
         return memref_at(address, tuple(type_.shape), element, [index_constant(0), 1])
 

@@ -55,14 +55,14 @@ def compile_kernel(
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled))
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
-        module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
+        module = stages.run(
+            "memref",
+            module,
+            memref_passes(options.disjoint, profiled, vector_bits(), has_large_first_level()),
+        )
         data = _describe(module, fn, options)
         module = stages.run(
-            "llvm",
-            module,
-            llvm_passes(
-                options.disjoint, vector_bits(), has_large_first_level(), profiled is not None
-            ),
+            "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
         )
         with stages.timed("translate"):
             translated = _translate(module)

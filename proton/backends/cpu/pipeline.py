@@ -4,7 +4,8 @@ The levels, and what they are made of:
 
     ttir    what the front end made, simplified           tt, scf, arith, math (../ttir.py)
     ttsir   structured accesses, arithmetic as linalg      tts, linalg, tensor
-    memref  buffers; here records are placed               memref, linalg, scf
+    memref  buffers, products of vectors; here records     memref, linalg, vector, scf
+            are placed
     llvm    everything in the llvm dialect                 llvm
 """
 
@@ -64,8 +65,14 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
     ]
 
 
-def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> list[Pass]:
+def memref_passes(
+    disjoint: bool,
+    instrumentation: Instrumentation | None,
+    vector_bits: int,
+    large_first_level: bool,
+) -> list[Pass]:
     """Buffers, and the final order of the work: from here on nothing moves across anything."""
+    in_order = instrumentation is not None and instrumentation.placement == "program"
     passes: list[Pass] = [
         CallsToBuffers(),
         StructuredToMemref(disjoint=disjoint),
@@ -73,9 +80,13 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
         LoopDestinations(),
         Upstream("one-shot-bufferize,canonicalize,cse"),
         MemrefCopyToLinalg(),
+        LinalgMatmulToVector(vector_bits=vector_bits),
+        # In this order: the former takes loops that write no memory.
+        CopyNextTurn(in_place=large_first_level, in_order=in_order),
+        StoreLastTurn(in_order=in_order),
     ]
     if instrumentation is not None:
-        if instrumentation.placement == "schedule":
+        if not in_order:
             passes.append(PlaceRecords())
         if "loops" in instrumentation.auto:
             passes.append(RecordWork(work="loops", marked=True))
@@ -86,15 +97,9 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
     return passes
 
 
-def llvm_passes(
-    disjoint: bool, vector_bits: int, large_first_level: bool, instrumented: bool
-) -> list[Pass]:
+def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pass]:
     """Loops, vectors, and everything else to the llvm dialect."""
     return [
-        LinalgMatmulToVector(vector_bits=vector_bits),
-        # In this order: the former takes loops that write no memory.
-        CopyNextTurn(in_place=large_first_level),
-        StoreLastTurn(),
         # While linalg ops are there, and the tiles of products are: it spreads fetches over both.
         PrefetchNextTurn(),
         StackBuffers(),

@@ -1,5 +1,6 @@
 // RUN: proton-opt --pipeline='copy-next-turn' %s | filecheck %s
 // RUN: proton-opt --pipeline='copy-next-turn{in-place=true}' %s | filecheck %s --check-prefix=BOTH
+// RUN: proton-opt --pipeline='copy-next-turn{in-order=true}' %s | filecheck %s --check-prefix=ORDER
 
 // The first turn copies its block, and each turn's tiles that of the next one, into two buffers.
 
@@ -135,7 +136,7 @@ func.func @cut(%x: memref<f32>, %n: index, %stride: index) attributes {tt.kernel
 }
 
 // Not where the loop writes memory, where something else reads the block, where its address comes
-// from memory or stays, where a row is no power of two of lines, or behind a record.
+// from memory or stays, or where a row is no power of two of lines.
 
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: memref<2x
@@ -148,26 +149,29 @@ func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xind
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %one = arith.constant 1.0 : f32
-  %block = memref.alloc() : memref<16x32xf32>
+  %block0 = memref.alloc() : memref<16x32xf32>
+  %block1 = memref.alloc() : memref<16x32xf32>
+  %block2 = memref.alloc() : memref<16x32xf32>
+  %block3 = memref.alloc() : memref<16x32xf32>
   %long = memref.alloc() : memref<16x48xf32>
   %c = memref.alloc() : memref<16x32xf32>
   scf.for %i = %c0 to %n step %c16 {
     %view = memref.reinterpret_cast %x to offset: [%i], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1], offset: ?>>
-    linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block : memref<16x32xf32>)
+    linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block0 : memref<16x32xf32>)
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {
-        %line = vector.load %block[%k, %j] : memref<16x32xf32>, vector<16xf32>
+        %line = vector.load %block0[%k, %j] : memref<16x32xf32>, vector<16xf32>
         vector.store %line, %out[%k, %j] : memref<16x32xf32>, vector<16xf32>
       } {proton.tile_loop}
     }
   }
   scf.for %i = %c0 to %n step %c16 {
     %view = memref.reinterpret_cast %x to offset: [%i], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1], offset: ?>>
-    linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block : memref<16x32xf32>)
-    memref.store %one, %block[%c1, %c1] : memref<16x32xf32>
+    linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block1 : memref<16x32xf32>)
+    memref.store %one, %block1[%c1, %c1] : memref<16x32xf32>
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {
-        %line = vector.load %block[%k, %j] : memref<16x32xf32>, vector<16xf32>
+        %line = vector.load %block1[%k, %j] : memref<16x32xf32>, vector<16xf32>
         vector.store %line, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
       } {proton.tile_loop}
     }
@@ -175,10 +179,10 @@ func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xind
   scf.for %i = %c0 to %n step %c16 {
     %found = memref.load %table[%i] : memref<?xindex>
     %from = memref.reinterpret_cast %x to offset: [%found], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1], offset: ?>>
-    linalg.copy ins(%from : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block : memref<16x32xf32>)
+    linalg.copy ins(%from : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block2 : memref<16x32xf32>)
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {
-        %line = vector.load %block[%k, %j] : memref<16x32xf32>, vector<16xf32>
+        %line = vector.load %block2[%k, %j] : memref<16x32xf32>, vector<16xf32>
         vector.store %line, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
       } {proton.tile_loop}
     }
@@ -186,20 +190,52 @@ func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xind
   scf.for %i = %c0 to %n step %c16 {
     %same = memref.reinterpret_cast %x to offset: [0], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1]>>
     %odd = memref.reinterpret_cast %x to offset: [%i], sizes: [16, 48], strides: [64, 1] : memref<f32> to memref<16x48xf32, strided<[64, 1], offset: ?>>
-    linalg.copy ins(%same : memref<16x32xf32, strided<[64, 1]>>) outs(%block : memref<16x32xf32>)
+    linalg.copy ins(%same : memref<16x32xf32, strided<[64, 1]>>) outs(%block3 : memref<16x32xf32>)
     linalg.copy ins(%odd : memref<16x48xf32, strided<[64, 1], offset: ?>>) outs(%long : memref<16x48xf32>)
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {
-        %line = vector.load %block[%k, %j] : memref<16x32xf32>, vector<16xf32>
+        %line = vector.load %block3[%k, %j] : memref<16x32xf32>, vector<16xf32>
         %other = vector.load %long[%k, %j] : memref<16x48xf32>, vector<16xf32>
         %sum = arith.addf %line, %other : vector<16xf32>
         vector.store %sum, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
       } {proton.tile_loop}
     }
   }
+  return
+}
+
+// Behind a record as well, but for `in-order`; the share has the scope of the copy.
+
+// CHECK-LABEL: func.func @recorded(
+// CHECK: memref.alloc() : memref<2x16x32xf32>
+// CHECK: "proton.record"() {{.*}} scope = "load"
+// CHECK: scf.if
+// CHECK-NEXT: linalg.copy
+// CHECK: "proton.record"() {{.*}} scope = "load"
+// CHECK: "proton.record"() {{.*}} scope = "dot"
+// CHECK: scf.for
+// CHECK: llvm.inline_asm has_side_effects
+// CHECK: "proton.record"() {{.*}} scope = "dot"
+// CHECK: return
+
+// ORDER-LABEL: func.func @product(
+// ORDER: memref<2x16x32xf32>
+// ORDER-LABEL: func.func @recorded(
+// ORDER-NOT: memref<2x
+// ORDER-NOT: copied_ahead
+// ORDER: return
+func.func @recorded(%x: memref<f32>, %n: index) attributes {tt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %block = memref.alloc() : memref<16x32xf32>
+  %c = memref.alloc() : memref<16x32xf32>
   scf.for %i = %c0 to %n step %c16 {
     %view = memref.reinterpret_cast %x to offset: [%i], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1], offset: ?>>
+    "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "start", scope = "load"} : () -> ()
     linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block : memref<16x32xf32>)
+    "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "end", scope = "load"} : () -> ()
     "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "start", scope = "dot"} : () -> ()
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {

@@ -1,4 +1,5 @@
 // RUN: proton-opt --pipeline='store-last-turn' %s | filecheck %s
+// RUN: proton-opt --pipeline='store-last-turn{in-order=true}' %s | filecheck %s --check-prefix=ORDER
 
 // The first turn's tiles add to a row of zeros, the last one's write the memory. What is stored is
 // copied where there was no turn.
@@ -94,7 +95,7 @@ func.func @cut(%out: memref<f32>, %n: index, %stride: index, %whole: i1) attribu
 }
 
 // Not where memory is read between, where the address comes from there, where sums begin with
-// something else or are used otherwise, or where records say when memory is written.
+// something else or are used otherwise.
 
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: arith.select
@@ -139,6 +140,32 @@ func.func @others(%out: memref<f32>, %in: memref<16x32xf32>, %table: memref<?xin
     }
   }
   linalg.copy ins(%c : memref<16x32xf32>) outs(%view : memref<16x32xf32, strided<[64, 1]>>)
+  return
+}
+
+// Where records say when the store begins as well, but for `in-order`.
+
+// CHECK-LABEL: func.func @recorded(
+// CHECK: arith.select
+// CHECK: "proton.record"
+// CHECK: scf.if
+// CHECK: linalg.copy
+// CHECK: "proton.record"
+// CHECK: return
+
+// ORDER-LABEL: func.func @product(
+// ORDER: arith.select
+// ORDER-LABEL: func.func @recorded(
+// ORDER-NOT: arith.select
+// ORDER: return
+func.func @recorded(%out: memref<f32>, %n: index) attributes {tt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %line = arith.constant dense<1.0> : vector<16xf32>
+  %view = memref.reinterpret_cast %out to offset: [0], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1]>>
   %d = memref.alloc() : memref<16x32xf32>
   linalg.fill ins(%zero : f32) outs(%d : memref<16x32xf32>)
   scf.for %i = %c0 to %n step %c16 {
