@@ -14,7 +14,9 @@ where its rows are not contiguous. A store is in place always: the elementwise o
 the value, or one that copies it, writes to the destination.
 """
 
-from collections.abc import Callable
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,6 +37,7 @@ from proton.dialect.memory import (
     to_tensor,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import (
     before,
@@ -76,6 +79,38 @@ class StructuredToMemref(Pass):
                     lowering.load(op)
             for op in pointers:
                 op.erase()
+
+
+@contextlib.contextmanager
+def _wrapped_loop(
+    offset: Value, parent: Value, start: Value, limit: Value
+) -> Iterator[tuple[Value, Value]]:
+    """A loop of i from `start` to `limit`; gives i and (offset + i) rem parent, which a turn hands
+    to the next: a division in each is most of the time of a copy.
+
+    The remainder of what is negative is negative: it goes from 1 - |parent| to 0, and the other one
+    from 0 to |parent| - 1.
+    """
+    zero, one = index_constant(0), index_constant(1)
+    negated = _index_op("subi", zero, parent)
+    size = arith.MaxSIOp(parent, negated).result
+    least = _index_op("subi", one, size)
+    first = _index_op("remsi", _index_op("addi", offset, start), parent)
+    loop = ForLoop.create([start, limit, one], [first])
+    (place,) = loop.iter_args
+    with ir.InsertionPoint(loop.body):
+        yield loop.induction_var, place
+        number = _index_op("addi", _index_op("addi", offset, loop.induction_var), one)
+        is_positive = _compare(arith.CmpIPredicate.sgt, number, zero)
+        end = arith.SelectOp(is_positive, size, one).result
+        begin = arith.SelectOp(is_positive, zero, least).result
+        following = _index_op("addi", place, one)
+        wraps = _compare(arith.CmpIPredicate.eq, following, end)
+        yield_values([arith.SelectOp(wraps, begin, following).result])
+
+
+def _all(*conditions: Value) -> Value:
+    return functools.reduce(lambda one, other: arith.AndIOp(one, other).result, conditions)
 
 
 def _index_op(name: str, *operands: Value) -> Value:
@@ -174,31 +209,29 @@ class _Access:
         for axis, parent in enumerate(self.parents):
             if parent is not None:
                 conditions.append(self._does_not_wrap(axis, parent))
-        if not conditions:
-            return None
-        result = conditions[0]
-        for condition in conditions[1:]:
-            result = arith.AndIOp(result, condition).result
-        return result
+        return _all(*conditions) if conditions else None
 
     def _does_not_wrap(self, axis: int, parent: Value) -> Value:
         """Whether all of the dimension's elements come before the parent's end."""
-        index = ir.IndexType.get()
-        first = _index_op("remsi", self.offsets[axis], parent)
+        index, offset = ir.IndexType.get(), self.offsets[axis]
+        first = _index_op("remsi", offset, parent)
         room = _index_op("subi", parent, first)
         needed = _index_op("muli", constant(self.shape[axis] - 1, index), self.strides[axis])
         # The last element, too, lies in [0, parent); in (parent, 0] where a negative factor has
-        # turned the whole dimension around.
+        # turned the whole dimension around. Remainders of what is on the other side of 0, and wraps
+        # there, have the other sign.
         last, zero = _index_op("addi", first, needed), constant(0, index)
         forward = _compare(arith.CmpIPredicate.sgt, parent, zero)
-        ahead = arith.AndIOp(
+        ahead = _all(
             _compare(arith.CmpIPredicate.slt, needed, room),
             _compare(arith.CmpIPredicate.sge, last, zero),
-        ).result
-        behind = arith.AndIOp(
+            _compare(arith.CmpIPredicate.sge, offset, first),
+        )
+        behind = _all(
             _compare(arith.CmpIPredicate.sgt, needed, room),
             _compare(arith.CmpIPredicate.sle, last, zero),
-        ).result
+            _compare(arith.CmpIPredicate.sle, offset, first),
+        )
         return arith.SelectOp(forward, ahead, behind).result
 
     # Memrefs
@@ -232,7 +265,6 @@ class _Access:
 
     def for_each_element(self, body: Callable[..., object]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
-        limits = self.dims or self.shape
 
         def nest(indices: list[Value], offset: Value) -> None:
             axis = len(indices)
@@ -240,18 +272,30 @@ class _Access:
                 place = arith.IndexCastOp(integer(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
-            start = self.starts[axis] if self.starts else 0
-            with index_loop(limits[axis], start=start) as variable:
-                nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
+            with self._along(axis) as (variable, place):
+                nest([*indices, variable], _index_op("addi", offset, place))
 
         nest([], index_constant(0))
 
-    def _place(self, axis: int, variable: Value) -> Value:
-        """wrap(offset + i * stride) + gather[i]"""
-        place = _index_op("muli", variable, self.strides[axis])
-        parent, row = self.parents[axis], self.gathers[axis]
-        if parent is not None:
-            place = _index_op("remsi", _index_op("addi", self.offsets[axis], place), parent)
+    @contextlib.contextmanager
+    def _along(self, axis: int) -> Iterator[tuple[Value, Value]]:
+        """A loop over the unmasked elements of a dimension; gives the index and its place,
+        wrap(offset + i * stride) + gather[i]."""
+        limit = self.dims[axis] if self.dims else index_constant(self.shape[axis])
+        start = self.starts[axis] if self.starts else index_constant(0)
+        offset, parent = self.offsets[axis], self.parents[axis]
+        if parent is not None and _constant_of(self.strides[axis]) == 1:
+            with _wrapped_loop(offset, parent, start, limit) as found:
+                yield found
+            return
+        with index_loop(limit, start=start) as variable:
+            place = _index_op("muli", variable, self.strides[axis])
+            if parent is not None:
+                place = _index_op("remsi", _index_op("addi", offset, place), parent)
+            yield variable, self._gathered(axis, variable, place)
+
+    def _gathered(self, axis: int, variable: Value, place: Value) -> Value:
+        row = self.gathers[axis]
         if row is None:
             return place
         gathered = tensor.ExtractOp(row, [variable]).result
