@@ -23,6 +23,7 @@ from typing import ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
+from proton.conversion.wrapped_loops import Loop, wrapped_loops
 from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
@@ -37,7 +38,6 @@ from proton.dialect.memory import (
     to_tensor,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
-from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import (
     before,
@@ -79,34 +79,6 @@ class StructuredToMemref(Pass):
                     lowering.load(op)
             for op in pointers:
                 op.erase()
-
-
-@contextlib.contextmanager
-def _wrapped_loop(
-    offset: Value, parent: Value, start: Value, limit: Value
-) -> Iterator[tuple[Value, Value]]:
-    """A loop of i from `start` to `limit`; gives i and (offset + i) rem parent, which a turn hands
-    to the next: a division in each is most of the time of a copy.
-
-    The remainder of what is negative is negative: it goes from 1 - |parent| to 0, and the other one
-    from 0 to |parent| - 1.
-    """
-    zero, one = index_constant(0), index_constant(1)
-    negated = _index_op("subi", zero, parent)
-    size = arith.MaxSIOp(parent, negated).result
-    least = _index_op("subi", one, size)
-    first = _index_op("remsi", _index_op("addi", offset, start), parent)
-    loop = ForLoop.create([start, limit, one], [first])
-    (place,) = loop.iter_args
-    with ir.InsertionPoint(loop.body):
-        yield loop.induction_var, place
-        number = _index_op("addi", _index_op("addi", offset, loop.induction_var), one)
-        is_positive = _compare(arith.CmpIPredicate.sgt, number, zero)
-        end = arith.SelectOp(is_positive, size, one).result
-        begin = arith.SelectOp(is_positive, zero, least).result
-        following = _index_op("addi", place, one)
-        wraps = _compare(arith.CmpIPredicate.eq, following, end)
-        yield_values([arith.SelectOp(wraps, begin, following).result])
 
 
 def _all(*conditions: Value) -> Value:
@@ -265,6 +237,7 @@ class _Access:
 
     def for_each_element(self, body: Callable[..., object]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
+        dimensions = [self._loops(axis) for axis in range(len(self.shape))]
 
         def nest(indices: list[Value], offset: Value) -> None:
             axis = len(indices)
@@ -272,27 +245,30 @@ class _Access:
                 place = arith.IndexCastOp(integer(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
-            with self._along(axis) as (variable, place):
-                nest([*indices, variable], _index_op("addi", offset, place))
+            for loop in dimensions[axis]:
+                with loop() as (variable, place):
+                    nest([*indices, variable], _index_op("addi", offset, place))
 
         nest([], index_constant(0))
 
-    @contextlib.contextmanager
-    def _along(self, axis: int) -> Iterator[tuple[Value, Value]]:
-        """A loop over the unmasked elements of a dimension; gives the index and its place,
-        wrap(offset + i * stride) + gather[i]."""
+    def _loops(self, axis: int) -> list[Loop]:
+        """Loops over the unmasked elements of a dimension, one behind the other; each gives the
+        index and its place, wrap(offset + i * stride) + gather[i]."""
         limit = self.dims[axis] if self.dims else index_constant(self.shape[axis])
         start = self.starts[axis] if self.starts else index_constant(0)
         offset, parent = self.offsets[axis], self.parents[axis]
         if parent is not None and _constant_of(self.strides[axis]) == 1:
-            with _wrapped_loop(offset, parent, start, limit) as found:
-                yield found
-            return
-        with index_loop(limit, start=start) as variable:
-            place = _index_op("muli", variable, self.strides[axis])
-            if parent is not None:
-                place = _index_op("remsi", _index_op("addi", offset, place), parent)
-            yield variable, self._gathered(axis, variable, place)
+            return wrapped_loops(offset, parent, start, limit)
+
+        @contextlib.contextmanager
+        def loop() -> Iterator[tuple[Value, Value]]:
+            with index_loop(limit, start=start) as variable:
+                place = _index_op("muli", variable, self.strides[axis])
+                if parent is not None:
+                    place = _index_op("remsi", _index_op("addi", offset, place), parent)
+                yield variable, self._gathered(axis, variable, place)
+
+        return [loop]
 
     def _gathered(self, axis: int, variable: Value, place: Value) -> Value:
         row = self.gathers[axis]
