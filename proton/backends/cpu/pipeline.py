@@ -17,6 +17,7 @@ from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
 from proton.conversion.guard_division import GuardDivision
 from proton.conversion.linalg_matmul_to_vector import LinalgMatmulToVector
+from proton.conversion.linalg_to_memory_functions import LinalgToMemoryFunctions
 from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
 from proton.conversion.proton_gpu_to_llvm import ProtonGPUToLLVM
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -105,6 +106,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         StackBuffers(),
         *([ProtonGPUToLLVM()] if instrumented else []),
         GridToLoop(noalias=disjoint),
+        LinalgToMemoryFunctions(),
         Upstream(
             "func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"
         ),
