@@ -129,20 +129,25 @@ class _Copy:
             user == self.op or is_inside(user, self.op) or is_inside(user, nest) for user in readers
         )
 
-    def doubled(self) -> Value:
-        """Two buffers for a block each."""
+    @property
+    def _room(self) -> tuple[int, int]:
+        """The rows and columns of a buffer for a block."""
         alike = self.view if self.in_place else _allocation(self.used)
         assert alike is not None
-        type_ = ir.MemRefType.get([2, *alike.type.shape], self.view.type.element_type)
-        return memref.AllocOp(type_, [], []).result
+        rows, columns = alike.type.shape
+        return rows, columns
 
-    def half(self, buffers: Value, number: Value) -> Value:
+    def doubled(self) -> Value:
+        """The address of two buffers for a block each."""
+        type_ = ir.MemRefType.get([2, *self._room], self.view.type.element_type)
+        return taken_apart(memref.AllocOp(type_, [], []).result)[0]
+
+    def half(self, address: Value, number: Value) -> Value:
         """One of them."""
         shape, element = self.view.type.shape, self.view.type.element_type
-        _, rows, stride = buffers.type.shape
+        rows, stride = self._room
         with self.op.location:
             offset = arith.MulIOp(number, index_constant(rows * stride)).result
-            address, *_ = taken_apart(buffers)
             place = element_pointer(address, arith.IndexCastOp(integer(64), offset).result, element)
             made = _marked(memref_at(place, tuple(shape), element, [stride, 1]))
             return made if self.in_place else _cast(made, self.used.type)
@@ -211,14 +216,14 @@ def _may_write(op: Operation) -> bool:
 def _move(copies: list[_Copy], turn: NextTurn, nest: Operation, tiles: Operation) -> None:
     """Moves copies of a loop one turn ahead."""
     with before(turn.loop):
-        buffers = [copy.doubled() for copy in copies]
+        addresses = [copy.doubled() for copy in copies]
     for copy in copies:
         _marked(copy.view)  # and so are its clones
     with ir.InsertionPoint.at_block_begin(turn.block), turn.loop.location:
         number, is_later = _place_of_turn(turn)
         this = arith.RemUIOp(number, index_constant(2)).result
         other = arith.SubIOp(index_constant(1), this).result
-        pairs = list(zip(copies, buffers, strict=True))
+        pairs = list(zip(copies, addresses, strict=True))
         halves, others = ([copy.half(both, n) for copy, both in pairs] for n in (this, other))
         blocks = [turn.later(copy.view) for copy in copies]
         wholes = [_is_whole_later(copy, turn) for copy in copies]

@@ -6,7 +6,8 @@
         buffer[tile] += product               to = last turn, store is whole ? memory : buffer
     copy buffer to memory                     for each register tile:
                                                 to[tile] = from[tile] + product
-                                            copy buffer to memory, unless the last turn wrote that
+                                            copy buffer to memory, unless the last turn wrote that;
+                                              where there was no turn, row
 
 So the result passes the caches once in place of three times, beside a product that leaves them
 idle. Sums stay in the buffer until then: rows of the memory may meet in a few sets of the caches.
@@ -152,16 +153,13 @@ class _Result:
         with before(self.copy):
             written = runs if whole is None else arith.AndIOp(runs, whole).result
             is_left = arith.XOrIOp(written, constant(1, integer(1))).result
-            emit_when(is_left, lambda: self._copy(runs))
+            emit_when(is_left, lambda: self._copy(runs, start))
         self.copy.erase()
         self.fill.erase()
 
-    def _copy(self, runs: Value) -> None:
+    def _copy(self, runs: Value, start: Value) -> None:
         """What the loop did not do."""
-        scalar = self.fill.operands[0]
-        is_empty = arith.XOrIOp(runs, constant(1, integer(1))).result
-        emit_when(is_empty, lambda: _fill(scalar, self.buffer))
-        copy_into(self.buffer, self.copy.operands[1])
+        copy_into(_chosen(runs, self.buffer, start), self.copy.operands[1])
 
     def _row(self) -> Value:
         """A row with what the buffer was filled with, as a block all of whose rows it is."""
@@ -192,10 +190,6 @@ class _Result:
                 copy.operands[position] = new
             copies[value] = copy.results[ir.OpResult(value).result_number]
         return copies[value]
-
-
-def _fill(scalar: Value, buffer: Value) -> None:
-    fill(scalar, buffer)
 
 
 def _target(value: Value) -> tuple[Value, Value | None] | None:

@@ -2,7 +2,7 @@
 // RUN: proton-opt --pipeline='store-last-turn{in-order=true}' %s | filecheck %s --check-prefix=ORDER
 
 // The first turn's tiles add to a row of zeros, the last one's write the memory. What is stored is
-// copied where there was no turn.
+// that row where there was no turn.
 
 // CHECK-LABEL: func.func @product(
 // CHECK-SAME: %[[OUT:.*]]: memref<f32>, %[[N:.*]]: index
@@ -25,8 +25,9 @@
 // CHECK: vector.store %{{.*}}, %[[TO]]
 // CHECK: %[[IS_LEFT:.*]] = arith.xori %[[RUNS]]
 // CHECK: scf.if %[[IS_LEFT]] {
-// CHECK: linalg.fill ins(%{{.*}}) outs(%[[SUMS]]
-// CHECK: linalg.copy ins(%[[SUMS]]
+// CHECK: arith.select %[[RUNS]], %{{.*}} : !llvm.ptr
+// CHECK: %[[MADE:.*]] = memref.reinterpret_cast
+// CHECK: linalg.copy ins(%[[MADE]]
 // CHECK: return
 func.func @product(%out: memref<f32>, %n: index) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index
