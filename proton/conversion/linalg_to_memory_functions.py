@@ -14,7 +14,7 @@ from typing import ClassVar
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, llvm
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
@@ -49,6 +49,8 @@ def _is_zero(value: Value) -> bool:
 def _lower(op: Operation, memory: list[Value]) -> None:
     """One call for each row, where rows are contiguous in all of the memrefs."""
     types = [view.type for view in memory]
+    if isinstance(types[0].element_type, ir.IndexType):
+        return
     axes = min(map(_contiguous_axes, types))
     shape, width = types[0].shape, types[0].element_type.width
     size = math.prod(shape[len(shape) - axes :]) * width // 8
