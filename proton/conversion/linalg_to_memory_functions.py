@@ -7,14 +7,13 @@ without a gap are one row.
 
 import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant, index_constant, index_loop
-from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
+from proton.dialect.emit import constant, index_loop
+from proton.dialect.memory import row_address, taken_apart
+from proton.dialect.mlir import Module, Operation, Type, Value, ir, llvm
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
@@ -59,7 +58,7 @@ def _lower(op: Operation, memory: list[Value]) -> None:
     with before(op), contextlib.ExitStack() as loops:
         parts = [taken_apart(view) for view in memory]
         outer = [loops.enter_context(index_loop(n)) for n in shape[: len(shape) - axes]]
-        rows = [_row(part, type_, outer) for part, type_ in zip(parts, types, strict=True)]
+        rows = [row_address(part, type_, outer) for part, type_ in zip(parts, types, strict=True)]
         length = constant(size, integer(64))
         if len(rows) == 1:
             llvm.MemsetOp(rows[0], constant(0, integer(8)), length, False)
@@ -77,15 +76,3 @@ def _contiguous_axes(type_: Type) -> int:
             break
         size, count = size * extent, count + 1
     return count
-
-
-def _row(parts: list[Value], type_: Type, indices: list[Value]) -> Value:
-    """The address of a row; `parts` are those of its memref."""
-    address, *given = parts
-    dynamic: Iterator[Value] = iter(given)
-    strides, _ = type_.get_strides_and_offset()
-    for index, stride in zip(indices, strides, strict=False):
-        step = next(dynamic) if stride == DYNAMIC else index_constant(stride)
-        offset = arith.IndexCastOp(integer(64), arith.MulIOp(index, step).result).result
-        address = element_pointer(address, offset, type_.element_type)
-    return address

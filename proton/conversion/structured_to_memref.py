@@ -15,7 +15,6 @@ the value, or one that copies it, writes to the destination.
 """
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +22,7 @@ from typing import ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
-from proton.conversion.wrapped_loops import Loop, wrapped_loops
+from proton.conversion.wrapped_loops import Loop, all_of, does_not_wrap, wrapped_loops
 from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
@@ -35,6 +34,8 @@ from proton.dialect.memory import (
     materialize,
     memref_at,
     pointer_type,
+    row_address,
+    taken_apart,
     to_tensor,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
@@ -79,10 +80,6 @@ class StructuredToMemref(Pass):
                     lowering.load(op)
             for op in pointers:
                 op.erase()
-
-
-def _all(*conditions: Value) -> Value:
-    return functools.reduce(lambda one, other: arith.AndIOp(one, other).result, conditions)
 
 
 def _index_op(name: str, *operands: Value) -> Value:
@@ -180,31 +177,9 @@ class _Access:
                 conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
         for axis, parent in enumerate(self.parents):
             if parent is not None:
-                conditions.append(self._does_not_wrap(axis, parent))
-        return _all(*conditions) if conditions else None
-
-    def _does_not_wrap(self, axis: int, parent: Value) -> Value:
-        """Whether all of the dimension's elements come before the parent's end."""
-        index, offset = ir.IndexType.get(), self.offsets[axis]
-        first = _index_op("remsi", offset, parent)
-        room = _index_op("subi", parent, first)
-        needed = _index_op("muli", constant(self.shape[axis] - 1, index), self.strides[axis])
-        # The last element, too, lies in [0, parent); in (parent, 0] where a negative factor has
-        # turned the whole dimension around. Remainders of what is on the other side of 0, and wraps
-        # there, have the other sign.
-        last, zero = _index_op("addi", first, needed), constant(0, index)
-        forward = _compare(arith.CmpIPredicate.sgt, parent, zero)
-        ahead = _all(
-            _compare(arith.CmpIPredicate.slt, needed, room),
-            _compare(arith.CmpIPredicate.sge, last, zero),
-            _compare(arith.CmpIPredicate.sge, offset, first),
-        )
-        behind = _all(
-            _compare(arith.CmpIPredicate.sgt, needed, room),
-            _compare(arith.CmpIPredicate.sle, last, zero),
-            _compare(arith.CmpIPredicate.sle, offset, first),
-        )
-        return arith.SelectOp(forward, ahead, behind).result
+                needed = _index_op("muli", index_constant(self.shape[axis] - 1), self.strides[axis])
+                conditions.append(does_not_wrap(self.offsets[axis], parent, needed))
+        return all_of(*conditions) if conditions else None
 
     # Memrefs
 
@@ -237,25 +212,40 @@ class _Access:
 
     def for_each_element(self, body: Callable[..., object]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
-        dimensions = [self._loops(axis) for axis in range(len(self.shape))]
+
+        def with_address(indices: list[Value], offset: Value) -> None:
+            body(indices, self._at(offset))
+
+        self._nest(len(self.shape), with_address)
+
+    def _nest(self, axes: int, body: Callable[[list[Value], Value], object]) -> None:
+        """Emits loops over the first dimensions; `body(indices, offset)` inside."""
+        dimensions = [self._loops(axis) for axis in range(axes)]
 
         def nest(indices: list[Value], offset: Value) -> None:
-            axis = len(indices)
-            if axis == len(self.shape):
-                place = arith.IndexCastOp(integer(64), offset).result
-                body(indices, element_pointer(self.base, place, self.element))
+            if len(indices) == axes:
+                body(indices, offset)
                 return
-            for loop in dimensions[axis]:
+            for loop in dimensions[len(indices)]:
                 with loop() as (variable, place):
                     nest([*indices, variable], _index_op("addi", offset, place))
 
         nest([], index_constant(0))
 
+    def _at(self, offset: Value) -> Value:
+        """The address of an element."""
+        place = arith.IndexCastOp(integer(64), offset).result
+        return element_pointer(self.base, place, self.element)
+
+    def _bounds(self, axis: int) -> tuple[Value, Value]:
+        """The first unmasked element of a dimension, and the one behind the last."""
+        limit = self.dims[axis] if self.dims else index_constant(self.shape[axis])
+        return self.starts[axis] if self.starts else index_constant(0), limit
+
     def _loops(self, axis: int) -> list[Loop]:
         """Loops over the unmasked elements of a dimension, one behind the other; each gives the
         index and its place, wrap(offset + i * stride) + gather[i]."""
-        limit = self.dims[axis] if self.dims else index_constant(self.shape[axis])
-        start = self.starts[axis] if self.starts else index_constant(0)
+        start, limit = self._bounds(axis)
         offset, parent = self.offsets[axis], self.parents[axis]
         if parent is not None and _constant_of(self.strides[axis]) == 1:
             return wrapped_loops(offset, parent, start, limit)
@@ -295,6 +285,9 @@ class _Access:
 
     def write_from(self, buffer: Value) -> None:
         """Writes the unmasked elements of a buffer to memory."""
+        if self._has_rows():
+            self._write_rows(buffer)
+            return
 
         def body(indices: list[Value], address: Value) -> None:
             value = memref.LoadOp(buffer, indices).result
@@ -306,6 +299,27 @@ class _Access:
             self._chosen(indices, [], write, list)
 
         self.for_each_element(body)
+
+    def _has_rows(self) -> bool:
+        """Whether the unmasked elements of a row follow each other in memory."""
+        is_plain = self.mask is None and self.parents[-1] is None and self.gathers[-1] is None
+        width = 0 if isinstance(self.element, ir.IndexType) else self.element.width
+        return is_plain and self.has_contiguous_rows() and width % 8 == 0 < width
+
+    def _write_rows(self, buffer: Value) -> None:
+        """The same, a row at a time."""
+        axes, zero = len(self.shape) - 1, index_constant(0)
+        start, limit = self._bounds(axes)
+        count = arith.MaxSIOp(_index_op("subi", limit, start), zero).result
+        size = _index_op("muli", count, index_constant(self.element.width // 8))
+        size = arith.IndexCastOp(integer(64), size).result
+        parts = taken_apart(buffer)
+
+        def body(indices: list[Value], offset: Value) -> None:
+            source = row_address(parts, buffer.type, [*indices, start])
+            llvm.MemcpyOp(self._at(_index_op("addi", offset, start)), source, size, False)
+
+        self._nest(axes, body)
 
     def _chosen(
         self,

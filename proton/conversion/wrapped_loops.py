@@ -1,4 +1,4 @@
-"""Loops over indices that wrap around, without a division for each.
+"""Indices that wrap around: whether they do, and loops over them without a division for each.
 
     for i = start .. limit - 1:  (offset + i) rem parent
 
@@ -8,6 +8,7 @@ they go from 1 - |parent| to 0, the others from 0 to |parent| - 1.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 
 from proton.dialect.emit import index_constant, index_loop
@@ -15,6 +16,29 @@ from proton.dialect.mlir import Value, arith, ir
 from proton.dialect.regions import ForLoop, yield_values
 
 Loop = Callable[[], contextlib.AbstractContextManager[tuple[Value, Value]]]
+
+
+def does_not_wrap(offset: Value, parent: Value, needed: Value) -> Value:
+    """Whether all elements of a dimension come before the parent's end; `needed` is how far the
+    last one is from the first."""
+    zero = index_constant(0)
+    first = arith.RemSIOp(offset, parent).result
+    room, last = _minus(parent, first), _sum(first, needed)
+    # The last element, too, lies in [0, parent); in (parent, 0] where a negative factor has turned
+    # the whole dimension around. Remainders of what is on the other side of 0, and wraps there,
+    # have the other sign.
+    forward = _compared("sgt", parent, zero)
+    ahead = all_of(
+        _compared("slt", needed, room),
+        _compared("sge", last, zero),
+        _compared("sge", offset, first),
+    )
+    behind = all_of(
+        _compared("sgt", needed, room),
+        _compared("sle", last, zero),
+        _compared("sle", offset, first),
+    )
+    return _chosen(forward, ahead, behind)
 
 
 def wrapped_loops(offset: Value, parent: Value, start: Value, limit: Value) -> list[Loop]:
@@ -42,14 +66,23 @@ def wrapped_loops(offset: Value, parent: Value, start: Value, limit: Value) -> l
             yield loop.induction_var, place
             is_positive = _is_positive(_sum(_sum(offset, loop.induction_var), one))
             following, end = _sum(place, one), _chosen(is_positive, size, one)
-            wraps = arith.CmpIOp(arith.CmpIPredicate.eq, following, end).result
+            wraps = _compared("eq", following, end)
             yield_values([_chosen(wraps, _chosen(is_positive, zero, lowest), following)])
 
     return [contiguous, wrapping]
 
 
+def all_of(*conditions: Value) -> Value:
+    """The conjunction of conditions."""
+    return functools.reduce(lambda one, other: arith.AndIOp(one, other).result, conditions)
+
+
+def _compared(predicate: str, one: Value, other: Value) -> Value:
+    return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), one, other).result
+
+
 def _is_positive(number: Value) -> Value:
-    return arith.CmpIOp(arith.CmpIPredicate.sgt, number, index_constant(0)).result
+    return _compared("sgt", number, index_constant(0))
 
 
 def _chosen(condition: Value, one: Value, other: Value) -> Value:
