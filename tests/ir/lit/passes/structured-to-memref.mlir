@@ -380,11 +380,11 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
 // CHECK-LABEL: func.func @direct_store_of_a_cut_block(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<8xf32>, %[[A2:arg[0-9]+]]: index
 // CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
-// CHECK-NEXT: %[[C8:.*]] = arith.constant 8 : index
-// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
-// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
-// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
 // CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (memref<8xf32, strided<[1], offset: ?>>) {
 // CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
@@ -407,12 +407,12 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
 // CHECK-NEXT: bufferization.materialize_in_destination %[[V11]] in restrict writable %[[V2]] : (tensor<8xf32>, memref<8xf32, strided<[1], offset: ?>>) -> ()
 // CHECK-NEXT: scf.if %[[V1]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.for %[[A3:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
-// CHECK-NEXT: %[[V3]] = arith.index_cast %[[A3]] : index to i64
-// CHECK-NEXT: %[[V4]] = llvm.getelementptr %[[A0]][%[[V3]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK-NEXT: %[[V5]] = memref.load %[[V2]][%[[A3]]] : memref<8xf32, strided<[1], offset: ?>>
-// CHECK-NEXT: llvm.store %[[V5]], %[[V4]] : f32, !llvm.ptr
-// CHECK-NEXT: }
+// CHECK-NEXT: %[[COUNT:.*]] = arith.maxsi %[[A2]], %[[C0]] : index
+// CHECK-NEXT: %[[BYTES:.*]] = arith.muli %[[COUNT]], %[[C4]] : index
+// CHECK-NEXT: %[[SIZE:.*]] = arith.index_cast %[[BYTES]] : index to i64
+// CHECK: memref.extract_aligned_pointer_as_index %[[V2]]
+// CHECK: %[[FROM:.*]] = llvm.getelementptr
+// CHECK-NEXT: "llvm.intr.memcpy"(%[[A0]], %[[FROM]], %[[SIZE]])
 // CHECK-NEXT: }
 // CHECK-NEXT: return
 // CHECK-NEXT: }
