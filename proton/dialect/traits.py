@@ -338,7 +338,8 @@ class MovesBits(Trait):
         *("arith.select", "builtin.unrealized_conversion_cast", "llvm.load", "llvm.store"),
         *_ops("func", "call return"),
         *_ops("memref", "alloca cast collapse_shape expand_shape load prefetch"),
-        *_ops("memref", "extract_aligned_pointer_as_index reinterpret_cast store subview"),
+        *_ops("memref", "extract_aligned_pointer_as_index extract_strided_metadata"),
+        *_ops("memref", "reinterpret_cast store subview"),
         *_ops("scf", "condition for if while yield"),
     )
 

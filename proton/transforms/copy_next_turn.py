@@ -10,10 +10,11 @@ A copy by itself waits for memory, as its loads come faster than the lines do. A
 vectors, is next to nothing beside a tile of a product, and its lines are fetched some tiles ahead.
 A block that the mask cuts, or that wraps around, is copied by the turn that reads it, as before.
 
-With `in_place` a block that is read in place is copied, too, for all turns but the first: rows that
-lie 8 KiB apart meet in a few sets of the caches, where lines that are fetched a turn ahead, and
-those that the turn reads, put each other out. That takes room in the first-level cache beside what
-a tile reads: with 48 KiB it is a gain, with 32 KiB a loss (docs/cpu-results.md).
+With `in_place` a block that is read in place is copied, too, for all turns but the first, if its
+rows lie a multiple of 8 KiB apart: they meet in a few sets of the second-level cache, where lines
+that are fetched a turn ahead, and those that the turn reads, put each other out. Of others shares
+are fetched alone. A copy takes room in the first-level cache beside what a tile reads: with 48 KiB
+it is a gain, with 32 KiB a loss (docs/cpu-results.md).
 
 A share has the scopes of its copy, and the product is work of these as well (`place-records`).
 
@@ -22,13 +23,19 @@ copy and product.
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import ClassVar
 
 from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, emit_when, index_constant
-from proton.dialect.memory import chosen_rows, element_pointer, memref_at, taken_apart
+from proton.dialect.memory import (
+    address_and_stride,
+    chosen_rows,
+    element_pointer,
+    memref_at,
+    taken_apart,
+)
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, memref
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import KeepsMemory, Recomputed, Records, View, Writes, has
@@ -46,6 +53,7 @@ from proton.transforms.next_turn import NextTurn
 from proton.transforms.shares import Shares, share_number
 
 AHEAD = 2  # tiles between fetching a share and copying it
+CROWDED = 8 << 10  # bytes between rows of which 256 fill sets of 16 lines in 2 MiB
 
 
 @register
@@ -227,14 +235,20 @@ def _move(copies: list[_Copy], turn: NextTurn, nest: Operation, tiles: Operation
         halves, others = ([copy.half(both, n) for copy, both in pairs] for n in (this, other))
         blocks = [turn.later(copy.view) for copy in copies]
         wholes = [_is_whole_later(copy, turn) for copy in copies]
+        crowded = [_is_crowded(turn.now(copy.view)) if copy.in_place else None for copy in copies]
     with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
         share = share_number(nest, tiles)
-        for copy, block, target, whole in zip(copies, blocks, others, wholes, strict=True):
+        for place, copy in enumerate(copies):
+            block, whole, apart = blocks[place], wholes[place], crowded[place]
             shares = Shares(block.type, nest, tiles)
             with copy.op.location:
-                emit_when(whole, partial(shares.copy, share, block, target, AHEAD))
-    for copy, half in zip(copies, halves, strict=True):
-        _read(copy, half, is_later, nest)
+                if apart is not None:
+                    fetched = arith.AndIOp(whole, _not(apart)).result
+                    emit_when(fetched, partial(shares.fetch, share, block))
+                    whole = arith.AndIOp(whole, apart).result
+                emit_when(whole, partial(shares.copy, share, block, others[place], AHEAD))
+    for copy, half, apart in zip(copies, halves, crowded, strict=True):
+        _read(copy, half, [is_later] if apart is None else [is_later, apart], nest)
 
 
 def _place_of_turn(turn: NextTurn) -> tuple[Value, Value]:
@@ -255,18 +269,29 @@ def _is_whole_later(copy: _Copy, turn: NextTurn) -> Value:
     return arith.AndIOp(turn.goes_on, turn.later(copy.condition)).result
 
 
-def _read(copy: _Copy, half: Value, is_later: Value, nest: Operation) -> None:
-    """Has a turn read what the turn before copied, where it did."""
+def _is_crowded(block: Value) -> Value:
+    """Whether the rows of a block meet in a few sets of a cache."""
+    elements = CROWDED * 8 // block.type.element_type.width
+    rest = arith.RemUIOp(address_and_stride(block)[1], index_constant(elements)).result
+    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, index_constant(0)).result
+
+
+def _not(condition: Value) -> Value:
+    return arith.XOrIOp(condition, constant(1, integer(1))).result
+
+
+def _read(copy: _Copy, half: Value, conditions: list[Value], nest: Operation) -> None:
+    """Has a turn read what the turn before copied, where it did: under all of `conditions`, if the
+    block is whole."""
+    if copy.condition is not None:
+        conditions = [*conditions, copy.condition]
     with before(nest if copy.in_place else copy.op):
-        copied = is_later
-        if copy.condition is not None:
-            copied = arith.AndIOp(is_later, copy.condition).result
+        copied = reduce(lambda one, other: arith.AndIOp(one, other).result, conditions)
         if copy.in_place:
             block = _marked(chosen_rows(copied, half, copy.used))
             _replace_in(nest, copy.used, _cast(block, copy.used.type))
             return
-        missing = arith.XOrIOp(copied, constant(1, integer(1))).result
-        emit_when(missing, lambda: _clone(copy.op))
+        emit_when(_not(copied), lambda: _clone(copy.op))
     copy.op.erase()
     copy.used.replace_all_uses_with(half)
     _erase_unused(copy.used)

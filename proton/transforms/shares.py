@@ -65,13 +65,20 @@ class Shares:
         first = arith.MulIOp(share, index_constant(self.count)).result
         with index_loop(self.count) as number:
             piece = arith.AddIOp(first, number).result
-            self._fetch(arith.AddIOp(piece, index_constant(self.count * ahead)).result, view)
+            fetched = arith.AddIOp(piece, index_constant(self.count * ahead)).result
+            self._fetch(fetched, view, "t0")
             if self.all:
                 self._copy(piece, view, buffer)
             else:
                 limit = index_constant(self.pieces)
                 is_there = arith.CmpIOp(arith.CmpIPredicate.ult, piece, limit).result
                 emit_when(is_there, lambda: self._copy(piece, view, buffer))
+
+    def fetch(self, share: Value, view: Value) -> None:
+        """Fetches the lines of a share into the second-level cache."""
+        first = arith.MulIOp(share, index_constant(self.count)).result
+        with index_loop(self.count) as number:
+            self._fetch(arith.AddIOp(first, number).result, view, "t1")
 
     def _place(self, piece: Value) -> list[Value]:
         per_row = index_constant(self.per_row)
@@ -85,9 +92,9 @@ class Shares:
         place = self._place(piece)
         vector.StoreOp(vector.LoadOp(type_, view, place).result, buffer, place)
 
-    def _fetch(self, piece: Value, view: Value) -> None:
+    def _fetch(self, piece: Value, view: Value, level: str) -> None:
         row, column = self._place(piece)
         address, stride = address_and_stride(view)
         offset = arith.AddIOp(arith.MulIOp(row, stride).result, column).result
         offset = arith.IndexCastOp(integer(64), offset).result
-        fetch_lines(element_pointer(address, offset, self.type.element_type), self.lines, "t0")
+        fetch_lines(element_pointer(address, offset, self.type.element_type), self.lines, level)

@@ -111,11 +111,10 @@ def test_blocks_that_are_read_in_place_are_copied_ahead_as_well(
         monkeypatch.setattr(compiler, "has_large_first_level", lambda is_large=is_large: is_large)
         product = proton.jit(matmul_kernel.fn)
         for m, n, k in [(1, 1, 1), (64, 128, 256), (130, 300, 320), (65, 127, 129)]:
-            for a in (rng.standard_normal((m, k)), rng.standard_normal((m, 2 * k))[:, ::2]):
-                a, b = (
-                    a.astype(np.float32, order="K"),
-                    rng.standard_normal((k, n), dtype=np.float32),
-                )
+            # Contiguous rows, rows with gaps, rows that lie 8 KiB apart.
+            for columns, step in ((k, 1), (2 * k, 2), (2048, 1)):
+                a = rng.standard_normal((m, columns), dtype=np.float32)[:, : k * step : step]
+                b = rng.standard_normal((k, n), dtype=np.float32)
                 c = np.full((m, n), np.nan, np.float32)
                 strides = [s // 4 for x in (a, b, c) for s in x.strides]
                 grid = (proton.cdiv(m, 64) * proton.cdiv(n, 128),)
@@ -218,3 +217,38 @@ def test_an_address_in_memory_may_be_that_of_the_result(rng: np.random.Generator
             want = (a.astype(np.float64) @ b).sum(0)
             through_a_table[(1,)](np.array([a.ctypes.data]), b, a[place], count, D=64)
             np.testing.assert_allclose(a[place], want, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int8"])
+def test_rows_that_lie_8_kib_apart_of_any_type(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    monkeypatch.setattr(compiler, "has_large_first_level", lambda: True)
+    columns = (8 << 10) // (2 if dtype == "bfloat16" else np.dtype(dtype).itemsize)
+    sums = {"int8": tl.int32, "float64": tl.float64}.get(dtype, tl.float32)
+    for m, n, k in [(64, 64, 256), (70, 100, 200), (1, 3, 129)]:
+        wide = ordinary(rng, dtype, (m, columns))
+        a, b = wide[:, :k], ordinary(rng, dtype, (k, n))
+        c = np.zeros((m, n), RESULTS.get(dtype, np.float32))
+        with proton.knobs.scope(always_compile=True):
+            apart[proton.cdiv(m, 64), proton.cdiv(n, 64)](
+                pointer(wide, dtype), pointer(b, dtype), c, m, n, k, columns, D=64, SUMS=sums
+            )
+        exact = [decode(x, dtype).astype(EXACT.get(dtype, np.float64)) for x in (a, b)]
+        bound = 0 if dtype == "int8" else 64 * np.finfo(c.dtype).eps
+        assert (np.abs(c - exact[0] @ exact[1]) <= bound * (abs(exact[0]) @ abs(exact[1]))).all()
+
+
+@proton.jit
+def apart(a_ptr, b_ptr, c_ptr, M, N, K, stride, D: tl.constexpr, SUMS: tl.constexpr):
+    """c = a @ b, where a's rows lie `stride` elements apart."""
+    rows, columns = tl.program_id(0) * D + tl.arange(0, D), tl.program_id(1) * D + tl.arange(0, D)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    sums = tl.zeros((D, D), dtype=SUMS)
+    for start in range(0, K, D):
+        k = start + tl.arange(0, D)
+        a_mask, b_mask = (rows[:, None] < M) & (k < K), (k[:, None] < K) & (columns < N)
+        a = tl.load(a_ptr + rows[:, None] * stride + k[None, :], mask=a_mask, other=0)
+        b = tl.load(b_ptr + k[:, None] * N + columns[None, :], mask=b_mask, other=0)
+        sums = tl.dot(a, b, sums, input_precision="ieee", out_dtype=SUMS)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums, mask=mask)

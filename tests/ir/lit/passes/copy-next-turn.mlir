@@ -59,7 +59,7 @@ func.func @product(%x: memref<f32>, %n: index) attributes {tt.kernel} {
 }
 
 // A block that may be cut is copied ahead where it is whole. One that is read in place is left so,
-// or by the option is copied for all turns but the first.
+// or by the option is copied for all turns but the first, if its rows lie a multiple of 8 KiB apart.
 
 // CHECK-LABEL: func.func @cut(
 // CHECK: scf.for
@@ -82,10 +82,14 @@ func.func @product(%x: memref<f32>, %n: index) attributes {tt.kernel} {
 // BOTH-COUNT-2: memref.alloc() : memref<2x16x32xf32>
 // BOTH: scf.for
 // BOTH: %[[IS_LATER:.*]] = arith.cmpi ne
+// BOTH: arith.constant 2048 : index
+// BOTH: %[[REST:.*]] = arith.remui
+// BOTH: %[[CROWDED:.*]] = arith.cmpi eq, %[[REST]]
 // BOTH: %[[IN_PLACE:.*]] = scf.if
 // BOTH: arith.andi %[[IS_LATER]]
 // BOTH: linalg.copy
-// BOTH: %[[COPIED:.*]] = arith.andi %[[IS_LATER]]
+// BOTH: %[[AHEAD:.*]] = arith.andi %[[IS_LATER]], %[[CROWDED]] : i1
+// BOTH: %[[COPIED:.*]] = arith.andi %[[AHEAD]], %{{.*}} : i1
 // BOTH: llvm.getelementptr
 // BOTH: arith.select %[[COPIED]], %{{.*}} : !llvm.ptr
 // BOTH: arith.select %[[COPIED]], %{{.*}} : index
@@ -93,7 +97,13 @@ func.func @product(%x: memref<f32>, %n: index) attributes {tt.kernel} {
 // BOTH: %[[CAST:.*]] = memref.cast %[[READ]]
 // BOTH: scf.for
 // BOTH: scf.for
-// BOTH-COUNT-2: llvm.inline_asm
+// BOTH: arith.xori %[[CROWDED]]
+// BOTH: scf.if
+// BOTH: llvm.inline_asm {{.*}}prefetcht1
+// BOTH: scf.if
+// BOTH: llvm.inline_asm {{.*}}prefetcht0
+// BOTH: scf.if
+// BOTH: llvm.inline_asm {{.*}}prefetcht0
 // BOTH: vector.load %[[CAST]]
 // BOTH: return
 func.func @cut(%x: memref<f32>, %n: index, %stride: index) attributes {tt.kernel} {
