@@ -4,8 +4,8 @@
 
 The loops run one program of a million iterations with placement="program", so that every scope
 is recorded where it is written; the time of the same loop without a session is taken off. Vector
-add has one scope around all that a program does, in the default placement; runs with and without
-a session take turns.
+add has one scope around all that a program does, matmul one around its loads, its product and its
+store, both in the default placement; runs with and without a session take turns.
 """
 
 import argparse
@@ -22,9 +22,10 @@ from rich.table import Table
 import proton
 import proton.language as tl
 from proton.backends.cpu import llvm
+from proton.kernels.matmul import matmul
 
 ITERATIONS = 1_000_000
-SIZE, BLOCK = 1 << 24, 16384
+SIZE, BLOCK, SIDE = 1 << 24, 16384, 1024
 REPEATS = 7
 READS = {1: "rdtsc", 2: "rdtsc twice"}
 # The loop keeps the sum of the readings, so that none of them is dropped.
@@ -143,14 +144,23 @@ def slice_ns(kernel: Any, scopes: int) -> tuple[float, float]:
     return added, float(run.frame.query("kind == 'scope'")["dur_ns"].median())
 
 
-def vector_add_ratio(rounds: int) -> tuple[list[float], float, int]:
-    """(time with a session over time without, a round each; ms without; slices a launch)."""
+def vector_add() -> Callable[[], object]:
     rng = np.random.default_rng(0)
     x, y, out = (rng.standard_normal(SIZE, dtype=np.float32) for _ in range(3))
+    return lambda: add[(proton.cdiv(SIZE, BLOCK),)](x, y, out, SIZE, BLOCK=BLOCK)
 
-    def launch() -> None:
-        add[(proton.cdiv(SIZE, BLOCK),)](x, y, out, SIZE, BLOCK=BLOCK)
 
+def product() -> Callable[[], object]:
+    rng = np.random.default_rng(0)
+    a, b, out = (rng.standard_normal((SIDE, SIDE), dtype=np.float32) for _ in range(3))
+    return lambda: matmul(a, b, out)
+
+
+LAUNCHES = {"vector add 2^24": vector_add, f"matmul {SIDE}^3": product}
+
+
+def session_ratio(launch: Callable[[], object], rounds: int) -> tuple[list[float], float, int]:
+    """(time with a session over time without, a round each; ms without; slices a launch)."""
     launch()
     ratios, plain = [], []
     for _ in range(rounds):
@@ -187,12 +197,13 @@ def main() -> None:
         table.add_row(name, *(f"{statistics.median(v):.1f}" for v in zip(*pairs, strict=True)))
     console = Console(width=100)
     console.print(table)
-    ratios, plain, slices = vector_add_ratio(rounds)
-    console.print(
-        f"vector add 2^24, {slices} slices, {plain:.2f} ms without: recording costs "
-        f"{(statistics.median(ratios) - 1) * 100:+.1f} % "
-        f"({(min(ratios) - 1) * 100:+.1f} to {(max(ratios) - 1) * 100:+.1f})"
-    )
+    for name, prepared in LAUNCHES.items():
+        ratios, plain, slices = session_ratio(prepared(), rounds)
+        console.print(
+            f"{name}, {slices} slices, {plain:.2f} ms without: recording costs "
+            f"{(statistics.median(ratios) - 1) * 100:+.1f} % "
+            f"({(min(ratios) - 1) * 100:+.1f} to {(max(ratios) - 1) * 100:+.1f})"
+        )
     console.print(f"code outside of a session is the same as without scopes: {same_code()}")
 
 

@@ -14,13 +14,15 @@ where its rows are not contiguous. A store is in place always: the elementwise o
 the value, or one that copies it, writes to the destination.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
+from proton.conversion.wrapped_loops import Loop, all_of, does_not_wrap, wrapped_loops
 from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
@@ -32,6 +34,8 @@ from proton.dialect.memory import (
     materialize,
     memref_at,
     pointer_type,
+    row_address,
+    taken_apart,
     to_tensor,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
@@ -173,33 +177,9 @@ class _Access:
                 conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
         for axis, parent in enumerate(self.parents):
             if parent is not None:
-                conditions.append(self._does_not_wrap(axis, parent))
-        if not conditions:
-            return None
-        result = conditions[0]
-        for condition in conditions[1:]:
-            result = arith.AndIOp(result, condition).result
-        return result
-
-    def _does_not_wrap(self, axis: int, parent: Value) -> Value:
-        """Whether all of the dimension's elements come before the parent's end."""
-        index = ir.IndexType.get()
-        first = _index_op("remsi", self.offsets[axis], parent)
-        room = _index_op("subi", parent, first)
-        needed = _index_op("muli", constant(self.shape[axis] - 1, index), self.strides[axis])
-        # The last element, too, lies in [0, parent); in (parent, 0] where a negative factor has
-        # turned the whole dimension around.
-        last, zero = _index_op("addi", first, needed), constant(0, index)
-        forward = _compare(arith.CmpIPredicate.sgt, parent, zero)
-        ahead = arith.AndIOp(
-            _compare(arith.CmpIPredicate.slt, needed, room),
-            _compare(arith.CmpIPredicate.sge, last, zero),
-        ).result
-        behind = arith.AndIOp(
-            _compare(arith.CmpIPredicate.sgt, needed, room),
-            _compare(arith.CmpIPredicate.sle, last, zero),
-        ).result
-        return arith.SelectOp(forward, ahead, behind).result
+                needed = _index_op("muli", index_constant(self.shape[axis] - 1), self.strides[axis])
+                conditions.append(does_not_wrap(self.offsets[axis], parent, needed))
+        return all_of(*conditions) if conditions else None
 
     # Memrefs
 
@@ -232,26 +212,56 @@ class _Access:
 
     def for_each_element(self, body: Callable[..., object]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
-        limits = self.dims or self.shape
+
+        def with_address(indices: list[Value], offset: Value) -> None:
+            body(indices, self._at(offset))
+
+        self._nest(len(self.shape), with_address)
+
+    def _nest(self, axes: int, body: Callable[[list[Value], Value], object]) -> None:
+        """Emits loops over the first dimensions; `body(indices, offset)` inside."""
+        dimensions = [self._loops(axis) for axis in range(axes)]
 
         def nest(indices: list[Value], offset: Value) -> None:
-            axis = len(indices)
-            if axis == len(self.shape):
-                place = arith.IndexCastOp(integer(64), offset).result
-                body(indices, element_pointer(self.base, place, self.element))
+            if len(indices) == axes:
+                body(indices, offset)
                 return
-            start = self.starts[axis] if self.starts else 0
-            with index_loop(limits[axis], start=start) as variable:
-                nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
+            for loop in dimensions[len(indices)]:
+                with loop() as (variable, place):
+                    nest([*indices, variable], _index_op("addi", offset, place))
 
         nest([], index_constant(0))
 
-    def _place(self, axis: int, variable: Value) -> Value:
-        """wrap(offset + i * stride) + gather[i]"""
-        place = _index_op("muli", variable, self.strides[axis])
-        parent, row = self.parents[axis], self.gathers[axis]
-        if parent is not None:
-            place = _index_op("remsi", _index_op("addi", self.offsets[axis], place), parent)
+    def _at(self, offset: Value) -> Value:
+        """The address of an element."""
+        place = arith.IndexCastOp(integer(64), offset).result
+        return element_pointer(self.base, place, self.element)
+
+    def _bounds(self, axis: int) -> tuple[Value, Value]:
+        """The first unmasked element of a dimension, and the one behind the last."""
+        limit = self.dims[axis] if self.dims else index_constant(self.shape[axis])
+        return self.starts[axis] if self.starts else index_constant(0), limit
+
+    def _loops(self, axis: int) -> list[Loop]:
+        """Loops over the unmasked elements of a dimension, one behind the other; each gives the
+        index and its place, wrap(offset + i * stride) + gather[i]."""
+        start, limit = self._bounds(axis)
+        offset, parent = self.offsets[axis], self.parents[axis]
+        if parent is not None and _constant_of(self.strides[axis]) == 1:
+            return wrapped_loops(offset, parent, start, limit)
+
+        @contextlib.contextmanager
+        def loop() -> Iterator[tuple[Value, Value]]:
+            with index_loop(limit, start=start) as variable:
+                place = _index_op("muli", variable, self.strides[axis])
+                if parent is not None:
+                    place = _index_op("remsi", _index_op("addi", offset, place), parent)
+                yield variable, self._gathered(axis, variable, place)
+
+        return [loop]
+
+    def _gathered(self, axis: int, variable: Value, place: Value) -> Value:
+        row = self.gathers[axis]
         if row is None:
             return place
         gathered = tensor.ExtractOp(row, [variable]).result
@@ -275,6 +285,9 @@ class _Access:
 
     def write_from(self, buffer: Value) -> None:
         """Writes the unmasked elements of a buffer to memory."""
+        if self._has_rows():
+            self._write_rows(buffer)
+            return
 
         def body(indices: list[Value], address: Value) -> None:
             value = memref.LoadOp(buffer, indices).result
@@ -286,6 +299,27 @@ class _Access:
             self._chosen(indices, [], write, list)
 
         self.for_each_element(body)
+
+    def _has_rows(self) -> bool:
+        """Whether the unmasked elements of a row follow each other in memory."""
+        is_plain = self.mask is None and self.parents[-1] is None and self.gathers[-1] is None
+        width = 0 if isinstance(self.element, ir.IndexType) else self.element.width
+        return is_plain and self.has_contiguous_rows() and width % 8 == 0 < width
+
+    def _write_rows(self, buffer: Value) -> None:
+        """The same, a row at a time."""
+        axes, zero = len(self.shape) - 1, index_constant(0)
+        start, limit = self._bounds(axes)
+        count = arith.MaxSIOp(_index_op("subi", limit, start), zero).result
+        size = _index_op("muli", count, index_constant(self.element.width // 8))
+        size = arith.IndexCastOp(integer(64), size).result
+        parts = taken_apart(buffer)
+
+        def body(indices: list[Value], offset: Value) -> None:
+            source = row_address(parts, buffer.type, [*indices, start])
+            llvm.MemcpyOp(self._at(_index_op("addi", offset, start)), source, size, False)
+
+        self._nest(axes, body)
 
     def _chosen(
         self,

@@ -82,6 +82,35 @@ def taken_apart(view: Value) -> list[Value]:
     ]
 
 
+def row_address(parts: Sequence[Value], type_: Type, indices: Sequence[Value]) -> Value:
+    """The address of the element at `indices`, the first ones, of a memref `taken_apart`."""
+    address, *dynamic = parts
+    given = iter(dynamic)
+    strides, _ = type_.get_strides_and_offset()
+    for index, stride in zip(indices, strides, strict=False):
+        known = stride != DYNAMIC
+        step = arith.ConstantOp(ir.IndexType.get(), stride).result if known else next(given)
+        offset = arith.IndexCastOp(integer(64), arith.MulIOp(index, step).result).result
+        address = element_pointer(address, offset, type_.element_type)
+    return address
+
+
+def chosen_rows(condition: Value, one: Value, other: Value) -> Value:
+    """One of two matrices of one shape, whose rows are contiguous."""
+    (address, stride), parts = address_and_stride(one), address_and_stride(other)
+    address = arith.SelectOp(condition, address, parts[0]).result
+    stride = arith.SelectOp(condition, stride, parts[1]).result
+    return memref_at(address, tuple(other.type.shape), other.type.element_type, [stride, 1])
+
+
+def address_and_stride(matrix: Value) -> tuple[Value, Value]:
+    """The address of a matrix's first element, and the distance of its rows in elements."""
+    strides, _ = matrix.type.get_strides_and_offset()
+    address, *dynamic = taken_apart(matrix)
+    known = strides[0] != DYNAMIC
+    return address, arith.ConstantOp(ir.IndexType.get(), strides[0]).result if known else dynamic[0]
+
+
 def put_together(parts: list[Value], type_: Type) -> Value:
     """The memref of a type that was `taken_apart`."""
     address, *dynamic = parts

@@ -342,7 +342,8 @@ class MovesBits(Trait):
         *("arith.select", "builtin.unrealized_conversion_cast", "llvm.load", "llvm.store"),
         *_ops("func", "call return"),
         *_ops("memref", "alloca cast collapse_shape expand_shape load prefetch"),
-        *_ops("memref", "extract_aligned_pointer_as_index reinterpret_cast store subview"),
+        *_ops("memref", "extract_aligned_pointer_as_index extract_strided_metadata"),
+        *_ops("memref", "reinterpret_cast store subview"),
         *_ops("scf", "condition for if while yield"),
     )
 
@@ -425,6 +426,17 @@ class Recomputed(Trait):
     )
 
 
+class KeepsMemory(Trait):
+    """On buffers and vectors: leaves the contents of memory as they are. What is not `Recomputed`
+    beside that: buffers, and what else stands in loops of products."""
+
+    upstream = (
+        *_ops("memref", "alloc extract_strided_metadata extract_aligned_pointer_as_index"),
+        *_ops("vector", "broadcast fma"),
+        "linalg.yield",
+    )
+
+
 class NoInstruction(Trait):
     """Costs nothing worth a clock read of its own, where the work is loops over buffers."""
 
@@ -433,6 +445,8 @@ class NoInstruction(Trait):
         *("llvm.getelementptr", "llvm.insertvalue"),
         *View.upstream,
         *_ops("memref", "alloc alloca get_global"),
+        *_ops("memref", "extract_strided_metadata extract_aligned_pointer_as_index"),
+        "llvm.inttoptr",
     )
 
 

@@ -8,11 +8,12 @@ import proton
 import proton.language as tl
 from proton.kernels import arrays
 from proton.kernels.arrays import Array
+from proton.runtime.cpu.grid import thread_count
 
-# On the CPU. A block of a or b is copied once for each block of c, so large ones copy less;
-# small matrices have too few of them to share among threads.
+# On the CPU. A block of a or b is copied once for each block of c, so large ones copy less; of a
+# small matrix they reach further beyond the edge, and leave threads without work.
 BLOCK, SMALL_BLOCK, BLOCK_K, GROUP_M = 256, 128, 128, 4
-BLOCKS = 16  # at least, of the large ones
+GAIN = 1.05  # of large blocks
 GPU_BLOCKS = 100  # likewise: most multiprocessors have one
 
 
@@ -72,9 +73,15 @@ def configuration(a: Array, b: Array) -> dict[str, int]:
     if arrays.on_gpu(a):
         depth = 16 if arrays.dtype_name(a) == "float64" else 32
         return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": depth, "GROUP_M": GROUP_M, "num_warps": 4}
-    large = a.shape[0] * b.shape[1] >= BLOCKS * BLOCK**2
-    block = BLOCK if large else SMALL_BLOCK
+    large, small = (_work(a.shape[0], b.shape[1], block) for block in (BLOCK, SMALL_BLOCK))
+    block = BLOCK if large <= GAIN * small else SMALL_BLOCK
     return {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
+
+
+def _work(rows: int, columns: int, block: int) -> int:
+    """Elements that the busiest thread computes of a result, on the CPU."""
+    blocks = proton.cdiv(rows, block) * proton.cdiv(columns, block)
+    return proton.cdiv(blocks, thread_count(max(1, blocks))) * block**2
 
 
 def matmul(a: Array, b: Array, out: Array | None = None, **options: object) -> Array:

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from proton.dialect import traits
 from proton.dialect.asynchronous import Turn, following_loop
-from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND
+from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, arith, ir
 from proton.dialect.proton import RecordOp
@@ -39,6 +39,7 @@ from proton.dialect.records import (
     iteration_of,
     scope_of,
 )
+from proton.dialect.regions import ForLoop
 from proton.dialect.scopes import Paths, scope_paths
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
@@ -145,9 +146,21 @@ def _does_work(op: Operation) -> bool:
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 
 
+def _is_product(op: Operation) -> bool:
+    """Whether an op is loops over register tiles: one piece of work."""
+    if op.name != "scf.for":
+        return False
+    return any(TILE_LOOP in view.operation.attributes for view in ForLoop(op).body.operations)
+
+
 def work_paths(op: Operation) -> Paths:
-    """The scopes whose work an op does: its payload's, and those of memory it reads in place."""
+    """The scopes whose work an op does: its payload's, and those of memory it reads in place. The
+    tiles of a product may copy a share of what it reads next."""
     paths = frozenset[ScopePath]()
+    if _is_product(op):
+        for inner in all_ops(op):
+            paths = paths.union(scope_paths(inner.location), *map(_view_paths, inner.operands))
+        return paths
     if op.name.startswith("linalg."):
         body = [inner.operation for inner in op.regions[0].blocks[0].operations]
         paths = paths.union(*(scope_paths(inner.location) for inner in body))
@@ -261,7 +274,7 @@ class _Placer:
             around = self._around(op, below, context) if turn and turn.is_before else 0
             items.append(_Item(op, below, glue, begun, turn, around))
             entered.clear()
-            if op.name.startswith("scf.") and not glue:
+            if op.name.startswith("scf.") and not glue and not _is_product(op):
                 nested.append((op, next(iter(paths)) if len(paths) == 1 else context))
         for op, inner_context in nested:
             for region in op.regions:

@@ -18,22 +18,20 @@ loop that computes.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.attributes import TILE_LOOP
-from proton.dialect.builtin import integer, string_attr
-from proton.dialect.emit import create, index_constant, index_loop
+from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
+from proton.dialect.builtin import integer
+from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
-from proton.dialect.regions import ForLoop, is_inside
-from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, functions, ops_named, parent_of, producer_of
+from proton.dialect.regions import ForLoop
+from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
+from proton.transforms.next_turn import NextTurn
+from proton.transforms.shares import CACHE_LINE, fetch_lines, share_number, turns
 
-CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
 
@@ -56,20 +54,18 @@ class _Turn:
     """One turn of a loop."""
 
     loop: Operation
-    later: dict[Value, Value] = field(default_factory=dict)  # values of the next turn
-    moved: dict[Value, Value] = field(default_factory=dict)  # of this one, at its beginning
 
     @property
     def block(self) -> Block:
         return ForLoop(self.loop).body
 
     def prefetch(self) -> None:
-        works = self._works()
-        views = [view for view in self._views() if works and self._is_known(view)]
+        works, turn = self._works(), NextTurn(self.loop)
+        views = [view for view in self._views() if works and turn.changes(view)]
         if not views:
             return
         with ir.InsertionPoint.at_block_begin(self.block), self.loop.location:
-            blocks = [_Block(self._later(view)) for view in views]
+            blocks = [_Block(turn.later(view)) for view in views]
         for number, work in enumerate(works):
             for block in blocks:
                 if work.name == "scf.for":
@@ -96,6 +92,7 @@ class _Turn:
             op.results[0]
             for op in ops_named(self.loop, "memref.reinterpret_cast")
             if _is_fetched(op.results[0].type)
+            and COPIED_AHEAD not in op.attributes
             and self._is_of_turn(op)
             and not _is_written(op.results[0])
         ]
@@ -105,68 +102,6 @@ class _Turn:
         if parent.name == "scf.if":
             parent = parent_of(parent)
         return bool(parent == self.loop)
-
-    def _is_inside(self, op: Operation) -> bool:
-        return is_inside(op, self.loop)
-
-    def _is_known(self, view: Value) -> bool:
-        """Whether a block's address changes with the turn, and its next one can be computed."""
-        changes, seen, pending = False, set(), [view]
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            op = defining_op(value)
-            if op is None:
-                if value.owner == self.block:
-                    changes = True
-                    pending += self._yielded(value)
-            elif self._is_inside(op):
-                if not has(op, Recomputed):
-                    return False
-                pending += op.operands
-        return changes
-
-    def _yielded(self, argument: Value) -> list[Value]:
-        """What a turn gives to the next for an argument of its block, but the loop's variable."""
-        number = ir.BlockArgument(argument).arg_number
-        return [ForLoop(self.loop).yielded[number - 1]] if number else []
-
-    @cached_property
-    def goes_on(self) -> Value:
-        """Whether there is a next turn."""
-        _, end, step = ForLoop(self.loop).bounds
-        last = arith.SubIOp(end, step).result
-        return arith.CmpIOp(arith.CmpIPredicate.slt, self.block.arguments[0], last).result
-
-    def _later(self, value: Value) -> Value:
-        """A value as the next turn has it, or this one if it is the last; computed anew."""
-        if value not in self.later:
-            if defining_op(value) is None and value.owner == self.block:
-                given = self._yielded(value)
-                step = ForLoop(self.loop).bounds[2]
-                then = self._now(given[0]) if given else arith.AddIOp(value, step).result
-                self.later[value] = arith.SelectOp(self.goes_on, then, value).result
-            else:
-                self.later[value] = self._copied(value, self._later)
-        return self.later[value]
-
-    def _now(self, value: Value) -> Value:
-        """A value of this turn, computed anew where it may come too late."""
-        if value not in self.moved:
-            self.moved[value] = self._copied(value, self._now)
-        return self.moved[value]
-
-    def _copied(self, value: Value, operand: Callable[[Value], Value]) -> Value:
-        op = defining_op(value)
-        if op is None or not self._is_inside(op):
-            return value
-        operands = [operand(v) for v in op.operands]
-        copy = op.clone()
-        for position, new in enumerate(operands):
-            copy.operands[position] = new
-        return copy.results[ir.OpResult(value).result_number]
 
 
 def _is_fetched(type_: Type) -> bool:
@@ -196,22 +131,11 @@ def _is_written(view: Value) -> bool:
     return False
 
 
-def _fetch_by_tiles(block: "_Block", tile_loop: Operation) -> None:
+def _fetch_by_tiles(block: "_Block", tiles: Operation) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
-    outer = parent_of(tile_loop)
-    counts = [_turns(op) for op in (outer, tile_loop)]
-    loops = ForLoop(outer), ForLoop(tile_loop)
-    with ir.InsertionPoint.at_block_begin(loops[1].body), tile_loop.location:
-        numbers = [arith.DivUIOp(of.induction_var, of.bounds[2]).result for of in loops]
-        before_row = arith.MulIOp(numbers[0], index_constant(counts[1])).result
-        share = arith.AddIOp(before_row, numbers[1]).result
-        block.fetch_share(share, math.prod(counts))
-
-
-def _turns(op: Operation) -> int:
-    """How often a loop of constant bounds runs."""
-    lower, upper, step = (producer_of(v).attributes["value"].value for v in ForLoop(op).bounds)
-    return -(-(upper - lower) // step)
+    outer = parent_of(tiles)
+    with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
+        block.fetch_share(share_number(outer, tiles), turns(outer) * turns(tiles))
 
 
 class _Block:
@@ -254,18 +178,9 @@ class _Block:
         self._fetch(element_pointer(self.address, offset, self.type.element_type), lines)
 
     def _fetch(self, address: Value, lines: int) -> None:
-        """Fetches lines in a row into the cache that has room for the block. One by one: where all
-        begin at once, what the turn itself reads waits for them."""
+        """Fetches lines in a row into the cache that has room for the block."""
         level = "t0" if _bytes(self.type) <= FIRST_LEVEL else "t1"
-        step = f"prefetch{level} ($0); addq $${CACHE_LINE}, $0"
-        create(
-            "llvm.inline_asm",
-            address.type,
-            address,
-            asm_string=string_attr(f"movl $${lines}, %ecx; 1: {step}; decl %ecx; jnz 1b"),
-            constraints=string_attr("=r,0,~{rcx},~{flags}"),
-            has_side_effects=ir.UnitAttr.get(),
-        )
+        fetch_lines(address, lines, level)
 
 
 def _delinearized(place: Value, shape: list[int]) -> list[Value]:

@@ -262,3 +262,35 @@ def test_both_factors_of_a_product_from_an_index(rng: np.random.Generator) -> No
     assert structured(gathered_factors[(1,)](a, b, index, out, N=n, K=k)) == (3, 1)
     want = a[:, 4:].astype(np.float64) @ b[4:]
     assert np.allclose(out, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+
+
+@proton.jit(do_not_specialize=("offset", "n", "valid"))
+def around(x_ptr, out_ptr, back_ptr, offset, n, valid, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Columns that wrap around, read as a product's right factor and stored where they were."""
+    rows, columns = tl.arange(0, ROWS), (offset + tl.arange(0, COLUMNS)) % n
+    mask = (rows < valid)[:, None]
+    block = tl.load(x_ptr + rows[:, None] * 100 + columns[None, :], mask=mask, other=7)
+    ones = tl.full((ROWS, ROWS), 1, tl.float32)
+    sums = tl.dot(ones, block, input_precision="ieee")
+    tl.store(out_ptr + rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :], sums)
+    tl.store(back_ptr + rows[:, None] * 100 + columns[None, :], block, mask=mask)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 40, -1, -7, -16, -31, -40])
+def test_indices_wrap_around_any_number_of_times_on_either_side_of_zero(
+    rng: np.random.Generator, n: int
+) -> None:
+    rows, columns, base = 16, 32, 200
+    memory = rng.integers(-9, 9, 4000).astype(np.float32)
+    for offset in (0, 1, -1, -31, -32, -33, n, -n, 1 - n, 3 * n + 5, *rng.integers(-99, 99, 4)):
+        for valid in (0, 5, rows):
+            out, back = np.full((rows, columns), np.nan, np.float32), np.zeros_like(memory)
+            around[(1,)](memory[base:], out, back[base:], int(offset), n, valid, rows, columns)
+            lanes = np.fmod(offset + np.arange(columns), n)
+            places = base + np.arange(rows)[:, None] * 100 + lanes[None, :]
+            block = np.where(np.arange(rows)[:, None] < valid, memory[places], 7)
+            case = f"offset {offset}, {valid} rows"
+            np.testing.assert_array_equal(out, np.tile(block.sum(0), (rows, 1)), case)
+            want = np.zeros_like(memory)
+            want[places[:valid]] = memory[places[:valid]]
+            np.testing.assert_array_equal(back, want, case)

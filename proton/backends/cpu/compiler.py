@@ -26,6 +26,12 @@ def vector_bits() -> int:
     return 512 if "+avx512f" in llvm.host_features().split(",") else 256
 
 
+def has_large_first_level() -> bool:
+    """Whether the host's first-level cache has room for more than what a product's tiles read,
+    32 KiB: the processors with arithmetic of fp16 vectors have 48 KiB."""
+    return "+avx512fp16" in llvm.host_features().split(",")
+
+
 def compile_kernel(
     fn: DeviceFunction, signature: Signature, options: CPUOptions, label: str
 ) -> CompileResult:
@@ -49,7 +55,11 @@ def compile_kernel(
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled))
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
-        module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
+        module = stages.run(
+            "memref",
+            module,
+            memref_passes(options.disjoint, profiled, vector_bits(), has_large_first_level()),
+        )
         data = _describe(module, fn, options)
         module = stages.run(
             "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)

@@ -4,7 +4,8 @@ The levels, and what they are made of:
 
     ttir    what the front end made, simplified           tt, scf, arith, math (../ttir.py)
     ttsir   structured accesses, arithmetic as linalg      tts, linalg, tensor
-    memref  buffers; here records are placed               memref, linalg, scf
+    memref  buffers, products of vectors; here records     memref, linalg, vector, scf
+            are placed
     llvm    everything in the llvm dialect                 llvm
 """
 
@@ -16,6 +17,7 @@ from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
 from proton.conversion.guard_division import GuardDivision
 from proton.conversion.linalg_matmul_to_vector import LinalgMatmulToVector
+from proton.conversion.linalg_to_memory_functions import LinalgToMemoryFunctions
 from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
 from proton.conversion.proton_gpu_to_llvm import ProtonGPUToLLVM
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -25,6 +27,7 @@ from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
+from proton.transforms.copy_next_turn import CopyNextTurn
 from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.label_work import SEPARATOR, LabelWork
@@ -36,6 +39,7 @@ from proton.transforms.place_records import PlaceRecords
 from proton.transforms.prefetch_next_turn import PrefetchNextTurn
 from proton.transforms.record_work import RecordWork
 from proton.transforms.stack_buffers import StackBuffers
+from proton.transforms.store_last_turn import StoreLastTurn
 
 
 def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) -> list[Pass]:
@@ -62,8 +66,14 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
     ]
 
 
-def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> list[Pass]:
+def memref_passes(
+    disjoint: bool,
+    instrumentation: Instrumentation | None,
+    vector_bits: int,
+    large_first_level: bool,
+) -> list[Pass]:
     """Buffers, and the final order of the work: from here on nothing moves across anything."""
+    in_order = instrumentation is not None and instrumentation.placement == "program"
     passes: list[Pass] = [
         CallsToBuffers(),
         StructuredToMemref(disjoint=disjoint),
@@ -71,9 +81,13 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
         LoopDestinations(),
         Upstream("one-shot-bufferize,canonicalize,cse"),
         MemrefCopyToLinalg(),
+        LinalgMatmulToVector(vector_bits=vector_bits),
+        # In this order: the former takes loops that write no memory.
+        CopyNextTurn(in_place=large_first_level, in_order=in_order),
+        StoreLastTurn(in_order=in_order),
     ]
     if instrumentation is not None:
-        if instrumentation.placement == "schedule":
+        if not in_order:
             passes.append(PlaceRecords())
         if "loops" in instrumentation.auto:
             passes.append(RecordWork(work="loops", marked=True))
@@ -87,12 +101,12 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
 def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pass]:
     """Loops, vectors, and everything else to the llvm dialect."""
     return [
-        LinalgMatmulToVector(vector_bits=vector_bits),
         # While linalg ops are there, and the tiles of products are: it spreads fetches over both.
         PrefetchNextTurn(),
         StackBuffers(),
         *([ProtonGPUToLLVM()] if instrumented else []),
         GridToLoop(noalias=disjoint),
+        LinalgToMemoryFunctions(),
         Upstream(
             "func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"
         ),

@@ -408,6 +408,34 @@ func.func @conditions_elsewhere(%m: memref<8xf32>, %x: f32, %c: i1) attributes {
   return
 }
 
+// Loops over register tiles are one piece of work: of the shares that they copy and of what they
+// read in place, too, and no records stand in them.
+
+// CHECK-LABEL: func.func @tiles(
+// CHECK: members = ["share", "load", "dot"]{{.*}} phase = "start", scope = "share + load + dot"
+// CHECK-NEXT: scf.for
+// CHECK-NOT: proton.record
+// CHECK: proton.tile_loop
+// CHECK: phase = "end", scope = "share + load + dot"
+// CHECK-NOT: proton.record
+// CHECK: return
+func.func @tiles(%m: memref<16x16xf32>, %o: memref<16x16xf32>) attributes {tt.kernel, proton.scopes = ["share", "load", "dot"]} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %v = memref.cast %m : memref<16x16xf32> to memref<16x16xf32, strided<[?, 1], offset: ?>>
+  %w = memref.subview %v[0, 0] [16, 8] [1, 1] : memref<16x16xf32, strided<[?, 1], offset: ?>> to memref<16x8xf32, strided<[?, 1], offset: ?>> loc("scope:load")
+  scf.for %j = %c0 to %c16 step %c8 {
+    scf.for %i = %c0 to %c16 step %c8 {
+      %p = vector.load %o[%i, %j] : memref<16x16xf32>, vector<8xf32> loc("scope:share")
+      vector.store %p, %o[%i, %j] : memref<16x16xf32>, vector<8xf32> loc("scope:share")
+      %l = vector.load %w[%i, %c0] : memref<16x8xf32, strided<[?, 1], offset: ?>>, vector<8xf32> loc("scope:dot")
+      vector.store %l, %o[%i, %j] : memref<16x16xf32>, vector<8xf32> loc("scope:dot")
+    } {proton.tile_loop} loc("scope:dot")
+  } loc("scope:dot")
+  return
+}
+
 // What follows a return under a condition is the else of an if: no glue, it has scopes inside.
 
 // CHECK-LABEL: func.func @after_a_return(

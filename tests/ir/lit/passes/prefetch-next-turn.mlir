@@ -6,8 +6,8 @@
 // CHECK-LABEL: func.func @rows(
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[N:.*]] step %[[STEP:.*]] {
 // CHECK-NEXT: %[[J:.*]] = arith.addi %[[I]], %[[STEP]] : index
-// CHECK: %[[LAST:.*]] = arith.subi %[[N]], %[[STEP]]
-// CHECK: %[[GOES_ON:.*]] = arith.cmpi slt, %[[I]], %[[LAST]]
+// CHECK: %[[LEFT:.*]] = arith.subi %[[N]], %[[I]]
+// CHECK: %[[GOES_ON:.*]] = arith.cmpi ugt, %[[LEFT]], %[[STEP]]
 // CHECK: %[[THEN:.*]] = arith.select %[[GOES_ON]], %[[J]], %[[I]] : index
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [%[[THEN]]], sizes: [1024]
 // CHECK: %[[AT:.*]] = arith.constant 0 : index

@@ -284,10 +284,14 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 // CHECK-NEXT: %[[V7:.*]] = arith.cmpi sgt, %[[V2]], %[[C0]] : index
 // CHECK-NEXT: %[[FITS:.*]] = arith.cmpi sgt, %[[V6]], %[[C7]] : index
 // CHECK-NEXT: %[[ABOVE:.*]] = arith.cmpi sge, %[[LAST]], %[[C0]] : index
-// CHECK-NEXT: %[[V8:.*]] = arith.andi %[[FITS]], %[[ABOVE]] : i1
+// CHECK-NEXT: %[[SAME_SIDE:.*]] = arith.cmpi sge, %[[A1]], %[[V3]] : index
+// CHECK-NEXT: %[[BOTH:.*]] = arith.andi %[[FITS]], %[[ABOVE]] : i1
+// CHECK-NEXT: %[[V8:.*]] = arith.andi %[[BOTH]], %[[SAME_SIDE]] : i1
 // CHECK-NEXT: %[[FITS2:.*]] = arith.cmpi slt, %[[V6]], %[[C7]] : index
 // CHECK-NEXT: %[[BELOW:.*]] = arith.cmpi sle, %[[LAST]], %[[C0]] : index
-// CHECK-NEXT: %[[V9:.*]] = arith.andi %[[FITS2]], %[[BELOW]] : i1
+// CHECK-NEXT: %[[SAME_SIDE2:.*]] = arith.cmpi sle, %[[A1]], %[[V3]] : index
+// CHECK-NEXT: %[[BOTH2:.*]] = arith.andi %[[FITS2]], %[[BELOW]] : i1
+// CHECK-NEXT: %[[V9:.*]] = arith.andi %[[BOTH2]], %[[SAME_SIDE2]] : i1
 // CHECK-NEXT: %[[V10:.*]] = arith.select %[[V7]], %[[V8]], %[[V9]] : i1
 // CHECK-NEXT: %[[V11:.*]] = scf.if %[[V10]] -> (memref<8xf32, strided<[1], offset: ?>>) {
 // CHECK-NEXT: %[[V12:.*]] = llvm.insertvalue %[[V5]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
@@ -299,13 +303,27 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 // CHECK-NEXT: scf.yield %[[V17]] : memref<8xf32, strided<[1], offset: ?>>
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V18:.*]] = memref.alloc() : memref<8xf32>
-// CHECK-NEXT: scf.for %[[A4:arg[0-9]+]] = %[[C0]] to %[[C8]] step %[[C1]] {
-// CHECK-NEXT: %[[V12]] = arith.addi %[[A1]], %[[A4]] : index
-// CHECK-NEXT: %[[V13]] = arith.remsi %[[V12]], %[[V2]] : index
-// CHECK-NEXT: %[[V14]] = arith.index_cast %[[V13]] : index to i64
-// CHECK-NEXT: %[[V15]] = llvm.getelementptr %[[A0]][%[[V14]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK-NEXT: %[[V19:.*]] = llvm.load %[[V15]] : !llvm.ptr -> f32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[A1]], %[[C1]] : index
+// CHECK-NEXT: %[[POSITIVE:.*]] = arith.cmpi sgt, %[[NEXT]], %[[C0]] : index
+// CHECK-NEXT: %[[END:.*]] = arith.select %[[POSITIVE]], %[[SIZE:.*]], %[[C1]] : index
+// CHECK-NEXT: %[[ROOM:.*]] = arith.subi %[[END]], %[[V3]] : index
+// CHECK-NEXT: %[[MIDDLE:.*]] = arith.minsi %[[ROOM]], %[[C8]] : index
+// CHECK-NEXT: %[[NUMBER:.*]] = arith.addi %[[A1]], %[[MIDDLE]] : index
+// CHECK-NEXT: %[[REST:.*]] = arith.remsi %[[NUMBER]], %[[V2]] : index
+// CHECK-NEXT: scf.for %[[A4:arg[0-9]+]] = %[[C0]] to %[[MIDDLE]] step %[[C1]] {
+// CHECK-NEXT: %[[PLACE:.*]] = arith.addi %[[A4]], %[[V3]] : index
+// CHECK-NEXT: %[[WIDE:.*]] = arith.index_cast %[[PLACE]] : index to i64
+// CHECK-NEXT: %[[AT:.*]] = llvm.getelementptr %[[A0]][%[[WIDE]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V19:.*]] = llvm.load %[[AT]] : !llvm.ptr -> f32
 // CHECK-NEXT: memref.store %[[V19]], %[[V18]][%[[A4]]] : memref<8xf32>
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.for %[[A5:arg[0-9]+]] = %[[MIDDLE]] to %[[C8]] step %[[C1]] iter_args(%[[HERE:arg[0-9]+]] = %[[REST]]) -> (index) {
+// CHECK-NEXT: %[[WIDE2:.*]] = arith.index_cast %[[HERE]] : index to i64
+// CHECK-NEXT: llvm.getelementptr %[[A0]][%[[WIDE2]]]
+// CHECK-NOT: remsi
+// CHECK: %[[THERE:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : index
+// CHECK: %[[FOLLOWING:.*]] = arith.select %[[THERE]]
+// CHECK-NEXT: scf.yield %[[FOLLOWING]] : index
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[V17]] = memref.cast %[[V18]] : memref<8xf32> to memref<8xf32, strided<[1], offset: ?>>
 // CHECK-NEXT: scf.yield %[[V17]] : memref<8xf32, strided<[1], offset: ?>>
@@ -362,11 +380,11 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
 // CHECK-LABEL: func.func @direct_store_of_a_cut_block(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<8xf32>, %[[A2:arg[0-9]+]]: index
 // CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
-// CHECK-NEXT: %[[C8:.*]] = arith.constant 8 : index
-// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
-// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
-// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
 // CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (memref<8xf32, strided<[1], offset: ?>>) {
 // CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
@@ -389,12 +407,12 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
 // CHECK-NEXT: bufferization.materialize_in_destination %[[V11]] in restrict writable %[[V2]] : (tensor<8xf32>, memref<8xf32, strided<[1], offset: ?>>) -> ()
 // CHECK-NEXT: scf.if %[[V1]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.for %[[A3:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
-// CHECK-NEXT: %[[V3]] = arith.index_cast %[[A3]] : index to i64
-// CHECK-NEXT: %[[V4]] = llvm.getelementptr %[[A0]][%[[V3]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK-NEXT: %[[V5]] = memref.load %[[V2]][%[[A3]]] : memref<8xf32, strided<[1], offset: ?>>
-// CHECK-NEXT: llvm.store %[[V5]], %[[V4]] : f32, !llvm.ptr
-// CHECK-NEXT: }
+// CHECK-NEXT: %[[COUNT:.*]] = arith.maxsi %[[A2]], %[[C0]] : index
+// CHECK-NEXT: %[[BYTES:.*]] = arith.muli %[[COUNT]], %[[C4]] : index
+// CHECK-NEXT: %[[SIZE:.*]] = arith.index_cast %[[BYTES]] : index to i64
+// CHECK: memref.extract_aligned_pointer_as_index %[[V2]]
+// CHECK: %[[FROM:.*]] = llvm.getelementptr
+// CHECK-NEXT: "llvm.intr.memcpy"(%[[A0]], %[[FROM]], %[[SIZE]])
 // CHECK-NEXT: }
 // CHECK-NEXT: return
 // CHECK-NEXT: }

@@ -1,0 +1,223 @@
+"""Has the last turn of a loop of products write the result to the memory that it is stored to.
+
+    fill buffer with 0                      row = 0, 0, ...
+    for i:                                  for i:
+      for each register tile:                 from = first turn ? row : buffer
+        buffer[tile] += product               to = last turn, store is whole ? memory : buffer
+    copy buffer to memory                     for each register tile:
+                                                to[tile] = from[tile] + product
+                                            copy buffer to memory, unless the last turn wrote that;
+                                              where there was no turn, row
+
+So the result passes the caches once in place of three times, beside a product that leaves them
+idle. Sums stay in the buffer until then: rows of the memory may meet in a few sets of the caches.
+
+With `in_order` it is left as it is where records stand between product and copy.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant, emit_when, index_constant
+from proton.dialect.linalg import copy_into, fill
+from proton.dialect.memory import chosen_rows, memref_at, taken_apart
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, memref
+from proton.dialect.regions import ForLoop, is_inside
+from proton.dialect.traits import Recomputed, Records, has
+from proton.dialect.walk import (
+    before,
+    defining_op,
+    functions,
+    ops_named,
+    parent_of,
+    producer_of,
+    users,
+)
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class StoreLastTurn(Pass):
+    """Moves stores of sums of products into the loop's last turn."""
+
+    name: ClassVar[str] = "store-last-turn"
+
+    in_order: bool = False
+
+    def run(self, module: Module) -> None:
+        for function in functions(module):
+            for op in ops_named(function, "linalg.copy"):
+                found = _Result.of(op)
+                if found is not None and found.may_move(self.in_order):
+                    found.move()
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The sums that a loop makes in a buffer, and the store behind it."""
+
+    fill: Operation
+    loop: Operation
+    copy: Operation
+    nest: Operation
+    buffer: Value
+    view: Value  # the memory
+    whole: Value | None  # whether the copy goes there; None where it always does
+
+    @classmethod
+    def of(cls, copy: Operation) -> "_Result | None":
+        """What a copy stores; None where it is something else."""
+        buffer, target = copy.operands[0], _target(copy.operands[1])
+        allocation = defining_op(buffer)
+        if allocation is None or allocation.name != "memref.alloc" or target is None:
+            return None
+        if len(buffer.type.shape) != 2:
+            return None
+        others = [user for user in users(buffer) if user != copy]
+        fills = [user for user in others if user.name == "linalg.fill"]
+        nests = {_nest(user) for user in others if user.name != "linalg.fill"}
+        nest = nests.pop() if len(nests) == 1 else None
+        if len(fills) != 1 or nest is None:
+            return None
+        loop = parent_of(nest)
+        return cls(fills[0], loop, copy, nest, buffer, *target)
+
+    def may_move(self, in_order: bool) -> bool:
+        """Whether nothing stands between that could tell when memory is written; with `in_order`
+        records could."""
+        if self.loop.name != "scf.for" or self.loop.block != self.copy.block:
+            return False
+        if self.fill.block != self.copy.block:
+            return False
+        order = [view.operation for view in self.copy.block.operations]
+        body = [view.operation for view in ForLoop(self.loop).body.operations]
+        fill, loop, copy = (order.index(op) for op in (self.fill, self.loop, self.copy))
+        if not fill < loop < copy:
+            return False
+        between = order[loop + 1 : copy]
+        later = body[body.index(self.nest) + 1 : -1]
+        branches = [] if self.branch is None else [self.branch]
+        passed = (Recomputed,) if in_order else (Recomputed, Records)
+        return (
+            all(has(op, *passed) or op in branches for op in between)
+            and all(has(op, *passed) for op in later)
+            and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
+        )
+
+    @property
+    def branch(self) -> Operation | None:
+        """The branch that says where the copy goes."""
+        producer = defining_op(self.copy.operands[1])
+        return producer if producer is not None and producer.name == "scf.if" else None
+
+    def _is_known(self, value: Value) -> bool:
+        """Whether a value can be computed ahead of the loop."""
+        op = defining_op(value)
+        if op is None:
+            return True
+        if op == self.loop or is_inside(op, self.nest):
+            return False
+        if not self._is_later(op):
+            return True
+        return has(op, Recomputed) and all(map(self._is_known, op.operands))
+
+    def _is_later(self, op: Operation) -> bool:
+        """Whether an op stands behind the loop, or in a branch that does."""
+        branch = self.branch
+        if branch is not None and op != branch and is_inside(op, branch):
+            return True
+        return bool(op.block == self.loop.block and not op.is_before_in_block(self.loop))
+
+    def move(self) -> None:
+        """Has the turns write where they should."""
+        view, step = ForLoop(self.loop), ForLoop(self.loop).bounds[2]
+        lower, upper, _ = view.bounds
+        copies: dict[Value, Value] = {}
+        with before(self.loop):
+            memory = self._ahead(self.view, copies)
+            whole = None if self.whole is None else self._ahead(self.whole, copies)
+            runs = arith.CmpIOp(arith.CmpIPredicate.slt, lower, upper).result
+            start = self._row()
+        with ir.InsertionPoint.at_block_begin(view.body), self.nest.location:
+            first = arith.CmpIOp(arith.CmpIPredicate.eq, view.induction_var, lower).result
+            left = arith.SubIOp(upper, view.induction_var).result
+            last = arith.CmpIOp(arith.CmpIPredicate.ule, left, step).result
+            if whole is not None:
+                last = arith.AndIOp(last, whole).result
+            source = _chosen(first, start, self.buffer)
+            target = _chosen(last, memory, self.buffer)
+        self._redirect(source, target)
+        with before(self.copy):
+            written = runs if whole is None else arith.AndIOp(runs, whole).result
+            is_left = arith.XOrIOp(written, constant(1, integer(1))).result
+            emit_when(is_left, lambda: self._copy(runs, start))
+        self.copy.erase()
+        self.fill.erase()
+
+    def _copy(self, runs: Value, start: Value) -> None:
+        """What the loop did not do."""
+        copy_into(_chosen(runs, self.buffer, start), self.copy.operands[1])
+
+    def _row(self) -> Value:
+        """A row with what the buffer was filled with, as a block all of whose rows it is."""
+        type_ = self.buffer.type
+        columns, element = type_.shape[1], type_.element_type
+        row = memref.AllocOp(ir.MemRefType.get([columns], element), [], []).result
+        with self.fill.location:
+            fill(self.fill.operands[0], row)
+        address, *_ = taken_apart(row)
+        return memref_at(address, tuple(type_.shape), element, [index_constant(0), 1])
+
+    def _redirect(self, source: Value, target: Value) -> None:
+        for user in users(self.buffer):
+            if user.name == "vector.load":
+                user.operands[0] = source
+            elif user.name == "vector.store":
+                user.operands[1] = target
+
+    def _ahead(self, value: Value, copies: dict[Value, Value]) -> Value:
+        """A value computed ahead of the loop."""
+        if value not in copies:
+            op = defining_op(value)
+            if op is None or not self._is_later(op):
+                return value
+            operands = [self._ahead(v, copies) for v in op.operands]
+            copy = op.clone()
+            for position, new in enumerate(operands):
+                copy.operands[position] = new
+            copies[value] = copy.results[ir.OpResult(value).result_number]
+        return copies[value]
+
+
+def _target(value: Value) -> tuple[Value, Value | None] | None:
+    """The memory that a copy goes to, and where it goes elsewhere too, whether it goes there."""
+    op = defining_op(value)
+    if op is not None and op.name == "scf.if":
+        then = op.regions[0].blocks[0]
+        found = _target(list(then.operations)[-1].operation.operands[0])
+        return None if found is None or found[1] is not None else (found[0], op.operands[0])
+    while op is not None and op.name == "memref.cast":
+        value = op.operands[0]
+        op = defining_op(value)
+    if op is None or op.name != "memref.reinterpret_cast":
+        return None
+    strides, _ = value.type.get_strides_and_offset()
+    return (value, None) if strides[-1] == 1 else None
+
+
+def _nest(op: Operation) -> Operation | None:
+    """The loops of tiles that a read or write of a result stands in."""
+    if op.name not in ("vector.load", "vector.store"):
+        return None
+    tiles = parent_of(op)
+    return parent_of(tiles) if TILE_LOOP in tiles.attributes else None
+
+
+def _chosen(condition: Value, one: Value, other: Value) -> Value:
+    """One of two blocks, which needs no fetches."""
+    block = chosen_rows(condition, one, other)
+    producer_of(block).attributes[COPIED_AHEAD] = ir.UnitAttr.get()
+    return block
