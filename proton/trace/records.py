@@ -122,6 +122,8 @@ class Records:
             track=self.track,
             program=self.tracks.row,
             lossy=self.tracks.lost > 0,
+            start=self.start_ticks,
+            end=self.end_ticks,
         )
 
     def count(self, kind: Kind) -> int:

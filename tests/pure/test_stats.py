@@ -101,7 +101,8 @@ def test_inner_slices_together_are_never_longer_than_what_is_around_them() -> No
         records = whole.records
         overhead = records.overhead_ns[records.kind == Kind.SLICE]
         least = np.maximum(np.rint(frame["dur_ns"].to_numpy() - overhead), 0)
-        assert (least <= found).all() and (found <= frame["dur_ns"]).all()
+        assert (least <= found).all()
+        assert (found <= frame["dur_ns"]).all()
         if crossing:  # what crosses lies in lanes, which this has no reference for
             continue
         around, inner = surroundings(rows), np.zeros(len(rows), np.int64)
