@@ -107,6 +107,17 @@ def test_the_error_says_where(rng: np.random.Generator) -> None:
         run(BODIES["callee"], np.zeros(10, np.int32), [0, 10])
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+def test_an_access_that_straddles_the_end_says_so(interpret: bool) -> None:
+    kernel = kernels_of(
+        "@proton.jit\ndef kernel(x):\n    wide = x.to(tl.pointer_type(tl.int64))\n"
+        "    tl.store(wide, tl.load(wide + 10))\n"
+    ).kernel
+    beyond = r"x\[20\] and beyond \(x has elements 0 to 20\)"
+    with proton.knobs.scope(interpret=interpret), pytest.raises(proton.BoundsError, match=beyond):
+        kernel[(1,)](np.zeros(21, np.float32))
+
+
 def test_random_gathers_and_scatters(rng: np.random.Generator) -> None:
     """What is inside is done, what is outside is not, and the first of these is reported."""
     for _ in range(30):
