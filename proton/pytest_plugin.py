@@ -227,7 +227,7 @@ def _sample(item: pytest.Item, folder: Path, count: int) -> None:
     """Runs the test so many times, each in a process of its own."""
     before = len(list(folder.iterdir()))
     for number in range(count):
-        with tempfile.TemporaryDirectory(prefix="proton-") as own:
+        with tempfile.TemporaryDirectory(prefix="proton-", ignore_cleanup_errors=True) as own:
             done = subprocess.run(
                 _command(item, folder, Path(own)),
                 cwd=item.config.invocation_params.dir,
@@ -257,8 +257,8 @@ def _command(item: pytest.Item, folder: Path, own: Path) -> list[str]:
     words += ["-p", __name__, "--proton-sample", str(folder), "-m", "", "-k", ""]
     words += ["--rootdir", str(config.rootpath), "--basetemp", str(own / "tmp")]
     words += ["-c", str(config.inipath)] if config.inipath else []
-    if config.pluginmanager.hasplugin("cacheprovider"):
-        words += ["-o", f"cache_dir={own / 'cache'}"]
+    has_cache = config.pluginmanager.hasplugin("cacheprovider")
+    words += ["-o", f"cache_dir={own / 'cache'}"] if has_cache else ["-p", "no:cacheprovider"]
     return words + (["-n0"] if config.pluginmanager.hasplugin("xdist") else [])
 
 

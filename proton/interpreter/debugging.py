@@ -48,6 +48,14 @@ def is_debugging(node: ast.AST) -> bool:
     return False
 
 
+def begins_debugger(statement: ast.Expr) -> bool:
+    """Whether a statement that is debugging may begin a debugger."""
+    match statement.value:
+        case ast.Call(func=ast.Name(id="print")):
+            return False
+    return True
+
+
 def skip_machinery() -> None:
     """Has the debugger that is there, if it is one of `bdb`, step from kernel to kernel."""
     debugger = getattr(sys.gettrace(), "__self__", None)
