@@ -11,6 +11,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+from proton.dialect.mlir import Operation
 from proton.frontend.codegen import Generator
 
 FRAME = "_proton_"  # the first parameter of a function that is Python
@@ -21,10 +22,11 @@ _LIBRARIES = (
     "_distutils_hack", "abc", "ast", "bdb", "cmd", "codecs", "collections*", "contextlib", "copy",
     "ctypes*", "dataclasses", "difflib", "enum", "functools", "genericpath", "hashlib", "heapq",
     "importlib*", "inspect", "io", "linecache", "llvmlite*", "logging*", "namedtuple_*",
-    "numba_cuda_mlir*", "numpy*", "operator", "os", "pdb", "posixpath", "re", "re.*", "tempfile",
+    "numpy*", "operator", "os", "pdb", "posixpath", "re", "re.*", "tempfile",
     "textwrap", "threading", "tokenize", "types", "typing*", "warnings", "weakref", "zipimport",
 )  # fmt: skip
-_SKIPPED = frozenset([*_LIBRARIES, *(f"proton.{name}*" for name in _FLOORS)])
+_BINDINGS = Operation.__module__.partition(".")[0]
+_SKIPPED = frozenset([*_LIBRARIES, f"{_BINDINGS}*", *(f"proton.{name}*" for name in _FLOORS)])
 # What `_SKIP` needs of the frame. None of it is a function of Python, at which a debugger that has
 # just begun would stop.
 TOOLS = SimpleNamespace(
