@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import proton
 from proton import _report
@@ -107,7 +108,7 @@ def _parameter(of: "Field[Any]") -> inspect.Parameter:
         kind, default, known = str, "", {"parser": _numbers, "metavar": "N,N,..."}
     name = "--" + of.name.replace("_", "-")
     help_ = f"GPU: {option.help}" if option.on_gpu else option.help
-    annotation = Annotated[kind, typer.Option(name, help=help_, **known)]
+    annotation = Annotated[kind, typer.Option(name, help=escape(help_), **known)]
     place = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(of.name, place, default=default, annotation=annotation)
 

@@ -151,7 +151,7 @@ def _hold(item: pytest.Item, budgets: Budgets) -> None:
 
     config = item.config
     folder = config.getoption("--proton-baseline")
-    stored = Path(config.invocation_params.dir, folder, _slug(item.nodeid)) if folder else None
+    stored = Path(config.invocation_params.dir, folder, _slug(_nodeid(item))) if folder else None
     try:
         if config.getoption("--proton-update"):
             assert stored is not None
@@ -227,16 +227,17 @@ def _sample(item: pytest.Item, folder: Path, count: int) -> None:
     """Runs the test so many times, each in a process of its own."""
     before = len(list(folder.iterdir()))
     for number in range(count):
-        done = subprocess.run(
-            _command(item, folder),
-            cwd=item.config.invocation_params.dir,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        with tempfile.TemporaryDirectory(prefix="proton-", ignore_cleanup_errors=True) as own:
+            done = subprocess.run(
+                _command(item, folder, Path(own)),
+                cwd=item.config.invocation_params.dir,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                check=False,
+            )
         if done.returncode or len(list(folder.iterdir())) != before + number + 1:
             text = (
                 f"the test passes here, and in a process of its own it left no run:\n{done.stdout}"
@@ -244,15 +245,28 @@ def _sample(item: pytest.Item, folder: Path, count: int) -> None:
             pytest.fail(text, pytrace=False)
 
 
-def _command(item: pytest.Item, folder: Path) -> list[str]:
-    """Pytest, for one test and its run."""
+def _command(item: pytest.Item, folder: Path, own: Path) -> list[str]:
+    """Pytest, for one test and its run; `own` is for what else it writes.
+
+    The ini file's `addopts` count there, too: none of them may choose other tests (`-m`, `--lf`),
+    or write where this session does (`--basetemp`).
+    """
     config = item.config
-    _, _, inside = item.nodeid.partition("::")
+    _, _, inside = _nodeid(item).partition("::")
     words = [sys.executable, "-m", "pytest", f"{item.path}::{inside}", "-q", "--no-header"]
-    words += ["-p", "no:cacheprovider", "-p", __name__, "--proton-sample", str(folder)]
-    words += ["--rootdir", str(config.rootpath)]
+    words += ["-p", __name__, "--proton-sample", str(folder), "-m", "", "-k", ""]
+    words += ["--rootdir", str(config.rootpath), "--basetemp", str(own / "tmp")]
     words += ["-c", str(config.inipath)] if config.inipath else []
+    has_cache = config.pluginmanager.hasplugin("cacheprovider")
+    words += ["-o", f"cache_dir={own / 'cache'}"] if has_cache else ["-p", "no:cacheprovider"]
     return words + (["-n0"] if config.pluginmanager.hasplugin("xdist") else [])
+
+
+def _nodeid(item: pytest.Item) -> str:
+    """What the command line calls a test; with `--dist loadgroup` xdist adds its group."""
+    names = {mark.args[0] if mark.args else mark.kwargs.get("name", "default")
+             for mark in item.iter_markers("xdist_group")}  # fmt: skip
+    return item.nodeid.removesuffix(f"@{'_'.join(sorted(map(str, names)))}")
 
 
 def _slug(nodeid: str) -> str:

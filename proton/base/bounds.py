@@ -43,6 +43,11 @@ class Extent:
         first, behind = self.index(self.low), -(-(self.high - self.address) // self.itemsize)
         return f"{self.name} has elements {first} to {behind - 1}"
 
+    def place(self, address: int) -> str:
+        """What an access at an address is at; one may begin inside and end outside."""
+        beyond = " and beyond" if self.low <= address < self.high else ""
+        return f"{self.name}[{self.index(address)}]{beyond}"
+
     def index(self, address: int) -> int:
         """What is added to the pointer to get there, in elements."""
         return (address - self.address) // self.itemsize
@@ -51,7 +56,7 @@ class Extent:
 def outside(kind: str, address: int, arrays: Sequence[Extent], program: tuple[int, ...]) -> str:
     """What is said of an access ("load", "store") to an address outside of an array, which is one
     of these."""
-    places = " or ".join(f"{array.name}[{array.index(address)}]" for array in arrays)
+    places = " or ".join(array.place(address) for array in arrays)
     return (
         f"{kind} outside of the array, at {places} ({'; '.join(map(str, arrays))}) in program "
         f"{program}"

@@ -22,7 +22,7 @@ from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import untyped
 from proton.frontend.promotion import cast
 from proton.frontend.trees import parts_of, same_form, with_parts
-from proton.interpreter.debugging import InterpretedGenerator, leaving
+from proton.interpreter.debugging import TOOLS, InterpretedGenerator, leaving
 from proton.interpreter.rewrite import Rewritten, operand_names
 from proton.interpreter.steps import Rule, key_of, plan, result_of
 from proton.interpreter.values import Value
@@ -35,6 +35,8 @@ from proton.trace.wire import NO_ITERATION
 
 class Frame:
     """One activation of a function."""
+
+    tools = TOOLS
 
     def __init__(self, program: Any, fn: DeviceFunction, caller: "Frame | None" = None) -> None:
         self.program, self.fn, self.caller = program, fn, caller

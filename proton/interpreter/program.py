@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from proton.base.errors import BoundsError
+from proton.base.errors import BoundsError, ProtonError
+from proton.interpreter.debugging import end_in_kernel, skip_machinery
 from proton.interpreter.formats import format_of
 from proton.interpreter.frame import Frame
 from proton.interpreter.memory import Memory
@@ -82,6 +83,7 @@ _local = _Local()
 def run_grid(program: Program, arguments: dict[str, object]) -> None:
     """Runs all programs; x counts fastest."""
     outer, _local.program = _local.program, program
+    skip_machinery()
     recorder = program.recorder
     number = 0
     try:
@@ -96,6 +98,9 @@ def run_grid(program: Program, arguments: dict[str, object]) -> None:
                 if isinstance(recorder, BlockRecorder):
                     recorder.finish(number, program.place)
                 number += 1
+    except ProtonError as error:
+        end_in_kernel(error)
+        raise
     finally:
         _local.program = outer
 

@@ -20,10 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from proton.frontend.loops import assigned_names
-from proton.interpreter.debugging import is_debugging
+from proton.interpreter.debugging import FRAME, begins_debugger, is_debugging, skipping
 from proton.language.function import DeviceFunction
-
-FRAME = "_proton_"
 
 
 @dataclass(frozen=True)
@@ -237,7 +235,8 @@ class _Rewriter(ast.NodeTransformer):
         if is_debugging(node) and isinstance(node.value, ast.Call):
             arguments = [self.visit(argument) for argument in node.value.args]
             call = ast.Call(node.value.func, arguments, node.value.keywords)
-            return _at(ast.Expr(_at(call, node.value)), node)
+            new = _at(ast.Expr(_at(call, node.value)), node)
+            return [new, skipping(f"{FRAME}.tools", node)] if begins_debugger(node) else new
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.Assign | ast.Pass:

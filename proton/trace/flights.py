@@ -12,6 +12,9 @@ records gives the same answers for those that are there. A wait that retires one
 (ONE) takes the oldest; where records were lost, the newest wait goes with the newest issue. Such
 waits may be of other units than the issues: those of a unit that issued nothing take what the first
 unit of its program issued that waits for nothing.
+
+Units of a program that was killed may have lost records that nobody counted. A wait that ended
+before the issue it would go with began tells so: the two are no flight.
 """
 
 from dataclasses import dataclass
@@ -57,10 +60,13 @@ def pair_flights(
     track: np.ndarray,
     program: np.ndarray,
     lossy: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
 ) -> Flights:
     """Pairs the issues and waits among records, given in the order of their tracks.
 
-    `program` is that of each track, and `lossy` whether the track lost records.
+    `program` is that of each track, and `lossy` whether the track lost records; `start` and `end`
+    are in ticks of one clock for each program.
     """
     names = sorted({entry.queue for entry in scopes if entry.queue})
     issue, wait, alone = (list[np.ndarray]() for _ in range(3))
@@ -72,8 +78,10 @@ def pair_flights(
                 alone.append(left)
     none = np.zeros(0, np.int64)
     issues, waits = (np.concatenate([*parts, none]) for parts in (issue, wait))
+    lonely = np.unique(np.concatenate([*alone, issues]))
+    possible = end[waits] >= start[issues]
+    issues, waits = issues[possible], waits[possible]
     order = np.lexsort((waits, issues))
-    lonely = np.unique(np.concatenate([*alone, none]))
     return Flights(issue=issues[order], wait=waits[order], alone=np.setdiff1d(lonely, issues))
 
 

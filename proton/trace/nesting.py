@@ -11,6 +11,7 @@ intervals lie inside. The rules where times are equal:
 """
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,22 +39,91 @@ def nest(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> Nesting:
     """
     if track.size <= AT_ONCE:
         return _nest(track, start, end)
-    heads = np.flatnonzero(np.diff(track, prepend=track[0] - 1))
-    cuts = heads[np.searchsorted(heads, np.arange(0, track.size, AT_ONCE), side="right") - 1]
-    cuts = np.unique(np.append(cuts, track.size))
     found = Nesting(
         begin_at=np.empty(track.size, np.int64),
         end_at=np.empty(track.size, np.int64),
         crossed=np.empty(track.size, bool),
         inside=np.empty(track.size, np.int64),
     )
-    for first, last in itertools.pairwise(cuts.tolist()):
-        rows = slice(first, last)
-        part = _nest(track[rows], start[rows], end[rows])
+    for rows in some_tracks(track):
+        first, part = rows.start, _nest(track[rows], start[rows], end[rows])
         found.begin_at[rows] = part.begin_at + 2 * first
         found.end_at[rows] = part.end_at + 2 * first
         found.crossed[rows], found.inside[rows] = part.crossed, part.inside
     return found
+
+
+def some_tracks(track: np.ndarray) -> Iterator[slice]:
+    """Rows that are grouped by track in parts of some whole tracks each."""
+    if not track.size:
+        return
+    heads = np.flatnonzero(np.diff(track, prepend=track[0] - 1))
+    cuts = heads[np.searchsorted(heads, np.arange(0, track.size, AT_ONCE), side="right") - 1]
+    for first, last in itertools.pairwise(np.unique(np.append(cuts, track.size)).tolist()):
+        yield slice(first, last)
+
+
+def levels(nesting: Nesting) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each depth, from 1 on, the intervals that lie so deep, and those right around them.
+
+    For intervals of which none is crossed. In the order of begins the one around an interval is
+    the last before it that is one less deep.
+    """
+    by_begin = np.argsort(nesting.begin_at)
+    depth = 2 * np.arange(by_begin.size) - nesting.begin_at[by_begin]
+    found = []
+    outer = np.flatnonzero(depth == 0)
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        inner = np.flatnonzero(depth == level)
+        around = outer[np.searchsorted(outer, inner) - 1]
+        found.append((by_begin[inner], by_begin[around]))
+        outer = inner
+    return found
+
+
+def apart(
+    track: np.ndarray, start: np.ndarray, end: np.ndarray, nesting: Nesting
+) -> tuple[np.ndarray, np.ndarray, Nesting]:
+    """Intervals such that none is crossed: what overlaps without nesting is on tracks of its own.
+
+    Of those the numbers, in order, the row of each interval, and how they nest. `nesting` is what
+    `nest` says of the rows.
+    """
+    if not nesting.crossed.any():
+        return track, np.arange(track.size), nesting
+    lane = lanes(track, nesting)
+    track = track * (lane.max() + 1) + lane
+    order = np.argsort(track, kind="stable")
+    return track[order], order, nest(track[order], start[order], end[order])
+
+
+def cover_inner(
+    values: np.ndarray, track: np.ndarray, start: np.ndarray, end: np.ndarray, nesting: Nesting
+) -> np.ndarray:
+    """The values, but that none is less than the sum of those right inside it."""
+    found = values.copy()
+    for rows in some_tracks(track):
+        if not nesting.inside[rows].any():
+            continue
+        own = _part(nesting, rows)
+        _, order, own = apart(track[rows], start[rows], end[rows], own)
+        part = found[rows][order]
+        for inner, around in reversed(levels(own)):
+            inside = np.zeros_like(part)
+            np.add.at(inside, around, part[inner])
+            np.maximum(part, inside, out=part)
+        found[rows.start + order] = part
+    return found
+
+
+def _part(nesting: Nesting, rows: slice) -> Nesting:
+    """That of some whole tracks."""
+    return Nesting(
+        begin_at=nesting.begin_at[rows] - 2 * rows.start,
+        end_at=nesting.end_at[rows] - 2 * rows.start,
+        crossed=nesting.crossed[rows],
+        inside=nesting.inside[rows],
+    )
 
 
 def _nest(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> Nesting:

@@ -13,7 +13,7 @@ from proton.trace.events import Pairs, pair
 from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.trace.model import RawRun, Scope
-from proton.trace.nesting import Nesting, nest
+from proton.trace.nesting import Nesting, cover_inner, nest
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, Kind, State
 
 NONE = -1  # no iteration, core, SM, program, ...
@@ -122,6 +122,8 @@ class Records:
             track=self.track,
             program=self.tracks.row,
             lossy=self.tracks.lost > 0,
+            start=self.start_ticks,
+            end=self.end_ticks,
         )
 
     def count(self, kind: Kind) -> int:
@@ -133,6 +135,17 @@ class Records:
         """What measuring added to each slice: its own edges, and each record inside it."""
         track = self.track
         return self.edge_cost_ns[track] + self.slice_cost_ns[track] * self.nesting.inside
+
+    @cached_property
+    def corrected_ns(self) -> np.ndarray:
+        """How long each slice took without that, but no less than the slices inside it together.
+
+        What measuring costs is a mean of its calibration, and a slice may have cost less: an outer
+        one would then lose more than is inside of it.
+        """
+        duration = self.end_ns - self.start_ns
+        own = np.maximum(np.rint(duration - self.overhead_ns).astype(np.int64), 0)
+        return cover_inner(own, self.track, self.start_ticks, self.end_ticks, self.nesting)
 
     def began_ns(self, tracks: np.ndarray) -> np.ndarray:
         """When the programs of these tracks began."""

@@ -131,7 +131,9 @@ def _batches(
         loop=loop,
         oldest=np.maximum(count - capacity, 0),
     )
-    return found.only(_outermost(track, last, size, is_known & (size > 0)))
+    # What no unit can have written is none: more turns than slots, or records than were made.
+    is_possible = (size > 0) & (size <= last + 1) & (turns < capacity)
+    return found.only(_outermost(track, last, size, is_known & is_possible))
 
 
 def _outermost(

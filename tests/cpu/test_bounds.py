@@ -172,11 +172,13 @@ def wide(x, out, place):
     tl.store(out, tl.load(pointer + place))
 
 
-def test_every_byte_of_an_element_counts() -> None:
+@pytest.mark.parametrize("interpret", [False, True])
+def test_every_byte_of_an_element_counts(interpret: bool) -> None:
     out = np.zeros(1, np.int64)
     wide[(1,)](np.arange(7, dtype=np.int32), out, 2)
     assert out[0] == 4 + (5 << 32)
-    with pytest.raises(proton.BoundsError, match=r"x\[6\] \(x has elements 0 to 6\)"):
+    beyond = r"x\[6\] and beyond \(x has elements 0 to 6\)"
+    with proton.knobs.scope(interpret=interpret), pytest.raises(proton.BoundsError, match=beyond):
         wide[(1,)](np.arange(7, dtype=np.int32), out, 3)
 
 

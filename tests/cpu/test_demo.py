@@ -1,6 +1,7 @@
 """`python -m proton.demo`, and `python -m proton` on scripts that end well and badly."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -296,3 +297,4 @@ def test_help_has_examples() -> None:
     done = python(ROOT, "-m", "proton", "--help")
     assert done.returncode == 0
     assert "python -m proton train.py" in done.stdout
+    assert "pip install 'proton-tile[cupti]'" in re.sub(r"[\s│]+", " ", done.stdout)

@@ -16,6 +16,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from tests.cpu.harness import kernels_of
 
 STEPPED = """
 import numpy as np
@@ -69,7 +70,8 @@ def debugged(script: Path, *commands: str) -> list[str]:
 def test_a_debugger_steps_through_the_lines_and_shows_blocks(tmp_path: Path) -> None:
     script = tmp_path / "stepped.py"
     script.write_text(STEPPED)
-    lines = debugged(script, "p x", "p x.max(axis=0) + 1", *["next"] * 6, "p total", "p i")
+    commands = ["p x", "p x.max(axis=0) + 1", *["next"] * 6, "p total", "p i", *["step"] * 6]
+    lines = debugged(script, *commands)
     stops = [line[3:].strip() for line in lines if line.startswith("-> ")]
     if stops[0] == "breakpoint()":  # from Python 3.13 on
         stops.pop(0)
@@ -77,6 +79,13 @@ def test_a_debugger_steps_through_the_lines_and_shows_blocks(tmp_path: Path) -> 
         "total = 0",
         *["for i in range(2):", "total += tl.sum(x) * i"] * 2,
         "for i in range(2):",
+    ]
+    assert stops[6:12] == [  # nothing of what runs between the kernel's lines and its callee's
+        "y = doubled(x)",
+        "def doubled(x):",
+        "twice = x * 2",
+        *["return twice"] * 2,
+        'print("y is", y)',
     ]
     assert "tensor(i32[4], [ 0,  1,  2, -1])" in lines
     assert "tensor(i32, 3)" in lines
@@ -92,6 +101,19 @@ def test_a_breakpoint_in_a_callee_is_one_of_the_debugger(tmp_path: Path) -> None
     lines = debugged(script, f"break {script}:{line}", "continue", "p twice", "up 99", "where")
     assert "tensor(i32[4], [ 0,  2,  4, -2])" in lines
     assert any(line.endswith("kernel()") and "stepped.py" in line for line in lines)
+
+
+def test_a_debugger_begins_after_an_error_in_the_line_that_made_it() -> None:
+    kernel = kernels_of(
+        "@proton.jit\ndef inner(p, i):\n    j = i + 1\n    return tl.load(p + j)\n"
+        "@proton.jit(interpret=True)\ndef kernel(x_ptr):\n    i = tl.arange(0, 2)\n"
+        '    with proton.scope("load"):\n        inner(x_ptr, i)\n'
+    ).kernel
+    with pytest.raises(proton.BoundsError) as problem:
+        kernel[(1,)](np.zeros(2, np.float32))
+    last = problem.traceback[-1].frame
+    assert (last.code.name, list(last.f_locals["j"].numpy())) == ("inner", [1, 2])
+    assert "p + j" in str(problem.value)
 
 
 def test_a_compiled_kernel_says_how_to_get_its_breakpoint() -> None:

@@ -1,7 +1,9 @@
 """Kernels in functions that torch.compile compiles, as docs/torch.md says."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +52,20 @@ def test_an_operator_around_a_kernel_is_compiled_without_a_break(scale) -> None:
     torch.testing.assert_close(out, torch.sin(3 * x) + 1)
     torch.testing.assert_close(x.grad, 3 * torch.cos(3 * x.detach()))
     torch.library.opcheck(scale, (torch.randn(10), 2.0))
+
+
+def test_the_operator_of_the_page_is_right_for_any_gradient() -> None:
+    """Of a sum the gradient is one number, expanded."""
+    page = (Path(__file__).parents[2] / "docs/torch.md").read_text()
+    (block,) = re.findall(r"```python\n(@torch\.library\.custom_op.*?)```", page, re.DOTALL)
+    found = {"torch": torch, "proton": proton, "scale_kernel": scale_kernel}
+    exec(block, found)
+    x = torch.randn(7, 40, requires_grad=True)
+    found["scale"](x.T[::2], 3.0).sum().backward()
+    expected = torch.zeros(7, 40)
+    expected[:, ::2] = 3.0
+    torch.testing.assert_close(x.grad, expected)
+    torch.library.opcheck(found["scale"], (torch.randn(10, requires_grad=True), 2.0))
 
 
 def test_a_launch_that_is_disabled_breaks_the_graph_and_works() -> None:

@@ -7,6 +7,7 @@ import pytest
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 
 from proton.trace.model import ONE, RawRun, Scope
+from proton.trace.wire import State
 from proton.viewer import Run
 from proton.viewer.tables.critical import shares
 
@@ -25,12 +26,12 @@ LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT = range(len(TABLE))
 Slice = tuple[int, int, int]  # scope, start and end in ns
 
 
-def one_program(units: list[list[Slice]]) -> RawRun:
+def one_program(units: list[list[Slice]], state: int = State.FINISHED) -> RawRun:
     owner = kernel(table=TABLE, units=len(units))
     records = [[Record(ticks(a), ticks(b), scope) for scope, a, b in own] for own in units]
     clock = ticks(0), ticks(max(b for own in units for _, _, b in own))
     capacity = max(map(len, units))
-    launch = pack_launch(owner, (1, 1, 1), capacity, [Written(records, clock=clock)])
+    launch = pack_launch(owner, (1, 1, 1), capacity, [Written(records, state=state, clock=clock)])
     return run([owner], [launch])
 
 
@@ -119,6 +120,33 @@ def test_the_path_at_barriers_is_that_of_who_comes_last() -> None:
     work = path[(path["kind"] == "work") & (path["scope"] == "compute")]
     assert work["unit"].tolist() == last
     assert int(path["dur_ns"].sum()) == units[0][-1][2]
+
+
+def test_a_killed_program_ran_as_long_as_its_records_say() -> None:
+    units = [[(LOAD, 1, 50), (BARRIER, 50, 450)], [(COMPUTE, 1, 401), (BARRIER, 401, 450)]]
+    whole = Run(one_program(units, State.STARTED))
+    assert whole.totals.partial == 1
+    (stall,) = whole.stalls.to_dict("records")
+    assert stall["share"] == pytest.approx(100 * 449 / (2 * 450))
+    path = whole.critical_path()
+    assert path["scope"].tolist() == ["compute", "barrier"]
+
+
+def test_a_wait_whose_issue_is_not_on_record_is_its_units_own() -> None:
+    """Of another unit that came later to such a wait nobody knows anything."""
+    units = [[(LOAD, 0, 50), (WAIT, 50, 450)], [(COMPUTE, 0, 400), (WAIT, 400, 440)]]
+    path = Run(one_program(units)).critical_path()
+    found = list(zip(path["unit"], path["kind"], path["scope"], strict=True))
+    assert found == [(0, "work", "load"), (0, "work", "wait copy")]
+
+
+def test_work_is_not_waited_for_before_it_is_issued() -> None:
+    """A killed program's rings lose records that nobody counted: here the first issue and wait."""
+    units = [[(ISSUE, 500, 510), (ISSUE, 700, 710)], [(WAIT, 300, 400), (WAIT, 600, 800)]]
+    whole = Run(one_program(units, State.STARTED))
+    assert whole.flights[["start_ns", "dur_ns"]].values.tolist() == [[700, 100]]
+    assert whole.records.flights.alone.tolist() == [0]
+    assert whole.overlap["copies_ns"].tolist() == [100]
 
 
 def test_how_much_of_the_copies_products_hide() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -145,14 +146,26 @@ def test_a_marker_without_a_recording_fails_and_other_tests_cost_nothing(session
 
 
 def test_processes_are_fresh_and_run_one_test(pytester, monkeypatch) -> None:
+    """Whatever tests the ini file's options choose, and where it has files of tests."""
     pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(TEST)
+    pytester.makepyfile(TEST.replace("proton_run, what", "proton_run, what, tmp_path"))
+    pytester.makeini("[pytest]\naddopts = --ff -m 'not parametrize' -k nothing --basetemp=own\n")
     monkeypatch.setenv("PYTHONPATH", str(PURE.parents[1]))
     done = pytester.runpytest_subprocess(
-        *OPTIONS, "-k", "x", "--proton-processes", "2", "--proton-most", "1"
+        "-p", OPTIONS[1], "-m", "", "-k", "x", "--proton-processes", "2", "--proton-most", "1"
     )
     done.assert_outcomes(failed=1, deselected=2)
+    assert not (pytester.path / "own").exists()
     done.stdout.fnmatch_lines(["inconclusive: *; 2 processes; *", "*2 of the 5 processes a side*"])
+
+
+def test_a_group_of_xdist_is_no_part_of_a_tests_name(pytester) -> None:
+    """xdist appends it to `nodeid`, with versions of pytest that let it."""
+    test = "import pytest\n@pytest.mark.xdist_group(name='g1')\ndef test_it(): pass\n"
+    item = pytester.getitem(test, "test_it")
+    named = SimpleNamespace(nodeid=f"{item.nodeid}@g1", iter_markers=item.iter_markers)
+    for each in (item, named):
+        assert pytest_plugin._nodeid(each) == item.nodeid
 
 
 def test_the_wheel_names_the_plugin() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from synthetic import (
 from proton.base.errors import ProtonError
 from proton.trace import nesting
 from proton.trace.model import Scope
+from proton.trace.wire import Kind
 from proton.viewer import Run, stats
 from proton.viewer.tables.stats import Filter
 from proton.viewer.tables.tree import tree
@@ -82,6 +84,35 @@ def test_no_time_is_counted_twice(by: list[str]) -> None:
     assert {key: row["self"] for key, row in found.items()} == self_
     outermost = [row["dur_ns"] for row, outside in zip(rows, around, strict=True) if not outside]
     assert table["self"].sum() == sum(outermost)
+
+
+def test_inner_slices_together_are_never_longer_than_what_is_around_them() -> None:
+    """Corrected, too, where recording cost less than its calibration says."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    raised = 0
+    for crossing in (False, True):
+        raw = random_run(seed, crossing=crossing)
+        cost, edge = np.random.default_rng(seed).integers(1, 1000, 2) / 3
+        raw.clock = replace(raw.clock, slice_cost_ns=cost, edge_cost_ns=edge)
+        whole = Run(raw)
+        frame = whole.frame[whole.frame["kind"] == "scope"]
+        rows, found = frame.to_dict("records"), frame["corrected_ns"].tolist()
+        records = whole.records
+        overhead = records.overhead_ns[records.kind == Kind.SLICE]
+        least = np.maximum(np.rint(frame["dur_ns"].to_numpy() - overhead), 0)
+        assert (least <= found).all()
+        assert (found <= frame["dur_ns"]).all()
+        if crossing:  # what crosses lies in lanes, which this has no reference for
+            continue
+        around, inner = surroundings(rows), np.zeros(len(rows), np.int64)
+        for own, outside in zip(found, around, strict=True):
+            inner[outside[:1]] += own
+        assert found == np.maximum(least, inner).tolist()
+        raised += int((inner > least).sum())
+        outermost = [own for own, outside in zip(found, around, strict=True) if not outside]
+        assert stats(frame)["self"].sum() == sum(outermost)
+    assert raised
 
 
 def test_a_kernel_takes_no_longer_than_its_outermost_scopes() -> None:

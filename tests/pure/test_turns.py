@@ -135,3 +135,19 @@ def test_no_record_has_the_tag_of_a_batch() -> None:
 def test_a_profile_keeps_its_loops() -> None:
     plain = [turns.turn_to_plain(turn) for turn in LOOPS]
     assert tuple(map(turns.turn_from_plain, plain)) == LOOPS
+
+
+def test_what_no_unit_can_have_written_stays(rng: np.random.Generator) -> None:
+    """More turns than slots, more records than the unit made, a loop that the kernel has not."""
+    block = wire.Block(units=1, capacity=8, schema=wire.RecordSchema(clock_bits=32))
+    for written, loop, count in [(6, 0, 3), (1, 1, 1), (90, 1, 8), (90, 0, 65535), (90, 3, 1),
+                                 (90, 4095, 2), (90, 2, 0), (1 << 63, 0, 2)]:  # fmt: skip
+        buffer = rng.integers(0, 256, block.bytes).astype(np.uint8)
+        block.headers(buffer)["state"] = wire.State.FINISHED
+        block.tables(buffer)[0, 0] = written
+        ring = buffer[block.segment(0) :][: block.segment_bytes].view(RECORD)
+        ring["tag"] = rng.integers(0, 6, block.capacity)
+        ring["tag"][(written - 1) % block.capacity] = 4 << 28 | loop << 16 | count
+        before = buffer.copy()
+        turns.expand(buffer, block, LOOPS)
+        assert np.array_equal(buffer, before), (written, loop, count)

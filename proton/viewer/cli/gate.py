@@ -30,18 +30,8 @@ Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sid
 
 
 def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | None) -> None:
-    """Prints the report, and writes it wherever it is asked for."""
-    if json:
-        print(report_json(report))
-    else:
-        console = terminal.stdout()
-        terminal.print_title(console, headline(report))
-        rows = finding_rows(report)
-        if rows:
-            print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
-        if knobs.github_actions:
-            for line in github_commands(report):
-                print(printable(line))
+    """Writes the report wherever it is asked for, and prints it. The answer is the exit status,
+    which is the same where nobody reads to the end."""
     if junit_to is not None:
         write(junit_to, junit(report, TITLE))
     if picture is not None:
@@ -49,6 +39,22 @@ def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | No
     if knobs.github_step_summary is not None:
         with open(knobs.github_step_summary, "a", encoding="utf-8") as file:
             file.write(report_markdown(report, TITLE))
+    with terminal.to_anybody():
+        _print(report, json)
+
+
+def _print(report: Report, json: bool) -> None:
+    if json:
+        print(report_json(report))
+        return
+    console = terminal.stdout()
+    terminal.print_title(console, headline(report))
+    rows = finding_rows(report)
+    if rows:
+        print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
+    if knobs.github_actions:
+        for line in github_commands(report):
+            print(printable(line))
 
 
 def warn(*sides: Side) -> None:

@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -40,14 +40,34 @@ def close_streams() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop()
         raise
+
+
+def _drop() -> None:
+    """Has what is written from now on go nowhere."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def to_anybody() -> Iterator[None]:
+    """What is written here may find that its reader has left."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop()
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise  # what is handled: rich would end the process with 1
 
 
 def stdout() -> Console:
     """Standard output, as wide as the terminal, COLUMNS or else 80 columns."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else picture_width())
+    return _Console(highlight=False, width=None if sys.stdout.isatty() else picture_width())
 
 
 def picture_width(wanted: int = 0) -> int:

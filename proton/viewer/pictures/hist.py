@@ -47,8 +47,7 @@ def histograms(tables: Tables, where: Selection, limit: int) -> list[Histogram]:
     timeline, records = Timeline(tables, where), tables.records
     rows = np.flatnonzero(timeline.slices.kind == Kind.SCOPE)
     slices = timeline.slices[rows]
-    spent = np.rint(slices.end - slices.start - records.overhead_ns[slices.record])
-    spent = np.maximum(spent, 0)
+    spent = records.corrected_ns[slices.record]
     kernels = np.array([launch.kernel for launch in tables.raw.launches], np.int64)
     of = kernels[slices.launch] if rows.size else slices.launch
     pair, group = np.unique(of * len(timeline.names) + slices.name, return_inverse=True)

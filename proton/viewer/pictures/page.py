@@ -84,7 +84,7 @@ def _columns(timeline: Timeline) -> dict[str, np.ndarray]:
     some = np.flatnonzero(slices.record != NONE)
     rows = slices.record[some]
     own = {"iteration": records.iteration[rows] + 1, "error": np.ceil(records.error_ns[rows])}
-    own["overhead"] = np.rint(records.overhead_ns[rows])
+    own["overhead"] = (records.end_ns - records.start_ns - records.corrected_ns)[rows]
     columns = {
         "start": start,
         "dur": np.maximum(slices.end - from_, 0) - start,

@@ -111,9 +111,7 @@ def of_records(raw: RawRun, records: Records) -> Columns:
     dur = records.end_ns[rows] - start
     metrics = {
         "dur_ns": lambda: dur,
-        "corrected_ns": lambda: np.maximum(
-            np.rint(dur - records.overhead_ns[rows]).astype(np.int64), 0
-        ),
+        "corrected_ns": lambda: records.corrected_ns[rows],
         "cycles": lambda: (records.end_ticks[rows] - records.start_ticks[rows]).view(np.int64),
     }
     names = sorted({field.name for scope in records.scopes for field in scope.payload})

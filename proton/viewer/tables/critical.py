@@ -13,7 +13,9 @@ path stays with the unit.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +24,7 @@ from proton.trace.flights import WAIT
 from proton.trace.records import Records
 from proton.trace.wire import Kind
 from proton.viewer.tables.flights import flight_names
+from proton.viewer.tables.places import Residency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,11 +72,12 @@ def shares(path: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("sum_ns", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def found(records: Records, launch: int | None, program: int | None) -> int:
+def longest(records: Records, ran: Residency, launch: int | None, program: int | None) -> int:
     """The program, as a row of `records.programs`: of those that are meant the one that took
     longest; -1 where none has slices."""
     tracks = records.tracks
-    some = tracks.kept > 0
+    some = np.zeros(tracks.kept.size, bool)
+    some[records.track[records.kind == Kind.SLICE]] = True
     if launch is not None:
         some &= tracks.launch == launch
     if program is not None:
@@ -81,8 +85,7 @@ def found(records: Records, launch: int | None, program: int | None) -> int:
     rows = np.flatnonzero(some)
     if not rows.size:
         return -1
-    time = records.ended_ns(rows) - records.began_ns(rows)
-    return int(tracks.row[rows[np.argmax(time)]])
+    return int(tracks.row[rows[np.argmax(ran.length(tracks.row[rows]))]])
 
 
 class _Walk:
@@ -98,10 +101,10 @@ class _Walk:
             int(track): self.rows[records.track[self.rows] == track]
             for track in np.unique(records.track[self.rows])
         }
-        self.leaves = {track: self._leaves(rows) for track, rows in self.of_track.items()}
-        self.waits = {track: self._long_waits(rows) for track, rows in self.of_track.items()}
         flights = records.flights
         self.issued = dict(zip(flights.wait.tolist(), flights.issue.tolist(), strict=True))
+        self.leaves = {track: self._leaves(rows) for track, rows in self.of_track.items()}
+        self.waits = {track: self._long_waits(rows) for track, rows in self.of_track.items()}
         self.names = flight_names(records)
 
     def _long_waits(self, rows: np.ndarray) -> np.ndarray:
@@ -110,6 +113,10 @@ class _Walk:
         cost = self.records.edge_cost_ns[self.records.track[rows]]
         long = self.end[rows] - self.start[rows] >= LEAST_NS + cost
         found = rows[is_wait[self.records.scope[rows]] & long]
+        # Where the issue of what was waited for is not on record, the path cannot follow it.
+        is_barrier = np.array([not scope.queue for scope in self.records.scopes], bool)
+        has_flight = np.isin(found, self.records.flights.wait)
+        found = found[is_barrier[self.records.scope[found]] | has_flight]
         return found[np.argsort(self.end[found], kind="stable")]
 
     def _leaves(self, rows: np.ndarray) -> list[tuple[int, int, int]]:
@@ -161,9 +168,9 @@ class _Walk:
     def _work(self, track: int, first: int, last: int) -> list[_Step]:
         """A unit's own time, backwards."""
         steps, now = [], last
-        for start, end, scope in reversed(self.leaves[track]):
-            if start >= last:
-                continue
+        leaves = self.leaves[track]
+        for place in reversed(range(bisect_left(leaves, (last,)))):
+            start, end, scope = leaves[place]
             if end <= first:
                 break
             start, end = max(start, first), min(end, last)
@@ -189,15 +196,20 @@ class _Walk:
         since = max(int(self.start[last]), int(self.start[wait]))
         return [_Step(track, "barrier", path, since, end)], int(records.track[last])
 
+    @cache  # noqa: B019 - of a walk, which nothing keeps
+    def _turns(self, scope: int) -> dict[int, np.ndarray]:
+        """The slices of a scope on each track, in order."""
+        of = self.records.scope
+        return {track: rows[of[rows] == scope] for track, rows in self.of_track.items()}
+
     def _last_to_come(self, wait: int) -> int:
         """Of a barrier's slices in all units, each its own turn of it, the one that begins last;
         turns are counted from the newest."""
-        scope, own = self.records.scope, self.of_track[int(self.records.track[wait])]
-        turns = own[scope[own] == scope[wait]]
-        back = turns.size - int(np.flatnonzero(turns == wait)[0])
+        turns = self._turns(int(self.records.scope[wait]))
+        own = turns[int(self.records.track[wait])]
+        back = own.size - int(np.searchsorted(own, wait))
         found = [wait]
-        for rows in self.of_track.values():
-            others: np.ndarray = rows[scope[rows] == scope[wait]]
+        for others in turns.values():
             if back <= others.size and self.start[others[-back]] < self.end[wait]:
                 found.append(int(others[-back]))
         return max(found, key=lambda row: int(self.start[row]))

@@ -38,6 +38,12 @@ class Residency:
     end_ns: np.ndarray
     slot: np.ndarray
 
+    def length(self, programs: np.ndarray) -> np.ndarray:
+        """How long programs ran, rows of `records.programs` that began, in ns; of one that was
+        killed, as far as its records tell."""
+        at = np.searchsorted(self.row, programs)
+        return np.asarray(self.end_ns[at] - self.start_ns[at])
+
 
 def residency(records: Records) -> Residency:
     """When each program ran, and in which slot of its SM or thread."""

@@ -428,12 +428,11 @@ def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Tex
     rows = np.flatnonzero(records.kind == Kind.SLICE)
     cycles = records.end_ticks[rows] - records.start_ticks[rows]
     duration = records.end_ns[rows] - records.start_ns[rows]
-    corrected = np.maximum(np.rint(duration - records.overhead_ns[rows]), 0)
     fused = np.array([scope.fused for scope in records.scopes], bool)
     return {
         "kind": _same(SCOPE, rows.size),
         "dur_ns": duration,
-        "corrected_ns": corrected.astype(np.int64),
+        "corrected_ns": records.corrected_ns[rows],
         "cycles": cycles.astype(np.int64),
         "fused": fused[records.scope[rows]],
         "operator": _Text(launch_operators(raw), records.tracks.launch[records.track[rows]]),

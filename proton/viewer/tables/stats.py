@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ import numpy as np
 
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
-from proton.trace import nesting
-from proton.trace.nesting import Nesting, lanes, nest
+from proton.trace.nesting import Nesting, apart, levels, nest, some_tracks
 from proton.viewer.tables.columns import METRICS, Columns, Key, of_frame
 from proton.viewer.tables.rates import Peaks, rates
 from proton.viewer.tables.rows import PAYLOAD, SCOPE
@@ -252,13 +250,10 @@ def _parts(
     if (np.diff(track) < 0).any():
         order = np.argsort(track, kind="stable")
         track = track[order]
-    cuts = np.flatnonzero(np.diff(track, prepend=-1))
-    starts = np.searchsorted(cuts, np.arange(0, track.size, nesting.AT_ONCE), side="right") - 1
-    edges = np.unique(np.append(cuts[starts], track.size)).tolist() if track.size else []
-    for first, last in itertools.pairwise(edges):
-        rows: slice | np.ndarray = slice(first, last) if order is None else order[first:last]
+    for part in some_tracks(track):
+        rows = part if order is None else order[part]
         times = columns.start[rows], columns.start[rows] + columns.dur[rows]
-        outer[rows], own[rows] = _parts_of(track[first:last], *times, group[rows], values[rows])
+        outer[rows], own[rows] = _parts_of(track[part], *times, group[rows], values[rows])
     return outer, own
 
 
@@ -266,54 +261,29 @@ def _parts_of(
     track: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of slices that are grouped by track."""
-    walk, order = nest(track, start, end), np.arange(track.size)
-    if walk.crossed.any():  # what overlaps without nesting is apart
-        lane = lanes(track, walk)
-        track, walk, order = _nest(track * (lane.max() + 1) + lane, start, end)
-    depth, by_begin = _depths(walk)
-    if not depth.any():
+    track, order, walk = apart(track, start, end, nest(track, start, end))
+    if not walk.inside.any():
         return values, values
     own = np.empty_like(values)
-    own[order] = _less_children(values[order], depth, by_begin)
+    own[order] = _less_children(values[order], walk)
     same = np.empty(group.size, np.int64)
     same[order] = track * (group.max() + 2) + group[order] + 1
     return np.where(_is_outermost(Key.of(same).codes, start, end), values, 0), own
 
 
-def _nest(
-    track: np.ndarray, start: np.ndarray, end: np.ndarray
-) -> tuple[np.ndarray, Nesting, np.ndarray]:
-    """The tracks, nested slices and places of rows in the order of their tracks."""
-    order = np.argsort(track, kind="stable")
-    track = track[order]
-    return track, nest(track, start[order], end[order]), order
-
-
-def _depths(walk: Nesting) -> tuple[np.ndarray, np.ndarray]:
-    """How many slices lie around each, in the order of their begins, and that order."""
-    by_begin = np.argsort(walk.begin_at)
-    return 2 * np.arange(by_begin.size) - walk.begin_at[by_begin], by_begin
-
-
 def _is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The rows that lie in no other of their track."""
-    _, walk, order = _nest(track, start, end)
-    depth, by_begin = _depths(walk)
-    found = np.empty(track.size, bool)
-    found[order[by_begin]] = depth == 0
+    order = np.argsort(track, kind="stable")
+    walk = nest(track[order], start[order], end[order])
+    found = np.ones(track.size, bool)
+    for inner, _ in levels(walk):
+        found[order[inner]] = False
     return found
 
 
-def _less_children(values: np.ndarray, depth: np.ndarray, by_begin: np.ndarray) -> np.ndarray:
-    """Each value less those of the slices right inside; never below 0.
-
-    In the order of begins the slice around one is the last before it that is one less deep.
-    """
+def _less_children(values: np.ndarray, walk: Nesting) -> np.ndarray:
+    """Each value less those of the slices right inside; never below 0."""
     inside = np.zeros(values.size, values.dtype)
-    outer = np.flatnonzero(depth == 0)
-    for level in range(1, int(depth.max()) + 1):
-        inner = np.flatnonzero(depth == level)
-        parents = by_begin[outer[np.searchsorted(outer, inner) - 1]]
-        np.add.at(inside, parents, values[by_begin[inner]])
-        outer = inner
+    for inner, around in levels(walk):
+        np.add.at(inside, around, values[inner])
     return np.maximum(values - inside, 0)

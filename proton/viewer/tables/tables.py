@@ -112,7 +112,7 @@ class Tables:
     @cached_property
     def stalls(self) -> pd.DataFrame:
         """One row a wait of a kernel that the compiler recorded (option `auto`), by its sum."""
-        return waiting.stalls(self.raw, self.records)
+        return waiting.stalls(self.raw, self.records, self.residency)
 
     @cached_property
     def imbalance(self) -> pd.DataFrame:
@@ -127,7 +127,8 @@ class Tables:
     def critical_path(self, launch: int | None = None, program: int | None = None) -> pd.DataFrame:
         """The chain of work, flights and barriers that a program's time is made of, a row a step:
         of a program of a launch, or of the program that took longest."""
-        return critical.critical_path(self.records, critical.found(self.records, launch, program))
+        of = critical.longest(self.records, self.residency, launch, program)
+        return critical.critical_path(self.records, of)
 
     @cached_property
     def counters(self) -> pd.DataFrame:

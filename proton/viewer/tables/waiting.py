@@ -14,6 +14,7 @@ from proton.trace.flights import WAIT
 from proton.trace.model import RawRun
 from proton.trace.records import Records
 from proton.trace.wire import Kind
+from proton.viewer.tables.places import Residency
 from proton.viewer.tables.rows import kernel_columns, text_column
 
 if TYPE_CHECKING:
@@ -50,17 +51,17 @@ def waits_of(records: Records) -> pd.DataFrame:
     )
 
 
-def stalls(raw: RawRun, records: Records) -> pd.DataFrame:
+def stalls(raw: RawRun, records: Records, found: Residency) -> pd.DataFrame:
     """One row a wait of a kernel, the longest first: `share` is the part of the time of all units
     of the kernel, in percent."""
-    found = waits_of(records)
-    found = found.assign(**kernel_columns(raw, found["launch"].to_numpy()))
+    waits = waits_of(records)
+    waits = waits.assign(**kernel_columns(raw, waits["launch"].to_numpy()))
     keys = ["kernel", "variant", "work", "wait"]
-    table = found.groupby(keys, observed=True)["dur_ns"].agg(["count", "sum", "mean", "max"])
+    table = waits.groupby(keys, observed=True)["dur_ns"].agg(["count", "sum", "mean", "max"])
     table = table.reset_index().rename(
         columns={"sum": "sum_ns", "mean": "mean_ns", "max": "max_ns"}
     )
-    whole = _unit_time(raw, records)
+    whole = _unit_time(raw, records, found)
     names = zip(table["kernel"], table["variant"], strict=True)
     total = np.array([whole.get(key, 0.0) for key in names], np.float64)
     table["share"] = 100 * table["sum_ns"] / np.maximum(total, 1.0)
@@ -68,12 +69,12 @@ def stalls(raw: RawRun, records: Records) -> pd.DataFrame:
     return order[list(STALL_COLUMNS)].reset_index(drop=True)
 
 
-def _unit_time(raw: RawRun, records: Records) -> dict[tuple[str, int], float]:
+def _unit_time(raw: RawRun, records: Records, found: Residency) -> dict[tuple[str, int], float]:
     """How long the units of each kernel ran, by its name and variant."""
     import pandas as pd
 
     some = np.flatnonzero(records.tracks.kept > 0)
-    time = records.ended_ns(some) - records.began_ns(some)
+    time = found.length(records.tracks.row[some])
     owners = kernel_columns(raw, records.tracks.launch[some])
     table = pd.DataFrame({**owners, "ns": time}).groupby(["kernel", "variant"], observed=True)
     return {(str(name), int(number)): float(ns) for (name, number), ns in table["ns"].sum().items()}
