@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from proton import _code_generator as code_generator
 from proton import cache, compile_hooks
+from proton.backends import code_generator
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
 from proton.base import errors
 from proton.base.errors import CompilationError as CompilationError
