@@ -124,6 +124,22 @@ def _version_of(path: Path, wheel: str) -> tuple[int, int]:
     return int(numbers[1]), int(numbers[2])
 
 
+def include_folders() -> list[str]:
+    """Where `cuda.h` lies: in a wheel, or in the toolkit of CUDA_HOME."""
+    found = [_in_wheels("include/cuda.h")]
+    if knobs.cuda_home is not None:
+        found.append(Path(knobs.cuda_home, "include", "cuda.h"))
+    return [str(file.parent) for file in found if file is not None and file.exists()]
+
+
+def library_folders() -> list[str]:
+    """Where the driver's library lies, `libcuda.so.1`, as the linker's cache says."""
+    command = shutil.which("ldconfig") or "/sbin/ldconfig"
+    run = subprocess.run([command, "-p"], capture_output=True, text=True, check=False)
+    lines = [line.split() for line in run.stdout.splitlines() if "libcuda.so.1" in line]
+    return list(dict.fromkeys(str(Path(words[-1]).parent) for words in lines))
+
+
 def nvdisasm() -> Path:
     """The disassembler."""
     return find("nvdisasm", "bin/nvdisasm", NVDISASM_WHEEL)
