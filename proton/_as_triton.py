@@ -30,6 +30,7 @@ _HOMES = {
     # `compiler` of its parent.
     "triton.backends.nvidia": "proton.backends.nvidia.for_libraries",
     "triton.backends.nvidia.compiler": "proton.backends.nvidia.for_libraries",
+    "triton.backends.nvidia.driver": "proton.backends.nvidia.for_libraries",
     "triton.errors": "proton.base.errors",
     "triton.experimental": "proton._gluon",
     "triton.experimental.gluon": "proton._gluon",

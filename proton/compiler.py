@@ -19,6 +19,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from proton import cache, compile_hooks
+from proton.backends import code_generator
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
 from proton.base import errors
 from proton.base.errors import CompilationError as CompilationError
@@ -251,8 +252,8 @@ _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
 
 # Triton has a package here: what its modules have in common with ours is in these.
 compiler = sys.modules[__name__]
-code_generator = errors
-for _name, _module in (("compiler", compiler), ("errors", errors), ("code_generator", errors)):
+_MODULES = {"compiler": compiler, "errors": errors, "code_generator": code_generator}
+for _name, _module in _MODULES.items():
     sys.modules[f"{__name__}.{_name}"] = _module
 
 

@@ -5,6 +5,7 @@ compiles asks for them here. What has no meaning here is an AttributeError.
 """
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,12 +18,15 @@ _ALIASES: dict[str, dict[str, str]] = {
     "language": {"default_fp_fusion": "default_fp_fusion", "fp32_default": "fp32_default"},
     "nvidia": {
         "ptxas": "ptxas",
+        "ptxas_blackwell": "ptxas",
         "nvdisasm": "nvdisasm",
         "libdevice_path": "libdevice",
     },
     "proton": {"disable": "profile_disable"},
     "runtime": {"debug": "debug", "interpret": "interpret", "override_arch": "override_arch"},
 }
+# Of these, programs of NVIDIA's: a path and a version, of a wheel's where the knob is not set.
+_TOOLS = ("ptxas", "nvdisasm")
 # Group -> what programs may set to a function.
 _HOOKS: dict[str, tuple[str, ...]] = {
     "autotuning": ("listener",),
@@ -179,7 +183,10 @@ class KnobGroup:
     def __getattr__(self, name: str) -> Any:
         if name in self._hooks:
             return self._hooks[name]
-        value = getattr(self._knobs, self._alias(name))
+        alias = self._alias(name)
+        if alias in _TOOLS:  # who sets knobs need not have NVIDIA's back end
+            return importlib.import_module("proton.backends.nvidia.tools").tool(alias)
+        value = getattr(self._knobs, alias)
         return str(value) if isinstance(value, Path) else value
 
     def __setattr__(self, name: str, value: object) -> None:

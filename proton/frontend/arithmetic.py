@@ -1,5 +1,7 @@
 """Rules of elementwise ops: Python operators and `tl` functions to `arith` and `math`."""
 
+import contextlib
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,11 +16,12 @@ from proton.frontend.builder import (
     constant,
     emit,
     error,
+    named,
     to_ir,
     warn,
     wrap,
 )
-from proton.frontend.numbers import of_binary, of_unary
+from proton.frontend.numbers import is_typed, of_binary, of_unary
 from proton.frontend.promotion import (
     binary_operands,
     cast,
@@ -79,10 +82,14 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def binary(symbol: str, x: object, y: object) -> Any:
-    """`x symbol y`; on two compile-time values it is Python's own."""
+    """`x symbol y`; on two compile-time values it is Python's own, but for what Python refuses of
+    numbers with a type: that is for the program (x / 0) or an error (x & 0.5)."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        what = f"{shown(x)} {symbol} {shown(y)}"
-        return at_compile_time(what, _KNOWN, of_binary, symbol, _PYTHON[symbol], x, y, meeting)
+        known = of_binary, symbol, _PYTHON[symbol], x, y, meeting
+        if not is_typed(x) and not is_typed(y):
+            return at_compile_time(f"{shown(x)} {symbol} {shown(y)}", _KNOWN, *known)
+        with contextlib.suppress(ArithmeticError, TypeError, ValueError):
+            return of_binary(*known[1:])
     x, y = scalar(x), scalar(y)
     if symbol in _COMPARE:
         return compare(symbol, x, y)
@@ -96,9 +103,11 @@ def binary(symbol: str, x: object, y: object) -> Any:
             "multiply, or use tl.exp2(y * tl.log2(x)) for powers",
         )
     left, right = binary_operands(x, y, division=symbol in ("//", "%"), symbol=symbol)
-    # What a shift brings in is the sign of the left side, also where the types meet in another.
-    of = x.dtype if symbol == ">>" and isinstance(x, tensor) else left.dtype
-    return _apply(symbol, left, right, signed=of.is_int_signed() and not of.is_bool())
+    # What a shift brings in is the sign of the left side, also where the types meet in another; a
+    # number has that of the other side.
+    shifted: Any = x if isinstance(x, tensor) else y
+    of = shifted.dtype if symbol == ">>" else left.dtype
+    return _apply(symbol, left, right, signed=of.is_int_signed())
 
 
 def _apply(symbol: str, left: tensor, right: tensor, *, signed: bool = True) -> tensor:
@@ -173,7 +182,7 @@ def compare(symbol: str, x: object, y: object) -> tensor:
     if left.dtype.is_floating():
         attributes = {"predicate": i64_attr(float_code)}
         return emit("arith.cmpf", type_, left, right, attributes=attributes)
-    signed = left.dtype.is_int_signed() and not left.dtype.is_bool()
+    signed = left.dtype.is_int_signed()
     code = signed_code if signed else unsigned_code
     return emit("arith.cmpi", type_, left, right, attributes={"predicate": i64_attr(code)})
 
@@ -225,6 +234,14 @@ def logical(word: str, x: object, y: object) -> tensor:
     return _apply("&" if word == "and" else "|", left, right)
 
 
+def undecided(word: str, values: Sequence[Any]) -> Any:
+    """`and` or `or` of values of which none that is known decides it. Those have no say where there
+    are others, nor have constexprs where there are numbers with a type."""
+    if tensors := [value for value in values if isinstance(value, tensor)]:
+        return functools.reduce(functools.partial(logical, word), tensors)
+    return ([value for value in values if is_typed(value)] or values)[-1]
+
+
 @rule(core.logical_and)
 def _logical_and(input: object, other: object) -> tensor:
     return logical("and", input, other)
@@ -263,7 +280,7 @@ def _extremum(x: object, y: object, propagate_nan: object, names: dict[str, str]
     if left.dtype.is_floating():
         name = names["nan"] if _propagates(propagate_nan) else names["number"]
     else:
-        signed = left.dtype.is_int_signed() and not left.dtype.is_bool()
+        signed = left.dtype.is_int_signed()
         name = names["signed"] if signed else names["unsigned"]
     return emit(name, left.type, left, right)
 
@@ -306,22 +323,40 @@ def check_order(name: str, values: Sequence[object]) -> None:
             )
 
 
-@rule(core.maximum)
-def maximum(x: object, y: object, propagate_nan: object = None) -> Any:
-    """The greater element."""
+def greater(x: object, y: object, propagate_nan: object = None) -> Any:
+    """The greater element, as Python's `max`: a number where both are known."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         what = f"tl.maximum({shown(x)}, {shown(y)})"
         return at_compile_time(what, _KNOWN, of_binary, "max", max, x, y, meeting)
     return _extremum(x, y, propagate_nan, _MAXIMUM)
 
 
-@rule(core.minimum)
-def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
-    """The lesser element."""
+def lesser(x: object, y: object, propagate_nan: object = None) -> Any:
+    """The lesser element, as Python's `min`."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         what = f"tl.minimum({shown(x)}, {shown(y)})"
         return at_compile_time(what, _KNOWN, of_binary, "min", min, x, y, meeting)
     return _extremum(x, y, propagate_nan, _MINIMUM)
+
+
+def with_types(values: tuple[object, object]) -> tuple[object, object]:
+    """Both operands of a function of the language: where all are known while compiling they are
+    numbers with a type, and so is what it gives."""
+    x, y = values
+    known = not isinstance(x, tensor) and not isinstance(y, tensor)
+    return (named(x), named(y)) if known else values
+
+
+@rule(core.maximum)
+def maximum(x: object, y: object, propagate_nan: object = None) -> Any:
+    """The greater element."""
+    return greater(*with_types((x, y)), propagate_nan)
+
+
+@rule(core.minimum)
+def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
+    """The lesser element."""
+    return lesser(*with_types((x, y)), propagate_nan)
 
 
 @rule(core.clamp)
@@ -370,6 +405,10 @@ def _umulhi(x: object, y: object) -> tensor:
 
 
 @rule(core.abs)
+def _abs(x: object) -> object:
+    return absolute(named(x))
+
+
 def absolute(x: object) -> object:
     """|x|"""
     if not isinstance(x, tensor):
@@ -380,7 +419,7 @@ def absolute(x: object) -> object:
         x = cast(x, ty.float16)
     if x.dtype.is_floating():
         return emit("math.absf", x.type, x)
-    if x.dtype.is_int_unsigned() or x.dtype.is_bool():
+    if x.dtype.is_int_unsigned():
         return x
     return emit("math.absi", x.type, x)
 

@@ -174,7 +174,7 @@ def named(value: Any) -> Any:
     scalars with a type."""
     if isinstance(value, tuple | list) and not hasattr(value, "_make"):
         return type(value)(map(named, value))
-    if isinstance(value, bool) or not isinstance(value, int | float) or is_typed(value):
+    if not is_number(value) or is_typed(value):
         return value
     return typed(value, default_type(value))
 

@@ -102,6 +102,8 @@ class _At:
 class Generator(CodeGenerator):
     """Compiles one function body; callees get a generator of their own."""
 
+    prints = True  # what tl.static_print is given
+
     def __init__(
         self,
         fn: DeviceFunction,

@@ -20,6 +20,7 @@ from proton.frontend.builder import (
     wrap,
 )
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.numbers import untyped
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import check_shape, expand_dims, normalize_axis, reshape
@@ -57,6 +58,7 @@ def _scan(
     generator: CodeGenerator, input: Any, axis: Any, combine_fn: Any, reverse: bool = False
 ) -> Any:
     what = "tl.associative_scan"
+    reverse = untyped(reverse)
     if not isinstance(reverse, bool):
         found = reverse.type if isinstance(reverse, tensor) else shown(reverse)
         raise error(f"{what}: reverse must be a constexpr bool, got {found}", "pass True or False")

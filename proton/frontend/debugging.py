@@ -16,9 +16,10 @@ from proton.language.extra import cuda
 from proton.language.value import tensor
 
 
-@rule(core.static_print)
-def _static_print(*values: object, **kwargs: object) -> None:
-    at_compile_time("tl.static_print", "it takes what print takes", print, *values, **kwargs)
+@generator_rule(core.static_print)
+def _static_print(g: CodeGenerator, *values: object, **kwargs: object) -> None:
+    if g.prints:
+        at_compile_time("tl.static_print", "it takes what print takes", print, *values, **kwargs)
 
 
 @rule(core.static_assert)
@@ -52,7 +53,7 @@ def device_print(prefix: object = "", *args: object, hex: object = False) -> Non
             "print them in several calls",
         )
     values = [as_tensor(value, "a value of tl.device_print") for value in args]
-    signed = [value.dtype.is_int_signed() and not value.dtype.is_bool() for value in values]
+    signed = [value.dtype.is_int_signed() for value in values]
     # fp8 is a type of memory: its values are shown as those of fp16, which has them all.
     values = [cast(v, ty.float16) if v.dtype.is_fp8() else v for v in values]
     tt.PrintOp(

@@ -28,6 +28,7 @@ from proton.frontend import (
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.numbers import is_typed, untyped
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
@@ -185,29 +186,21 @@ def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
 def _and(left: object, right: object) -> object:
     if isinstance(left, tensor) or isinstance(right, tensor):
         return arithmetic.logical("and", left, right)
-    return left and right
+    return arithmetic.undecided("and", [left, right]) if left and right else left and right
 
 
 def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
     """`and`, `or`: a constexpr decides while compiling or has no say, as in Triton."""
     is_and = isinstance(node.op, ast.And)
-    operands: list[tensor] = []
-    value: Any = None
+    word, symbol = ("and", "&") if is_and else ("or", "|")
+    values: list[Any] = []
     for part in node.values:
-        value = g.evaluate(part)
-        if isinstance(value, tensor):
-            operands.append(value)
-        elif truth(value) != is_and:
-            return value
-    if not operands:
-        return value
-    if any(operand.is_block() for operand in operands):
-        word, symbol = ("and", "&") if is_and else ("or", "|")
+        values.append(g.evaluate(part))
+        if not isinstance(values[-1], tensor) and truth(values[-1]) != is_and:
+            return values[-1]
+    if any(isinstance(value, tensor) and value.is_block() for value in values):
         warn(f"'{word}' of blocks is deprecated, as in Triton: write (x > 0) {symbol} (y > 0)")
-    result = operands[0]
-    for operand in operands[1:]:
-        result = arithmetic.logical("and" if is_and else "or", result, operand)
-    return result
+    return arithmetic.undecided(word, values)
 
 
 _CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
@@ -410,6 +403,8 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     made = (tensor, tl.tensor_descriptor)
     if inspect.isclass(function) and issubclass(function, made):
         raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
+    if not is_named_tuple:
+        args, kwargs = untyped(args), {key: untyped(value) for key, value in kwargs.items()}
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
@@ -456,12 +451,13 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
 
 
 def _isinstance(g: CodeGenerator, value: object, classes: object) -> bool:
-    choices = classes if isinstance(classes, tuple) else (classes,)
+    choices = {*classes} if isinstance(classes, tuple) else {classes}
     if isinstance(value, tl.tensor_descriptor):
         return tl.tensor_descriptor in choices
-    if {ty.constexpr, core.base_value} & {*choices} and not isinstance(value, tensor):
-        return True  # constexprs are plain Python values here
-    return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))
+    known = not isinstance(value, tensor)
+    if known and choices & {core.base_value, tensor if is_typed(value) else ty.constexpr}:
+        return True  # constexprs, and numbers with a type, are plain Python values here
+    return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, untyped(value), classes))
 
 
 def _getattr(g: CodeGenerator, owner: Any, name: Any, *default: Any) -> Any:
@@ -481,8 +477,8 @@ def _hasattr(g: CodeGenerator, owner: object, name: object) -> bool:
 
 
 _PYTHON_CALLS: dict[object, Callable[..., object]] = {
-    max: _extremum("max", arithmetic.maximum),
-    min: _extremum("min", arithmetic.minimum),
+    max: _extremum("max", arithmetic.greater),
+    min: _extremum("min", arithmetic.lesser),
     abs: lambda g, value: arithmetic.absolute(value),
     len: _length,
     float: _number(ty.float32, float),

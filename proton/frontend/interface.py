@@ -36,6 +36,7 @@ class CodeGenerator(Protocol):
     """Compiles one function body. Variables, and what expressions give, are tensors and whatever
     Python objects are known while compiling."""
 
+    prints: bool
     fn: DeviceFunction
     env: dict[str, Any]
     debug: bool

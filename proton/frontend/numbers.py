@@ -3,7 +3,8 @@
 A number that is written in an expression, or that is a constexpr, takes the type of what it meets:
 `x * 0.5` is fp16 if x is. One that is assigned to a variable is a scalar of a type of its own, as
 in Triton: after `half = 0.5`, `x * half` is fp32. It stays known while compiling all the same, so
-that it may be a size or decide an `if`. Here such a number is an int or a float with a `dtype`.
+that it may be a size or decide an `if`. Here such a number is an int or a float with a `dtype`. A
+bool is one of one bit, and so is what a comparison with such a number gives: `-flag` is a bool.
 """
 
 import math
@@ -37,6 +38,15 @@ class TypedInt(int):
     dtype: ty.dtype
 
 
+class TypedBool(TypedInt):
+    """A number of one bit, which is shown as a bool."""
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+    __str__ = __repr__
+
+
 class TypedFloat(float):
     """A number with a type; what Python computes with it has none."""
 
@@ -53,6 +63,8 @@ def typed(value: int | float, dtype: ty.dtype) -> Any:
     if dtype.is_floating():
         return _with(TypedFloat(_rounded(float(value), dtype)), dtype)
     number = int(value) & ((1 << dtype.primitive_bitwidth) - 1)
+    if dtype.is_bool():
+        return _with(TypedBool(number), dtype)
     if number > dtype.get_int_max_value():
         number -= 1 << dtype.primitive_bitwidth
     return _with(TypedInt(number), dtype)
@@ -70,6 +82,8 @@ def _rounded(value: float, dtype: ty.dtype) -> float:
 
 def untyped(value: Any) -> Any:
     """A number, or those in a tuple, as a constexpr has them."""
+    if isinstance(value, TypedBool):
+        return bool(value)
     if isinstance(value, TypedInt):
         return int(value)
     if isinstance(value, TypedFloat):
@@ -90,9 +104,9 @@ def same_number(left: object, right: object) -> bool:
 def of_unary(function: Callable[[Any], Any], x: Any) -> Any:
     """What Python computes of a number, with the number's type if it has one."""
     value = function(x)
-    if not is_typed(x) or isinstance(value, bool):
+    if not is_typed(x):
         return value
-    return typed(value, x.dtype)
+    return typed(value, ty.int1 if isinstance(value, bool) else x.dtype)
 
 
 def of_binary(
@@ -109,14 +123,20 @@ def of_binary(
         return function(x, y)
     dtype = meeting(x, y, symbol)
     if dtype.is_floating():
+        if symbol == "//":
+            raise TypeError("floats have no quotient without a rest")
         function = math.fmod if symbol == "%" else function
     elif symbol in _DIVISIONS:
         function = _DIVISIONS[symbol]
     elif symbol in COMPARISONS and not (is_typed(x) and is_typed(y)):
-        return function(x, y)  # also with one that has no place in the type
+        return typed(function(x, y), ty.int1)  # also with one that has no place in the type
     if symbol not in _SHIFTS:  # which have the sign and the bits of their left side
         x, y = typed(x, dtype), typed(y, dtype)
+    elif symbol == ">>" and not is_typed(x) and not y.dtype.is_int_signed():
+        x &= (1 << dtype.primitive_bitwidth) - 1  # a number has the sign of the other side
     value = function(x, y)
-    if isinstance(value, bool) or (isinstance(value, float) and not dtype.is_floating()):
+    if isinstance(value, bool):
+        return typed(value, ty.int1)
+    if isinstance(value, float) and not dtype.is_floating():
         return value
     return typed(value, dtype)

@@ -6,7 +6,7 @@ lie within its type.
 
 from typing import Any
 
-from proton.frontend.arithmetic import binary, logical
+from proton.frontend.arithmetic import binary, logical, with_types
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import binary_operands, cast
 from proton.frontend.rules import generator_rule
@@ -36,6 +36,7 @@ def binary_checked(g: CodeGenerator, symbol: str, x: object, y: object) -> Any:
 def _sum_rule(op: Builtin, symbol: str) -> None:
     @generator_rule(op)
     def compute(g: CodeGenerator, x: object, y: object, sanitize_overflow: object = True) -> object:
+        x, y = with_types((x, y))
         return binary_checked(g, symbol, x, y) if sanitize_overflow else binary(symbol, x, y)
 
 

@@ -196,7 +196,7 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
     if source.is_floating():
         return emit("arith.fptosi" if target.is_int_signed() else "arith.fptoui", type_, value)
     if target.is_floating():
-        signed = source.is_int_signed() and not source.is_bool()
+        signed = source.is_int_signed()
         return emit("arith.sitofp" if signed else "arith.uitofp", type_, value)
     return _cast_integer(value, type_)
 
@@ -214,7 +214,7 @@ def _cast_integer(value: tensor, type_: ty.dtype) -> tensor:
         return tensor(value.handle, type_)  # signless in the IR
     if source.primitive_bitwidth > target.primitive_bitwidth:
         return emit("arith.trunci", type_, value)
-    signed = source.is_int_signed() and not source.is_bool()
+    signed = source.is_int_signed()
     return emit("arith.extsi" if signed else "arith.extui", type_, value)
 
 

@@ -94,6 +94,12 @@ class InterpretedGenerator(Generator):
         return is_debugging(node)
 
 
+class StepGenerator(InterpretedGenerator):
+    """The front end for steps of a kernel that has been compiled as a whole, which printed."""
+
+    prints = False
+
+
 def leaving(node: ast.stmt) -> Any:
     """A statement that can be compiled without the loop around it: what ends an iteration of that
     returns."""

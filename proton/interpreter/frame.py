@@ -14,7 +14,7 @@ from proton.base.targets import CPUTarget
 from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
 from proton.frontend import branches, calls, expressions, loops, scopes
-from proton.frontend.arithmetic import logical
+from proton.frontend.arithmetic import undecided
 from proton.frontend.attributes import Method
 from proton.frontend.builder import constant, is_number, named, truth
 from proton.frontend.flow import Undefined
@@ -22,7 +22,7 @@ from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import untyped
 from proton.frontend.promotion import cast
 from proton.frontend.trees import parts_of, same_form, with_parts
-from proton.interpreter.debugging import TOOLS, InterpretedGenerator, leaving
+from proton.interpreter.debugging import TOOLS, StepGenerator, leaving
 from proton.interpreter.rewrite import Rewritten, operand_names
 from proton.interpreter.steps import Rule, key_of, plan, result_of
 from proton.interpreter.values import Value
@@ -48,10 +48,10 @@ class Frame:
 
     # The front end
 
-    def generator(self, env: dict[str, object] | None = None) -> InterpretedGenerator:
+    def generator(self, env: dict[str, object] | None = None) -> StepGenerator:
         """The front end, at the place where this function is."""
         caller = self.caller.generator() if self.caller else None
-        g = InterpretedGenerator(
+        g = StepGenerator(
             self.fn,
             env or {},
             target=CPUTarget(),
@@ -128,7 +128,7 @@ class Frame:
         g = self.generator()
         return self._located(g, lambda: ty.unwrap(g.lookup(name)))
 
-    def _located(self, g: InterpretedGenerator, ask: Callable[[], object]) -> Any:
+    def _located(self, g: StepGenerator, ask: Callable[[], object]) -> Any:
         """What the front end says outside of a step; its errors get their place."""
         with compile_lock, mlir_context(), g.at(self.node):
             return ask()
@@ -160,14 +160,8 @@ class Frame:
 
     def logical(self, site: int, *values: object) -> Any:
         """An `and` or `or` that no value decided."""
-        operands = [value for value in values if isinstance(value, tensor)]
-        if not operands:
-            return values[-1]
-        result = operands[0]
         word = "and" if isinstance(self.code.sites[site].node.op, ast.And) else "or"
-        for operand in operands[1:]:
-            result = self.step(site, lambda g, a, b: logical(word, a, b), result, operand)
-        return result
+        return self.step(site, lambda g, *operands: undecided(word, operands), *values)
 
     # Calls
 

@@ -44,7 +44,7 @@ def _reduced_dtype(dtype, requested):
     if requested is not None:
         return requested
     if dtype.is_int() and dtype.primitive_bitwidth < 32:
-        return uint32 if dtype.is_int_unsigned() or dtype.is_bool() else int32
+        return uint32 if dtype.is_int_unsigned() else int32
     return dtype
 
 
@@ -83,6 +83,8 @@ def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns=None):
         while not _all(found):
             found = found | _is_there(pointer, expected_value, sem, scope)
     else:
+        is_known = not isinstance(timeout_ns, core.tensor)
+        core.static_assert(not is_known or timeout_ns >= 0, "timeout_ns must be non-negative")
         end = cuda.globaltimer() + timeout_ns
         while not _all(found) and cuda.globaltimer() < end:
             found = found | _is_there(pointer, expected_value, sem, scope)

@@ -113,10 +113,11 @@ class dtype:
         return self.kind in ("int", "uint")
 
     def is_int_signed(self) -> bool:
-        return self.kind == "int"
+        return self.kind == "int" and not self.is_bool()
 
     def is_int_unsigned(self) -> bool:
-        return self.kind == "uint"
+        """Whether an integer has no sign, as one bit has none."""
+        return self.kind == "uint" or self.is_bool()
 
     def is_bool(self) -> bool:
         return self.name == "int1"

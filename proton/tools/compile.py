@@ -20,6 +20,7 @@ from proton.base.targets import CPUTarget, GPUTarget, Target, check_num_warps
 from proton.compiler import ASTSource, compile_source
 from proton.dialect.attributes import DIVISIBILITY
 from proton.runtime.backend import backend_named
+from proton.runtime.driver import active
 from proton.runtime.interface import KernelInterface
 from proton.runtime.jit import JITFunction
 from proton.runtime.nvidia.cuda import STATIC_SHARED
@@ -28,32 +29,45 @@ from proton.tools.ahead_variant import Parameter, Variant, parse_signature
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
+_Signature = Annotated[
+    str,
+    typer.Option(
+        "--signature",
+        "-s",
+        help='For each parameter a type or a constant: "*fp32:16, i32:16, 1024". :16 says that '
+        "a value is a multiple of 16, :1 that it is 1.",
+    ),
+]
+_Grid = Annotated[
+    str,
+    typer.Option(
+        "--grid",
+        "-g",
+        help='Sizes in C, by parameters and constants: "(n + BLOCK - 1) / BLOCK, 1, 1".',
+    ),
+]
+_LikeTriton = Annotated[
+    bool,
+    typer.Option(
+        "--like-triton",
+        help="As triton.tools.compile has it: --as-triton, by default the target that launches "
+        "take and one warp, and --out-path names a file in the folder.",
+    ),
+]
+
 
 @app.command()
 def compile_ahead_of_time(
     path: Annotated[Path, typer.Argument(help="The Python file with the kernel.", exists=True)],
     kernel_name: Annotated[str, typer.Option("--kernel-name", "-n", help="The kernel.")],
-    signature: Annotated[
-        str,
-        typer.Option(
-            "--signature",
-            "-s",
-            help='For each parameter a type or a constant: "*fp32:16, i32:16, 1024". :16 says that '
-            "a value is a multiple of 16, :1 that it is 1.",
-        ),
-    ],
-    grid: Annotated[
-        str,
-        typer.Option(
-            "--grid",
-            "-g",
-            help='Sizes in C, by parameters and constants: "(n + BLOCK - 1) / BLOCK, 1, 1".',
-        ),
-    ],
+    signature: _Signature,
+    grid: _Grid,
     target: Annotated[
         str, typer.Option("--target", "-t", help="cpu, or as cuda:90:32; by default cpu.")
-    ] = "cpu",
-    num_warps: Annotated[int, typer.Option("--num-warps", "-w", help="GPU: of a program.")] = 4,
+    ] = "",
+    num_warps: Annotated[
+        int, typer.Option("--num-warps", "-w", help="GPU: of a program; by default 4.")
+    ] = 0,
     num_stages: Annotated[int, typer.Option("--num-stages", "-ns", help="GPU: of loops.")] = 3,
     out_name: Annotated[
         str, typer.Option("--out-name", "-on", help="In the place of the kernel's name.")
@@ -70,13 +84,16 @@ def compile_ahead_of_time(
     as_triton: Annotated[
         bool, typer.Option("--as-triton", help="`import triton` in PATH gives Proton.")
     ] = False,
+    like_triton: _LikeTriton = False,
 ) -> None:
     """Compiles a kernel into C source that has its machine code."""
     try:
-        if as_triton:
+        if as_triton or like_triton:
             proton.install_as_triton()
+        num_warps = num_warps or (1 if like_triton else 4)
         check_num_warps(num_warps)
-        chosen = CPUTarget() if target == "cpu" else GPUTarget.parse(target)
+        chosen = active.get_current_target() if like_triton and not target else _target(target)
+        out_path = out_path.parent if like_triton else out_path
         options: dict[str, object] = {"num_warps": num_warps, "num_stages": num_stages}
         if isinstance(chosen, CPUTarget):
             options = {"disjoint": False} if may_overlap else {}
@@ -90,6 +107,10 @@ def compile_ahead_of_time(
         file = out_path / f"{variant.name}.{suffix}"
         file.write_bytes(content)
         print(file)
+
+
+def _target(name: str) -> Target:
+    return CPUTarget() if name in ("", "cpu") else GPUTarget.parse(name)
 
 
 def _sizes(grid: str) -> list[str]:
@@ -197,5 +218,5 @@ def main() -> None:
     app(prog_name="proton-compile")
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # as Triton's command, which is run by the place of its file
+    app(["--like-triton", *sys.argv[1:]], prog_name="triton.tools.compile")

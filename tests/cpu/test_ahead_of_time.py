@@ -1,13 +1,16 @@
 """Kernels as C source: `proton-compile` and `proton-link`, and C programs around them."""
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from proton.backends.nvidia import for_libraries
 from proton.tools import compile as compile_tool
 from proton.tools import link as link_tool
 
@@ -266,3 +269,52 @@ def test_maps_of_tensors_are_only_made_by_launches(folder: Path) -> None:
     assert refused.exit_code != 0
     assert "memory that only launches give: use pointers" in refused.output
     assert runner.invoke(compile_tool.app, [*arguments, "-t", "cuda:80:32"]).exit_code == 0
+
+
+IN_TRITON = """
+import triton, triton.language as tl
+from helpers import twice
+
+@triton.jit
+def blend(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, twice(tl.load(x + at, mask=at < n)), mask=at < n)
+"""
+HELPERS = "import triton\n\n@triton.jit\ndef twice(x):\n    return x + x\n"
+TWICE = """
+#include <stdio.h>
+#include "blend.h"
+int main(void) {
+  int x[5] = {1, 2, 3, 4, 5}, out[5] = {0};
+  printf("%d %d", blend_default(x, out, 4), blend_default(x, out, 3));
+  for (int i = 0; i < 5; ++i) printf(" %d", out[i]);
+  return 0;
+}
+"""
+
+
+def test_the_files_of_the_tools_are_triton_s_commands(tmp_path: Path) -> None:
+    """`python .../compile.py`: for where launches go, beside the path of `-o`."""
+    (tmp_path / "kernel.py").write_text(IN_TRITON)
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    for hint in ("", ":16"):
+        types = f"*i32, *i32, i32{hint}, 16"
+        arguments = ["-n", "blend", "-s", types, "-g", "(n + 15) / 16, 1, 1", "--out-name", "blend"]
+        command = [sys.executable, compile_tool.__file__, *arguments, "-o", "blend", "kernel.py"]
+        environment = os.environ | {"PROTON_BACKEND": "cpu"}
+        subprocess.run(command, cwd=tmp_path, check=True, env=environment, capture_output=True)
+    headers = [file.name for file in tmp_path.glob("*.h")]
+    assert len(headers) == 2
+    command = [sys.executable, link_tool.__file__, *headers, "-o", "blend"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    program = built(tmp_path, TWICE, *tmp_path.glob("*.o"))
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 0 2 4 6 8 0"
+
+
+def test_files_for_c_programs_that_call_cuda() -> None:
+    for folder in for_libraries.include_dirs:
+        assert (Path(folder) / "cuda.h").exists()
+    assert for_libraries.include_dirs  # of the wheel that the compiler needs
+    for folder in for_libraries.library_dirs():
+        assert (Path(folder) / "libcuda.so.1").exists()

@@ -24,8 +24,16 @@ print(hasattr(triton.backends, "nothing"))
 
 from triton.backends.nvidia.compiler import get_ptxas
 
-said = subprocess.run([get_ptxas(90).path, "--version"], capture_output=True, text=True).stdout
-print(f"release {get_ptxas(90).version}," in said)
+nvidia = triton.knobs.nvidia
+tools = get_ptxas(90), nvidia.ptxas, nvidia.ptxas_blackwell, nvidia.nvdisasm
+for tool in tools:
+    said = subprocess.run([tool.path, "--version"], capture_output=True, text=True).stdout
+    print(f"release {tool.version}," in said)
+nvidia.ptxas = "/bin/true"
+try:
+    print(nvidia.ptxas)
+except triton.errors.TritonError as problem:
+    print(problem)
 """
 
 # What Helion asks: a product of blocks of the least size takes the tensor cores.
@@ -203,7 +211,8 @@ def test_one_plug_in_is_active_and_it_is_where_kernels_run(tmp_path: Path) -> No
     there = (
         "['host', 'nvidia']"  # no "cpu", which torch takes for one that it generates kernels for
     )
-    facts = ["True", "True", "False", "True"]
+    no_version = "/bin/true does not say its version, as ptxas does"
+    facts = ["True", "True", "False", *["True"] * 4, no_version]
     assert run(PLUG_INS, tmp_path, PROTON_BACKEND="cpu") == [f"{{'host'}} cpu {there}", *facts]
     assert run(ACTIVE, tmp_path, PROTON_BACKEND="cuda") == ["['nvidia']"]
 

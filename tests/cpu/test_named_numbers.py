@@ -10,6 +10,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from tests.cpu.harness import kernels_of
 
 HALF = tl.constexpr(0.5)
 
@@ -311,3 +312,87 @@ def test_zeros_of_both_signs_are_two_numbers(n: int) -> None:
     out = np.ones(2, np.float32)
     zeros_of_both_signs[(1,)](out, n)
     assert np.signbit(out).tolist() == [n <= 2, n > 0]
+
+
+# expression -> the type and the number that Triton 3.9 gives it (in its IR, simplified); t, f, n
+# are variables, FLAG, N constexprs, one and byte are tensors
+BOOLS = {
+    "~t": ("int1", 0), "-t": ("int1", 1), "+t": ("int1", 1), "not t": ("int1", 0),
+    "~f": ("int1", 1), "-f": ("int1", 0), "not n": ("int1", 0), "~~t": ("int1", 1),
+    "t + t": ("int1", 0), "t + True": ("int1", 0), "f - t": ("int1", 1), "t * t": ("int1", 1),
+    "t - FLAG": ("int1", 0), "FLAG + f": ("int1", 1), "t ^ t": ("int1", 0), "t | f": ("int1", 1),
+    "t // t": ("int1", 1), "t % t": ("int1", 0), "t >> t": ("int1", 0),
+    "-1 >> t": ("int32", 2**31 - 1),
+    "-1 >> one": ("int32", 2**31 - 1), "-n >> 1": ("int32", -2),
+    "t + n": ("int32", 4), "t + 1": ("int32", 2), "t & 6": ("int32", 0), "t | 6": ("int32", 7),
+    "t * 0.5": ("fp32", 0.5), "t / t": ("fp32", 1), "n / f": ("fp32", np.inf),
+    "t + one": ("int1", 0), "one + True": ("int1", 0), "True - one": ("int1", 0),
+    "~one": ("int1", 0),
+    "byte + t": ("int8", 6), "byte * (n > 5)": ("int8", 0), "t == 1": ("int1", 1),
+    "~(n > 2)": ("int1", 0), "-(n > 2)": ("int1", 1), "~(t == f)": ("int1", 1),
+    "(n > 2) + (n > 2)": ("int1", 0), "(n > 2) + 1": ("int32", 2), "~(1 < n < 5)": ("int1", 0),
+    "~(t and n > 2)": ("int1", 0), "~(f or n > 2)": ("int1", 0), "~(t and one)": ("int1", 0),
+    "n and 2": ("int32", 3), "~(1 < N < 5)": ("int32", -2),
+    "~(N > 2)": ("int32", -2), "~FLAG": ("int32", -2), "-True": ("int32", -1),
+    "True + FLAG": ("int32", 2),
+    "tl.add(True, FLAG)": ("int1", 0), "tl.maximum(True, N)": ("int32", 3),
+    "tl.abs(True)": ("int1", 1),
+    "tl.minimum(0.5, N) * half": ("fp32", 1.25), "min(0.5, N) * half": ("fp16", 1.25),
+    "isinstance(t, tl.tensor)": ("int1", 1), "isinstance(t, tl.constexpr)": ("int1", 0),
+    "isinstance(FLAG, tl.constexpr)": ("int1", 1),
+}  # fmt: skip
+
+
+@pytest.mark.interpreted
+def test_bools_in_variables_are_numbers_of_one_bit(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(
+        f"    y = {text}\n    tl.static_print(y.dtype)\n    tl.store(out + {place}, y)\n"
+        for place, text in enumerate(BOOLS)
+    )
+    source = (
+        "@proton.jit\ndef kernel(out, FLAG: tl.constexpr, N: tl.constexpr):\n"
+        "    t, f, n, one = True, False, 3, tl.full((), 1, tl.int1)\n"
+        "    byte, half = tl.full((), 5, tl.int8), tl.full((), 2.5, tl.float16)\n"
+    )
+    out = np.full(len(BOOLS), -9, np.float64)
+    kernels_of(source + lines).kernel[(1,)](out, FLAG=True, N=3)
+    types = capfd.readouterr().out.split()
+    found = dict(zip(BOOLS, zip(types, out.tolist(), strict=True), strict=True))
+    assert found == BOOLS
+
+
+@proton.jit
+def negates(flag):
+    return ~flag
+
+
+@proton.jit
+def flips(x_ptr, out_ptr, n, UP: tl.constexpr):
+    flag, seen, upwards = True, False, UP
+    for k in range(n):
+        flag = ~flag
+        seen |= tl.load(x_ptr + k) > 3
+    if ~seen:
+        flag = not negates(flag)
+    tl.store(out_ptr, flag)
+    tl.store(out_ptr + 1, seen)
+    i = tl.arange(0, 8)
+    x = tl.load(x_ptr + i, mask=(i < n) & upwards, other=0)
+    tl.store(out_ptr + 2 + i, tl.associative_scan(x, 0, smaller, reverse=upwards))
+
+
+@proton.jit
+def smaller(a, b):
+    return tl.minimum(a, b)
+
+
+@pytest.mark.interpreted
+def test_bools_are_carried_passed_and_asked_for(rng: np.random.Generator) -> None:
+    for n in (0, 1, 5, 8):
+        x = rng.integers(0, 6, 8).astype(np.int32)
+        for up in (True, False):
+            out = np.full(10, -9, np.int32)
+            flips[(1,)](x, out, n, UP=up)
+            kept = np.where((np.arange(8) < n) & up, x, 0)
+            least = np.minimum.accumulate(kept[::-1])[::-1] if up else np.minimum.accumulate(kept)
+            assert out.tolist() == [n % 2 == 0, (x[:n] > 3).any(), *least]

@@ -426,6 +426,16 @@ def asserts_nothing(n):
     tl.static_assert()
 
 
+@rejected(
+    "timeout_ns must be non-negative",
+    "core.static_assert(",
+    "constexpr arguments",
+    kind=CompileTimeAssertionFailure,
+)
+def waits_until_before(n):
+    tl.atomic_poll(n.to(tl.int64).to(tl.pointer_type(tl.int32)), 1, timeout_ns=-1)
+
+
 # Names that were meant
 
 

@@ -1,8 +1,10 @@
-"""What libraries ask of `triton.backends.nvidia.compiler`."""
+"""What programs ask of `triton.backends.nvidia.compiler` and `triton.backends.nvidia.driver`."""
 
 from collections.abc import Callable
 
 from proton.backends.nvidia.tools import get_ptxas as get_ptxas
+from proton.backends.nvidia.tools import include_folders
+from proton.backends.nvidia.tools import library_folders as library_dirs  # noqa: F401
 from proton.base.targets import GPUTarget
 from proton.language import types as ty
 from proton.layout.tensor_cores import K_BITS, MMA_COLUMNS, MMA_ROWS
@@ -19,3 +21,6 @@ def min_dot_size(target: GPUTarget) -> Callable[[ty.dtype, ty.dtype], _DotSize]:
         return MMA_ROWS, MMA_COLUMNS, K_BITS // narrow
 
     return least
+
+
+include_dirs = include_folders()

@@ -14,6 +14,7 @@ from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
 
 PTXAS_WHEEL = "nvidia-cuda-nvcc"
+NVDISASM_WHEEL = "nvidia-cuda-nvdisasm"
 # For the chips that have a maximum of three integers (docs/decisions.md, 44).
 SOUND_PTXAS = (13, 4)
 _WITH_MAXIMUM_OF_THREE = (90, 100)
@@ -84,7 +85,7 @@ def ptxas(target: GPUTarget) -> Path:
 
 
 class Tool(NamedTuple):
-    """A program of NVIDIA's, as `get_ptxas` gives it."""
+    """A program of NVIDIA's, as host code of Triton's asks for it."""
 
     path: str
     version: str  # "13.4"
@@ -96,10 +97,24 @@ def get_ptxas(arch: int) -> Tool:
     return Tool(str(path), ".".join(map(str, _ptxas_version(path))))
 
 
-@functools.cache
+def tool(name: str) -> Tool:
+    """`ptxas` or `nvdisasm`: the one that its knob names, or that is found. Raises ProtonError."""
+    if name == "nvdisasm":
+        path, wheel = nvdisasm(), NVDISASM_WHEEL
+    else:
+        path, wheel = find("ptxas", "bin/ptxas", PTXAS_WHEEL), PTXAS_WHEEL
+    return Tool(str(path), ".".join(map(str, _version_of(path, wheel))))
+
+
 def _ptxas_version(path: Path) -> tuple[int, int]:
+    return _version_of(path, PTXAS_WHEEL)
+
+
+@functools.cache
+def _version_of(path: Path, wheel: str) -> tuple[int, int]:
+    """The release of a program, which is its wheel's if it is of one."""
     if _is_of_wheels(path):
-        text = _version(PTXAS_WHEEL)
+        text = _version(wheel)
     else:
         run = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
         text = run.stdout.rpartition("release ")[2]
@@ -109,9 +124,25 @@ def _ptxas_version(path: Path) -> tuple[int, int]:
     return int(numbers[1]), int(numbers[2])
 
 
+def include_folders() -> list[str]:
+    """Where `cuda.h` lies: in a wheel, or in the toolkit of CUDA_HOME."""
+    found = [_in_wheels("include/cuda.h")]
+    if knobs.cuda_home is not None:
+        found.append(Path(knobs.cuda_home, "include", "cuda.h"))
+    return [str(file.parent) for file in found if file is not None and file.exists()]
+
+
+def library_folders() -> list[str]:
+    """Where the driver's library lies, `libcuda.so.1`, as the linker's cache says."""
+    command = shutil.which("ldconfig") or "/sbin/ldconfig"
+    run = subprocess.run([command, "-p"], capture_output=True, text=True, check=False)
+    lines = [line.split() for line in run.stdout.splitlines() if "libcuda.so.1" in line]
+    return list(dict.fromkeys(str(Path(words[-1]).parent) for words in lines))
+
+
 def nvdisasm() -> Path:
     """The disassembler."""
-    return find("nvdisasm", "bin/nvdisasm", "nvidia-cuda-nvdisasm")
+    return find("nvdisasm", "bin/nvdisasm", NVDISASM_WHEEL)
 
 
 def libdevice() -> Path:
