@@ -44,6 +44,7 @@ from proton.language.function import (
     ExternFunction,
     ExternPython,
 )
+from proton.language.target_info import compiling_for
 from proton.language.value import tensor
 
 _OPERATORS: dict[type, str] = {
@@ -339,7 +340,8 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
         if function is python:
             check_arguments(python.__name__, signature_of(convert, None), args, kwargs)
             return convert(g, *args, **kwargs)
-    return _call_constexpr(function, args, kwargs)
+    with compiling_for(g.target):
+        return _call_constexpr(function, args, kwargs)
 
 
 def _python_of(g: CodeGenerator) -> Caller:

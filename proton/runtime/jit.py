@@ -79,8 +79,8 @@ class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
         interpret: bool | None = None,
     ) -> None:
         DeviceFunction.__init__(self, fn, noinline=noinline)
-        SpecializedKernel.__init__(self)
-        self.debug, self.repr, self.launch_metadata = debug, repr, launch_metadata
+        SpecializedKernel.__init__(self, fn, repr)
+        self.debug, self.launch_metadata = debug, launch_metadata
         self.interpret = interpret
         self.do_not_specialize = () if do_not_specialize is None else do_not_specialize
         self.do_not_specialize_on_alignment = (
