@@ -27,6 +27,7 @@ from proton.frontend import (
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
+from proton.frontend.facts import check_known, seen
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
@@ -40,6 +41,7 @@ from proton.language.function import (
     MEMBERS,
     Builtin,
     Caller,
+    ConstexprFunction,
     DeviceFunction,
     ExternFunction,
     ExternPython,
@@ -403,6 +405,10 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     """Runs a Python function while compiling; every argument must be known."""
     name = getattr(function, "__name__", shown(function))
     is_named_tuple = inspect.isclass(function) and issubclass(function, tuple)
+    if isinstance(function, ConstexprFunction):
+        args, kwargs = [*map(seen, args)], {word: seen(value) for word, value in kwargs.items()}
+        found = at_compile_time(name, "it runs while compiling", function, *args, **kwargs)
+        return check_known(name, ty.unwrap(found))
     if not is_named_tuple and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
         module = getattr(function, "__module__", None) or "it"
         raise error(
