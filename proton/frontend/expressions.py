@@ -27,12 +27,12 @@ from proton.frontend import (
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
-from proton.frontend.facts import check_known, seen
+from proton.frontend.facts import call_python
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
-from proton.frontend.suggestions import instead_of, instead_of_missing
+from proton.frontend.suggestions import instead_of_missing
 from proton.language import core, profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
@@ -41,7 +41,6 @@ from proton.language.function import (
     MEMBERS,
     Builtin,
     Caller,
-    ConstexprFunction,
     DeviceFunction,
     ExternFunction,
     ExternPython,
@@ -343,7 +342,7 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
             check_arguments(python.__name__, signature_of(convert, None), args, kwargs)
             return convert(g, *args, **kwargs)
     with compiling_for(g.target):
-        return _call_constexpr(function, args, kwargs)
+        return call_python(function, args, kwargs)
 
 
 def _python_of(g: CodeGenerator) -> Caller:
@@ -399,26 +398,6 @@ def _call_profiling(g: CodeGenerator, op: Any, args: list[Any], kwargs: dict[str
     if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
     return GENERATOR_RULES[op](g, *args, **kwargs)
-
-
-def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Runs a Python function while compiling; every argument must be known."""
-    name = getattr(function, "__name__", shown(function))
-    is_named_tuple = inspect.isclass(function) and issubclass(function, tuple)
-    if isinstance(function, ConstexprFunction):
-        args, kwargs = [*map(seen, args)], {word: seen(value) for word, value in kwargs.items()}
-        found = at_compile_time(name, "it runs while compiling", function, *args, **kwargs)
-        return check_known(name, ty.unwrap(found))
-    if not is_named_tuple and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
-        module = getattr(function, "__module__", None) or "it"
-        raise error(
-            f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
-            instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
-        )
-    made = (tensor, tl.tensor_descriptor)
-    if inspect.isclass(function) and issubclass(function, made):
-        raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
-    return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
 def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
