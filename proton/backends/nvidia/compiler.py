@@ -25,7 +25,13 @@ from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PTXASError
 from proton.base.symbols import mangled
-from proton.base.targets import REGISTER_UNIT, WARP_SIZE, GPUTarget, most_registers
+from proton.base.targets import (
+    MAX_REGISTERS,
+    REGISTER_UNIT,
+    WARP_SIZE,
+    GPUTarget,
+    most_registers,
+)
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module
@@ -47,7 +53,9 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 # it was worth it took this share of the registers that their values let one expect, or more.
 _LUCK = 0.85
 _TOO_MANY = 2  # times the registers of a thread: any order spills then
-_FAR_TOO_MANY = 1.5  # times: ptxas gives a thread few, so that more programs fit, and spills most
+_FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
+_A_QUARTER = 4  # programs: it does so from fewer values on where these would fit otherwise
+_MORE_THAN_A_QUARTER = 1.5  # times, in either order
 _IN_FLIGHT = 1.5  # times the loads under way on an SM, for another number of programs
 _FEW_TRIPS = 2  # that machine code may have more than the PTX, however many registers there are
 _MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
@@ -135,12 +143,17 @@ def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText 
 
 
 def _alone(ptx: str, options: GPUOptions) -> str:
-    """The PTX, with an SM for one program where so many values are alive at once, in either order,
-    that ptxas would spill most of them, so that more programs fit, and be asked again."""
-    most = _FAR_TOO_MANY * most_registers(1, options.num_warps * WARP_SIZE)
+    """The PTX, with an SM for one program where so many values are alive at once that ptxas would
+    spill most of them, so that more programs fit, take long for that, and be asked again."""
+    threads = options.num_warps * WARP_SIZE
+    each = most_registers(1, threads)
+    is_of_four = _A_QUARTER * threads <= options.target.facts.sm_threads and each < MAX_REGISTERS
+    most = each * (_MORE_THAN_A_QUARTER if is_of_four else _FAR_TOO_MANY)
     if options.maxnreg is not None or ptx.count("\n") < _LINES_EACH * most:
         return ptx
-    if _TENSOR_CORES.search(ptx) or pressure(ptx) <= most or pressure(at_first_use(ptx)) <= most:
+    if _TENSOR_CORES.search(ptx) or pressure(ptx) <= most:
+        return ptx
+    if is_of_four and pressure(at_first_use(ptx)) <= most:
         return ptx
     return with_least_programs(ptx, 1)
 
