@@ -146,7 +146,7 @@ class Specialization(NamedTuple):
 
 def _shown_name(fn: DeviceFunction, signature: Signature) -> str:
     """What users see a kernel as: what its `repr` says, or the function's name."""
-    represent = getattr(fn, "repr", None)
+    represent = getattr(fn, "_repr", None)
     if represent is None:
         return fn.__name__
     types = {name: type_.mangle() for name, type_ in signature.types.items()}

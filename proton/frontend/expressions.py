@@ -27,12 +27,13 @@ from proton.frontend import (
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
+from proton.frontend.facts import call_python
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
-from proton.frontend.suggestions import instead_of, instead_of_missing
+from proton.frontend.suggestions import instead_of_missing
 from proton.language import core, profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
@@ -45,6 +46,7 @@ from proton.language.function import (
     ExternFunction,
     ExternPython,
 )
+from proton.language.target_info import compiling_for
 from proton.language.value import tensor
 
 _OPERATORS: dict[type, str] = {
@@ -332,7 +334,8 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
         if function is python:
             check_arguments(python.__name__, signature_of(convert, None), args, kwargs)
             return convert(g, *args, **kwargs)
-    return _call_constexpr(function, args, kwargs)
+    with compiling_for(g.target):
+        return call_python(function, args, kwargs)
 
 
 def _python_of(g: CodeGenerator) -> Caller:
@@ -388,24 +391,6 @@ def _call_profiling(g: CodeGenerator, op: Any, args: list[Any], kwargs: dict[str
     if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
     return GENERATOR_RULES[op](g, *args, **kwargs)
-
-
-def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Runs a Python function while compiling; every argument must be known."""
-    name = getattr(function, "__name__", shown(function))
-    is_named_tuple = inspect.isclass(function) and issubclass(function, tuple)
-    if not is_named_tuple and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
-        module = getattr(function, "__module__", None) or "it"
-        raise error(
-            f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
-            instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
-        )
-    made = (tensor, tl.tensor_descriptor)
-    if inspect.isclass(function) and issubclass(function, made):
-        raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
-    if not is_named_tuple:
-        args, kwargs = untyped(args), {key: untyped(value) for key, value in kwargs.items()}
-    return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
 def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:

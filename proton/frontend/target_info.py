@@ -1,6 +1,6 @@
 """Rules of `tl.target_info`."""
 
-from proton.base.targets import GPUTarget, Target
+from proton.base.targets import Target
 from proton.base.words import shown
 from proton.frontend.builder import error
 from proton.frontend.interface import CodeGenerator
@@ -16,7 +16,7 @@ def _current_target(g: CodeGenerator) -> Target:
 
 @generator_rule(target_info.is_cuda)
 def _is_cuda(g: CodeGenerator) -> bool:
-    return isinstance(g.target, GPUTarget)
+    return target_info.is_gpu_of(g.target)
 
 
 @generator_rule(target_info.cuda_capability_geq)
@@ -26,12 +26,8 @@ def _cuda_capability_geq(g: CodeGenerator, major: object, minor: object = 0) -> 
             f"a compute capability is two constexpr integers, got {shown(major)}, {shown(minor)}",
             "write cuda_capability_geq(9, 0)",
         )
-    return isinstance(g.target, GPUTarget) and g.target.arch >= 10 * major + minor
+    return target_info.is_gpu_of(g.target, major, minor)
 
 
-def _never() -> bool:
-    return False
-
-
-for _op in ("is_hip", "is_hip_cdna3", "is_hip_cdna4", "is_hip_gfx1250"):
-    rule(getattr(target_info, _op))(_never)
+for _op in target_info.OF_OTHERS:
+    rule(_op)(target_info.never)

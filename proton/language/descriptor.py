@@ -9,7 +9,9 @@ class _ByType(type):
     """An object is of the class if the type of the value that it stands for is a descriptor's."""
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, tensor) and isinstance(value.type, tensor_descriptor_type)
+        if isinstance(value, tensor):
+            return isinstance(value.type, tensor_descriptor_type)
+        return issubclass(type(value), cls)
 
 
 class tensor_descriptor(metaclass=_ByType):

@@ -301,7 +301,11 @@ class DeviceFunction:
     def _unsafe_update_src(self, new_src: str) -> None:
         """Has this text, from `def` on, compiled in the place of the function's own: Triton's tests
         make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
-        self.source = self.source.with_text(new_src)
+        self._set_source(self.source.with_text(new_src))
+
+    def _set_source(self, source: Source) -> None:
+        """Has another text, or one at another place, compiled."""
+        self.source = source
         self.revision += 1
         for cached in ("_body", "_nodes", "bound_names", "constexpr_names", "_reads"):
             self.__dict__.pop(cached, None)

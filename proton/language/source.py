@@ -123,12 +123,23 @@ class Source:
 
     def with_text(self, text: str) -> "Source":
         """This source with another text in the place of the function's own."""
+        lines = [f"{line}\n" for line in text.rstrip().splitlines()]
+        return self._of([*self._lines[: self._start], *lines])  # what follows is of another indent
+
+    def moved(self, file: str, line: int) -> "Source":
+        """This source at another place: its `def` is on a line of a file, for locations in IR, in
+        records and in errors."""
+        start = max(0, line - 1 - (self.tree.lineno - self.first_line))
+        new = self._of(["\n"] * start + self.block)
+        new.file, new._start = file, start
+        return new
+
+    def _of(self, lines: list[str]) -> "Source":
+        """The same function, of a file with other lines."""
         new = copy.copy(self)
         for name in ("_cut", "_block", "text", "tree"):
             new.__dict__.pop(name, None)
-        lines = [f"{line}\n" for line in text.rstrip().splitlines()]
-        new._lines = [*self._lines[: self._start], *lines]  # what follows is of another indent
-        new._problem, new._is_trusted = "", True
+        new._lines, new._problem, new._is_trusted = lines, "", True
         return new
 
     @functools.cached_property

@@ -1,6 +1,48 @@
-"""`tl.target_info`: what a kernel is compiled for, known while compiling."""
+"""`tl.target_info`: what a kernel is compiled for, known while compiling; outside of kernels, what
+the current device is."""
 
+import importlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from proton.base.errors import ProtonError
+from proton.base.targets import GPUTarget, Target
 from proton.language.function import builtin
+from proton.language.types import unwrap
+
+
+class _Thread(threading.local):
+    """What Python in the calling thread is run for: a target while a kernel is compiled."""
+
+    target: Target | None = None
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def compiling_for(target: Target) -> Iterator[None]:
+    """Python that runs while a kernel is compiled (`constexpr_function`) asks for its target."""
+    before, _thread.target = _thread.target, target
+    try:
+        yield
+    finally:
+        _thread.target = before
+
+
+def _target() -> Target | None:
+    """The target of the kernel that is being compiled, or that of the current device; None where
+    that is none which kernels are compiled for."""
+    if _thread.target is not None:
+        return _thread.target
+    # Imports point down: only who asks on the host has the runtime.
+    active: Any = importlib.import_module("proton.runtime.driver").active
+    try:
+        return cast(Target, active.get_current_target())
+    except ProtonError:
+        return None
 
 
 @builtin
@@ -36,3 +78,23 @@ def is_hip_cdna4():
 @builtin
 def is_hip_gfx1250():
     """Whether it is a GFX1250 of AMD: never."""
+
+
+def is_gpu_of(target: Target | None, major: int = 0, minor: int = 0) -> bool:
+    """Whether a target is an NVIDIA GPU of at least this compute capability."""
+    return isinstance(target, GPUTarget) and target.arch >= 10 * major + minor
+
+
+def never() -> bool:
+    """No target is a GPU of another vendor."""
+    return False
+
+
+current_target.on_host = _target
+is_cuda.on_host = lambda: is_gpu_of(_target())
+cuda_capability_geq.on_host = lambda major, minor=0: is_gpu_of(
+    _target(), unwrap(major), unwrap(minor)
+)
+OF_OTHERS = (is_hip, is_hip_cdna3, is_hip_cdna4, is_hip_gfx1250)
+for _op in OF_OTHERS:
+    _op.on_host = never

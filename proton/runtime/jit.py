@@ -25,6 +25,7 @@ from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.function import constexpr_function as constexpr_function
+from proton.language.source import Source
 from proton.language.surroundings import Link, has_changed, shown_change
 from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused
@@ -40,6 +41,7 @@ from proton.runtime.backend import (
 )
 from proton.runtime.interface import KernelInterface, Named, Values
 from proton.runtime.launch_options import LaunchOptions, launch_options
+from proton.runtime.placed import PlacedKernel
 from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
@@ -63,7 +65,7 @@ _JIT_IGNORED = ("version",)
 _OF_DECORATED = 6  # frames from a warning about a kernel to its definition
 
 
-class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
+class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterface):
     """A kernel. Index it with a grid and call it; or call it from another kernel."""
 
     def __init__(
@@ -79,8 +81,9 @@ class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
         interpret: bool | None = None,
     ) -> None:
         DeviceFunction.__init__(self, fn, noinline=noinline)
-        SpecializedKernel.__init__(self)
-        self.debug, self.repr, self.launch_metadata = debug, repr, launch_metadata
+        SpecializedKernel.__init__(self, fn, repr)
+        PlacedKernel.__init__(self)
+        self.debug, self.launch_metadata = debug, launch_metadata
         self.interpret = interpret
         self.do_not_specialize = () if do_not_specialize is None else do_not_specialize
         self.do_not_specialize_on_alignment = (
@@ -118,8 +121,8 @@ class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
         """
         return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
 
-    def _unsafe_update_src(self, new_src: str) -> None:
-        super()._unsafe_update_src(new_src)
+    def _set_source(self, source: Source) -> None:
+        super()._set_source(source)
         self._launchers.clear()
         self._host = self.launcher(backend_named(HOST))
         self._interpreted = self.fast_path = None
@@ -165,16 +168,6 @@ class JITFunction(DeviceFunction, SpecializedKernel, KernelInterface):
     def module(self) -> str:
         """The module that the kernel is of."""
         return self.__module__
-
-    @property
-    def raw_src(self) -> list[str]:
-        """The lines of the source, with its decorators."""
-        return self.source.block
-
-    @property
-    def starting_line_number(self) -> int:
-        """The number of the first of them."""
-        return self.source.first_line
 
     def run_any(self, grid: object, args: Values, kwargs: Named) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's

@@ -54,8 +54,21 @@ class SpecializedKernel:
 
     ASTSource: ClassVar = ASTSource
 
-    def __init__(self) -> None:
+    def __init__(self, fn: Callable[..., Any], repr: Callable[..., str] | None) -> None:
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
+        self._fn_name, self._repr = f"{fn.__module__}.{fn.__qualname__}", repr
+
+    def repr(self, specialization: object) -> str:
+        """What it is called where it is compiled so: what `repr=` of `proton.jit` says, or its
+        module and name."""
+        return self._fn_name if self._repr is None else self._repr(specialization)
+
+    def get_capture_scope(self) -> dict[str, object]:
+        """The variables around it, of its module and of the functions that it is defined in: to
+        make other kernels out of its source."""
+        kernel = cast(Any, self)
+        cells = kernel._closure.cells
+        return {**kernel.__globals__, **{n: kernel._closure[n] for n in cells}}
 
     @property
     def device_caches(self) -> "DeviceCaches":

@@ -25,7 +25,13 @@ from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PTXASError
 from proton.base.symbols import mangled
-from proton.base.targets import WARP_SIZE, GPUTarget, most_registers
+from proton.base.targets import (
+    MAX_REGISTERS,
+    REGISTER_UNIT,
+    WARP_SIZE,
+    GPUTarget,
+    most_registers,
+)
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module
@@ -48,11 +54,15 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 _LUCK = 0.85
 _TOO_MANY = 2  # times the registers of a thread: any order spills then
 _FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
+_A_QUARTER = 4  # programs: it does so from fewer values on where these would fit otherwise
+_MORE_THAN_A_QUARTER = 1.5  # times, in either order
 _IN_FLIGHT = 1.5  # times the loads under way on an SM, for another number of programs
+_FEW_TRIPS = 2  # that machine code may have more than the PTX, however many registers there are
 _MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
 _FEWEST = 2  # programs: one waits while another one computes
 _LINES_EACH = 4  # of PTX at least, for each value that is alive at once
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
+_CALLS = re.compile(r"\b(?:div|rem)\.[su]64\b")  # ptxas calls functions of its own for these
 
 # Options that launches ask for, too.
 _OF_LAUNCHES = ("num_warps", "num_ctas", "launch_pdl", "launch_cooperative_grid")
@@ -135,10 +145,15 @@ def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText 
 def _alone(ptx: str, options: GPUOptions) -> str:
     """The PTX, with an SM for one program where so many values are alive at once that ptxas would
     spill most of them, so that more programs fit, take long for that, and be asked again."""
-    most = _FAR_TOO_MANY * most_registers(1, options.num_warps * WARP_SIZE)
+    threads = options.num_warps * WARP_SIZE
+    each = most_registers(1, threads)
+    is_of_four = _A_QUARTER * threads <= options.target.facts.sm_threads and each < MAX_REGISTERS
+    most = each * (_MORE_THAN_A_QUARTER if is_of_four else _FAR_TOO_MANY)
     if options.maxnreg is not None or ptx.count("\n") < _LINES_EACH * most:
         return ptx
     if _TENSOR_CORES.search(ptx) or pressure(ptx) <= most:
+        return ptx
+    if is_of_four and pressure(at_first_use(ptx)) <= most:
         return ptx
     return with_least_programs(ptx, 1)
 
@@ -158,6 +173,8 @@ def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> 
     if not spills and -room >= options.target.facts.sm_threads // 2:
         return ptx, cubin
     if _TENSOR_CORES.search(ptx):  # their sums take the registers, whatever the order
+        return ptx, cubin
+    if not spills and _CALLS.search(ptx):  # each waits for all loads that are ahead of it
         return ptx, cubin
     other = at_first_use(ptx)
     alive, before = pressure(other), pressure(ptx)
@@ -216,13 +233,15 @@ def _side_by_side(
         return ptx, cubin
     if 2 * room >= options.target.facts.sm_threads or programs <= _FEWEST:
         return ptx, cubin
-    before = _waits(cubin, options)
-    if of_ptx(ptx).trips * _IN_FLIGHT >= before * (programs - 1):
+    before, trips = _waits(cubin, options), of_ptx(ptx).trips
+    if trips * _IN_FLIGHT >= before * (programs - 1) or trips + _FEW_TRIPS >= before * programs:
         return ptx, cubin
     if _TENSOR_CORES.search(ptx):  # their loads are pipelined
         return ptx, cubin
     best, least_waits = (ptx, cubin), before / _IN_FLIGHT
     for least in (programs, programs - 1):
+        if most_registers(least, threads) < cubin.registers + REGISTER_UNIT:
+            continue  # it has these
         fewer = with_least_programs(ptx, least)
         found = _assembled(fn, fewer, options)
         if not found.spills and (waits := _waits(found, options)) < least_waits:

@@ -14,6 +14,7 @@ What frees more registers than it takes does not wait behind a barrier or a stor
 was loaded is one register, and the values are many.
 """
 
+import functools
 import itertools
 import re
 from collections import Counter
@@ -53,6 +54,7 @@ class _Unit:
         return [register for register in self.uses if register != self.result]
 
 
+@functools.lru_cache(maxsize=1)
 def at_first_use(ptx: str) -> str:
     """The same program, each computation at its first use."""
     lines = ptx.splitlines()
@@ -66,6 +68,7 @@ def at_first_use(ptx: str) -> str:
     return "".join(f"{line}\n" for line in _lines([*units, *block], lines))
 
 
+@functools.lru_cache(maxsize=2)  # of both orders, which are asked for twice
 def pressure(ptx: str) -> int:
     """How many registers of 32 bits hold something at once, at most, by the order of the text: each
     from where it is named first to where it is named last. Loops count as if they ran once."""

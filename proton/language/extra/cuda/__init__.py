@@ -17,12 +17,12 @@ def globaltimer():
 
 @builtin
 def num_threads():
-    """The threads of a program, known while compiling: 32 for each warp. GPUs only."""
+    """The threads of a program, known while compiling: 32 for each warp; 1 on the CPU."""
 
 
 @builtin
 def num_warps():
-    """The warps of a program, known while compiling: the launch option. GPUs only."""
+    """The warps of a program, known while compiling: the launch option; 1 on the CPU."""
 
 
 @builtin
