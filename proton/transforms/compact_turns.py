@@ -206,7 +206,7 @@ class _Turn:
     @cached_property
     def stores(self) -> list[list[Value]]:
         """The readings that are stored together."""
-        return stores(self.readings, self.loop, self.schema.clock_bits)
+        return stores(self.readings, self.schema.clock_bits)
 
     @property
     def words(self) -> int:
@@ -430,8 +430,7 @@ class _Record:
         self.views = [record.opview for record in found.records]
         self.numbers = _Numbers(found.loop, origin, turn)
         self.of, self.place = of, (turn, slot, when)
-        kept = [reading for group in found.stores for reading in group]
-        number = {reading: i32_attr(kept.index(reading)) for reading in found.readings}
+        number = {reading: i32_attr(n) for n, reading in enumerate(found.readings)}
         starts = ir.ArrayAttr.get([number[record.start] for record in self.views])
         ends = ir.ArrayAttr.get([number[record.end] for record in self.views])
         i64 = integer(64)

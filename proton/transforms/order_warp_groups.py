@@ -140,10 +140,12 @@ class _Turns:
         number = len(self.loop.results)
         self.loop = with_carried(self.loop, [carried])
         view = ForLoop(self.loop)
+        ops = [op.operation for op in view.body.operations]
         read, phase, end = view.iter_args[self.read], view.iter_args[number], end_of(view.body)
         with ir.InsertionPoint(self.landed), first.location:
             WaitBarrierOp(MemDescIndexOp(full, read, one_barrier()).result, phase)
-        with ir.InsertionPoint.after(self.waits[0]), first.location:
+        weights = ops[ops.index(self.waits[0]) + 1]
+        with ir.InsertionPoint(weights), weights.location:
             following = next_index(read, self.stages)
             _arrive(full, following, distance - 2)
         self._begin_copies_behind(second)

@@ -27,6 +27,7 @@ from proton.transforms.create_tensor_maps import CreateTensorMaps
 from proton.transforms.defer_dot_waits import DeferDotWaits
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
+from proton.transforms.hoist_copy_addresses import HoistCopyAddresses
 from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
 from proton.transforms.keep_reread_blocks import KeepRereadBlocks
 from proton.transforms.licm import LICM
@@ -111,7 +112,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         passes += [AllocateSharedMemory(limit=options.target.facts.shared_bytes), Membar()]
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
-    return [*passes, instrument, InsertOptimizationBarriers()]
+    return [*passes, instrument, HoistCopyAddresses(), InsertOptimizationBarriers()]
 
 
 def llir_passes(options: GPUOptions) -> list[Pass]:

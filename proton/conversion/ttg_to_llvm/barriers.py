@@ -17,8 +17,6 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.threads import BARRIERS, Threads
-from proton.conversion.ttg_to_llvm.units import store_pending
-from proton.dialect.attributes import STORES
 from proton.dialect.mlir import Value
 from proton.dialect.ttng_memory import barrier_count
 from proton.layout.linear import log2
@@ -161,8 +159,6 @@ def _order_pass(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers("ttng.order_wait")
 def _order_wait(ctx: Lowering, site: Site) -> list[Value]:
-    if STORES in site.op.attributes:
-        store_pending(ctx.unit)
     _take(ctx.threads)
     return []
 

@@ -6,7 +6,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.traits import Barrier, Loop, Pure, Records, TakesTurn, Terminates, has
+from proton.dialect.traits import Barrier, Loop, Pure, Records, Terminates, has
 from proton.dialect.walk import producer_of, users
 from proton.trace.strategy import Strategy
 
@@ -20,10 +20,7 @@ _ENDS = tuple(
 def _is_end(op: Operation) -> bool:
     """Whether an op leaves nothing pending. The end of a turn of several records does: a register
     that is carried to the next one is read late, and its loop is not unrolled (decision 138). So
-    does that of a turn behind which records are written. Nor is anything stored while it is a warp
-    group's turn that could be stored before."""
-    if has(op, TakesTurn):
-        return True
+    does that of a turn behind which records are written."""
     if op.name != "proton_gpu.end_turn":
         return op.name in _ENDS
     begin = producer_of(op.operands[0])
