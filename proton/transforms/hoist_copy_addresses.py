@@ -1,4 +1,4 @@
-"""Addresses of the copies that a warp group begins in its turn are computed ahead of the product.
+"""Addresses of the copies that a warp group begins in its turn are computed beside its product.
 
     ttng.order_wait                              ttng.order_wait
     %o = ttng.warp_group_dot                     %i = proton_gpu.optimization_barrier %j
@@ -7,10 +7,10 @@
     ttg.async_copy_global_to_local %p            proton_gpu.read_counter
                                                  ttg.async_copy_global_to_local %p
 
-A product whose left factor is in registers is issued as slowly as it is computed, and addresses cost
-nothing in between: the assembler puts them there, but none across a reading of the clock. Behind
-the reading they would hold up the copies, and the copies the group's turn. The barriers keep LLVM
-from computing them while the group waits for its turn.
+A product whose left factor is in registers is issued as slowly as it is computed, and arithmetic in
+between costs nothing. The assembler puts it there, but moves none across a reading of the clock:
+behind that it holds up the copies, and they the group's turn. The barriers keep LLVM from computing
+the addresses while the group waits for its turn.
 """
 
 from dataclasses import dataclass
@@ -19,40 +19,55 @@ from typing import ClassVar
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation
+from proton.dialect.regions import is_invariant
 from proton.dialect.traits import Asynchronous, Pure, has
-from proton.dialect.walk import before, ops_named, users
+from proton.dialect.walk import before, defining_op, ops_named, parent_of, users
 from proton.passes import Pass, register
+
+_WAIT = "ttng.order_wait"
 
 
 @register
 @dataclass(frozen=True)
 class HoistCopyAddresses(Pass):
-    """Moves what only copies take from behind a product to ahead of it, where a warp group has
-    waited for its turn."""
+    """Moves arithmetic that only copies take from behind a product to ahead of it, where a warp
+    group has waited for its turn."""
 
     name: ClassVar[str] = "hoist-copy-addresses"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.order_wait"})
+    only_for: ClassVar[frozenset[str]] = frozenset({_WAIT})
 
     def run(self, module: Module) -> None:
-        for wait in ops_named(module, "ttng.order_wait"):
+        for wait in ops_named(module, _WAIT):
             _hoist(wait)
 
 
 def _hoist(wait: Operation) -> None:
+    """Moves what is found in the turn that a wait begins, up to the next wait for a product."""
     ops = [view.operation for view in wait.block.operations]
     turn = ops[ops.index(wait) + 1 :]
-    retired = next(number for number, op in enumerate(turn) if Retires.of(op) is not None)
-    issued = [op for op in turn[:retired] if (i := Issues.of(op)) is not None and i.queue is DOTS]
-    (product,) = issued
-    taken, moved = set[Operation](), list[Operation]()
-    for op in reversed(turn[turn.index(product) + 1 : retired]):
-        if has(op, Asynchronous) or (has(op, Pure) and all(set(users(r)) <= taken for r in op.results)):
-            taken.add(op)
-            if has(op, Pure):
-                moved.append(op)
-    for op in reversed(moved):
+    ends = [number for number, op in enumerate(turn) if Retires.of(op) is not None]
+    turn = turn[: ends[0]] if ends else turn
+    products = [op for op in turn if (issue := Issues.of(op)) is not None and issue.queue is DOTS]
+    if not products:
+        return
+    product = products[0]
+    behind = turn[turn.index(product) + 1 :]
+    fixed = {product} | set(behind) - _taken_by_copies(behind)
+    for op in behind:
+        if op in fixed or any(defining_op(operand) in fixed for operand in op.operands):
+            fixed.add(op)
+            continue
         op.move_before(product)
-        if op.name == "tt.splat":
+        if op.name == "tt.splat" and not is_invariant(op.operands[0], parent_of(op)):
             with before(op):
                 (scalar,) = op.operands
                 op.operands[0] = create("proton_gpu.optimization_barrier", scalar.type, scalar)
+
+
+def _taken_by_copies(ops: list[Operation]) -> set[Operation]:
+    """The arithmetic among ops whose results only the copies among them take."""
+    copies, found = {op for op in ops if has(op, Asynchronous)}, set[Operation]()
+    for op in reversed(ops):
+        if has(op, Pure) and all(set(users(r)) <= copies | found for r in op.results):
+            found.add(op)
+    return found

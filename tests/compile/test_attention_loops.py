@@ -12,20 +12,23 @@ from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.target import GPUKernel
 from proton.kernels.attention import attention_kernel
 from proton.kernels.attention_backward import dkdv_kernel, dq_kernel
+from proton.trace.instrumentation import Instrumentation
+from tests.compile.test_gpu_records import compiled
 from tests.compile.test_unaligned_products import loop_of
 
 TARGET = GPUTarget("cuda", 90)
 STRIDES = [1 << 20, 1 << 16, 128] * 4
 
 
-def forward(head: int, causal: bool, overlap: bool, *blocks: int) -> GPUKernel:
+def forward(
+    head: int, causal: bool, overlap: bool, *blocks: int, records: Instrumentation | None = None
+) -> GPUKernel:
     m, n, warps, stages = blocks
-    kernel = attention_kernel.warmup(
-        *[tl.float16] * 4, tl.float32, *STRIDES, 32, 4096, 0.1, HEAD=head, BLOCK_M=m, BLOCK_N=n,
-        CAUSAL=causal, OVERLAP=overlap, num_warps=warps, num_stages=stages, target=TARGET,
+    return compiled(
+        attention_kernel, *[tl.float16] * 4, tl.float32, *STRIDES, 32, 4096, 0.1, HEAD=head,
+        BLOCK_M=m, BLOCK_N=n, CAUSAL=causal, OVERLAP=overlap, num_warps=warps, num_stages=stages,
+        instrumentation=records,
     )  # fmt: skip
-    assert isinstance(kernel, GPUKernel)
-    return kernel
 
 
 def backward(of: Any, head: int, causal: bool, *blocks: int) -> GPUKernel:
@@ -74,6 +77,28 @@ def test_groups_wait_for_their_turn_behind_the_weights(head: int) -> None:
     assert sum("HGMMA" in line for line in loop[:turn]) == head // 16, "the scores"
     assert any("LDGSTS" in line for line in loop[turn:])
     assert not any("LDGSTS" in line for line in loop[:turn]), "copies begin behind the values"
+
+
+def test_records_do_not_hold_up_a_turn() -> None:
+    """Addresses of copies are computed while the product is issued, and a group tells the other of
+    its copies while it looks for the rows' maximum, as without records."""
+    loop = loop_of(forward(128, False, False, 128, 128, 8, 3, records=Instrumentation()))
+
+    def places(*names: str) -> list[int]:
+        return [n for n, line in enumerate(loop) if line.removeprefix("@P0 ").startswith(names)]
+
+    (turn,) = places("BAR.SYNC")
+    copies, addresses = places("LDGSTS"), places("IMAD.WIDE")
+    scores = max(n for n in places("HGMMA") if n < turn)
+    values = max(n for n in places("HGMMA") if n < copies[0])
+    assert len(copies) == 16
+    assert len([n for n in addresses if turn < n < values]) == 16, "one for each copy"
+    assert not [n for n in addresses if n > values]
+    (told,) = places("SYNCS.ARRIVE")
+    (fence,) = places("FENCE.VIEW.ASYNC")
+    reading = min(n for n in places("CS2R") if n > scores)
+    assert reading < fence < told < turn, "the scores' slice ends ahead of it"
+    assert len([n for n in places("FMNMX") if fence < n < told]) > 8
 
 
 @pytest.mark.parametrize("head", [64, 128])
