@@ -1,7 +1,6 @@
 """What all tests share: a cache of their own, random numbers whose seed a failure shows, and how
 `pytest -n` spreads files over processes."""
 
-import gc
 import os
 import secrets
 import shutil
@@ -23,12 +22,6 @@ os.environ["PROTON_CACHE_DIR"] = _CACHE
 # No test depends on how long something takes; other processes may have the machine.
 settings.register_profile("proton", deadline=None)
 settings.load_profile("proton")
-
-
-def pytest_collection_finish() -> None:
-    """What was collected stays: a collection of garbage would look at its million objects each
-    time, for half a second."""
-    gc.freeze()
 
 
 def pytest_unconfigure() -> None:
