@@ -2,7 +2,9 @@
 loops compute, and that their synchronization is needed. Which loops these are:
 tests/ir/lit/passes/triton-nvidia-gpu-order-warp-groups.mlir."""
 
+import math
 import re
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +14,14 @@ import pytest
 import proton
 from proton.base.errors import PassError
 from proton.kernels.attention import attention_kernel
+from proton.trace.instrumentation import Instrumentation
+from proton.trace.turns import expand
+from proton.trace.wire import MAX_SCOPE_ID
 from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx.machine import run
+from tests.compile.ptx.memory import Arrays, Heap
 from tests.compile.test_emulated import without
+from tests.compile.test_gpu_records import compiled
 from tests.compile.test_warp_groups import lowered
 from tests.cpu.harness import decode, encode, pointer
 from tests.cpu.test_attention import reference
@@ -59,6 +67,45 @@ def test_attention(rng: np.random.Generator, options: dict[str, Any]) -> None:
     seen: list[str] = []
     run_attention(rng, lambda ptx: seen.append(ptx) or ptx, **options)
     assert len(re.findall(TAKES_TURN, seen[0])) == 4, "at the beginning, and in the loop, of two"
+
+
+def test_attention_with_records(rng: np.random.Generator) -> None:
+    """The same result, and of each warp a slice of each scope's work in each block of keys."""
+    heads, length, head, columns = 2, int(rng.integers(100, 200)), 64, 32
+    shape = (1, heads, length, head)
+    q, k, v = (rng.standard_normal(shape, np.float32).astype(np.float16) for _ in range(3))
+    out, sums = np.full_like(q, 77), np.zeros(shape[:3], np.float32)
+    numbers = [*[heads * length * head, length * head, head] * 4, heads, length]
+    scale = head**-0.5
+    kernel = compiled(
+        attention_kernel, q, k, v, out, sums, *numbers, scale, HEAD=head, BLOCK_M=128,
+        BLOCK_N=columns, CAUSAL=False, OVERLAP=False, num_warps=8, num_stages=3,
+        instrumentation=Instrumentation(capacity=256),
+    )  # fmt: skip
+    assert "order_wait" in kernel.asm["ttgir"]
+    assert kernel.profile is not None
+    block, programs = kernel.profile.block, (proton.cdiv(length, 128), heads, 1)
+    buffer = rng.integers(0, 256, block.bytes * math.prod(programs), np.uint8)
+    arrays = Arrays(Heap())
+    places = [arrays.address(array) for array in (q, k, v, out, sums)]
+    given = [struct.pack("<q", number) for number in (*places, *numbers)]
+    given += [struct.pack("<f", scale), struct.pack("<q", arrays.address(buffer))]
+    ptx, memory = kernel.asm["ptx"], kernel.shared
+    run(ptx, programs, 256, memory, given, arrays.heap, rng, checks_races=False, apart=GROUP)
+    arrays.copy_back()
+    want, logarithms = reference(q, k, v, causal=False)
+    assert np.abs(out - want).max() < 4e-3
+    assert np.abs(sums - logarithms).max() < 4e-3
+    expand(buffer, block, kernel.profile.loops)
+    names = [scope.name for scope in kernel.profile.table.scopes]
+    whole, all_blocks = length // columns, proton.cdiv(length, columns)
+    for number, counts in enumerate(block.tables(buffer)):
+        for unit, count in enumerate(counts.tolist()):
+            start = number * block.bytes + block.segment(unit)
+            ring = buffer[start : start + block.segment_bytes].view(kernel.profile.schema.dtype)
+            is_softmax = ring[:count]["tag"] & MAX_SCOPE_ID == names.index("softmax")
+            found = ring[:count]["iteration"][is_softmax]
+            assert found.tolist() == [*range(whole), *range(all_blocks - whole)]
 
 
 # In the first loop: what is taken out, and which of those that are found.
