@@ -143,7 +143,7 @@ class CompactTurns(Pass):
             if turn.batch is not None and turns < profile.capacity:
                 batches.append(turn.batch)
                 turn = replace(turn, number=len(batches) - 1)
-            _rewrite(turn, turns, _next_user(turn.loop.op, loops))
+            _rewrite(turn, turns, profile.capacity, _next_user(turn.loop.op, loops))
         profile = replace(profile, ring=None, turns=place, turn_bytes=size, loops=tuple(batches))
         set_profile(kernel, profile)
         kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
@@ -327,8 +327,9 @@ def _converted(number: Value, type_: Type) -> Value:
     return create("arith.trunci" if narrow else "arith.extsi", type_, number)
 
 
-def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
-    """`next_user`: ahead of what the records are written."""
+def _rewrite(found: _Turn, turns: int, capacity: int, next_user: Operation) -> None:
+    """`turns` are kept, and the records of a ring buffer are `capacity`; `next_user`: ahead of what
+    the records are written."""
     view, records = found.loop, found.records
     origin = _Origin(view.bounds[0], strip_mine(view.op, turns) if found.in_chunks else None)
     numbers = map(i32_attr, (len(records), found.words, turns))
@@ -350,10 +351,10 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
         if found.writes:
             _write_turns(found, origin, of, turns, (_NOT_EQUAL, 0))
         elif found.in_chunks:
-            _write_at_end(found, origin, of, turns)
+            _write_at_end(found, origin, of, turns * len(records))
     if not found.is_written_soon:
         with before(next_user), view.op.location:
-            _write_at_end(found, origin, of, turns)
+            _write_at_end(found, origin, of, min(turns * len(records), capacity))
     for record in records:
         record.erase()
 
@@ -389,19 +390,21 @@ def _write_turns(
     emit_when(is_due, write)
 
 
-def _write_at_end(found: _Turn, origin: _Origin, of: Value, turns: int) -> None:
-    """Writes the records of a loop that are not written yet."""
-    i32, slots = integer(32), len(found.records)
+def _write_at_end(found: _Turn, origin: _Origin, of: Value, most: int) -> None:
+    """Writes the records of a loop that are not written yet, at most so many."""
+    i32 = integer(32)
     if found.number is not None:
         assert origin.first is not None
         pg.WriteBatchOp(of, _converted(origin.first, i32), i32_attr(found.number))
         pg.ForgetTurnsOp(of)
         return
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
-    most = turns * slots if found.is_written_soon else _AT_ONCE * WARP_SIZE
-    at_once = min(_AT_ONCE, -(-most // WARP_SIZE))
-    with loop(kept.first, kept.end, constant(at_once * WARP_SIZE, i32)) as first:
-        _write_records(found, origin, of, first, kept.end, at_once)
+    count = -(-most // WARP_SIZE)
+    if count <= _AT_ONCE:
+        _write_records(found, origin, of, kept.first, kept.end, count)
+    else:
+        with loop(kept.first, kept.end, constant(_AT_ONCE * WARP_SIZE, i32)) as first:
+            _write_records(found, origin, of, first, kept.end, _AT_ONCE)
     pg.ForgetTurnsOp(of)
 
 

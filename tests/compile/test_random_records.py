@@ -175,7 +175,7 @@ def options_of(rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
     """Warps of a program, and how it records."""
     warps = int(rng.choice([1, 1, 2, 4]))
     how: dict[str, Any] = {
-        "capacity": int(rng.choice([0, 1, 2, 4, 8, 16, 64])),
+        "capacity": int(rng.choice([0, 1, 2, 4, 8, 16, 64, 256])),
         "clock_bits": int(rng.choice([32, 64])),
         "buffer": str(rng.choice(["auto", "shared", "global", "global"])),
         "placement": str(rng.choice(["program", "schedule"])),

@@ -20,10 +20,12 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK: %[[LAST:.*]] = "proton_gpu.read_counter"
 // CHECK: "proton_gpu.circular_record"(%{{.*}}, %[[LAST]], %[[LAST]],
 // CHECK: %[[KEPT:.*]]:2 = "proton_gpu.kept_records"(%[[L]])
-// CHECK: scf.for %{{.*}} = %[[KEPT]]#0 to %[[KEPT]]#1 step
+// Two for each lane are all that a ring buffer of 64 has: no loop.
+// CHECK-NOT: scf.for
 // CHECK: %[[TURN:.*]] = arith.divui
 // CHECK: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[TURN]], %[[SLOT:.*]]) {ends = [1 : i32, 1 : i32, 1 : i32], starts = [0 : i32, 1 : i32, 0 : i32]}
-// CHECK-COUNT-3: "proton_gpu.kept_readings"
+// CHECK-COUNT-1: "proton_gpu.kept_readings"
+// CHECK-NOT: "proton_gpu.kept_readings"
 // The number of the turn, the next one, and the loop's variable: 5 + 2 * turn.
 // CHECK: %[[NEXT:.*]] = arith.addi %[[TURN]],
 // CHECK: %[[TIMES:.*]] = arith.muli %[[TURN]],
@@ -44,9 +46,10 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // LLVM-NEXT: llvm.store
 // LLVM-NEXT: }
 // LLVM: nvvm.bar.warp.sync
-// LLVM: scf.for
-// LLVM-COUNT-8: "ld.shared.b32 $0, [$1]; // proton"
-// LLVM-COUNT-4: "@$5 st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton"
+// LLVM-NOT: scf.for
+// LLVM-COUNT-4: "ld.shared.b32 $0, [$1]; // proton"
+// LLVM-NOT: ld.shared
+// LLVM-COUNT-2: "@$5 st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton"
 // LLVM: nvvm.bar.warp.sync
 // LLVM: "@$2 st.global.b64 [$0], $1; // proton"
 func.func @three(%n: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
