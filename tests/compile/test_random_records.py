@@ -330,6 +330,7 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
         print("each loop that may be is long")
         monkeypatch.setattr(compact_turns, "_LONG", 0)
     monkeypatch.setattr(compact_turns, "_CHUNK", int(rng.choice([4, 16, 64])))
+    monkeypatch.setattr(compact_turns, "_AT_ONCE", int(rng.choice([1, 4])))
     check_program(body, warps, how, [numbers_of(rng, body) for _ in range(2)], rng)
 
 
