@@ -11,6 +11,7 @@ from proton.base.errors import ProtonError
 from proton.base.knob_groups import CompileTimes
 from proton.base.knobs import knobs
 from proton.base.targets import CPUTarget, Target
+from proton.dialect.attributes import DIVISIBILITY
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.types import dtype
@@ -52,6 +53,17 @@ class JITFunctionInfo(NamedTuple):
     jit_function: DeviceFunction
 
 
+class Source(NamedTuple):
+    """What a listener is told was compiled. Parameters of `signature` are named, those of
+    `constants` and `attrs` are places in the kernel: (2,) is the third."""
+
+    fn: DeviceFunction
+    name: str
+    signature: dict[str, str]
+    constants: dict[tuple[int, ...], object]
+    attrs: dict[tuple[int, ...], list[list[object]]]
+
+
 def before(key: str, fn: DeviceFunction, signature: Signature, options: object) -> None:
     """Asks whether to compile what this process has not; raises Vetoed where the answer is no."""
     hook = knobs.runtime.jit_cache_hook
@@ -66,12 +78,24 @@ def after(kernel: CompiledKernel) -> None:
         hook(**facts, already_compiled=True)
     if (listener := knobs.compilation.listener) is not None:
         listener(
-            src=kernel.fn,
+            src=_source(kernel.fn, kernel.signature),
             metadata=dict(kernel.metadata) | {"hash": kernel.key, "target": _target(kernel)},
             metadata_group={},
             times=_times(kernel),
             cache_hit=kernel.from_cache,
         )
+
+
+def _source(fn: DeviceFunction, signature: Signature) -> Source:
+    places = {name: (place,) for place, name in enumerate(fn.signature.parameters)}
+    types = {name: type_.short for name, type_ in signature.types.items()}
+    return Source(
+        fn,
+        fn.__name__,
+        {name: types.get(name, "constexpr") for name in places} | types,
+        {places[name]: value for name, value in signature.constants.items() if name in places},
+        {places[name]: [[DIVISIBILITY, 16]] for name in signature.divisible if name in places},
+    )
 
 
 def _target(kernel: CompiledKernel) -> Target:

@@ -100,6 +100,10 @@ class Metadata(dict[str, Any]):
             return self[name]
         raise AttributeError(f"the metadata of a kernel has no {name!r}; there are {[*self]}")
 
+    def _asdict(self) -> dict[str, Any]:
+        """The facts alone: of Triton's kernels the metadata is a named tuple."""
+        return dict(self)
+
 
 @dataclass
 class CompiledKernel:

@@ -127,6 +127,19 @@ def _check_element(op: Operation, element: Type) -> None:
         )
 
 
+def _gathered(loop: Loop, row: Value) -> Loop:
+    """A loop whose places are `row[i]` further."""
+
+    @contextlib.contextmanager
+    def gathering() -> Iterator[tuple[Value, Value]]:
+        with loop() as (variable, place):
+            gathered = tensor.ExtractOp(row, [variable]).result
+            gathered = arith.IndexCastOp(ir.IndexType.get(), gathered).result
+            yield variable, _index_op("addi", place, gathered)
+
+    return gathering
+
+
 class _Access:
     """One tts access: its addresses, and when its block is whole."""
 
@@ -248,24 +261,20 @@ class _Access:
         start, limit = self._bounds(axis)
         offset, parent = self.offsets[axis], self.parents[axis]
         if parent is not None and _constant_of(self.strides[axis]) == 1:
-            return wrapped_loops(offset, parent, start, limit)
+            loops = wrapped_loops(offset, parent, start, limit)
+        else:
 
-        @contextlib.contextmanager
-        def loop() -> Iterator[tuple[Value, Value]]:
-            with index_loop(limit, start=start) as variable:
-                place = _index_op("muli", variable, self.strides[axis])
-                if parent is not None:
-                    place = _index_op("remsi", _index_op("addi", offset, place), parent)
-                yield variable, self._gathered(axis, variable, place)
+            @contextlib.contextmanager
+            def loop() -> Iterator[tuple[Value, Value]]:
+                with index_loop(limit, start=start) as variable:
+                    place = _index_op("muli", variable, self.strides[axis])
+                    if parent is not None:
+                        place = _index_op("remsi", _index_op("addi", offset, place), parent)
+                    yield variable, place
 
-        return [loop]
-
-    def _gathered(self, axis: int, variable: Value, place: Value) -> Value:
+            loops = [loop]
         row = self.gathers[axis]
-        if row is None:
-            return place
-        gathered = tensor.ExtractOp(row, [variable]).result
-        return _index_op("addi", place, arith.IndexCastOp(ir.IndexType.get(), gathered).result)
+        return loops if row is None else [_gathered(loop, row) for loop in loops]
 
     def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""

@@ -325,12 +325,12 @@ def _split(a: object) -> tuple[tensor, tensor]:
 def subscript(value: tensor, key: object) -> tensor:
     """`x[None, :]`: None adds a dimension, `:` keeps one."""
     keys = key if isinstance(key, tuple) else (key,)
-    # Of a scalar `:` keeps nothing, as in Triton.
+    # Of a scalar `:` keeps nothing, as in Triton up to 3.8: `[:, None]` and `[None, :]` are alike.
     if value.is_block() and sum(k == slice(None) for k in keys) > len(value.shape):
         raise error(f"too many indices for shape {list(value.shape)}", "write one ':' a dimension")
     for axis, k in enumerate(keys):
         if k is None:
-            value = expand_dims(value, axis)
+            value = expand_dims(value, min(axis, len(value.shape)))
         elif k != slice(None):
             raise error(
                 f"unsupported tensor index {shown(k)}",

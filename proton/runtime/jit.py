@@ -56,6 +56,10 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "stream": "a launch goes to the current stream, as of torch.cuda.stream(...)",
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
+    **dict.fromkeys(
+        ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "allow_flush_denorm"),
+        "it is an option for AMD GPUs, which are not supported: leave it out",
+    ),
 }
 _JIT_OPTIONS = (
     *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),

@@ -55,8 +55,8 @@ class Maker:
 
     def offset(self) -> tuple[str, np.ndarray]:
         """Places of one dimension, or one for all."""
-        kind = self.rng.choice(["range", "range", "wrap", "gather", "scalar"])
-        text, value = self.number(-4, 5)
+        kind = self.rng.choice(["range", "range", "wrap", "pixel", "gather", "scalar"])
+        text, value = ("1", 1) if kind == "pixel" else self.number(-4, 5)
         if kind == "scalar":
             return text, np.full((self.rows, self.columns), value)
         by_row = self.rng.random() < 0.5
@@ -65,6 +65,10 @@ class Maker:
         if kind == "wrap":
             (shift, more), (ring, length) = self.number(0, 5), self.number(1, 2 * size + 1)
             place, index = f"(({place} + {shift}) % {ring})", (index + more) % length
+        elif kind == "pixel":  # of an image whose rows are longer than they are wide
+            (width, many), (row, length) = self.number(1, size + 2), self.number(-9, 10)
+            place = f"({place} // {width} * {row} + {place} % {width})"
+            index = index // many * length + index % many
         elif kind == "gather":
             place = "by_row" if by_row else "by_column"
             index = self.places[place]

@@ -162,6 +162,15 @@ def test_a_listener_hears_of_compilations_and_of_what_is_found_on_disk() -> None
     hit = heard[1]["times"]
     assert hit.total == hit.ir_initialization > 0
     assert heard[0]["metadata"]["name"] == "fill"
+    kernel().warmup(tl.float32, 16, BLOCK=8, target=proton.GPUTarget("cuda", 90))
+    aligned = [["tt.divisibility", 16]]
+    assert heard.pop()["src"].attrs == {(0,): aligned, (1,): aligned}
+    for source in (facts["src"] for facts in heard):
+        assert (source.fn.__name__, source.name) == ("fill", "fill")
+        assert source.fn.cache_key == kernel().cache_key
+        assert source.signature == {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+        assert source.constants == {(2,): 8}
+        assert source.attrs == {}  # what 16 divides is the same code on the CPU
 
 
 def test_a_listener_hears_what_autotuning_chose() -> None:

@@ -102,6 +102,7 @@ def test_a_kernel_is_named_by_its_repr() -> None:
         kernel = fill[(1,)](out, n, BLOCK=block)
         assert kernel.name.startswith(name)
         assert kernel.metadata.name == kernel.name
+        assert kernel.metadata._asdict()["name"] == kernel.name
     kernel = fill[(1,)](out, 1, BLOCK=8)
     assert kernel.name == "fill_*i32_constexpr_constexpr_8"
     again = fill.warmup(tl.int32, 1 << 40, BLOCK=8)

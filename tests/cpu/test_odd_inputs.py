@@ -114,6 +114,10 @@ def test_options_of_jit_that_there_are_not(options: Any, error: Any, rule: str) 
         ({"zzz": 4}, "'zzz'; its parameters are x_ptr, value, BLOCK"),
         ({"target": GPUTarget("cuda", 90)}, "call fill.warmup(..., target=...)"),
         ({"device": "cuda"}, "a launch runs where its arguments are: move those"),
+        (
+            {"waves_per_eu": 2},
+            "it is an option for AMD GPUs, which are not supported: leave it out",
+        ),
         ({"stream": 3}, "a launch goes to the current stream"),
         ({"grid": (1,)}, "the grid goes in brackets: fill[grid](...)"),
         ({"warmup": True}, "call fill.warmup(...)"),

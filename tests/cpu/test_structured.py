@@ -294,3 +294,28 @@ def test_indices_wrap_around_any_number_of_times_on_either_side_of_zero(
             want = np.zeros_like(memory)
             want[places[:valid]] = memory[places[:valid]]
             np.testing.assert_array_equal(back, want, case)
+
+
+@proton.jit(do_not_specialize=("columns",))
+def pixels(x_ptr, out_ptr, n, columns, row, column, plane, B: tl.constexpr, C: tl.constexpr):
+    number, c = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, C)
+    place = number // columns * row + number % columns * column
+    places = place[:, None] + c[None, :] * plane
+    x = tl.load(x_ptr + places, mask=(number < n)[:, None], other=0)
+    tl.store(out_ptr + places, x * 1000 + number[:, None], mask=(number < n)[:, None])
+
+
+@pytest.mark.parametrize("column", [1, 3])
+@pytest.mark.parametrize("rows, columns", [(1, 1), (1, 40), (13, 1), (5, 7), (3, 16), (2, 17)])
+def test_a_dimension_that_wraps_around_and_has_an_index(
+    rng: np.random.Generator, rows: int, columns: int, column: int
+) -> None:
+    x = rng.integers(-99, 99, (2, rows, columns + 2, column)).astype(np.int32)
+    out = np.full_like(x, -1)
+    n, row = rows * columns, (columns + 2) * column
+    kernel = pixels[(proton.cdiv(n, 16),)](x, out, n, columns, row, column, rows * row, B=16, C=2)
+    assert structured(kernel) == (1, 1)
+    want = np.full_like(x, -1)
+    number = np.arange(n, dtype=np.int32).reshape(rows, columns)
+    want[:, :, :columns, 0] = x[:, :, :columns, 0] * 1000 + number
+    assert (out == want).all()

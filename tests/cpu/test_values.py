@@ -84,13 +84,16 @@ def test_numbers_have_what_scalars_have() -> None:
 def chooses_what_is_done(x_ptr, out_ptr):
     tl.store(out_ptr, 1.0) if tl.load(x_ptr) > 0 else tl.store(out_ptr, 2.0)
     tl.store(out_ptr[None, None, :] + 1, tl.full([1, 1], 3.0, tl.float32))
+    at = tl.program_id(0) + 2
+    tl.static_assert(at[:, None, None].shape == (1, 1))
+    tl.store(out_ptr + (at[:, None] + at[None, :] - 2), 4.0, mask=(at[:, None] < 3) & (at[:] > 0))
 
 
 def test_a_ternary_of_calls_and_a_scalar_with_dimensions() -> None:
     for value in (1, 0):
-        out = np.zeros(2, np.float32)
+        out = np.zeros(3, np.float32)
         chooses_what_is_done[(1,)](np.array([value], np.int32), out)
-        assert out.tolist() == [1 if value else 2, 3]
+        assert out.tolist() == [1 if value else 2, 3, 4]
 
 
 @proton.jit
