@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.mlir import Context, Module, PassManager, ir
+from proton.dialect.readable import check_readable
 from proton.dialect.text import module_text
 from proton.dialect.walk import op_names
 
@@ -154,6 +155,7 @@ class Pipeline:
         file = Path(self.label) / f"{number:02d}_{_file_name(step)}.mlir"
         if knobs.override_from is not None and (Path(knobs.override_from) / file).exists():
             text = (Path(knobs.override_from) / file).read_text()
+            check_readable(text, str(file))
             module = ir.Module.parse(text)
         if knobs.dump_to is not None:
             path = Path(knobs.dump_to) / file

@@ -314,9 +314,9 @@ def flying(loop: Operation, loads: list[Load]) -> list[Operation]:
     for op in ops_named(loop, "ttng.warp_group_dot_wait"):
         product = defining_op(op.operands[0])
         uses = list(op.results[0].uses)
-        if product is None or op.block != view.body or len(uses) != 1:
+        if product is None or product.name != "ttng.warp_group_dot":
             continue
-        if uses[0].owner.operation != end:
+        if op.block != view.body or len(uses) != 1 or uses[0].owner.operation != end:
             continue
         if product.operands[2] != view.iter_args[uses[0].operand_number]:
             continue

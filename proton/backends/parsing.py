@@ -2,6 +2,7 @@
 
 from proton.base.errors import CompilationError, ProtonError, SourceSpan
 from proton.dialect.mlir import Location, Module, ir
+from proton.dialect.readable import check_readable
 from proton.dialect.walk import all_ops, source_span
 from proton.language.ir_text import IRText
 from proton.passes import Upstream
@@ -20,6 +21,7 @@ _TRITON = "the file has tt.func, so it is read as Triton's: ops are written as T
 def parsed(text: IRText) -> Module:
     """The module of a file, verified; its ops have their place in it, unless the text says another.
     Raises CompilationError with the place of what does not parse."""
+    check_readable(text.text, text.file)
     module = _translated(text) if is_triton(text.text) else _ours(text)
     expand_scaled_products(module)
     return module

@@ -19,10 +19,12 @@ from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Context, ir
+from proton.dialect.readable import check_readable
 from proton.tools.expected import Diagnostic, expectations, mismatches
 
 PASS_PACKAGES = ("proton.transforms", "proton.conversion")
 SEPARATOR = "// -----"
+_NO_FILE = "-"  # as MLIR names text that is in none
 
 
 def register_all_passes() -> None:
@@ -45,6 +47,7 @@ class Piece:
         """Parses, runs the passes with a verifier after each, and prints the module."""
         with mlir_context() as context, _collect(context, self.diagnostics):
             try:
+                check_readable(self.text, _NO_FILE)
                 module = ir.Module.parse(self.text)
                 with knobs.scope(verify_each=True):
                     module = passes.Pipeline(steps, label="proton-opt").run(module)

@@ -38,7 +38,16 @@ from proton.analysis.scratch import scratch_bytes
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.traits import AllocatesShared, Asynchronous, Barrier, Pure, SharedEffects, has
+from proton.dialect.traits import (
+    Accesses,
+    AllocatesShared,
+    Asynchronous,
+    Barrier,
+    Orders,
+    Pure,
+    SharedEffects,
+    has,
+)
 from proton.dialect.ttg import BarrierOp, is_mem_desc, layout_of, mem_desc_parts
 from proton.dialect.ttg_memory import LocalReserveOp, MemDescIndexOp
 from proton.dialect.ttng import OrderBeginOp, OrderEndOp, OrderPassOp, OrderWaitOp
@@ -191,8 +200,10 @@ def _buffers(loop: Operation, memory: Value) -> tuple[int, int] | None:
 
 def _stays_apart(op: Operation) -> bool:
     """Whether no warp waits for another at an op, and it has no part in shared memory."""
-    if has(op, Barrier, AllocatesShared) or op.name == "func.call" or scratch_bytes(op):
+    if has(op, Barrier, AllocatesShared) or scratch_bytes(op):
         return False
+    if has(op, Orders) and not has(op, Accesses):
+        return False  # a call, or assembly that may be a barrier
     effects = SharedEffects.of(op)
     return not any(is_mem_desc(op.operands[n].type) for n in (*effects.reads, *effects.writes))
 

@@ -6,6 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ import pytest
 
 import proton
 from proton.base.errors import PassError
+from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 from proton.kernels.attention import attention_kernel
+from proton.passes import parse_pipeline
+from proton.tools.opt import Piece, register_all_passes
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.turns import expand
 from proton.trace.wire import MAX_SCOPE_ID
@@ -139,3 +143,35 @@ def test_one_group_has_nobody_to_take_turns_with() -> None:
     )
     with pytest.raises(PassError, match="warp groups take turns in a program of several"):
         lowered(text.replace("ORDER", '"ttng.order_pass"() : () -> ()'))
+
+
+ORDERED = Path(__file__).parents[1] / "ir/lit/passes/triton-nvidia-gpu-order-warp-groups.mlir"
+ORDER = "triton-nvidia-gpu-order-warp-groups"
+PIPELINED = "tritongpu-pipeline{num-stages=3 arch=90},triton-nvidia-gpu-fence-insertion"
+ASSEMBLY = (
+    '{asm_string = "bar.sync 0;", constraints = "=r", packed_element = 1 : i32, '
+    f"resultSegmentSizes = array<i32: 1{', 0' * (MAX_ELEMENTWISE - 1)}>, "
+    f"operandSegmentSizes = array<i32: 0{', 0' * (MAX_ELEMENTWISE - 1)}>}}"
+)
+
+
+def passed(text: str, pipeline: str) -> str:
+    register_all_passes()
+    piece = Piece(text)
+    piece.run(parse_pipeline(pipeline), debug_info=False)
+    assert piece.output is not None, piece.diagnostics
+    return piece.output
+
+
+def test_assembly_with_effects_may_be_a_barrier() -> None:
+    """A group that waited for the other one behind its values would wait for ever."""
+    text = passed(ORDERED.read_text(), PIPELINED)
+    assembly = f'%asm = "tt.inline_asm_with_effects"() {ASSEMBLY} : () -> i32\n'
+    end = text.index("scf.yield")
+    assert "order_wait" in passed(text, ORDER)
+    assert "order_wait" not in passed(text[:end] + assembly + text[end:], ORDER)
+
+
+def test_a_wait_for_what_is_no_product() -> None:
+    text = ORDERED.read_text().replace('_wait"(%e)', '_wait"(%s)')
+    assert "order_wait" not in passed(text, f"{PIPELINED},{ORDER}")
