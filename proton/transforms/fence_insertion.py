@@ -20,6 +20,8 @@ from proton.passes import Pass, register
 
 _COPY = "ttng.async_tma_copy_global_to_local"
 _READERS = ("ttng.warp_group_dot", "ttng.async_tma_copy_local_to_global")
+_Memory = frozenset[Operation]  # the ops that allocate it
+_NOTHING = _Memory()
 
 
 @register
@@ -28,7 +30,9 @@ class FenceInsertion(Pass):
     """`ttng.fence_async_shared` between what threads write and each product of a warp group, and
     each copy to global memory, that reads it: before the reader, or before the first op behind the
     last write at which threads may meet. Each thread fences what it wrote, and then they meet:
-    `membar` puts a barrier before the reader where there is none."""
+    `membar` puts a barrier before the reader where there is none. One fence is for all that was
+    written before, unless the reader takes nothing of the last write, and so may have met the
+    others before that."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-fence-insertion"
     only_for: ClassVar[frozenset[str]] = frozenset(_READERS)
@@ -46,54 +50,90 @@ class _Fences:
         self.function, self.aliases = function, SharedAliases(function)
         parts = [self._memory(v) for op in readers for v in op.operands if is_mem_desc(v.type)]
         self.is_known = all(parts)  # else it was written before, too
-        self.read = frozenset[Operation]().union(*parts)
+        self.read = _NOTHING.union(*parts)
 
-    def _memory(self, value: Value) -> frozenset[Operation]:
+    def _memory(self, value: Value) -> _Memory:
         """The ops that allocate what a value may name; none where that is not known."""
         return frozenset(part.op for part in self.aliases.memory.get(value, ()))
 
     def insert(self, block: Block) -> None:
         """Inserts those of a block, and of the blocks in it."""
-        is_written, place = not self.is_known and block.owner.operation == self.function, None
+        is_first = block.owner.operation == self.function
+        latest = frozenset([self.function]) if is_first and not self.is_known else _NOTHING
+        written = latest  # with what was written before
+        place, earlier = None, list[Operation]()  # where threads met behind each write
         end = end_of(block)
         for op in [view.operation for view in block.operations]:
-            if self._writes(op):
-                is_written, place = True, None
-            elif is_written:
+            if now := self._written(op):
+                earlier += [] if place is None else [place]
+                latest, written, place = now, written | now, None
+            elif written:
                 place = place or (op if _may_meet(op) else None)
                 is_last = op == end and self._reads_behind(block)
-                if is_last or self._reads_first([op]):
-                    with before(place or op):
-                        FenceAsyncSharedOp()
-                    is_written = False
+                if is_last or self._reads_before([op], written):
+                    # Ahead of who reads the last write they meet again.
+                    others = [] if self._reads(op) & latest else earlier
+                    for where in (*others, place or op):
+                        with before(where):
+                            FenceAsyncSharedOp()
+                    written, place, earlier = _NOTHING, None, []
             for inner in _blocks(op):
                 self.insert(inner)
 
-    def _writes(self, op: Operation) -> bool:
-        """Whether what threads, or their copies, write for a reader is there with an op."""
+    def _reads_before(
+        self, ops: list[Operation], written: _Memory, latest: _Memory = _NOTHING
+    ) -> bool | None:
+        """Whether a reader among ops may read what was written ahead of them, and not also what is
+        written among them: fences are only known to be ahead of where it meets the others if it
+        does. None: there is no reader for sure of one or the other."""
+        for op in ops:
+            if op.name in _READERS:
+                read = self._reads(op)
+                if read & latest:
+                    return False
+                if not read or read & written:
+                    return True
+            latest = self._written(op) or latest
+            if any(self._reads_before(_ops(inner), written, latest) for inner in _blocks(op)):
+                return True
+        return None
+
+    def _written(self, op: Operation) -> _Memory:
+        """What threads, or their copies, have written for a reader when an op is done."""
         if has(op, AllocatesShared):
-            return bool(len(op.operands)) and self._is_read(frozenset([op]))
+            return self._for_readers([frozenset([op])] if len(op.operands) else [])
         effects = SharedEffects.of(op)
         if effects.waits:
-            copies = [self.aliases.copies.get(token, frozenset()) for token in op.operands]
-            known = frozenset[Operation]().union(*copies)
-            return not all(copies) or any(map(self._writes_for_reader, known))
-        return op.name != _COPY and not effects.lands_later and self._writes_for_reader(op)
+            copies = [self.aliases.copies.get(token, _NOTHING) for token in op.operands]
+            parts = [part for of in copies for copy in of for part in self._targets(copy)]
+            return self._for_readers(parts if all(copies) else [_NOTHING])
+        if op.name == _COPY or effects.lands_later:
+            return _NOTHING
+        return self._for_readers(self._targets(op))
 
-    def _writes_for_reader(self, op: Operation) -> bool:
+    def _targets(self, op: Operation) -> list[_Memory]:
+        """What an op writes, each operand by itself."""
         written = [op.operands[number] for number in SharedEffects.of(op).writes]
-        return any(is_mem_desc(v.type) and self._is_read(self._memory(v)) for v in written)
+        return [self._memory(value) for value in written if is_mem_desc(value.type)]
 
-    def _is_read(self, memory: frozenset[Operation]) -> bool:
-        """Whether a reader may read memory; what is not known may be any."""
-        return not self.is_known or not memory or bool(memory & self.read)
+    def _for_readers(self, parts: list[_Memory]) -> _Memory:
+        """What of some memory a reader may read; what is not known may be any."""
+        if not self.is_known:
+            return frozenset([self.function]) if parts else _NOTHING
+        return self.read if not all(parts) else self.read & _NOTHING.union(*parts)
+
+    def _reads(self, op: Operation) -> _Memory:
+        """What a reader reads; nothing of another op, or where that is not known."""
+        if op.name not in _READERS or not self.is_known:
+            return _NOTHING
+        return _NOTHING.union(*(self._memory(v) for v in op.operands if is_mem_desc(v.type)))
 
     def _reads_first(self, ops: list[Operation]) -> bool | None:
         """Whether a reader may come before a write; None where there is neither for sure."""
         for op in ops:
             if op.name in _READERS:
                 return True
-            if self._writes(op):
+            if self._written(op):
                 return False
             if any(self._reads_first(_ops(inner)) for inner in _blocks(op)):
                 return True

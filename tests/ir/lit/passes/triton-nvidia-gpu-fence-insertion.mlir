@@ -7,6 +7,8 @@
 #acc = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0], [64, 0]], []>
 #other = #ttg.linear<[[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0], [16, 0]], []>
 #right = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+#left = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
+!rows = !ttg.memdesc<[128, 64], f16, #left>
 !tile = tensor<64x64xf16, #regs>
 !memory = !ttg.memdesc<[64, 64], f16, #right>
 !sum = tensor<128x64xf32, #acc>
@@ -28,10 +30,12 @@ func.func @conversion(%v: !tile, %w: !moved, %zero: !sum) -> !sum {
   return %s : !sum
 }
 
-// What is written later is fenced with what was written before: one fence for both products.
+// What is written later has a fence of its own where threads have met in between: no barrier stands
+// between the second write and the product that reads what the first one wrote.
 
 // CHECK-LABEL: func.func @two(
 // CHECK: "ttg.local_alloc"
+// CHECK-NEXT: "ttng.fence_async_shared"
 // CHECK-NEXT: "ttg.convert_layout"
 // CHECK-NEXT: "ttg.local_alloc"
 // CHECK-NEXT: "ttng.fence_async_shared"
@@ -49,10 +53,12 @@ func.func @two(%v: !tile, %x: !tile, %w: !moved, %zero: !sum) -> !sum {
   return %t : !sum
 }
 
-// A loop that writes before it reads needs no fence ahead of it; one that only reads has it there.
+// What was written ahead of a loop is fenced there: the first product may have met the others before
+// the loop writes, and the second loop writes nothing.
 
 // CHECK-LABEL: func.func @loops(
 // CHECK: "ttg.local_alloc"
+// CHECK-NEXT: "ttng.fence_async_shared"
 // CHECK-NEXT: scf.for
 // CHECK: "ttg.local_alloc"
 // CHECK-NEXT: "ttng.fence_async_shared"
@@ -81,6 +87,31 @@ func.func @loops(%v: !tile, %x: !tile, %h: !weights, %zero: !sum, %n: index) -> 
     scf.yield %s : !sum
   }
   return %b : !sum
+}
+
+// A product that reads what the loop writes meets the others behind that, so one fence is for both.
+
+// CHECK-LABEL: func.func @both(
+// CHECK: "ttg.local_alloc"
+// CHECK-NEXT: "ttg.convert_layout"
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: "ttg.local_alloc"
+// CHECK-NEXT: "ttng.fence_async_shared"
+// CHECK-NEXT: "ttng.warp_group_dot"
+// CHECK-NOT: "ttng.fence_async_shared"
+// CHECK: return
+func.func @both(%w: !moved, %x: !tile, %zero: !sum, %n: index) -> (!sum, !weights) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %q = "ttg.local_alloc"(%w) : (!moved) -> !rows
+  %h = "ttg.convert_layout"(%w) : (!moved) -> !weights
+  %a = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> !sum {
+    %k = "ttg.local_alloc"(%x) : (!tile) -> !memory
+    %d = "ttng.warp_group_dot"(%q, %k, %sum) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!rows, !memory, !sum) -> !sum
+    %s = "ttng.warp_group_dot_wait"(%d) {pendings = 0 : i32} : (!sum) -> !sum
+    scf.yield %s : !sum
+  }
+  return %a, %h : !sum, !weights
 }
 
 // What is written at the end of an iteration is fenced there, for the next one.
