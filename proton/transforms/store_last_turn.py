@@ -16,9 +16,10 @@ With `in_order` it is left as it is where records stand between product and copy
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
+from proton.dialect.attributes import COPIED_AHEAD, STORED_EXTENT, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, emit_when, index_constant
 from proton.dialect.linalg import copy_into, fill
@@ -150,16 +151,52 @@ class _Result:
             source = _chosen(first, start, self.buffer)
             target = _chosen(last, memory, self.buffer)
         self._redirect(source, target)
+        self._skip_tiles({axis: self._ahead(n, copies) for axis, n in self._extents().items()})
+        branch = self.branch
         with before(self.copy):
-            written = runs if whole is None else arith.AndIOp(runs, whole).result
-            is_left = arith.XOrIOp(written, constant(1, integer(1))).result
-            emit_when(is_left, lambda: self._copy(runs, start))
+            self._finish(runs, whole, memory, start)
         self.copy.erase()
+        if branch is not None:
+            branch.erase()
         self.fill.erase()
 
-    def _copy(self, runs: Value, start: Value) -> None:
-        """What the loop did not do."""
-        copy_into(_chosen(runs, self.buffer, start), self.copy.operands[1])
+    def _finish(self, runs: Value, whole: Value | None, memory: Value, start: Value) -> None:
+        """What the loop did not do: where there was no turn, and where the mask cuts the block,
+        which is written from the buffer."""
+        sums = _chosen(runs, self.buffer, start)
+        is_left = arith.XOrIOp(runs, constant(1, integer(1))).result
+        if whole is not None:
+            is_left = arith.AndIOp(is_left, whole).result
+        emit_when(is_left, partial(_copy, sums, memory))
+        if self.branch is not None:
+            block = self.branch.results[0]
+            block.replace_all_uses_with(memref.CastOp(block.type, sums).result)
+
+    def _extents(self) -> dict[int, Value]:
+        """How much of a dimension is stored, by axis, where a mask may cut it."""
+        found: dict[int, Value] = {}
+        pending = [] if self.whole is None else [self.whole]
+        while pending:
+            op = defining_op(pending.pop())
+            if op is not None and STORED_EXTENT in op.attributes:
+                found[op.attributes[STORED_EXTENT].value] = op.operands[0]
+            elif op is not None and op.name == "arith.andi":
+                pending += op.operands
+        return found
+
+    def _skip_tiles(self, extents: dict[int, Value]) -> None:
+        """Has tiles multiply nothing of which nothing is stored."""
+        loops = [view.operation for view in ForLoop(self.nest).body.operations]
+        (tiles,) = (op for op in loops if TILE_LOOP in op.attributes)
+        places = [ForLoop(loop).induction_var for loop in (tiles, self.nest)]  # of row and column
+        work = [view.operation for view in ForLoop(tiles).body.operations]
+        (product,) = (op for op in work if op.name == "scf.for" and len(op.results))
+        less = arith.CmpIPredicate.slt
+        with before(product):
+            for axis, extent in extents.items():
+                is_stored = arith.CmpIOp(less, places[axis], extent).result
+                depth = arith.SelectOp(is_stored, product.operands[1], index_constant(0)).result
+                product.operands[1] = depth
 
     def _row(self) -> Value:
         """A row with what the buffer was filled with, as a block all of whose rows it is."""
@@ -190,6 +227,10 @@ class _Result:
                 copy.operands[position] = new
             copies[value] = copy.results[ir.OpResult(value).result_number]
         return copies[value]
+
+
+def _copy(source: Value, target: Value) -> None:
+    copy_into(source, target)
 
 
 def _target(value: Value) -> tuple[Value, Value | None] | None:
