@@ -25,8 +25,8 @@ from proton.passes import Pass, register
 RANGE_SUFFIX = "__range"
 PROGRAM_SUFFIX = "__program"
 HUGE_PAGE = 2 << 20  # bytes
-# Bytes from which on scratch is on huge pages. A product reads columns of such a buffer: each of its
-# tiles goes through some thirty small pages, half of what a first-level translation buffer holds.
+# Bytes from which on scratch is on huge pages. A product reads columns of such a buffer: each tile
+# goes through some thirty small pages, half of what a first-level translation buffer holds.
 LARGE_SCRATCH = 512 << 10
 MADV_HUGEPAGE = 14  # of Linux's madvise, which may refuse: then pages are small
 _EXTRAS = (Argument.STATUS, Argument.BOUNDS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
@@ -134,9 +134,10 @@ def _allocated(size: int) -> tuple[Value, Value]:
     That is allocated with room to align it, as what the C library returns to the system after an
     aligned allocation, and zeroes again, is more than it takes as a reason to keep the next one.
     """
-    i64, bytes_ = integer(64), constant(size, integer(64))
+    i64 = integer(64)
     if size < LARGE_SCRATCH:
-        scratch = call_c("aligned_alloc", [constant(BUFFER_ALIGNMENT, i64), bytes_], pointer_type())
+        sizes = [constant(BUFFER_ALIGNMENT, i64), constant(size, i64)]
+        scratch = call_c("aligned_alloc", sizes, pointer_type())
         return scratch, scratch
     whole = -(-size // HUGE_PAGE) * HUGE_PAGE
     allocated = call_c("malloc", [constant(whole + HUGE_PAGE, i64)], pointer_type())

@@ -4,9 +4,9 @@
     b = load depth x columns, of which d rows are there, the others 0
     a @ b  is  a[:, :d] @ b[:d, :]
 
-So the last turn of a loop over K does not multiply zeros, and a buffer for a block that nothing else
-reads, and nothing else cuts, needs none. One value has to cut both blocks: 0 times what else stands
-in the other one may be NaN.
+So the last turn of a loop over K does not multiply zeros, and a buffer for a block that nothing
+else reads, and nothing else cuts, needs none. One value has to cut both blocks: 0 times what stands
+in the other one otherwise may be NaN.
 """
 
 from proton.dialect.linalg import matmul
@@ -22,7 +22,7 @@ def cut_products(function: Operation) -> list[tuple[Operation, Value]]:
     for product in ops_named(function, "linalg.matmul"):
         a, b, _ = product.operands
         left, right = _left(a, 1), _left(b, 0)
-        if left is not None and left == right:
+        if left is not None and right is not None and left == right:
             found.append((product, left))
     return found
 
@@ -33,7 +33,7 @@ def is_all_read(load: Operation, cut: list[tuple[Operation, Value]]) -> bool:
     block = load.results[0]
     products = [product for product, _ in cut]
     for user in users(block):
-        other = 0 if list(user.operands)[0] == block else 1
+        other = 0 if user.operands[0] == block else 1
         if user not in products or not _is_full(load, other):
             return True
     return False

@@ -101,12 +101,22 @@ class _Result:
         between = order[loop + 1 : copy]
         later = body[body.index(self.nest) + 1 : -1]
         branches = [] if self.branch is None else [self.branch]
+        others = [user for op in branches for user in users(op.results[0]) if user != self.copy]
         passed = (Recomputed,) if in_order else (Recomputed, Records)
         return (
             all(has(op, *passed) or op in branches for op in between)
             and all(has(op, *passed) for op in later)
             and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
+            and all(map(self._is_where_cut, others))
         )
+
+    def _is_where_cut(self, reader: Operation) -> bool:
+        """Whether what reads the copy does so where the mask cuts the block: to write it."""
+        while reader.block != self.copy.block:
+            reader = parent_of(reader)
+            if reader.name == "scf.if" and reader.operands[0] == self.whole:
+                return True
+        return False
 
     @property
     def branch(self) -> Operation | None:
@@ -186,6 +196,8 @@ class _Result:
 
     def _skip_tiles(self, extents: dict[int, Value]) -> None:
         """Has tiles multiply nothing of which nothing is stored."""
+        if not extents:
+            return
         loops = [view.operation for view in ForLoop(self.nest).body.operations]
         (tiles,) = (op for op in loops if TILE_LOOP in op.attributes)
         places = [ForLoop(loop).induction_var for loop in (tiles, self.nest)]  # of row and column
