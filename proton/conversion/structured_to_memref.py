@@ -184,7 +184,8 @@ class _Access:
                 conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
         for axis, parent in enumerate(self.parents):
             if parent is not None:
-                needed = _index_op("muli", index_constant(self.shape[axis] - 1), self.strides[axis])
+                length, stride = index_constant(self.shape[axis] - 1), self.strides[axis]
+                needed = length if _constant_of(stride) == 1 else _index_op("muli", length, stride)
                 conditions.append(does_not_wrap(self.offsets[axis], parent, needed))
         return all_of(*conditions) if conditions else None
 
