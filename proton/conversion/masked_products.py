@@ -12,14 +12,14 @@ in the other one otherwise may be NaN.
 from proton.dialect.linalg import matmul
 from proton.dialect.memory import DYNAMIC
 from proton.dialect.mlir import Operation, Value, ir, tensor
-from proton.dialect.walk import before, defining_op, ops_named, replace, users
+from proton.dialect.walk import before, defining_op, replace, users
 
 
-def cut_products(function: Operation) -> list[tuple[Operation, Value]]:
-    """The products of two blocks that are loaded, and how much a mask leaves of the dimension that
-    they sum over."""
+def cut_products(products: list[Operation]) -> list[tuple[Operation, Value]]:
+    """Those of two blocks that are loaded, and how much a mask leaves of the dimension that they
+    sum over."""
     found = []
-    for product in ops_named(function, "linalg.matmul"):
+    for product in products:
         a, b, _ = product.operands
         left, right = _left(a, 1), _left(b, 0)
         if left is not None and right is not None and left == right:

@@ -70,10 +70,10 @@ class StructuredToMemref(Pass):
             # Where nobody has noted what it writes, it may write anything.
             written = frozenset(function.attributes.get(WRITTEN, [UNKNOWN]))
             lowering = _Lowering(function, self.disjoint, written)
-            stores, loads, pointers = ops_of_each(
-                function, "tts.store", "tts.load", "tts.make_tptr"
+            stores, loads, pointers, products = ops_of_each(
+                function, "tts.store", "tts.load", "tts.make_tptr", "linalg.matmul"
             )
-            cut = cut_products(function)
+            cut = cut_products(products)
             for op in stores:
                 with before(op):
                     lowering.store(op)
