@@ -34,6 +34,7 @@ from proton.dialect.walk import (
     ops_named,
     parent_of,
     producer_of,
+    replace,
     users,
 )
 from proton.passes import Pass, register
@@ -101,22 +102,28 @@ class _Result:
         between = order[loop + 1 : copy]
         later = body[body.index(self.nest) + 1 : -1]
         branches = [] if self.branch is None else [self.branch]
-        others = [user for op in branches for user in users(op.results[0]) if user != self.copy]
         passed = (Recomputed,) if in_order else (Recomputed, Records)
         return (
             all(has(op, *passed) or op in branches for op in between)
             and all(has(op, *passed) for op in later)
             and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
-            and all(map(self._is_where_cut, others))
+            and (self.branch is None or self._write_back() is not None)
         )
 
-    def _is_where_cut(self, reader: Operation) -> bool:
-        """Whether what reads the copy does so where the mask cuts the block: to write it."""
+    def _write_back(self) -> Operation | None:
+        """The branch that writes a block that the mask cuts, if nothing else reads the copy."""
+        found = {
+            self._where_cut(user) for user in users(self.copy.operands[1]) if user != self.copy
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _where_cut(self, reader: Operation) -> Operation | None:
+        """The branch by whether the block is whole that an op is in."""
         while reader.block != self.copy.block:
             reader = parent_of(reader)
             if reader.name == "scf.if" and reader.operands[0] == self.whole:
-                return True
-        return False
+                return reader
+        return None
 
     @property
     def branch(self) -> Operation | None:
@@ -162,25 +169,24 @@ class _Result:
             target = _chosen(last, memory, self.buffer)
         self._redirect(source, target)
         self._skip_tiles({axis: self._ahead(n, copies) for axis, n in self._extents().items()})
-        branch = self.branch
         with before(self.copy):
-            self._finish(runs, whole, memory, start)
-        self.copy.erase()
-        if branch is not None:
-            branch.erase()
+            self._finish(runs, memory, start)
         self.fill.erase()
 
-    def _finish(self, runs: Value, whole: Value | None, memory: Value, start: Value) -> None:
+    def _finish(self, runs: Value, memory: Value, start: Value) -> None:
         """What the loop did not do: where there was no turn, and where the mask cuts the block,
         which is written from the buffer."""
-        sums = _chosen(runs, self.buffer, start)
-        is_left = arith.XOrIOp(runs, constant(1, integer(1))).result
-        if whole is not None:
-            is_left = arith.AndIOp(is_left, whole).result
-        emit_when(is_left, partial(_copy, sums, memory))
-        if self.branch is not None:
-            block = self.branch.results[0]
-            block.replace_all_uses_with(memref.CastOp(block.type, sums).result)
+        sums, write_back = _chosen(runs, self.buffer, start), self._write_back()
+        if self.whole is None or write_back is None:
+            has_none = arith.XOrIOp(runs, constant(1, integer(1))).result
+            emit_when(has_none, partial(_copy, sums, memory))
+            self.copy.erase()
+            return
+        write_back.operands[0] = arith.AndIOp(runs, self.whole).result
+        branch = producer_of(self.copy.operands[1])
+        written = memref.CastOp(branch.results[0].type, sums).result
+        self.copy.erase()
+        replace(branch, [written])
 
     def _extents(self) -> dict[int, Value]:
         """How much of a dimension is stored, by axis, where a mask may cut it."""
