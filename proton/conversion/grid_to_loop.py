@@ -16,19 +16,14 @@ from proton.dialect.abi import Argument, added_arguments
 from proton.dialect.attributes import SCRATCH_BYTES
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import call_c, constant, loop
-from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, element_pointer, pointer_type
-from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, func, ir, llvm
+from proton.dialect.memory import BUFFER_ALIGNMENT, element_pointer, pointer_type
+from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, func, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import called_functions, kernel_functions
 from proton.passes import Pass, register
 
 RANGE_SUFFIX = "__range"
 PROGRAM_SUFFIX = "__program"
-HUGE_PAGE = 2 << 20  # bytes
-# Bytes from which on scratch is on huge pages. A product reads columns of such a buffer: each tile
-# goes through some thirty small pages, half of what a first-level translation buffer holds.
-LARGE_SCRATCH = 512 << 10
-MADV_HUGEPAGE = 14  # of Linux's madvise, which may refuse: then pages are small
 _EXTRAS = (Argument.STATUS, Argument.BOUNDS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
 
 
@@ -109,9 +104,11 @@ def _emit_loop(
     i64 = integer(64)
     values: dict[Argument, Value] = dict(zip(extras, arguments[count + 5 :], strict=True))
     values |= {Argument.GRID_X: grid_x, Argument.GRID_Y: grid_y, Argument.GRID_Z: grid_z}
-    allocated = None
+    scratch = None
     if Argument.SCRATCH in added:
-        scratch, allocated = _allocated(function.attributes[SCRATCH_BYTES].value)
+        size = function.attributes[SCRATCH_BYTES].value
+        sizes = [constant(BUFFER_ALIGNMENT, i64), constant(size, i64)]
+        scratch = call_c("aligned_alloc", sizes, pointer_type())
         values[Argument.SCRATCH] = scratch
     with loop(first, last, constant(1, i64)) as program:
         values |= _program_ids(program, grid_x, grid_y)
@@ -123,30 +120,9 @@ def _emit_loop(
             values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
         operands = [*user, *(values[kind] for kind in added)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
-    if allocated is not None:
-        call_c("free", [allocated], None)
+    if scratch is not None:
+        call_c("free", [scratch], None)
     func.ReturnOp([])
-
-
-def _allocated(size: int) -> tuple[Value, Value]:
-    """Memory for the buffers of one thread, and what to free: on a huge page where it is large.
-
-    That is allocated with room to align it, as what the C library returns to the system after an
-    aligned allocation, and zeroes again, is more than it takes as a reason to keep the next one.
-    """
-    i64 = integer(64)
-    if size < LARGE_SCRATCH:
-        sizes = [constant(BUFFER_ALIGNMENT, i64), constant(size, i64)]
-        scratch = call_c("aligned_alloc", sizes, pointer_type())
-        return scratch, scratch
-    whole = -(-size // HUGE_PAGE) * HUGE_PAGE
-    allocated = call_c("malloc", [constant(whole + HUGE_PAGE, i64)], pointer_type())
-    address = llvm.PtrToIntOp(i64, byte_pointer(allocated, HUGE_PAGE - 1)).result
-    address = arith.AndIOp(address, constant(-HUGE_PAGE, i64)).result
-    scratch = llvm.IntToPtrOp(pointer_type(), address).result
-    advice = [scratch, constant(whole, i64), constant(MADV_HUGEPAGE, integer(32))]
-    call_c("madvise", advice, integer(32))
-    return scratch, allocated
 
 
 def _program_ids(program: Value, grid_x: Value, grid_y: Value) -> dict[Argument, Value]:

@@ -59,26 +59,6 @@ func.func @scratch(%x: i32, %y: i32, %z: i32, %nx: i32, %ny: i32, %nz: i32, %scr
 }
 
 // -----
-// Much of it is on a huge page.
-
-// CHECK: func.func @large_scratch__range(
-// CHECK: %[[SIZE:.*]] = arith.constant 6291456 : i64
-// CHECK-NEXT: %[[ALLOCATED:.*]] = call @malloc(%[[SIZE]]) : (i64) -> !llvm.ptr
-// CHECK-NEXT: %[[LAST:.*]] = llvm.getelementptr %[[ALLOCATED]][2097151]
-// CHECK-NEXT: %[[NUMBER:.*]] = llvm.ptrtoint %[[LAST]]
-// CHECK-NEXT: %[[MASK:.*]] = arith.constant -2097152 : i64
-// CHECK-NEXT: %[[ALIGNED:.*]] = arith.andi %[[NUMBER]], %[[MASK]]
-// CHECK-NEXT: %[[S:.*]] = llvm.inttoptr %[[ALIGNED]]
-// CHECK-NEXT: %[[USED:.*]] = arith.constant 4194304 : i64
-// CHECK-NEXT: %[[ADVICE:.*]] = arith.constant 14 : i32
-// CHECK-NEXT: call @madvise(%[[S]], %[[USED]], %[[ADVICE]])
-// CHECK: func.call @large_scratch__program(%{{.*}}, %[[S]])
-// CHECK: call @free(%[[ALLOCATED]])
-func.func @large_scratch(%x: i32, %y: i32, %z: i32, %nx: i32, %ny: i32, %nz: i32, %scratch: !llvm.ptr) attributes {tt.kernel, proton.scratch_bytes = 2097216 : i64, proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z", "scratch"]} {
-  return
-}
-
-// -----
 // Two kernels share the declarations.
 
 // CHECK-COUNT-1: func.func private @aligned_alloc
