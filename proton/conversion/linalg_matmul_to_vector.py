@@ -27,7 +27,7 @@ from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, vector
 from proton.dialect.regions import ForLoop, yield_values
-from proton.dialect.walk import before, ops_named
+from proton.dialect.walk import before, defining_op, ops_named, producer_of
 from proton.passes import Pass, register
 
 ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
@@ -49,12 +49,16 @@ class LinalgMatmulToVector(Pass):
         for op in ops_named(module, "linalg.matmul"):
             with before(op):
                 _lower(op, self.vector_bits)
+            parts = [factor for factor in list(op.operands)[:2] if _whole(factor)[1] is not None]
             op.erase()
+            for part in parts:
+                producer_of(part).erase()
 
 
 def _lower(op: Operation, vector_bits: int) -> None:
-    a, b, c = op.operands
-    (rows, depth), columns = a.type.shape, b.type.shape[1]
+    (a, depth), (b, _), c = _whole(op.operands[0]), _whole(op.operands[1]), op.operands[2]
+    (rows, most), columns = a.type.shape, b.type.shape[1]
+    depth = index_constant(most) if depth is None else depth
     element = c.type.element_type
     lanes = max(1, vector_bits // element.width)
     tile_columns = min(columns, VECTORS[vector_bits] * lanes)
@@ -65,9 +69,18 @@ def _lower(op: Operation, vector_bits: int) -> None:
     tile = _Tile(a, b, result, tile_rows, ir.VectorType.get([tile_columns], element))
     with index_loop(columns, tile_columns) as j, index_loop(rows, tile_rows) as i:
         i.owner.owner.attributes[TILE_LOOP] = ir.UnitAttr.get()
-        tile.emit(i, j, depth)
+        tile.emit(i, j, depth, is_deep=most >= DEEP)
     if result is not c:
         copy_into(result, c)
+
+
+def _whole(factor: Value) -> tuple[Value, Value | None]:
+    """A block, and how much of the dimension to sum over is to be taken where that is a part of it
+    (`masked_products.py`)."""
+    op = defining_op(factor)
+    if op is None or op.name != "memref.subview" or DYNAMIC not in factor.type.shape:
+        return factor, None
+    return op.operands[0], op.operands[1]
 
 
 def _with_unit_stride(buffer: Value) -> Value:
@@ -92,14 +105,12 @@ class _Tile:
     rows: int
     type: Type
 
-    def emit(self, i: Value, j: Value, depth: int) -> None:
+    def emit(self, i: Value, j: Value, depth: Value, *, is_deep: bool) -> None:
         """One tile of the result, at (i, j)."""
         places = [self._row(i, r) for r in range(self.rows)]
-        is_deep = depth >= DEEP
         initial = [filled(self.type, 0)] * self.rows if is_deep else self._result(places, j)
         rows = self._rows_of_a(places)
-        bounds = [index_constant(bound) for bound in (0, depth, 1)]
-        loop = ForLoop.create(bounds, initial)
+        loop = ForLoop.create([index_constant(0), depth, index_constant(1)], initial)
         k, accumulators = loop.induction_var, loop.iter_args
         with ir.InsertionPoint(loop.body):
             line = vector.LoadOp(self.type, self.b, [k, j]).result

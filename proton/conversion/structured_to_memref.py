@@ -22,9 +22,10 @@ from typing import ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
+from proton.conversion.masked_products import cut_products, is_all_read, shorten
 from proton.conversion.wrapped_loops import Loop, all_of, does_not_wrap, wrapped_loops
-from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
-from proton.dialect.builtin import integer
+from proton.dialect.attributes import PROGRAM_ORDER, STORED_EXTENT, WRITTEN
+from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
@@ -69,17 +70,20 @@ class StructuredToMemref(Pass):
             # Where nobody has noted what it writes, it may write anything.
             written = frozenset(function.attributes.get(WRITTEN, [UNKNOWN]))
             lowering = _Lowering(function, self.disjoint, written)
-            stores, loads, pointers = ops_of_each(
-                function, "tts.store", "tts.load", "tts.make_tptr"
+            stores, loads, pointers, products = ops_of_each(
+                function, "tts.store", "tts.load", "tts.make_tptr", "linalg.matmul"
             )
+            cut = cut_products(products)
             for op in stores:
                 with before(op):
                     lowering.store(op)
             for op in loads:
                 with before(op):
-                    lowering.load(op)
+                    lowering.load(op, is_all_read(op, cut))
             for op in pointers:
                 op.erase()
+            for product, depth in cut:
+                shorten(product, depth)
 
 
 def _index_op(name: str, *operands: Value) -> Value:
@@ -145,7 +149,7 @@ class _Access:
 
     def __init__(self, op: Operation, shape: tuple[int, ...], element: Type) -> None:
         pointer = producer_of(op.operands[0]).opview
-        self.shape, self.element = shape, element
+        self.shape, self.element, self.is_store = shape, element, op.name == "tts.store"
         _check_element(op, element)
         self.base, self.strides = _address_of(pointer.base), list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
@@ -155,6 +159,7 @@ class _Access:
         self.gathers = [_row(next(indices)) if gathers else None for gathers in pointer.gathers]
         self.dims, self.starts = list(op.opview.dims), list(op.opview.starts)
         self.mask = op.opview.mask
+        self.is_filled = self.is_cut  # a buffer for it, before what is there is read into it
         self.start = self._start()
         self.whole = self._whole()
 
@@ -180,17 +185,20 @@ class _Access:
         if self.mask is not None or any(row is not None for row in self.gathers):
             return constant(0, integer(1))
         conditions = []
-        for dim, size in zip(self.dims, self.shape, strict=False):
+        for axis, (dim, size) in enumerate(zip(self.dims, self.shape, strict=False)):
             if _constant_of(dim) != size:
-                full = index_constant(size)
-                conditions.append(_compare(arith.CmpIPredicate.eq, dim, full))
+                full = _compare(arith.CmpIPredicate.eq, dim, index_constant(size))
+                if self.is_store:
+                    producer_of(full).attributes[STORED_EXTENT] = i64_attr(axis)
+                conditions.append(full)
         for start in self.starts:
             if _constant_of(start) != 0:
                 zero = constant(0, ir.IndexType.get())
                 conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
         for axis, parent in enumerate(self.parents):
             if parent is not None:
-                needed = _index_op("muli", index_constant(self.shape[axis] - 1), self.strides[axis])
+                length, stride = index_constant(self.shape[axis] - 1), self.strides[axis]
+                needed = length if _constant_of(stride) == 1 else _index_op("muli", length, stride)
                 conditions.append(does_not_wrap(self.offsets[axis], parent, needed))
         return all_of(*conditions) if conditions else None
 
@@ -279,7 +287,7 @@ class _Access:
     def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""
         filler = other if other is not None else zero_of(self.element)
-        if self.is_cut:
+        if self.is_filled:
             fill(filler, buffer)
 
         def body(indices: list[Value], address: Value) -> None:
@@ -360,10 +368,11 @@ class _Lowering:
         argument = pointer_argument(base, self.entry)
         return argument != UNKNOWN and argument not in self.written
 
-    def load(self, op: Operation) -> None:
-        """tts.load"""
+    def load(self, op: Operation, is_all_read: bool) -> None:
+        """tts.load, of which something may read all, or nothing what the mask leaves out."""
         value, other = op.results[0], op.opview.other
         access = _Access(op, shape_of(value), element_of(value))
+        access.is_filled = access.is_cut and is_all_read
         products = [user for user in users(value) if user.name == "linalg.matmul"]
         is_right = any(product.operands[1] == value for product in products)
         suits = access.has_contiguous_rows() if products else access.is_row_major()

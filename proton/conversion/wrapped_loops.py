@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.mlir import Value, arith, ir
 from proton.dialect.regions import ForLoop, yield_values
+from proton.dialect.walk import defining_op
 
 Loop = Callable[[], contextlib.AbstractContextManager[tuple[Value, Value]]]
 
@@ -27,12 +28,14 @@ def does_not_wrap(offset: Value, parent: Value, needed: Value) -> Value:
     # The last element, too, lies in [0, parent); in (parent, 0] where a negative factor has turned
     # the whole dimension around. Remainders of what is on the other side of 0, and wraps there,
     # have the other sign.
-    forward = _compared("sgt", parent, zero)
     ahead = all_of(
         _compared("slt", needed, room),
         _compared("sge", last, zero),
         _compared("sge", offset, first),
     )
+    if _is_known_positive(needed):  # then `room` says that the parent is, too
+        return ahead
+    forward = _compared("sgt", parent, zero)
     behind = all_of(
         _compared("sgt", needed, room),
         _compared("sle", last, zero),
@@ -79,6 +82,11 @@ def all_of(*conditions: Value) -> Value:
 
 def _compared(predicate: str, one: Value, other: Value) -> Value:
     return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), one, other).result
+
+
+def _is_known_positive(number: Value) -> bool:
+    op = defining_op(number)
+    return op is not None and op.name == "arith.constant" and op.attributes["value"].value > 0
 
 
 def _is_positive(number: Value) -> Value:

@@ -46,6 +46,7 @@ UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
 SOURCE_LOOP = "proton.source_loop"  # unit on a loop that is one of the source (label_work.py)
 TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
 COPIED_AHEAD = "proton.copied_ahead"  # unit on a view that a turn copies for the next one
+STORED_EXTENT = "proton.stored_extent"  # i64, an axis: on a test whether a store's mask leaves all
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 RECOMPUTED = "ttg.recomputed"  # unit on a tt.addptr: an instruction each, where it stands
 EXCHANGE_PARTS = "ttg.exchange_parts"  # i32 on a conversion: so many, one after the other

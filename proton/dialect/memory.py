@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from proton.dialect.builtin import integer
 from proton.dialect.emit import create, effect
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, memref
+from proton.dialect.walk import defining_op
 
 BUFFER_ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
 GLOBAL, SHARED = 1, 3  # address spaces of a GPU
@@ -64,22 +65,65 @@ def memref_at(
 
 
 def taken_apart(view: Value) -> list[Value]:
-    """A memref's address (`!llvm.ptr`), and its strides as far as its type does not say them."""
-    type_, index, i64 = view.type, ir.IndexType.get(), integer(64)
-    rank, element = len(type_.shape), type_.element_type
-    origin = ir.MemRefType.get([], element)
-    results = [origin, *[index] * (1 + 2 * rank)]
-    _, offset, *rest = ir.Operation.create(
-        "memref.extract_strided_metadata", results=results, operands=[view]
-    ).results
-    base = create("memref.extract_aligned_pointer_as_index", index, view)
-    base = llvm.IntToPtrOp(pointer_type(), arith.IndexCastOp(i64, base).result).result
-    address = element_pointer(base, arith.IndexCastOp(i64, offset).result, element)
-    strides, _ = type_.get_strides_and_offset()
+    """A memref's address (`!llvm.ptr`), and its strides as far as its type does not say them: those
+    that it was made of, where that is known."""
+    strides, offset = view.type.get_strides_and_offset()
+    known = _made_of(view)
+    if known is None:
+        return _extracted(view, offset, [s == DYNAMIC for s in strides])
+    address, given = known
     return [
         address,
-        *[s for s, known in zip(rest[rank:], strides, strict=True) if known == DYNAMIC],
+        *[
+            arith.ConstantOp(ir.IndexType.get(), s).result if isinstance(s, int) else s
+            for s, static in zip(given, strides, strict=True)
+            if static == DYNAMIC
+        ],
     ]
+
+
+def _made_of(view: Value) -> tuple[Value, list[int | Value]] | None:
+    """The address and the strides that `memref_at` made a view of."""
+    op = defining_op(view)
+    while op is not None and op.name == "memref.cast":
+        op = defining_op(op.operands[0])
+    if op is None or op.name != "memref.reinterpret_cast":
+        return None
+    _, offsets, sizes, _ = op.attributes["operandSegmentSizes"]
+    address = _inserted(op.operands[0])
+    if address is None or offsets or sizes or list(op.attributes["static_offsets"]) != [0]:
+        return None
+    given = iter(list(op.operands)[1:])
+    return address, [next(given) if s == DYNAMIC else s for s in op.attributes["static_strides"]]
+
+
+def _inserted(origin: Value) -> Value | None:
+    """The address of which `_scalar_memref` made a memref."""
+    cast = defining_op(origin)
+    if cast is None or cast.name != "builtin.unrealized_conversion_cast":
+        return None
+    last = defining_op(cast.operands[0])  # of what was inserted, and it is 0
+    with_addresses = None if last is None else defining_op(last.operands[0])
+    if with_addresses is None or with_addresses.name != "llvm.insertvalue":
+        return None
+    return with_addresses.operands[1]
+
+
+def _extracted(view: Value, offset: int, dynamic: list[bool]) -> list[Value]:
+    """The address of a memref, and those of its strides that are dynamic, asked of itself."""
+    type_, index, i64 = view.type, ir.IndexType.get(), integer(64)
+    rank, element = len(type_.shape), type_.element_type
+    base = create("memref.extract_aligned_pointer_as_index", index, view)
+    address = llvm.IntToPtrOp(pointer_type(), arith.IndexCastOp(i64, base).result).result
+    if offset == 0 and not any(dynamic):
+        return [address]
+    results = [ir.MemRefType.get([], element), *[index] * (1 + 2 * rank)]
+    _, start, *rest = ir.Operation.create(
+        "memref.extract_strided_metadata", results=results, operands=[view]
+    ).results
+    if offset != 0:
+        address = element_pointer(address, arith.IndexCastOp(i64, start).result, element)
+    return [address, *[s for s, asked in zip(rest[rank:], dynamic, strict=True) if asked]]
 
 
 def row_address(parts: Sequence[Value], type_: Type, indices: Sequence[Value]) -> Value:

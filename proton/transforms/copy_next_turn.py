@@ -45,6 +45,7 @@ from proton.dialect.walk import (
     defining_op,
     functions,
     ops_named,
+    parent_of,
     producer_of,
     users,
 )
@@ -69,8 +70,13 @@ class CopyNextTurn(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
+            loops = {
+                parent_of(parent_of(op)): None
+                for op in ops_named(function, "scf.for")
+                if TILE_LOOP in op.attributes
+            }
             # All before the first one moves: copies, which have loops, are made anew.
-            for found in [self._found(op) for op in ops_named(function, "scf.for")]:
+            for found in [self._found(op) for op in loops if op.name == "scf.for"]:
                 if found is not None:
                     _move(*found)
 

@@ -16,9 +16,10 @@ With `in_order` it is left as it is where records stand between product and copy
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
+from proton.dialect.attributes import COPIED_AHEAD, STORED_EXTENT, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, emit_when, index_constant
 from proton.dialect.linalg import copy_into, fill
@@ -33,6 +34,7 @@ from proton.dialect.walk import (
     ops_named,
     parent_of,
     producer_of,
+    replace,
     users,
 )
 from proton.passes import Pass, register
@@ -105,7 +107,23 @@ class _Result:
             all(has(op, *passed) or op in branches for op in between)
             and all(has(op, *passed) for op in later)
             and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
+            and (self.branch is None or self._write_back() is not None)
         )
+
+    def _write_back(self) -> Operation | None:
+        """The branch that writes a block that the mask cuts, if nothing else reads the copy."""
+        found = {
+            self._where_cut(user) for user in users(self.copy.operands[1]) if user != self.copy
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _where_cut(self, reader: Operation) -> Operation | None:
+        """The branch by whether the block is whole that an op is in."""
+        while reader.block != self.copy.block:
+            reader = parent_of(reader)
+            if reader.name == "scf.if" and reader.operands[0] == self.whole:
+                return reader
+        return None
 
     @property
     def branch(self) -> Operation | None:
@@ -150,16 +168,53 @@ class _Result:
             source = _chosen(first, start, self.buffer)
             target = _chosen(last, memory, self.buffer)
         self._redirect(source, target)
+        self._skip_tiles({axis: self._ahead(n, copies) for axis, n in self._extents().items()})
         with before(self.copy):
-            written = runs if whole is None else arith.AndIOp(runs, whole).result
-            is_left = arith.XOrIOp(written, constant(1, integer(1))).result
-            emit_when(is_left, lambda: self._copy(runs, start))
-        self.copy.erase()
+            self._finish(runs, memory, start)
         self.fill.erase()
 
-    def _copy(self, runs: Value, start: Value) -> None:
-        """What the loop did not do."""
-        copy_into(_chosen(runs, self.buffer, start), self.copy.operands[1])
+    def _finish(self, runs: Value, memory: Value, start: Value) -> None:
+        """What the loop did not do: where there was no turn, and where the mask cuts the block,
+        which is written from the buffer."""
+        sums, write_back = _chosen(runs, self.buffer, start), self._write_back()
+        if self.whole is None or write_back is None:
+            has_none = arith.XOrIOp(runs, constant(1, integer(1))).result
+            emit_when(has_none, partial(_copy, sums, memory))
+            self.copy.erase()
+            return
+        write_back.operands[0] = arith.AndIOp(runs, self.whole).result
+        branch = producer_of(self.copy.operands[1])
+        written = memref.CastOp(branch.results[0].type, sums).result
+        self.copy.erase()
+        replace(branch, [written])
+
+    def _extents(self) -> dict[int, Value]:
+        """How much of a dimension is stored, by axis, where a mask may cut it."""
+        found: dict[int, Value] = {}
+        pending = [] if self.whole is None else [self.whole]
+        while pending:
+            op = defining_op(pending.pop())
+            if op is not None and STORED_EXTENT in op.attributes:
+                found[op.attributes[STORED_EXTENT].value] = op.operands[0]
+            elif op is not None and op.name == "arith.andi":
+                pending += op.operands
+        return found
+
+    def _skip_tiles(self, extents: dict[int, Value]) -> None:
+        """Has tiles multiply nothing of which nothing is stored."""
+        if not extents:
+            return
+        loops = [view.operation for view in ForLoop(self.nest).body.operations]
+        (tiles,) = (op for op in loops if TILE_LOOP in op.attributes)
+        places = [ForLoop(loop).induction_var for loop in (tiles, self.nest)]  # of row and column
+        work = [view.operation for view in ForLoop(tiles).body.operations]
+        (product,) = (op for op in work if op.name == "scf.for" and len(op.results))
+        less = arith.CmpIPredicate.slt
+        with before(product):
+            for axis, extent in extents.items():
+                is_stored = arith.CmpIOp(less, places[axis], extent).result
+                depth = arith.SelectOp(is_stored, product.operands[1], index_constant(0)).result
+                product.operands[1] = depth
 
     def _row(self) -> Value:
         """A row with what the buffer was filled with, as a block all of whose rows it is."""
@@ -190,6 +245,10 @@ class _Result:
                 copy.operands[position] = new
             copies[value] = copy.results[ir.OpResult(value).result_number]
         return copies[value]
+
+
+def _copy(source: Value, target: Value) -> None:
+    copy_into(source, target)
 
 
 def _target(value: Value) -> tuple[Value, Value | None] | None:

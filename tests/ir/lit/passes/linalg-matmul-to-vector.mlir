@@ -7,6 +7,7 @@
 // CHECK-LABEL: func.func @floats(
 // CHECK-SAME: %[[A:[a-z0-9]+]]: memref<16x24xf32>, %[[B:[a-z0-9]+]]: memref<24x64xf32>, %[[C:[a-z0-9]+]]: memref<16x64xf32>)
 // CHECK-NOT: memref.alloc
+// CHECK-NEXT: %[[DEPTH:.*]] = arith.constant 24 : index
 // CHECK-NEXT: %[[COLUMNS:.*]] = arith.constant 64 : index
 // CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
 // AVX2-NEXT: %[[WIDTH:.*]] = arith.constant 16 : index
@@ -20,7 +21,6 @@
 // CHECK-COUNT-4: vector.load %[[C]]
 // CHECK-NOT: vector.load
 // CHECK: %[[C0K:.*]] = arith.constant 0 : index
-// CHECK-NEXT: %[[DEPTH:.*]] = arith.constant 24 : index
 // CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[R:.*]]:4 = scf.for %[[K:.*]] = %[[C0K]] to %[[DEPTH]] step %[[C1]] iter_args(
 // AVX2-NEXT: %[[LINE:.*]] = vector.load %[[B]][%[[K]], %[[J]]] : memref<24x64xf32>, vector<16xf32>
@@ -66,6 +66,23 @@ func.func @deep(%a: memref<4x64xf32>, %b: memref<64x16xf32>, %c: memref<4x16xf32
 // CHECK: return
 func.func @deep_integers(%a: memref<2x64xi32>, %b: memref<64x8xi32>, %c: memref<2x8xi32>) {
   linalg.matmul ins(%a, %b : memref<2x64xi32>, memref<64x8xi32>) outs(%c : memref<2x8xi32>)
+  return
+}
+
+// Parts of blocks, of which the first so many columns and rows are taken: the tile's loop is as deep.
+
+// CHECK-LABEL: func.func @parts(
+// CHECK-SAME: %[[A:[a-z0-9]+]]: memref<4x64xf32>, %[[B:[a-z0-9]+]]: memref<64x16xf32>, %{{[a-z0-9]+}}: memref<4x16xf32>, %[[N:[a-z0-9]+]]: index
+// CHECK-NOT: memref.subview
+// CHECK: arith.constant dense<0.000000e+00> : vector<16xf32>
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[N]] step %{{.*}} iter_args(
+// CHECK: vector.load %[[B]]
+// CHECK: memref.load %[[A]]
+// CHECK: return
+func.func @parts(%a: memref<4x64xf32>, %b: memref<64x16xf32>, %c: memref<4x16xf32>, %n: index) {
+  %d = memref.subview %a[0, 0] [4, %n] [1, 1] : memref<4x64xf32> to memref<4x?xf32, strided<[64, 1]>>
+  %e = memref.subview %b[0, 0] [%n, 16] [1, 1] : memref<64x16xf32> to memref<?x16xf32, strided<[16, 1]>>
+  linalg.matmul ins(%d, %e : memref<4x?xf32, strided<[64, 1]>>, memref<?x16xf32, strided<[16, 1]>>) outs(%c : memref<4x16xf32>)
   return
 }
 

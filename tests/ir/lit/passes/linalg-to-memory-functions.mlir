@@ -21,8 +21,10 @@ func.func @whole(%a: memref<16x128xf32>, %b: memref<16x128xf32>) {
 // Others have a call each; the strides are those of each side.
 
 // CHECK-LABEL: func.func @rows(
+// CHECK: memref.extract_strided_metadata %{{.*}} : memref<16x128xi16, strided<[?, 1], offset: ?>>
 // CHECK: %[[FROM:.*]] = llvm.getelementptr
-// CHECK: %[[TO:.*]] = llvm.getelementptr
+// CHECK-NOT: memref.extract_strided_metadata
+// CHECK: %[[TO:.*]] = llvm.inttoptr
 // CHECK: scf.for %[[I:[a-z0-9]*]] =
 // CHECK: %[[OFFSET:.*]] = arith.muli %[[I]], %{{.*}}#0 : index
 // CHECK: %[[WIDE:.*]] = arith.index_cast %[[OFFSET]]

@@ -23,10 +23,10 @@
 // CHECK: %[[TO:.*]] = memref.reinterpret_cast {{.*}} {proton.copied_ahead}
 // CHECK: vector.load %[[FROM]]
 // CHECK: vector.store %{{.*}}, %[[TO]]
-// CHECK: %[[IS_LEFT:.*]] = arith.xori %[[RUNS]]
-// CHECK: scf.if %[[IS_LEFT]] {
 // CHECK: arith.select %[[RUNS]], %{{.*}} : !llvm.ptr
 // CHECK: %[[MADE:.*]] = memref.reinterpret_cast
+// CHECK: %[[IS_LEFT:.*]] = arith.xori %[[RUNS]]
+// CHECK: scf.if %[[IS_LEFT]] {
 // CHECK: linalg.copy ins(%[[MADE]]
 // CHECK: return
 func.func @product(%out: memref<f32>, %n: index) attributes {tt.kernel} {
@@ -52,21 +52,33 @@ func.func @product(%out: memref<f32>, %n: index) attributes {tt.kernel} {
   return
 }
 
-// Where the mask may cut the block, the last turn writes it if it is whole.
+// Where the mask may cut the block, the last turn writes it if it is whole, and otherwise, or where
+// there was no turn, the buffer is what is written from. Tiles of which nothing is stored multiply nothing.
 
 // CHECK-LABEL: func.func @cut(
-// CHECK-SAME: %[[WHOLE:[a-z0-9]+]]: i1)
+// CHECK-SAME: %[[M:[a-z0-9]+]]: index, %[[K:[a-z0-9]+]]: index)
+// CHECK: %[[FULL:.*]] = arith.cmpi eq, %[[M]], %{{.*}} {proton.stored_extent = 0 : i64}
+// CHECK: %[[WHOLE:.*]] = arith.andi %[[FULL]], %{{.*}} : i1
 // CHECK: %[[IS_LAST:.*]] = arith.cmpi ule
 // CHECK: %[[WRITES:.*]] = arith.andi %[[IS_LAST]], %[[WHOLE]]
 // CHECK: arith.select %[[WRITES]], %{{.*}} : !llvm.ptr
-// CHECK: %[[TARGET:.*]] = scf.if %[[WHOLE]]
+// CHECK: scf.for %[[J:[a-z0-9]*]] = %{{.*}} {
+// CHECK: scf.for %[[I:[a-z0-9]*]] = %{{.*}} {
+// CHECK: %[[IN_ROWS:.*]] = arith.cmpi slt, %[[I]], %[[M]] : index
+// CHECK: %[[DEPTH:.*]] = arith.select %[[IN_ROWS]], %[[K]], %{{.*}} : index
+// CHECK: scf.for %{{.*}} to %[[DEPTH]] step
+// CHECK: proton.tile_loop
+// CHECK: %[[SUMS:.*]] = memref.reinterpret_cast
+// CHECK-NOT: linalg.copy
 // CHECK: %[[WRITTEN:.*]] = arith.andi %{{.*}}, %[[WHOLE]]
-// CHECK: %[[IS_LEFT:.*]] = arith.xori %[[WRITTEN]]
-// CHECK: scf.if %[[IS_LEFT]] {
-// CHECK: linalg.copy {{.*}} outs(%[[TARGET]]
+// CHECK: %[[READ:.*]] = memref.cast %[[SUMS]]
+// CHECK: scf.if %[[WRITTEN]] {
+// CHECK: } else {
+// CHECK: memref.load %[[READ]]
 // CHECK: return
-func.func @cut(%out: memref<f32>, %n: index, %stride: index, %whole: i1) attributes {tt.kernel} {
+func.func @cut(%out: memref<f32>, %n: index, %stride: index, %other: i1, %m: index, %depth: index) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
@@ -79,11 +91,16 @@ func.func @cut(%out: memref<f32>, %n: index, %stride: index, %whole: i1) attribu
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {
         %sum = vector.load %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
-        %more = arith.addf %sum, %line : vector<16xf32>
-        vector.store %more, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
+        %product = scf.for %l = %c0 to %depth step %c1 iter_args(%total = %sum) -> (vector<16xf32>) {
+          %more = arith.addf %total, %line : vector<16xf32>
+          scf.yield %more : vector<16xf32>
+        }
+        vector.store %product, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
       } {proton.tile_loop}
     }
   }
+  %full = arith.cmpi eq, %m, %c16 {proton.stored_extent = 0 : i64} : index
+  %whole = arith.andi %full, %other : i1
   %target = scf.if %whole -> (memref<16x32xf32, strided<[?, 1], offset: ?>>) {
     %view = memref.reinterpret_cast %out to offset: [%n], sizes: [16, 32], strides: [%stride, 1] : memref<f32> to memref<16x32xf32, strided<[?, 1], offset: ?>>
     scf.yield %view : memref<16x32xf32, strided<[?, 1], offset: ?>>
@@ -92,6 +109,11 @@ func.func @cut(%out: memref<f32>, %n: index, %stride: index, %whole: i1) attribu
     scf.yield %cast : memref<16x32xf32, strided<[?, 1], offset: ?>>
   }
   linalg.copy ins(%c : memref<16x32xf32>) outs(%target : memref<16x32xf32, strided<[?, 1], offset: ?>>)
+  scf.if %whole {
+  } else {
+    %element = memref.load %target[%c0, %c0] : memref<16x32xf32, strided<[?, 1], offset: ?>>
+    memref.store %element, %out[] : memref<f32>
+  }
   return
 }
 

@@ -231,6 +231,63 @@ func.func @left_factors(%p: !llvm.ptr, %row: index, %b: tensor<4x8xf32>, %acc: t
   return
 }
 
+// A product of two blocks that one mask cuts is as deep as it leaves them, and their buffers need
+// no zeros elsewhere.
+
+// CHECK-LABEL: func.func @cut_factors(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: tensor<8x8xf32>
+// CHECK-NOT: linalg.fill
+// CHECK: %[[A:.*]] = tensor.extract_slice %{{.*}}[0, 0] [8, %[[N]]] [1, 1] : tensor<8x16xf32> to tensor<8x?xf32>
+// CHECK: %[[B:.*]] = tensor.extract_slice %{{.*}}[0, 0] [%[[N]], 8] [1, 1] : tensor<16x8xf32> to tensor<?x8xf32>
+// CHECK: linalg.matmul ins(%[[A]], %[[B]] :
+// CHECK: return
+func.func @cut_factors(%p: !llvm.ptr, %row: index, %n: index, %acc: tensor<8x8xf32>, %o: memref<8x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %s = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x16xf32>>
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<16x8xf32>>
+  %a = "tts.load"(%s, %c8, %n, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<8x16xf32>>, index, index, f32) -> tensor<8x16xf32>
+  %b = "tts.load"(%t, %n, %c8, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<16x8xf32>>, index, index, f32) -> tensor<16x8xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
+  return
+}
+
+// Not where a mask cuts one of them alone, or leaves something else than zeros; a buffer of which
+// other rows or columns are cut has zeros there, and so has one that is read otherwise.
+
+// CHECK-LABEL: func.func @otherwise_cut_factors(
+// CHECK-COUNT-4: linalg.fill
+// CHECK-NOT: linalg.fill
+// CHECK: linalg.matmul ins(%{{.*}} : tensor<8x16xf32>, tensor<16x8xf32>)
+// CHECK: linalg.matmul ins(%{{.*}} : tensor<8x16xf32>, tensor<16x8xf32>)
+// CHECK: tensor.extract_slice %{{.*}} : tensor<8x16xf32> to tensor<8x?xf32>
+// CHECK: linalg.matmul ins(%{{.*}} : tensor<8x?xf32>, tensor<?x8xf32>)
+// CHECK: return
+func.func @otherwise_cut_factors(%p: !llvm.ptr, %row: index, %n: index, %m: index, %acc: tensor<8x8xf32>, %o: memref<8x8xf32>, %q: memref<16x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %s = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x16xf32>>
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<16x8xf32>>
+  %full = "tts.load"(%s, %c8, %c16, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<8x16xf32>>, index, index, f32) -> tensor<8x16xf32>
+  %ones = "tts.load"(%s, %c8, %n, %one) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<8x16xf32>>, index, index, f32) -> tensor<8x16xf32>
+  %rows = "tts.load"(%s, %m, %n, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<8x16xf32>>, index, index, f32) -> tensor<8x16xf32>
+  %b = "tts.load"(%t, %n, %c8, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<16x8xf32>>, index, index, f32) -> tensor<16x8xf32>
+  %c = "tts.load"(%t, %n, %c8, %zero) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<16x8xf32>>, index, index, f32) -> tensor<16x8xf32>
+  %x = linalg.matmul ins(%full, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = linalg.matmul ins(%ones, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%x : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %z = linalg.matmul ins(%rows, %c : tensor<8x16xf32>, tensor<16x8xf32>) outs(%y : tensor<8x8xf32>) -> tensor<8x8xf32>
+  bufferization.materialize_in_destination %z in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
+  bufferization.materialize_in_destination %c in restrict writable %q : (tensor<16x8xf32>, memref<16x8xf32>) -> ()
+  return
+}
+
 // Rows of the right one that are an even number of cache lines get a free line after them.
 
 // CHECK-LABEL: func.func @padded_right_factor(
@@ -265,6 +322,7 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 }
 
 // Whole if (size - 1) * stride is less than what is left of the parent behind the first element.
+// Elements that follow each other go through a positive parent, or are copied.
 
 // CHECK-LABEL: func.func @wrap_around(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: index, %[[A2:arg[0-9]+]]: index, %[[A3:arg[0-9]+]]: memref<8xf32>
@@ -281,19 +339,12 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 // CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[A0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT: %[[V6:.*]] = arith.subi %[[V2]], %[[V3]] : index
 // CHECK-NEXT: %[[LAST:.*]] = arith.addi %[[V3]], %[[C7]] : index
-// CHECK-NEXT: %[[V7:.*]] = arith.cmpi sgt, %[[V2]], %[[C0]] : index
 // CHECK-NEXT: %[[FITS:.*]] = arith.cmpi sgt, %[[V6]], %[[C7]] : index
 // CHECK-NEXT: %[[ABOVE:.*]] = arith.cmpi sge, %[[LAST]], %[[C0]] : index
 // CHECK-NEXT: %[[SAME_SIDE:.*]] = arith.cmpi sge, %[[A1]], %[[V3]] : index
 // CHECK-NEXT: %[[BOTH:.*]] = arith.andi %[[FITS]], %[[ABOVE]] : i1
 // CHECK-NEXT: %[[V8:.*]] = arith.andi %[[BOTH]], %[[SAME_SIDE]] : i1
-// CHECK-NEXT: %[[FITS2:.*]] = arith.cmpi slt, %[[V6]], %[[C7]] : index
-// CHECK-NEXT: %[[BELOW:.*]] = arith.cmpi sle, %[[LAST]], %[[C0]] : index
-// CHECK-NEXT: %[[SAME_SIDE2:.*]] = arith.cmpi sle, %[[A1]], %[[V3]] : index
-// CHECK-NEXT: %[[BOTH2:.*]] = arith.andi %[[FITS2]], %[[BELOW]] : i1
-// CHECK-NEXT: %[[V9:.*]] = arith.andi %[[BOTH2]], %[[SAME_SIDE2]] : i1
-// CHECK-NEXT: %[[V10:.*]] = arith.select %[[V7]], %[[V8]], %[[V9]] : i1
-// CHECK-NEXT: %[[V11:.*]] = scf.if %[[V10]] -> (memref<8xf32, strided<[1], offset: ?>>) {
+// CHECK-NEXT: %[[V11:.*]] = scf.if %[[V8]] -> (memref<8xf32, strided<[1], offset: ?>>) {
 // CHECK-NEXT: %[[V12:.*]] = llvm.insertvalue %[[V5]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V13:.*]] = llvm.insertvalue %[[V5]], %[[V12]][1] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V14:.*]] = llvm.insertvalue %[[C0_I64]], %[[V13]][2] : !llvm.struct<(ptr, ptr, i64)>
@@ -384,7 +435,7 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
 // CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
-// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] {proton.stored_extent = 0 : i64} : index
 // CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (memref<8xf32, strided<[1], offset: ?>>) {
 // CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
@@ -448,7 +499,7 @@ func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: ind
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
 // CHECK-DAG: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
-// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] {proton.stored_extent = 0 : i64} : index
 // CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (memref<8xf32, strided<[?], offset: ?>>) {
 // CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
