@@ -23,7 +23,7 @@ from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
 from proton.conversion.masked_products import cut_products, is_all_read, shorten
-from proton.conversion.wrapped_loops import Loop, all_of, does_not_wrap, wrapped_loops
+from proton.conversion.wrapped_loops import Loop, all_of, does_not_wrap, gathered, wrapped_loops
 from proton.dialect.attributes import PROGRAM_ORDER, STORED_EXTENT, WRITTEN
 from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
@@ -131,19 +131,6 @@ def _check_element(op: Operation, element: Type) -> None:
         )
 
 
-def _gathered(loop: Loop, row: Value) -> Loop:
-    """A loop whose places are `row[i]` further."""
-
-    @contextlib.contextmanager
-    def gathering() -> Iterator[tuple[Value, Value]]:
-        with loop() as (variable, place):
-            gathered = tensor.ExtractOp(row, [variable]).result
-            gathered = arith.IndexCastOp(ir.IndexType.get(), gathered).result
-            yield variable, _index_op("addi", place, gathered)
-
-    return gathering
-
-
 class _Access:
     """One tts access: its addresses, and when its block is whole."""
 
@@ -166,9 +153,9 @@ class _Access:
     @property
     def is_cut(self) -> bool:
         """Whether a box may cut the block; a mask that is no box is asked for each element."""
-        return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False)) or (
-            any(_constant_of(start) != 0 for start in self.starts)
-        )
+        sizes = zip(self.dims, self.shape, strict=False)
+        cut = any(_constant_of(d) != size for d, size in sizes)
+        return cut or any(_constant_of(start) != 0 for start in self.starts)
 
     def _start(self) -> Value:
         """The address of element 0, after wrapping."""
@@ -282,7 +269,7 @@ class _Access:
 
             loops = [loop]
         row = self.gathers[axis]
-        return loops if row is None else [_gathered(loop, row) for loop in loops]
+        return loops if row is None else [gathered(loop, row) for loop in loops]
 
     def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator
 
 from proton.dialect.emit import index_constant, index_loop
-from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.mlir import Value, arith, ir, tensor
 from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import defining_op
 
@@ -103,3 +103,16 @@ def _sum(one: Value, other: Value) -> Value:
 
 def _minus(one: Value, other: Value) -> Value:
     return arith.SubIOp(one, other).result
+
+
+def gathered(loop: Loop, row: Value) -> Loop:
+    """A loop whose places are `row[i]` further."""
+
+    @contextlib.contextmanager
+    def gathering() -> Iterator[tuple[Value, Value]]:
+        with loop() as (variable, place):
+            index = tensor.ExtractOp(row, [variable]).result
+            index = arith.IndexCastOp(ir.IndexType.get(), index).result
+            yield variable, arith.AddIOp(place, index).result
+
+    return gathering

@@ -2,7 +2,8 @@
 
 Each GPU lies on the host's axis by pairs of its timer and the host's clock. Two of them told each
 other their timers more directly, at the beginning and at the end: then the pairs of the second are
-made of those and of the line of the first, so that times of the two agree as well as that was.
+made of those and of the line of the first, so that times of the two agree as well as that was,
+from the first of these pairs to the last.
 """
 
 from collections.abc import Mapping, Sequence
