@@ -108,6 +108,14 @@ def emit_when(condition: Value, then: Callable[[], None]) -> None:
         yield_values()
 
 
+def cloned(op: Operation, operands: Sequence[Value]) -> Operation:
+    """A copy of an op that takes other operands."""
+    copy = op.clone().operation
+    for position, operand in enumerate(operands):
+        copy.operands[position] = operand
+    return copy
+
+
 @contextlib.contextmanager
 def loop(lower: Value, upper: Value, step: Value) -> Iterator[Value]:
     """An `scf.for` that carries nothing; gives its variable, and emits into its body inside."""

@@ -73,7 +73,7 @@ from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.emit import constant, create, emit_when, loop
+from proton.dialect.emit import cloned, constant, create, emit_when, loop
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
@@ -310,11 +310,7 @@ class _Numbers:
             if self.origin.first is None:
                 return number
             return arith.AddIOp(_converted(self.origin.first, value.type), number).result
-        operands = [self[operand] for operand in op.operands]
-        copy = op.clone().operation
-        for position, operand in enumerate(operands):
-            copy.operands[position] = operand
-        return copy.results[0]
+        return cloned(op, [self[operand] for operand in op.operands]).results[0]
 
 
 def _converted(number: Value, type_: Type) -> Value:

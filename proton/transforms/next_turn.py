@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from proton.dialect.emit import cloned
 from proton.dialect.mlir import Block, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
@@ -97,8 +98,5 @@ class NextTurn:
         op = defining_op(value)
         if op is None or not is_inside(op, self.loop):
             return value
-        operands = [operand(v) for v in op.operands]
-        copy = op.clone()
-        for position, new in enumerate(operands):
-            copy.operands[position] = new
+        copy = cloned(op, [operand(v) for v in op.operands])
         return copy.results[ir.OpResult(value).result_number]

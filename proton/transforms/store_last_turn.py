@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from proton.dialect.attributes import COPIED_AHEAD, STORED_EXTENT, TILE_LOOP
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant, emit_when, index_constant
+from proton.dialect.emit import cloned, constant, emit_when, index_constant
 from proton.dialect.linalg import copy_into, fill
 from proton.dialect.memory import chosen_rows, memref_at, taken_apart
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, memref
@@ -239,10 +239,7 @@ class _Result:
             op = defining_op(value)
             if op is None or not self._is_later(op):
                 return value
-            operands = [self._ahead(v, copies) for v in op.operands]
-            copy = op.clone()
-            for position, new in enumerate(operands):
-                copy.operands[position] = new
+            copy = cloned(op, [self._ahead(v, copies) for v in op.operands])
             copies[value] = copy.results[ir.OpResult(value).result_number]
         return copies[value]
 

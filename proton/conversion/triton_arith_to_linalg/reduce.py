@@ -10,7 +10,7 @@ from typing import Any
 from proton.conversion.triton_arith_to_linalg.widening import is_narrow, narrowed, widen, widened
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant
+from proton.dialect.emit import cloned, constant
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
 from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
@@ -191,10 +191,7 @@ def _clone(op: Operation, operands: list[Value]) -> Operation:
     if operands and operands[0].type != op.operands[0].type:
         attributes = {named: op.attributes[named] for named in op.attributes}
         return ir.Operation.create(op.name, [operands[0].type], operands, attributes)
-    copy = op.clone()
-    for position, value in enumerate(operands):
-        copy.operands[position] = value
-    return copy
+    return cloned(op, operands)
 
 
 def _identity(combine: Block, type_: Type | None = None) -> Any:

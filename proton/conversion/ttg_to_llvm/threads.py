@@ -96,8 +96,8 @@ class Threads:
 
     @property
     def never(self) -> Value:
-        """An i1 that does not hold, as the assembler does not know: no lane is below lane 31 of all
-        whose bit is lane 31's."""
+        """An i1 that does not hold, which the assembler does not know: among the lanes below a
+        thread's own there is never lane 31, whose bit is the sign."""
         if "never" not in self.known:
             block = self.function.regions[0].blocks[0]
             with ir.InsertionPoint.at_block_begin(block), self.function.location:
