@@ -22,7 +22,7 @@ from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
 from proton.dialect.records import Origin, iteration_of, payload_of
 from proton.dialect.regions import end_of
-from proton.dialect.traits import NoInstruction, TileIndex, has
+from proton.dialect.traits import NamesMemory, NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.model import PayloadField, Scope
@@ -250,7 +250,7 @@ class _Instrumenter:
 
 
 def _is_free(op: Operation) -> bool:
-    if has(op, TileIndex):
+    if has(op, TileIndex, NamesMemory):
         return True
     if any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
         return False

@@ -197,6 +197,10 @@ class BuildsTensorMap(Trait):
     """Makes a tensor map in the shared memory that it takes."""
 
 
+class NamesMemory(Trait):
+    """Says which shared memory, and does nothing with it: no instruction, or an address's."""
+
+
 class PassesMemory(Trait):
     """The shared memory that it gives is that of an operand, or a part of it."""
 
@@ -394,7 +398,7 @@ class MakesData(Trait):
 class TileWork(Assumed):
     """Takes time, where the work is ops on tiles. What `arith` and `math` do depends on types."""
 
-    unless = (TileIndex, Records)
+    unless = (TileIndex, NamesMemory, Records)
     without = ("scf.", "func.return", "ub.", "builtin.unrealized_conversion_cast")
 
 

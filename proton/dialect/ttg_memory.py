@@ -22,6 +22,7 @@ from proton.dialect.traits import (
     MakesData,
     MovesData,
     Multiplies,
+    NamesMemory,
     PassesMemory,
     PassesTokens,
     Pure,
@@ -104,7 +105,9 @@ class DotOp(
         return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class LocalReserveOp(TTG.Operation, name="local_reserve", traits=[Writes, AllocatesShared]):
+class LocalReserveOp(
+    TTG.Operation, name="local_reserve", traits=[Writes, AllocatesShared, NamesMemory]
+):
     """`ttg.local_reserve`: shared memory with nothing in it yet."""
 
     result: Result[AnyType]
@@ -138,7 +141,7 @@ class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffe
         return _verify_mutable(op, op.dst) and _verify_tensor(op, op.dst, op.src, "operand")
 
 
-class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory]):
+class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory, NamesMemory]):
     """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension, to be written if
     its type says so."""
 
@@ -161,7 +164,7 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
 
 
 class MemDescTransOp(
-    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]
+    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory, NamesMemory]
 ):
     """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
 

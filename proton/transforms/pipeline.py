@@ -20,6 +20,7 @@ from proton.dialect.walk import all_ops, functions, ops_named
 from proton.passes import Pass, register
 from proton.transforms.pipelined_loop import PipelinedLoop
 from proton.transforms.pipelined_tiles import PipelinedTiles
+from proton.transforms.skip_empty_loop import is_rest, skip_empty
 
 
 @register
@@ -75,6 +76,8 @@ def _pipeline(
             return
     stages = min(stages, (limit - others - _bytes_beside(loop)) // each)
     if stages > 1:
+        if is_rest(loop):
+            skip_empty(loop)
         PipelinedLoop(loop, loads, stages).run()
 
 

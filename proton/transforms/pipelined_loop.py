@@ -85,6 +85,7 @@ class PipelinedLoop:
             state = self.prologue()
             phases = [i32(0)] if self.arrivals else []
             initial = [*state, *phases, i32(self.distance), i32(0)]
+        self._allocate_behind_copies()
         in_flight = flying(self.loop, self.loads)
         old = len(self.loop.results)
         self.carry(initial)
@@ -125,6 +126,16 @@ class PipelinedLoop:
             variable = arith.AddIOp(variable, step).result
             passed = step if passed is None else arith.AddIOp(passed, step).result
         return [*state, *tokens]
+
+    def _allocate_behind_copies(self) -> None:
+        """Has blocks that nothing asks for ahead of the loop go to shared memory behind the
+        prologue: one may wait for a load, as the copies need not."""
+        ops = [view.operation for view in self.loop.block.operations]
+        asked: set[Value] = set()
+        for op in reversed(ops[: ops.index(self.loop)]):
+            if op.name == "ttg.local_alloc" and op.operands and op.results[0] not in asked:
+                op.move_before(self.loop)
+            asked.update(value for inner in (op, *all_ops(op)) for value in inner.operands)
 
     def go_on(self, state: list[Value], write: Value) -> list[Value]:
         """In the body, begins copies to the buffer `write`; what is carried then."""

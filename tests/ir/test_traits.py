@@ -59,7 +59,8 @@ def test_every_op_answers_every_question() -> None:
             assert not answers[traits.LayoutAnchor], f"{name} takes the layout that is wanted"
         if answers[traits.Asynchronous]:
             assert SharedEffects.of(Op(name)).lands_later, name
-        assert name.startswith("proton") or answers[traits.TileWork] != answers[traits.TileIndex]
+        is_free = answers[traits.TileIndex] or answers[traits.NamesMemory]
+        assert name.startswith("proton") or answers[traits.TileWork] != is_free
 
 
 def test_an_op_that_nobody_knows_may_do_anything() -> None:

@@ -16,6 +16,8 @@ shared memory are copied to where they belong at the end. The header and the tab
 proton/trace/wire.py.
 """
 
+from contextlib import nullcontext
+
 from proton.base.targets import WARP_SIZE
 from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm import nvidia
@@ -23,7 +25,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_ring, finish, now
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
-from proton.conversion.ttg_to_llvm.readings import is_written_in_loop, mark_readings
+from proton.conversion.ttg_to_llvm.readings import mark_readings
 from proton.conversion.ttg_to_llvm.units import (
     Cursor,
     Pending,
@@ -37,11 +39,12 @@ from proton.conversion.ttg_to_llvm.units import (
     wide,
 )
 from proton.dialect.abi import Argument, argument
+from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.traits import Loop, has
+from proton.dialect.traits import AllocatesShared, Loop, Pure, Records, has
 from proton.dialect.walk import all_ops, functions, ops_named
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
@@ -92,24 +95,28 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     for place, first in zip(variables, firsts, strict=True):
         v.store(place, first, 4)
     mark_readings(ctx, profile.strategy, False)
-    if _begins_at_loop(site.op):
-        unit.begun = now()
-    else:
-        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
+    behind = _behind_first_copies(site.op)
+    start = now() if behind is not None else None
+    with nullcontext() if behind is None else ir.InsertionPoint(behind):
+        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block, start))
     return [unit.block]
 
 
-def _begins_at_loop(init: Operation) -> bool:
-    """Whether a header waits until the first copies are under way, which hide it: up to a loop that
-    writes its records itself. No loop or call may come before: a kernel that hangs has a header."""
-    block = init.block
-    following = [view.operation for view in block.operations]
+def _behind_first_copies(init: Operation) -> Operation | None:
+    """The op ahead of which a header is written, if copies begin before that, which hide it: the
+    first behind them that may wait. None where a loop or a call comes first: a kernel that hangs
+    has a header."""
+    following = [view.operation for view in init.block.operations]
+    copies = False
     for op in following[following.index(init) + 1 :]:
-        if op.name == "proton_gpu.begin_turns":
-            return is_written_in_loop(op)
-        if op.name == "func.call" or any(has(inner, Loop) for inner in (op, *all_ops(op))):
-            return False
-    return False
+        inner = [op, *all_ops(op)]
+        if any(has(each, Loop) or each.name == "func.call" for each in inner):
+            return op if copies else None
+        if any((issue := Issues.of(each)) and issue.queue.loads for each in inner):
+            copies = True
+        elif copies and (not has(op, Pure, Records) or has(op, AllocatesShared)):
+            return op
+    return None
 
 
 @lowers("proton_gpu.attach")

@@ -16,9 +16,8 @@ each lane.
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
-from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
     Made,
@@ -46,9 +45,6 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
     assert profile.turns is not None
-    if unit.begun is not None:
-        begun, unit.begun = unit.begun, None
-        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block, begun))
     rings = byte_at(ctx.program_shared(), v.i32(profile.turns))
     number = v.create("llvm.trunc", v.integer(32), unit.number)
     ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes)))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.blocks import COMMENT, Now, byte_at
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
 from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
@@ -47,7 +47,6 @@ class Unit:
     is_sampled: Value | None  # whether the unit records; None: each does
     is_writer: Value  # whether this lane writes
     turns: "Turns | None" = None  # while a loop is lowered that keeps readings alone
-    begun: Now | None = None  # when the program began, while its header is not written
 
     @property
     def schema(self) -> wire.RecordSchema:

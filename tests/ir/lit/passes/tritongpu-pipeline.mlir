@@ -102,4 +102,61 @@ func.func @unsigned(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32, %zer
   } {tt.num_stages = 2 : i32}
   return %r#0 : !tile
 }
+
+// A block that both loops read goes to shared memory behind the copies of the first, which do not
+// wait for its load. The rest of a range, which may be empty, is behind a branch with its copies.
+
+// CHECK-LABEL: func.func @rest(
+// CHECK-SAME: %[[Z:[^:]*]]: tensor<64x64xf32
+// CHECK: %[[A:.*]] = "tt.load"
+// CHECK-NOT: ttg.local_alloc
+// CHECK-COUNT-2: "ttg.async_commit_group"
+// CHECK: "ttg.local_alloc"(%[[A]])
+// CHECK-NEXT: scf.for %{{.*}} to %[[WHOLE:.*]] step
+// CHECK: ttng.warp_group_dot
+// CHECK: scf.yield
+// CHECK: %[[SUM:.*]] = "ttng.warp_group_dot_wait"(%{{.*}}) {pendings = 0 : i32}
+// CHECK-NOT: ttg.async_copy
+// CHECK: %[[ANY:.*]] = arith.cmpi slt, %[[WHOLE]], %[[N:.*]] : i32
+// CHECK: %[[ALL:.*]] = scf.if %[[ANY]]
+// CHECK-COUNT-2: "ttg.async_commit_group"
+// CHECK: scf.for %{{.*}} = %[[WHOLE]] to %[[N]] step
+// CHECK: %[[MORE:.*]] = "ttng.warp_group_dot_wait"(%{{.*}}) {pendings = 0 : i32}
+// CHECK: scf.yield %[[MORE]]
+// CHECK: else
+// CHECK-NEXT: scf.yield %[[SUM]]
+// CHECK: return %[[ALL]]
+func.func @rest(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %whole: i32, %n: i32, %zero: !sum) -> !sum {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = "tt.make_range"() {start = 0 : i32, end = 64 : i32} : () -> tensor<64xi32, #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>>
+  %c64 = arith.constant 64 : i32
+  %row = "tt.expand_dims"(%i) {axis = 0 : i32} : (tensor<64xi32, #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>>) -> tensor<1x64xi32, #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>>
+  %offsets = "tt.broadcast"(%row) : (tensor<1x64xi32, #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>>) -> tensor<64x64xi32, #regs>
+  %base = "tt.splat"(%x) : (!tt.ptr<f16>) -> !pointers
+  %start = "tt.addptr"(%base, %offsets) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers
+  %a = "tt.load"(%start) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!pointers) -> !tile
+  %am = "ttg.local_alloc"(%a) : (!tile) -> !memory
+  %first = scf.for %k = %c0 to %whole step %c1 iter_args(%sum = %zero) -> (!sum) : i32 {
+    %far = arith.muli %k, %c64 : i32
+    %s = "tt.splat"(%far) : (i32) -> tensor<64x64xi32, #regs>
+    %p = "tt.addptr"(%start, %s) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers
+    %b = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!pointers) -> !tile
+    %bm = "ttg.local_alloc"(%b) : (!tile) -> !memory
+    %d = "ttng.warp_group_dot"(%am, %bm, %sum) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
+    %w = "ttng.warp_group_dot_wait"(%d) {pendings = 0 : i32} : (!sum) -> !sum
+    scf.yield %w : !sum
+  }
+  %r = scf.for %k = %whole to %n step %c1 iter_args(%sum = %first) -> (!sum) : i32 {
+    %far = arith.muli %k, %c64 : i32
+    %s = "tt.splat"(%far) : (i32) -> tensor<64x64xi32, #regs>
+    %p = "tt.addptr"(%start, %s) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers
+    %b = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!pointers) -> !tile
+    %bm = "ttg.local_alloc"(%b) : (!tile) -> !memory
+    %d = "ttng.warp_group_dot"(%am, %bm, %sum) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
+    %w = "ttng.warp_group_dot_wait"(%d) {pendings = 0 : i32} : (!sum) -> !sum
+    scf.yield %w : !sum
+  }
+  return %r : !sum
+}
 }

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='ttg-to-llvm' %s | filecheck %s
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm' %s | filecheck %s
 // A record is stored behind the next reading of the clock, or at the end; before there is any, it
 // is one of no scope.
 
@@ -76,6 +76,33 @@ func.func @ring(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.a
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// A header is written while the first copies are under way, with the times of before; what goes to
+// shared memory may wait for a load.
+// CHECK-LABEL: func.func @behind_copies(
+// CHECK: %[[TIMER:.*]] = llvm.inline_asm has_side_effects "mov.u64 $0, %globaltimer; // proton"
+// CHECK: %[[CLOCK:.*]] = llvm.inline_asm has_side_effects "mov.u64 $0, %clock64; // proton"
+// CHECK-NOT: smid
+// CHECK: cp.async
+// CHECK-NOT: st.shared
+// CHECK: scf.if
+// CHECK: %smid
+// CHECK: "st.global.b64 [$0], $1; // proton", "l,l" %{{.*}}, %[[CLOCK]]
+// CHECK: "st.global.b64 [$0], $1; // proton", "l,l" %{{.*}}, %[[TIMER]]
+// CHECK: llvm.store %{{.*}} : vector<4xf32>, !llvm.ptr<3>
+func.func @behind_copies(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %x: tensor<512xf32, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 0 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "counting", unit_warps = 1 : i64, units = 4 : i64}} {
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %i = "tt.make_range"() {start = 0 : i32, end = 512 : i32} : () -> tensor<512xi32, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>
+  %b = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>
+  %a = "tt.addptr"(%b, %i) : (tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>, tensor<512xi32, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>) -> tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>
+  %m = "ttg.local_reserve"() : () -> !ttg.mutable_memdesc<[512], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64], [128], [256]]>>
+  %c = "ttg.async_copy_global_to_local"(%a, %m) {operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>, !ttg.mutable_memdesc<[512], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64], [128], [256]]>>) -> !ttg.async_token
+  %g = "ttg.async_commit_group"(%c) {operandSegmentSizes = array<i32: 1>} : (!ttg.async_token) -> !ttg.async_token
+  %y = "ttg.local_alloc"(%x) : (tensor<512xf32, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>) -> !ttg.memdesc<[512], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64], [128], [256]]>>
+  "ttg.async_wait"(%g) {pendings = 0 : i32} : (!ttg.async_token) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
