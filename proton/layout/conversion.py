@@ -25,6 +25,7 @@ more than a word of what is common, matrices may take the place of the narrow ac
 """
 
 import functools
+import operator
 from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout, _insert, log2
@@ -59,6 +60,21 @@ class Shuffle:
     warps: tuple[int, ...]
     choice: int = 0
     choosers: int = 0
+
+    def shared_words(self) -> tuple[int, int] | None:
+        """Where halves of a word of bytes come from two lanes, with a choice: what lies between the
+        lanes, and a bit of it that no lane's or warp's number changes. If lanes that take the other
+        choice begin with the other half, each lane is asked by one other at a time, and that bit of
+        its own number tells which half by. None where halves do not lie so."""
+        words = [
+            slice(first, first + BANK_BYTES) for first in range(0, len(self.sources), BANK_BYTES)
+        ]
+        between = {self.flips[word][0] ^ self.flips[word][2] for word in words}
+        same = all(self.sources[word][:2] == self.sources[word][2:] for word in words)
+        moved = functools.reduce(operator.or_, self.lanes + self.warps, 0)
+        (flip, *others) = between
+        free = flip & ~moved
+        return (flip, free & -free) if same and free and not others else None
 
 
 @dataclass(frozen=True)

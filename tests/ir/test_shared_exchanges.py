@@ -16,6 +16,7 @@ from proton.dialect.mlir import ir
 from proton.dialect.walk import functions
 from proton.layout import LinearLayout
 from proton.layout.conversion import in_parts
+from proton.layout.linear import log2
 from proton.layout.matrix_memory import matrix_layout, transposing_layout
 from proton.layout.named import (
     blocked,
@@ -83,6 +84,13 @@ def check(
     source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int, limit: int = 0
 ) -> Any:
     """Runs the body, which makes %y of %x, and compares every register; the accesses by name."""
+    return ran(source, target, element, body, arch, limit).accesses
+
+
+def ran(
+    source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int, limit: int = 0
+) -> ThreadInterpreter:
+    """The same; what ran it."""
     warps, text = source.in_size("warp"), function(source, target, element, body)
     rng = np.random.default_rng(flat(target).size)
     bits = min(BITS[element], 62)
@@ -93,7 +101,7 @@ def check(
         program = ThreadInterpreter(warps, SHARED_BYTES)
         got = program.run(functions(module)[0], [elements[by_thread(source)]])
     np.testing.assert_array_equal(got, elements[by_thread(target)])
-    return program.accesses
+    return program
 
 
 def by_thread(layout: LinearLayout) -> np.ndarray:
@@ -145,11 +153,33 @@ def test_columns_of_results_of_tensor_cores(arch: int) -> None:
 def test_results_as_bytes_become_left_operands_within_the_warp(
     n: int, warps: int, element: str
 ) -> None:
-    """The weights of attention: no shared memory, and no barrier."""
+    """The weights of attention: no shared memory, no barrier, and a shuffle for each word."""
     tiling = warp_group_tiling((128, n), warps)
     assert tiling is not None
     source, target = tiling.accumulator, tiling.operand_a(n, 8)
-    assert not check(source, target, element, converted(source, target, element), 90)
+    found = ran(source, target, element, converted(source, target, element), 90)
+    assert not found.accesses
+    assert found.shuffles == target.in_size("register") // 4
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from([1, 2, 8]), st.permutations(range(5)), st.permutations(range(5)))
+def test_halves_of_words_of_bytes(words: int, sources: list[int], targets: list[int]) -> None:
+    """The halves of a word lie in two lanes, in one of two registers, by the number of the lane
+    that takes them. A shuffle moves halves of two words; a word that is alone takes two."""
+    whole, low, half, choice = log2(words), 1, 2, 4
+    more = [8 << n for n in range(whole)]
+    others = [8 << whole + n for n in range(4)]
+    layouts = []
+    for register, lane, order in ((choice, half, sources), (half, choice, targets)):
+        lanes = [lane, *others]
+        bases = {"register": [low, register, *more], "lane": [lanes[n] for n in order]}
+        ins = {name: [(bit,) for bit in bits] for name, bits in bases.items()}
+        layouts.append(LinearLayout.of(ins | {"warp": [], "block": []}, {"dim0": 128 * words}))
+    source, target = layouts
+    found = ran(source, target, "i8", converted(source, target, "i8"), 90)
+    assert not found.accesses
+    assert found.shuffles == max(words, 2)
 
 
 @pytest.mark.parametrize("shape", [(64, 128), (128, 64), (64, 32)])

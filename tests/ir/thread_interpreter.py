@@ -64,6 +64,7 @@ class ThreadInterpreter:
         self.is_written = False  # since the last barrier
         self.values: dict[Any, Any] = {}
         self.accesses: dict[str, int] = {}
+        self.shuffles = 0
 
     def run(self, function: Any, arguments: list[np.ndarray]) -> np.ndarray:
         """What the function returns, (threads, registers), of arguments of that form."""
@@ -110,7 +111,15 @@ class ThreadInterpreter:
             case "nvvm.barrier":
                 self.is_written = False
                 return []
+            case "llvm.extractelement":
+                return [given[0][:, int(np.ravel(given[1])[0])]]
+            case "arith.cmpi" if op.attributes["predicate"].value == 1:  # ne
+                return [given[0] != given[1]]
+            case "llvm.select":
+                condition = given[0].reshape(-1, *[1] * (given[1].ndim - 1))
+                return [np.where(condition, given[1], given[2])]
             case "nvvm.shfl.sync":
+                self.shuffles += 1
                 _, word, lane, _ = given
                 return [word[self.threads // WARP * WARP + lane % WARP]]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):

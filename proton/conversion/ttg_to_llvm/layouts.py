@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +14,15 @@ from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
-from proton.layout.conversion import Exchange, Parts, Permutation, Shuffle, in_parts, plan
+from proton.layout.conversion import (
+    BANK_BYTES,
+    Exchange,
+    Parts,
+    Permutation,
+    Shuffle,
+    in_parts,
+    plan,
+)
 from proton.layout.conversion import exchange as plan_exchange
 from proton.layout.linear import log2
 from proton.layout.matrix_access import MatrixAccess, matrix_access
@@ -143,33 +152,96 @@ def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     return v.from_elements([parts[order.index(r)] for r in range(len(way.flips))])
 
 
-_LOW_HALVES, _TO_HIGH_HALVES = 0x5410, 0x2222  # of two words as one, for `prmt`
+# Of the bytes of two words, for `prmt`: the low halves of both, the high ones; what is changed in
+# these to take the other half of each word, and to take one word for the other.
+_LOW_HALVES, _HIGH_HALVES, _OTHER_HALF, _OTHER_WORD = 0x5410, 0x7632, 0x2222, 0x4444
 
 
 def _halves_shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
-    """Bytes, two of which come from one lane, as a word with the two that other lanes take of it in
-    their place. The lane that reads knows which half is its own."""
+    """Bytes, two of which come from one lane, each shuffle moving four."""
     element, bytes_ = v.element(value), v.like(value, v.integer(8))
     is_bits = v.bits_of(element) == 1
     value = v.create("llvm.zext", bytes_, value) if is_bits else v.bitcast(value, bytes_)
-    base = ctx.threads.bits(way.lanes + way.warps)
-    own = tuple(_TO_HIGH_HALVES if way.choosers >> bit & 1 else 0 for bit in range(log2(WARP_SIZE)))
-    halves = v.binary("llvm.xor", ctx.threads.bits(own), v.i32(_LOW_HALVES))
-    words = []
-    for first in range(0, len(way.sources), 2):
-        pair = way.sources[first : first + 2]
-        picks = [*pair, *(register ^ way.choice for register in pair)]
-        flip = way.flips[first]
-        lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
-        word = nvidia.shuffle_lanes("idx", v.to_words(v.shuffle(value, picks)), lane)
-        words += v.to_elements(word)
-    joined = [
-        nvidia.permuted_bytes(low, high, halves)
-        for low, high in zip(words[::2], words[1::2], strict=True)
-    ]
-    moved = v.from_words(v.from_elements(joined), v.vector(len(way.sources), v.integer(8)))
+    by_flip: dict[int, list[int]] = {}
+    for first in range(0, len(way.sources), BANK_BYTES):
+        by_flip.setdefault(way.flips[first], []).append(first)
+    shared = way.shared_words()
+    words: dict[int, Value] = {}
+    for flip, firsts in by_flip.items():
+        if shared is not None and len(firsts) % 2 == 0:
+            words |= _words_in_pairs(ctx, value, way, firsts, flip, *shared)
+        else:
+            words |= _words_alone(ctx, value, way, firsts)
+    joined = v.from_elements([words[first] for first in sorted(words)])
+    moved = v.from_words(joined, v.vector(len(way.sources), v.integer(8)))
     target = v.vector(len(way.sources), element)
     return v.create("llvm.trunc", target, moved) if is_bits else v.bitcast(moved, target)
+
+
+def _by_choice(ctx: Lowering, way: Shuffle, change: int) -> Value:
+    """`change` in lanes that take the other choice, else 0, i32."""
+    bits = range(log2(WARP_SIZE))
+    return ctx.threads.bits(tuple(change if way.choosers >> bit & 1 else 0 for bit in bits))
+
+
+def _words_alone(ctx: Lowering, value: Value, way: Shuffle, firsts: list[int]) -> dict[int, Value]:
+    """The words that begin at registers `firsts`. A shuffle moves half of one, with what another
+    lane takes of it in its place; the lane that reads knows which is its own."""
+    base = ctx.threads.bits(way.lanes + way.warps)
+    halves = v.binary("llvm.xor", _by_choice(ctx, way, _OTHER_HALF), v.i32(_LOW_HALVES))
+
+    def half(register: int) -> Value:
+        pair, flip = way.sources[register : register + 2], way.flips[register]
+        lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
+        word = nvidia.shuffle_lanes("idx", _word(value, [*pair, *_others(way, pair)]), lane)
+        return v.extract(word, 0)
+
+    return {
+        first: nvidia.permuted_bytes(half(first), half(first + BANK_BYTES // 2), halves)
+        for first in firsts
+    }
+
+
+def _words_in_pairs(
+    ctx: Lowering,
+    value: Value,
+    way: Shuffle,
+    firsts: list[int],
+    flip: int,
+    between: int,
+    bit: int,
+) -> dict[int, Value]:
+    """The same, where a shuffle moves halves of two words to each lane. It reads two lanes, one
+    after the other, and a lane that takes the other choice in the other order: so either lane is
+    read by one alone, and by `bit` of its number it knows by which."""
+    base = ctx.threads.bits(way.lanes + way.warps)
+    start = v.binary("llvm.xor", base, _by_choice(ctx, way, between))
+    lanes = [v.binary("llvm.xor", start, v.i32(change)) for change in (flip, flip ^ between)]
+    own = v.binary("llvm.and", ctx.threads.number, v.i32(bit))
+    is_second = v.compare("ne", own, v.i32(flip & bit))
+    order = _by_choice(ctx, way, _OTHER_WORD)
+    low, high = (v.binary("llvm.xor", order, v.i32(h)) for h in (_LOW_HALVES, _HIGH_HALVES))
+    words = {}
+    for pair in zip(firsts[::2], firsts[1::2], strict=True):
+        registers = [r for first in pair for r in way.sources[first : first + 2]]
+        one, other = (_word(value, chosen) for chosen in (registers, _others(way, registers)))
+        asked = v.select(is_second, other, one), v.select(is_second, one, other)
+        first, second = (
+            v.extract(nvidia.shuffle_lanes("idx", word, lane), 0)
+            for word, lane in zip(asked, lanes, strict=True)
+        )
+        for register, halves in zip(pair, (low, high), strict=True):
+            words[register] = nvidia.permuted_bytes(first, second, halves)
+    return words
+
+
+def _word(value: Value, registers: Sequence[int]) -> Value:
+    return v.to_words(v.shuffle(value, registers))
+
+
+def _others(way: Shuffle, registers: Sequence[int]) -> list[int]:
+    """What lanes of the other choice take."""
+    return [register ^ way.choice for register in registers]
 
 
 def exchange(
