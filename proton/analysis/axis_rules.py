@@ -341,6 +341,27 @@ def _select(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(contiguity, tuple(multiples), constancy, both.constant)
 
 
+def _smaller_or_larger(op: Operation, infos: Infos) -> AxisInfo:
+    """Each element is one of two."""
+    return _divisible_by(gcd, op, infos)
+
+
+def _and(op: Operation, infos: Infos) -> AxisInfo:
+    """A bit that either has not is not there."""
+    return _divisible_by(max, op, infos)
+
+
+def _divisible_by(common: Callable[[int, int], int], op: Operation, infos: Infos) -> AxisInfo:
+    """Elements whose divisibility follows from that of both operands' elements."""
+    left, right = (infos[operand] for operand in op.operands)
+    found = _only_constancy(left, right)
+    multiples = tuple(
+        common(_all_multiple(left, axis, 1), _all_multiple(right, axis, 1))
+        for axis in range(len(found.contiguity))
+    )
+    return AxisInfo(found.contiguity, multiples, found.constancy)
+
+
 def _load(op: Operation, infos: Infos) -> AxisInfo:
     """Equal addresses hold equal values."""
     info = infos[op.operands[0]]
@@ -378,6 +399,10 @@ RULES: dict[str, Callable[[Operation, Infos], AxisInfo | None]] = {
     "arith.shrui": _divide,
     "arith.remsi": _remainder,
     "arith.remui": _remainder,
+    **dict.fromkeys(
+        ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui"), _smaller_or_larger
+    ),
+    "arith.andi": _and,
     "arith.cmpi": _compare,
     "arith.select": _select,
     "tt.load": _load,

@@ -150,7 +150,8 @@ class Writer:
         values, type_ = self.blocks[shape], self.type_of(shape)
         left, right = self.pick(values), self.pick(values)
         name = self.pick(
-            "addi addi subi muli divsi remsi divui remui shli shrui andi minsi select wrap".split()
+            "addi addi subi muli divsi remsi divui remui shli shrui andi minsi maxsi select "
+            "wrap".split()
         )
         if name in ("divsi", "remsi") and self.rng.integers(4) == 0:
             number = int(self.pick([-1, -3, -8]))
@@ -320,6 +321,21 @@ func.func @kernel(%n: i32 {tt.divisibility = 8 : i32}, %c: i1) {
     for taken in (0, 1):
         check_program(text, [24, taken])
     assert info_of_last(text) == AxisInfo((1,), (4,), (1,))
+
+
+@pytest.mark.parametrize(
+    "name, multiple", [("minsi", 8), ("maxsi", 8), ("minui", 8), ("maxui", 8), ("andi", 16)]
+)
+def test_the_end_of_a_range_is_a_multiple(name: str, multiple: int) -> None:
+    """`min(length, whole)`, of which a loop's loads begin, and what `n & -16` cuts off."""
+    text = f"""
+func.func @kernel(%n: i32 {{tt.divisibility = 16 : i32}}, %m: i32 {{tt.divisibility = 8 : i32}}) {{
+  %r = arith.{name} %n, %m {{last}} : i32
+  return
+}}"""
+    for arguments in ([48, 24], [16, 40], [0, 8]):
+        check_program(text, arguments)
+    assert info_of_last(text) == AxisInfo((1,), (multiple,), (1,))
 
 
 CALLS = """

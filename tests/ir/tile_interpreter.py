@@ -43,6 +43,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "xori": operator.xor,
     "minsi": np.minimum,
     "maxsi": np.maximum,
+    "minui": lambda a, b: np.minimum(a.astype(np.uint32), b.astype(np.uint32)).astype(np.int32),
+    "maxui": lambda a, b: np.maximum(a.astype(np.uint32), b.astype(np.uint32)).astype(np.int32),
     "extsi": lambda a: a,
     "select": np.where,
 }
