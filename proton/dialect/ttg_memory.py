@@ -141,7 +141,7 @@ class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffe
         return _verify_mutable(op, op.dst) and _verify_tensor(op, op.dst, op.src, "operand")
 
 
-class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory, NamesMemory]):
+class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory]):
     """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension, to be written if
     its type says so."""
 
@@ -164,7 +164,7 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
 
 
 class MemDescTransOp(
-    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory, NamesMemory]
+    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]
 ):
     """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
 

@@ -53,6 +53,9 @@ If the readings of a turn are at most four, and say all of its records but their
 (turn_batches.py), `proton_gpu.write_batch %l, %first` writes those in their place, and the runtime
 makes records of them: 16 bytes of a turn, not 16 of each record.
 
+Where shared memory has no room for as many programs on an SM, lane n keeps the readings of turn n
+in registers, from which others have them by a shuffle.
+
 Other loops run in chunks where the ring buffer is in global memory (`strip_mine`), each of which
 keeps its readings, and writes its records or its batch at its end.
 
@@ -103,6 +106,7 @@ _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is 
 _EQUAL, _NOT_EQUAL, _UNSIGNED_LESS = 0, 1, 6  # arith.cmpi's predicates
 _LONG = 1 << 18  # multiply-adds of a turn that leave time to write records
 _CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
+_MOST_BYTES = 64  # of readings of a turn that registers have room for
 
 
 @register
@@ -136,7 +140,10 @@ class CompactTurns(Pass):
             if place is not None:
                 break
         else:
-            return
+            if profile.ring is not None or any(turn.bytes > _MOST_BYTES for turn in found):
+                return
+            found = [replace(turn, in_lanes=True, at_once=_CHUNK) for turn in found]
+            size = 0
         loops, batches = [turn.loop.op for turn in found], list[Turn]()
         for turn in found:
             turns = turn.kept(profile.capacity)
@@ -146,7 +153,8 @@ class CompactTurns(Pass):
             _rewrite(turn, turns, profile.capacity, _next_user(turn.loop.op, loops))
         profile = replace(profile, ring=None, turns=place, turn_bytes=size, loops=tuple(batches))
         set_profile(kernel, profile)
-        kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
+        if place is not None:
+            kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
 
     def _place(self, kernel: Operation, profile: KernelProfile, size: int) -> int | None:
         """Where shared memory has `size` bytes for each unit: in the place of the ring buffers, or
@@ -173,6 +181,7 @@ class _Turn:
     schema: RecordSchema
     writes: bool  # each so many turns the loop itself writes their records
     in_chunks: bool
+    in_lanes: bool = False  # what is kept is in registers: a turn in each lane's
     at_once: int = 0  # records that the loop writes, or some more
     number: int | None = None  # among the kernel's loops that write batches; None: it does not
 
@@ -188,7 +197,7 @@ class _Turn:
         turns = 1 << (-(-records // len(self.records)) - 1).bit_length()
         while self.writes and turns * len(self.records) > capacity:
             turns //= 2
-        return turns
+        return min(turns, WARP_SIZE) if self.in_lanes else turns
 
     @cached_property
     def readings(self) -> list[Value]:
@@ -396,7 +405,7 @@ def _write_at_end(found: _Turn, origin: _Origin, of: Value, most: int) -> None:
         return
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
     count = -(-most // WARP_SIZE)
-    if count <= _AT_ONCE:
+    if count <= _AT_ONCE or found.in_lanes:  # whose lanes read others, so all are to come along
         _write_records(found, origin, of, kept.first, kept.end, count)
     else:
         with loop(kept.first, kept.end, constant(_AT_ONCE * WARP_SIZE, i32)) as first:

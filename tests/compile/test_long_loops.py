@@ -91,22 +91,27 @@ def records_of(kernel: JITFunction, tiles: int, depth: int) -> Records:
 
 @pytest.mark.parametrize("how", [
     {}, {"capacity": 8}, {"capacity": 16, "clock_bits": 64}, {"buffer": "global", "capacity": 64},
-    {"sample_warps": (1, 2), "capacity": 32},
+    {"sample_warps": (1, 2), "capacity": 32}, {"buffer": "global", "room": False},
+    {"buffer": "global", "clock_bits": 64, "room": False},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kernel", [product, products], ids=lambda kernel: kernel.__name__)
 def test_a_loop_of_products(
     kernel: JITFunction, how: dict[str, Any], rng: np.random.Generator
 ) -> None:
+    """Without `room` in shared memory lanes keep the readings of turns."""
+    how, has_room = {k: v for k, v in how.items() if k != "room"}, "room" not in how
     several = kernel is products
     numbers = [3] * (1 + several)
     types = [tl.float16, tl.float16, tl.float32]
     options: dict[str, Any] = {"num_warps": WARPS, "instrumentation": Instrumentation(**how)}
     with pytest.MonkeyPatch.context() as patch, knobs.scope(always_compile=True):
+        if not has_room:
+            patch.setattr(CompactTurns, "_place", lambda *_: None)
         compact = compiled(kernel, *types, *numbers, 3, **options)
         patch.setattr(CompactTurns, "run", unchanged)
         plain = compiled(kernel, *types, *numbers, 3, **options)
     assert compact.profile is not None
-    assert compact.profile.turns is not None
+    assert (compact.profile.turns is not None) == has_room
     assert len(compact.profile.loops) == ("clock_bits" not in how)  # written as batches
     assert "wgmma" in compact.asm["ptx"]
     depths = [0, 1, int(rng.integers(2, 40))] + [64] * (not how and not several)

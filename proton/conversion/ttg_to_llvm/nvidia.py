@@ -145,8 +145,9 @@ def multiprocessor(note: str) -> Value:
 # What threads do together
 
 
-def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
-    """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down.
+def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value:
+    """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down. `note`: a
+    comment on the instruction, which LLVM then does not know.
 
     Lanes that `up` and `down` would take from outside of the warp keep their own.
     """
@@ -155,6 +156,9 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
     mask = v.i32(FULL_MASK)
 
     def one(word: Value) -> Value:
+        if note:
+            text = f"shfl.sync.{kind}.b32 $0, $1, $2, $3, $4; {note}"
+            return assembly(text, "=r,r,r,r,r", v.integer(32), word, lane, clamp, mask)
         return v.create("nvvm.shfl.sync", v.integer(32), mask, word, lane, clamp, kind=mode)
 
     return v.from_words(v.each(one, v.to_words(value)), value.type)

@@ -44,33 +44,39 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
-    assert profile.turns is not None
-    rings = byte_at(ctx.program_shared(), v.i32(profile.turns))
-    number = v.create("llvm.trunc", v.integer(32), unit.number)
-    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(profile.turn_bytes)))
-    if is_written_in_loop(site.op):
-        i32 = v.integer(32)
-        word = nvidia.copied(v.create("llvm.ptrtoint", i32, ring))
-        ring = v.create("llvm.inttoptr", ring.type, word)
+    words = site.number("words")
+    ring = None if profile.turns is None else _ring(ctx, site, profile.turns)
     turns = Turns(
         slots=site.number("slots"),
-        words=site.number("words"),
+        words=words,
         most=site.number("turns"),
         ring=ring,
+        lanes=[variable(ctx.function, clock) for _ in range(0 if ring is not None else words)],
         number=variable(ctx.function, v.integer(32)),
         kept=variable(ctx.function, v.integer(32)) if is_written_in_loop(site.op) else None,
         offset=variable(ctx.function, v.integer(32)),
         pending=[variable(ctx.function, clock) for _ in range(_AT_ONCE)],
-        count=min(site.number("words"), _AT_ONCE),  # what a loop of one record carries
+        count=min(words, _AT_ONCE),  # what a loop of one record carries
         clock=clock,
     )
     for place in filter(None, (turns.number, turns.kept, turns.offset)):
         v.store(place, v.i32(0), 4)
-    for place in turns.pending:
+    for place in (*turns.pending, *turns.lanes):
         v.store(place, v.constant(0, clock), 4)
     found = v.i32(0)  # what later ops find it by
     unit.turns = ctx.turns[found] = turns
     return [found]
+
+
+def _ring(ctx: Lowering, site: Site, turns: int) -> Value:
+    """Where shared memory has the unit's readings; those of all are from byte `turns` on."""
+    rings = byte_at(ctx.program_shared(), v.i32(turns))
+    number = v.create("llvm.trunc", v.integer(32), ctx.unit.number)
+    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(ctx.unit.profile.turn_bytes)))
+    if not is_written_in_loop(site.op):
+        return ring
+    word = nvidia.copied(v.create("llvm.ptrtoint", v.integer(32), ring))
+    return v.create("llvm.inttoptr", ring.type, word)
 
 
 def _turns_of(ctx: Lowering, site: Site) -> Turns:
@@ -86,6 +92,11 @@ def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
         row = turns.row(v.load(turns.number, v.integer(32), 4))
     else:
         row = v.load(turns.kept, v.integer(32), 4)
+    if turns.ring is None:
+        is_own = v.compare("eq", _lane(ctx.unit), row)
+        for place, value in zip(turns.lanes[site.number("first") :], readings, strict=False):
+            v.store(place, v.select(is_own, value, v.load(place, value.type, 4)), 4)
+        return []
     v.store(turns.offset, turns.place(row, v.i32(site.number("first"))), 4)
     turns.count = len(readings)
     for place, value in zip(turns.pending, readings, strict=False):
@@ -162,6 +173,13 @@ def _saturated(number: Value, less: int) -> Value:
 def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
     turns, (_, turn, slot) = _turns_of(ctx, site), site.operands
     starts, ends = ([n.value for n in site.op.attributes[name]] for name in ("starts", "ends"))
+    if turns.ring is None:
+        row = turns.row(turn)
+        kept = [
+            v.extract(nvidia.shuffle_lanes("idx", v.splat(_kept(turns, n), 1), row, COMMENT), 0)
+            for n in range(1 + max(*starts, *ends))
+        ]
+        return [_of_slot(slot, [kept[n] for n in numbers]) for numbers in (starts, ends)]
     if (starts, ends) == ([0], [1]):
         source = byte_at(turns.ring, turns.place(turns.row(turn), v.i32(0)))
         return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
@@ -170,6 +188,16 @@ def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
         word = _number(slot, numbers)
         sources.append(byte_at(turns.ring, turns.place(turns.row(turn), word)))
     return [nvidia.load(s, turns.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
+
+
+def _kept(turns: Turns, number: int) -> Value:
+    """Of the turn that a lane keeps, a reading."""
+    return v.load(turns.lanes[number], turns.clock, 4)
+
+
+def _lane(unit: Unit) -> Value:
+    """A lane's number in its warp."""
+    return v.binary("llvm.and", unit.lane, v.i32(WARP_SIZE - 1))
 
 
 def _number(slot: Value, numbers: list[int]) -> Value:
@@ -224,8 +252,12 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     ends = v.compare("eq", v.add(lane, v.i32(1)), kept)
     if unit.is_sampled is not None:
         writes, ends = (v.binary("llvm.and", of, unit.is_sampled) for of in (writes, ends))
-    source = byte_at(turns.ring, turns.place(turns.row(lane), v.i32(0)))
-    readings = nvidia.load(source, turns.clock, MOST_READINGS, space="shared", note=COMMENT)
+    if turns.ring is None:
+        some = [_kept(turns, n) for n in range(turns.words)]
+        readings = [*some, *some[-1:] * (MOST_READINGS - turns.words)]
+    else:
+        source = byte_at(turns.ring, turns.place(turns.row(lane), v.i32(0)))
+        readings = nvidia.load(source, turns.clock, MOST_READINGS, space="shared", note=COMMENT)
     record = v.add(v.binary("llvm.sub", behind, v.add(kept, v.i32(1))), lane)
     nvidia.store(_target(unit, turns, record), readings, predicate=writes, note=COMMENT)
     tag = v.binary("llvm.or", v.i32(signed(batch_tag(number))), kept)

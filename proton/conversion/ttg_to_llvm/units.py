@@ -85,7 +85,8 @@ class Turns:
     slots: int  # records of a turn
     words: int  # readings of a turn that there is room for
     most: int  # turns that are kept, a power of two
-    ring: Value  # the unit's, in shared memory
+    ring: Value | None  # the unit's, in shared memory; None where registers have it
+    lanes: list[Value]  # there, the variables with the readings of the turn that a lane keeps
     number: Value  # where the number of turns is, so far, or with `kept` of those that are written
     kept: Value | None  # where that of the others is, if the loop writes its records itself
     offset: Value  # where the place of the readings is that are not stored yet
@@ -106,6 +107,8 @@ class Turns:
 
     def store(self, is_writer: Value) -> None:
         """Stores what is pending. Before there is any, that is nothing, where the first will be."""
+        if self.ring is None:
+            return
         place = byte_at(self.ring, v.load(self.offset, v.integer(32), 4))
         values = [v.load(value, self.clock, 4) for value in self.pending[: self.count]]
         nvidia.store(place, values, space="shared", predicate=is_writer, note=COMMENT)

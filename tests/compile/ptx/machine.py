@@ -250,8 +250,9 @@ class Machine(Copies, Matrices):
         return found
 
     def read_clock(self, mask: np.ndarray) -> np.ndarray:
-        """Counts how often a thread read its clock, so equal work has equal readings."""
-        self.ticks[mask] += 1
+        """Counts how often a warp read its clock, so equal work has equal readings."""
+        warp_of = np.arange(len(mask)) // WARP
+        self.ticks[np.isin(warp_of, warp_of[mask])] += 1
         return self.ticks.astype(np.uint64)
 
     def trap(self, mask: np.ndarray) -> None:

@@ -52,12 +52,10 @@ func.func @payload(%x: tensor<128xf32, #row>, %n: i32) -> tensor<128xf32, #row> 
   return %r : tensor<128xf32, #row>
 }
 
-// Memory that is only named is no work: no slice.
+// Memory that is only reserved is no work: no slice.
 
 // CHECK-LABEL: func.func @named(
 // CHECK-NEXT: "ttg.local_reserve"
-// CHECK-NEXT: arith.constant
-// CHECK-NEXT: "ttg.memdesc_index"
 // CHECK-NEXT: "tt.splat"
 // CHECK-NEXT: phase = "start", scope = "store"
 // CHECK-NEXT: "tt.store"
@@ -65,8 +63,6 @@ func.func @payload(%x: tensor<128xf32, #row>, %n: i32) -> tensor<128xf32, #row> 
 // CHECK-NEXT: return
 func.func @named(%p: !tt.ptr<f32>, %x: tensor<128xf32, #row>) attributes {tt.kernel, proton.scopes = ["load", "store"]} {
   %m = "ttg.local_reserve"() : () -> !ttg.mutable_memdesc<[2, 128], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64]]>> loc("scope:load")
-  %c0 = arith.constant 0 : i32 loc("scope:load")
-  %i = "ttg.memdesc_index"(%m, %c0) : (!ttg.mutable_memdesc<[2, 128], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64]]>>, i32) -> !ttg.mutable_memdesc<[128], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64]]>> loc("scope:load")
   %s = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #row> loc("scope:store")
   "tt.store"(%s, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #row>, tensor<128xf32, #row>) -> () loc("scope:store")
   return
