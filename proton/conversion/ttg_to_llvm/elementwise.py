@@ -61,6 +61,8 @@ def _divide(ctx: Lowering, site: Site) -> list[Value]:
     element = v.element(left)
     if element.width == 64:
         return [v.binary("llvm.fdiv", left, right)]
+    if "arcp" in str(site.op.attributes["fastmath"]):
+        return [v.binary("llvm.fmul", left, nvidia.approximate("reciprocal", right))]
     if element.width == 32:
         return [nvidia.approximate("divide", left, right)]
     wide = v.like(left, _f(32))
