@@ -126,11 +126,13 @@ def _factors(spread: Operation) -> list[Value]:
 
 
 def _scale(number: Value) -> Value:
-    def chosen(predicate: arith.CmpFPredicate, bound: float, scale: float, other: Value) -> Value:
+    """What makes the reciprocal of a multiple of a number a normal number: 1 for most."""
+
+    def chosen(comparison: str, bound: float, scale: float, other: Value) -> Value:
+        predicate = getattr(arith.CmpFPredicate, comparison)
         is_so = arith.CmpFOp(predicate, size, filled(number.type, bound)).result
         return arith.SelectOp(is_so, filled(number.type, scale), other).result
 
     size = create("math.absf", number.type, number)
-    one = filled(number.type, 1.0)
-    large = chosen(arith.CmpFPredicate.OGT, _LARGE, _DOWN, one)
-    return chosen(arith.CmpFPredicate.OLT, _SMALL, _UP, large)
+    down = chosen("OGT", _LARGE, _DOWN, filled(number.type, 1.0))
+    return chosen("OLT", _SMALL, _UP, down)
