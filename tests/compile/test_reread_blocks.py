@@ -45,6 +45,26 @@ def elsewhere(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + row + place, total)
 
 
+@proton.jit
+def channels(x, y, n, TURNS: tl.constexpr, BLOCK: tl.constexpr):
+    """A program's channels less their mean."""
+    program, place = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for channel in range(program * TURNS, (program + 1) * TURNS):
+        total += tl.load(x + channel * BLOCK + place)
+    mean = tl.sum(total, 0) / (TURNS * BLOCK)
+    for channel in range(program * TURNS, (program + 1) * TURNS):
+        tl.store(y + channel * BLOCK + place, tl.load(x + channel * BLOCK + place) - mean)
+
+
+def resident(kernel: Any, *constants: Any, arch: int = 90, **options: Any) -> int:
+    """How many programs an SM holds by their shared memory."""
+    target = GPUTarget("cuda", arch)
+    types = tl.float32, tl.float32, 4096
+    found = kernel.warmup(*types, *constants, target=target, **options)
+    return target.facts.programs_per_sm(32 * options.get("num_warps", 4), found.shared)
+
+
 def modifiers(kernel: Any, *constants: Any) -> list[str]:
     """Of the loads of four elements, in order."""
     target = GPUTarget("cuda", 90)
@@ -69,6 +89,22 @@ def test_what_the_source_says_of_a_load_stays(
 
 def test_other_places_and_what_all_programs_load_have_no_priority() -> None:
     assert set(modifiers(elsewhere)) == {""}
+
+
+@pytest.mark.parametrize(("turns", "programs"), [(4, 16), (6, 10), (8, 8), (9, 7), (500, 6)])
+def test_no_more_programs_run_than_the_cache_has_room_for(turns: int, programs: int) -> None:
+    """Of 50 MiB for 132 SMs two thirds are for the programs' channels, of 4 KiB a turn; half of the
+    12 that there are registers for run in any case."""
+    assert resident(channels, turns, 1024) == programs
+
+
+def test_other_programs_run_as_they_may() -> None:
+    assert resident(channels, 8, 1024, arch=80) == 16  # nobody has measured it there
+    assert resident(channels, 8, 1024, num_warps=16) == 4  # there is no room for more
+    assert resident(channels, 8, 1024, launch_cooperative_grid=True) == 16  # all at once
+    assert resident(normalized, 512, "", "") == 16  # of turns that are not known one counts
+    assert resident(normalized, 512, "", ".cg") == 16
+    assert resident(elsewhere, 512) == 16
 
 
 @pytest.mark.parametrize("n", [1, 512, 1000, 1900])
