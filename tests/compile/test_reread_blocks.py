@@ -12,7 +12,9 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
+from proton.trace.instrumentation import Instrumentation
 from tests.compile.ptx.emulation import Emulation
+from tests.compile.test_gpu_records import compiled
 
 LOAD = re.compile(r"ld\.global((?:\.\w+|::\w+)*)\.v4\.b32")
 KEPT, LEFT = ".L1::evict_last", ".L1::evict_first"
@@ -105,6 +107,15 @@ def test_other_programs_run_as_they_may() -> None:
     assert resident(normalized, 512, "", "") == 16  # of turns that are not known one counts
     assert resident(normalized, 512, "", ".cg") == 16
     assert resident(elsewhere, 512) == 16
+
+
+@pytest.mark.parametrize("auto", [(), ("loads", "loops")])
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+def test_as_many_programs_run_with_records(strategy: Any, auto: tuple[str, ...]) -> None:
+    options = Instrumentation(auto=auto, strategy=strategy, capacity=256)
+    types = tl.float32, tl.float32, 4096
+    found = compiled(channels, *types, 8, 1024, instrumentation=options)
+    assert GPUTarget("cuda", 90).facts.programs_per_sm(128, found.shared) == 8
 
 
 @pytest.mark.parametrize("n", [1, 512, 1000, 1900])
