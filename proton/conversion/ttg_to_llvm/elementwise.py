@@ -56,7 +56,8 @@ def _spread(value: Value, target: Type) -> Value:
 
 @lowers("arith.divf")
 def _divide(ctx: Lowering, site: Site) -> list[Value]:
-    """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it."""
+    """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it.
+    `arcp`: fp32, by divisors whose reciprocals are normal numbers."""
     left, right = site.operands
     element = v.element(left)
     if element.width == 64:
