@@ -21,6 +21,8 @@ class Architecture:
     sm_shared_bytes: int
     sm_threads: int
     sm_programs: int
+    # Of the second-level cache, for each SM; 0 where chips differ, or nobody has measured.
+    sm_l2_bytes: int = 0
 
     def programs_per_sm(self, threads: int, shared: int) -> int:
         """How many programs of so many threads and bytes of shared memory an SM holds at once,
@@ -29,6 +31,11 @@ class Architecture:
         taken = -(-taken // SHARED_UNIT) * SHARED_UNIT
         return min(self.sm_programs, self.sm_threads // threads, self.sm_shared_bytes // taken)
 
+    def most_shared(self, programs: int) -> int:
+        """The most bytes of shared memory with which an SM holds so many programs at once."""
+        taken = self.sm_shared_bytes // programs // SHARED_UNIT * SHARED_UNIT
+        return min(self.shared_bytes, taken - RESERVED_SHARED)
+
 
 RESERVED_SHARED = 1024  # bytes that each program takes besides its own
 SHARED_UNIT = 128  # bytes in which shared memory is given out
@@ -36,7 +43,7 @@ ARCHITECTURES = {
     80: Architecture("sm_80", 84, 163 * 1024, 164 * 1024, 2048, 32),
     86: Architecture("sm_86", 84, 99 * 1024, 100 * 1024, 1536, 16),
     89: Architecture("sm_89", 84, 99 * 1024, 100 * 1024, 1536, 24),
-    90: Architecture("sm_90a", 84, 227 * 1024, 228 * 1024, 2048, 32),
+    90: Architecture("sm_90a", 84, 227 * 1024, 228 * 1024, 2048, 32, (50 << 20) // 132),
     100: Architecture("sm_100a", 86, 227 * 1024, 228 * 1024, 2048, 32),
     120: Architecture("sm_120a", 87, 99 * 1024, 100 * 1024, 1536, 24),
 }

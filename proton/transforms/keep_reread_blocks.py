@@ -14,8 +14,13 @@ was loaded last makes room.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
+from proton.analysis.loop_turns import turns_of
+from proton.dialect.attributes import REREAD_BYTES
+from proton.dialect.builtin import i64_attr
+from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Loop, Pure, Speculatable, has
@@ -41,10 +46,13 @@ class KeepRereadBlocks(Pass):
             loads = [op for op in ops_named(function, "tt.load") if _is_free(op)]
             if len({op.block for op in loads}) < 2:
                 continue
-            for group in _groups(function, loads):
-                if _is_last_reading(group[-1]):
-                    for load in group:
-                        _set_priority(load, _LEAVE if load == group[-1] else _KEEP)
+            groups = [group for group in _groups(function, loads) if _is_last_reading(group[-1])]
+            for group in groups:
+                for load in group:
+                    _set_priority(load, _LEAVE if load == group[-1] else _KEEP)
+            if groups:
+                bytes_ = sum(_bytes_between(group[0], group[-1]) for group in groups)
+                function.attributes[REREAD_BYTES] = i64_attr(bytes_)
 
 
 def _is_free(load: Operation) -> bool:
@@ -56,6 +64,15 @@ def _is_free(load: Operation) -> bool:
         and attributes["cache"].value in _CACHED
         and not attributes["volatile"].value
     )
+
+
+def _bytes_between(first: Operation, last: Operation) -> int:
+    """What a program loads until it begins to load the same again, as far as it is known: a loop
+    whose turns are not counts as one."""
+    value = first.results[0]
+    loops = [op for op in _around(first) if op.name == "scf.for" and op not in _around(last)]
+    turns = prod(turns_of(loop) or 1 for loop in loops)
+    return turns * prod(shape_of(value)) * element_of(value).width // 8
 
 
 def _set_priority(load: Operation, priority: str) -> None:

@@ -12,7 +12,9 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
+from proton.trace.instrumentation import Instrumentation
 from tests.compile.ptx.emulation import Emulation
+from tests.compile.test_gpu_records import compiled
 
 LOAD = re.compile(r"ld\.global((?:\.\w+|::\w+)*)\.v4\.b32")
 KEPT, LEFT = ".L1::evict_last", ".L1::evict_first"
@@ -45,6 +47,26 @@ def elsewhere(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + row + place, total)
 
 
+@proton.jit
+def channels(x, y, n, TURNS: tl.constexpr, BLOCK: tl.constexpr):
+    """A program's channels less their mean."""
+    program, place = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for channel in range(program * TURNS, (program + 1) * TURNS):
+        total += tl.load(x + channel * BLOCK + place)
+    mean = tl.sum(total, 0) / (TURNS * BLOCK)
+    for channel in range(program * TURNS, (program + 1) * TURNS):
+        tl.store(y + channel * BLOCK + place, tl.load(x + channel * BLOCK + place) - mean)
+
+
+def resident(kernel: Any, *constants: Any, arch: int = 90, **options: Any) -> int:
+    """How many programs an SM holds by their shared memory."""
+    target = GPUTarget("cuda", arch)
+    types = tl.float32, tl.float32, 4096
+    found = kernel.warmup(*types, *constants, target=target, **options)
+    return target.facts.programs_per_sm(32 * options.get("num_warps", 4), found.shared)
+
+
 def modifiers(kernel: Any, *constants: Any) -> list[str]:
     """Of the loads of four elements, in order."""
     target = GPUTarget("cuda", 90)
@@ -69,6 +91,31 @@ def test_what_the_source_says_of_a_load_stays(
 
 def test_other_places_and_what_all_programs_load_have_no_priority() -> None:
     assert set(modifiers(elsewhere)) == {""}
+
+
+@pytest.mark.parametrize(("turns", "programs"), [(4, 16), (6, 10), (8, 8), (9, 7), (500, 6)])
+def test_no_more_programs_run_than_the_cache_has_room_for(turns: int, programs: int) -> None:
+    """Of 50 MiB for 132 SMs two thirds are for the programs' channels, of 4 KiB a turn; half of the
+    12 that there are registers for run in any case."""
+    assert resident(channels, turns, 1024) == programs
+
+
+def test_other_programs_run_as_they_may() -> None:
+    assert resident(channels, 8, 1024, arch=80) == 16  # nobody has measured it there
+    assert resident(channels, 8, 1024, num_warps=16) == 4  # there is no room for more
+    assert resident(channels, 8, 1024, launch_cooperative_grid=True) == 16  # all at once
+    assert resident(normalized, 512, "", "") == 16  # of turns that are not known one counts
+    assert resident(normalized, 512, "", ".cg") == 16
+    assert resident(elsewhere, 512) == 16
+
+
+@pytest.mark.parametrize("auto", [(), ("loads", "loops")])
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+def test_as_many_programs_run_with_records(strategy: Any, auto: tuple[str, ...]) -> None:
+    options = Instrumentation(auto=auto, strategy=strategy, capacity=256)
+    types = tl.float32, tl.float32, 4096
+    found = compiled(channels, *types, 8, 1024, instrumentation=options)
+    assert GPUTarget("cuda", 90).facts.programs_per_sm(128, found.shared) == 8
 
 
 @pytest.mark.parametrize("n", [1, 512, 1000, 1900])

@@ -10,6 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.compile.test_shared_reciprocals import (
+    BLOCK,
+    DIVISORS,
+    assert_quotients,
+    divided,
+    divided_by_rows,
+    dividends,
+)
 from tests.cpu.harness import apply, assert_same, kernels_of, sample
 
 STAGED = True
@@ -80,6 +88,23 @@ def test_division(rng: np.random.Generator, expression: str) -> None:
     got = apply(expression, (a, "float32"), (b, "float32"), out="float32")
     exact = a.astype(np.float64) / b
     assert (np.abs(got - exact) <= ulp(2)(a, exact)).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("divisor", DIVISORS)
+def test_division_by_one_number(rng: np.random.Generator, divisor: float, sign: int) -> None:
+    n = int(rng.integers(BLOCK // 2, BLOCK + 1))
+    x, y = dividends(rng, n), np.array([sign * divisor], np.float32)
+    out = np.zeros_like(x)
+    divided[(1,)](x, y, out, n, BLOCK=BLOCK, num_warps=4)
+    assert_quotients(out, x, np.broadcast_to(y, x.shape))
+
+
+def test_division_of_rows(rng: np.random.Generator) -> None:
+    x, y = dividends(rng, 16, 256), np.resize(np.array(DIVISORS, np.float32), 16)
+    out = np.zeros_like(x)
+    divided_by_rows[(1,)](x, y, out, 0, ROWS=16, COLUMNS=256, num_warps=4)
+    assert_quotients(out, x, np.broadcast_to(y[:, None], x.shape))
 
 
 @pytest.mark.parametrize("function", ["div_rn(a, b)", "sqrt_rn(a)"])

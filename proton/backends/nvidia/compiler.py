@@ -32,12 +32,12 @@ from proton.base.targets import (
     GPUTarget,
     most_registers,
 )
-from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, SHARED_BYTES
+from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
-from proton.dialect.walk import gpu_functions
+from proton.dialect.walk import functions, gpu_functions
 from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
@@ -59,6 +59,8 @@ _MORE_THAN_A_QUARTER = 1.5  # times, in either order
 _IN_FLIGHT = 1.5  # times the loads under way on an SM, for another number of programs
 _FEW_TRIPS = 2  # that machine code may have more than the PTX, however many registers there are
 _MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
+_KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
+_FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 _FEWEST = 2  # programs: one waits while another one computes
 _LINES_EACH = 4  # of PTX at least, for each value that is alive at once
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
@@ -91,6 +93,7 @@ def compile_kernel(
                 num_warps=options.num_warps,
             )
         module = _on_tiles(module, stages, options, text)
+        reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
@@ -111,6 +114,7 @@ def compile_kernel(
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None and cubin is before:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
+            shared = _with_room(cubin, options, shared, reread)
     data = {
         "target": str(target),
         **{name: getattr(options, name) for name in _OF_LAUNCHES},
@@ -140,6 +144,24 @@ def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText 
     simplify = ttir_passes(options.instrumentation, [tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
     return stages.run("ttgir", module, ttgir_passes(options))
+
+
+def _reread_bytes(module: Module) -> int:
+    """What a program reads that it will read again."""
+    attributes = [op.attributes for op in functions(module)]
+    return sum(int(found[REREAD_BYTES].value) for found in attributes if REREAD_BYTES in found)
+
+
+def _with_room(cubin: Cubin, options: GPUOptions, shared: int, reread: int) -> int:
+    """The shared memory of a program: more than it needs, where so many programs would run on an SM
+    that the second-level cache lost what they will read again. Nothing else limits their number."""
+    threads, facts = options.num_warps * WARP_SIZE, options.target.facts
+    room = cubin.threads(options.target, threads) // threads
+    room = min(room, facts.programs_per_sm(threads, shared))
+    if not reread or not facts.sm_l2_bytes or options.launch_cooperative_grid:
+        return shared  # of a cooperative grid all programs have to run at once
+    fit = max(int(_KEPT * facts.sm_l2_bytes) // reread, -(-room // _FEWER))
+    return shared if fit >= room else max(shared, facts.most_shared(fit))
 
 
 def _alone(ptx: str, options: GPUOptions) -> str:

@@ -43,6 +43,7 @@ from proton.transforms.place_records import PlaceRecords
 from proton.transforms.record_work import SEPARATOR, RecordWork
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions
+from proton.transforms.share_reciprocals import ShareReciprocals
 from proton.transforms.sink_dot_waits import SinkDotWaits
 from proton.transforms.sink_into_scopes import SinkIntoScopes
 from proton.transforms.sink_scalars import SinkScalars
@@ -77,6 +78,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         FenceInsertion(),
         OrderCopiedLoads(),
         OrderWarpGroups(),
+        ShareReciprocals(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
         *record_passes(options),
@@ -94,6 +96,7 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
         OrderCopiedLoads(),
+        ShareReciprocals(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
         *record_passes(options),
     ]

@@ -56,11 +56,14 @@ def _spread(value: Value, target: Type) -> Value:
 
 @lowers("arith.divf")
 def _divide(ctx: Lowering, site: Site) -> list[Value]:
-    """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it."""
+    """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it.
+    `arcp`: fp32, by divisors whose reciprocals are normal numbers."""
     left, right = site.operands
     element = v.element(left)
     if element.width == 64:
         return [v.binary("llvm.fdiv", left, right)]
+    if "arcp" in str(site.op.attributes["fastmath"]):
+        return [v.binary("llvm.fmul", left, nvidia.approximate("reciprocal", right))]
     if element.width == 32:
         return [nvidia.approximate("divide", left, right)]
     wide = v.like(left, _f(32))

@@ -40,6 +40,7 @@ _ATOMICS = {
 # Of fp32; docs/math.md has their errors.
 _APPROXIMATE = {
     "divide": "div.full.f32",
+    "reciprocal": "rcp.approx.ftz.f32",
     "exp2": "ex2.approx.ftz.f32",
     "sqrt": "sqrt.approx.f32",
     "rsqrt": "rsqrt.approx.f32",
@@ -437,7 +438,7 @@ def fetch_add(address: Value, number: int, note: str) -> Value:
 
 
 def approximate(function: str, *values: Value) -> Value:
-    """divide, exp2, sqrt or rsqrt of fp32, by the instruction that the hardware has for it."""
+    """divide, reciprocal, exp2, sqrt or rsqrt of fp32, by the instruction that there is for it."""
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
 

@@ -4,6 +4,7 @@
 // that says no more than that the cache is used gives way to that, any other priority does not.
 
 // CHECK-LABEL: func.func @row(
+// CHECK-SAME: attributes {ttg.reread_bytes = 1024 : i64}
 // CHECK: scf.for
 // CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "evict_last"
 // CHECK-NEXT: "tt.load"(%{{.*}}) {cache = "", evict = "evict_first"
@@ -112,6 +113,48 @@ func.func @unmarked(%x: !tt.ptr<f32>, %n: i32, %m: i32, %zero: i32, %step: i32, 
       %first = "tt.splat"(%i) : (i32) -> tensor<256xi32>
       %q = "tt.addptr"(%mine, %first) : (tensor<256x!tt.ptr<f32>>, tensor<256xi32>) -> tensor<256x!tt.ptr<f32>>
       %b = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<256x!tt.ptr<f32>>) -> tensor<256xf32>
+    }
+  }
+  return
+}
+
+// What a program reads until it begins anew: here a block in each of three turns, in four turns
+// that count from where the program's channels begin. A loop around both readings does not count.
+
+// CHECK-LABEL: func.func @channels(
+// CHECK-SAME: attributes {ttg.reread_bytes = 24576 : i64}
+func.func @channels(%x: !tt.ptr<f32>, %n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %three = arith.constant 3 : i32
+  %four = arith.constant 4 : i32
+  %pid = "tt.get_program_id"() {axis = 0 : i32} : () -> i32
+  %range = "tt.make_range"() {start = 0 : i32, end = 512 : i32} : () -> tensor<512xi32>
+  %all = "tt.splat"(%x) : (!tt.ptr<f32>) -> tensor<512x!tt.ptr<f32>>
+  %bases = "tt.addptr"(%all, %range) : (tensor<512x!tt.ptr<f32>>, tensor<512xi32>) -> tensor<512x!tt.ptr<f32>>
+  scf.for %row = %zero to %n step %one : i32 {
+    %place = arith.muli %pid, %n : i32
+    %number = arith.addi %place, %row : i32
+    %begin = arith.muli %number, %four : i32
+    %next = arith.addi %number, %one : i32
+    %end = arith.muli %next, %four : i32
+    scf.for %i = %begin to %end step %one : i32 {
+      scf.for %j = %zero to %three step %one : i32 {
+        %a0 = arith.muli %i, %three : i32
+        %a1 = arith.addi %a0, %j : i32
+        %a2 = "tt.splat"(%a1) : (i32) -> tensor<512xi32>
+        %p = "tt.addptr"(%bases, %a2) : (tensor<512x!tt.ptr<f32>>, tensor<512xi32>) -> tensor<512x!tt.ptr<f32>>
+        %a = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<512x!tt.ptr<f32>>) -> tensor<512xf32>
+      }
+    }
+    scf.for %i = %begin to %end step %one : i32 {
+      scf.for %j = %zero to %three step %one : i32 {
+        %b0 = arith.muli %i, %three : i32
+        %b1 = arith.addi %b0, %j : i32
+        %b2 = "tt.splat"(%b1) : (i32) -> tensor<512xi32>
+        %p = "tt.addptr"(%bases, %b2) : (tensor<512x!tt.ptr<f32>>, tensor<512xi32>) -> tensor<512x!tt.ptr<f32>>
+        %b = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<512x!tt.ptr<f32>>) -> tensor<512xf32>
+      }
     }
   }
   return
