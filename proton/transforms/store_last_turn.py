@@ -16,7 +16,7 @@ With `in_order` it is left as it is where records stand between product and copy
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 from proton.dialect.attributes import COPIED_AHEAD, STORED_EXTENT, TILE_LOOP
@@ -106,7 +106,7 @@ class _Result:
         return (
             all(has(op, *passed) or op in branches for op in between)
             and all(has(op, *passed) for op in later)
-            and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
+            and self._are_known([self.view] if self.whole is None else [self.view, self.whole])
             and (self.branch is None or self._write_back() is not None)
         )
 
@@ -125,22 +125,28 @@ class _Result:
                 return reader
         return None
 
-    @property
+    @cached_property
     def branch(self) -> Operation | None:
         """The branch that says where the copy goes."""
         producer = defining_op(self.copy.operands[1])
         return producer if producer is not None and producer.name == "scf.if" else None
 
-    def _is_known(self, value: Value) -> bool:
-        """Whether a value can be computed ahead of the loop."""
-        op = defining_op(value)
-        if op is None:
-            return True
-        if op == self.loop or is_inside(op, self.nest):
-            return False
-        if not self._is_later(op):
-            return True
-        return has(op, Recomputed) and all(map(self._is_known, op.operands))
+    def _are_known(self, pending: list[Value]) -> bool:
+        """Whether values can be computed ahead of the loop."""
+        seen = set()
+        while pending:
+            value = pending.pop()
+            op = defining_op(value)
+            if op is None or value in seen:
+                continue
+            seen.add(value)
+            if op == self.loop or is_inside(op, self.nest):
+                return False
+            if self._is_later(op):
+                if not has(op, Recomputed):
+                    return False
+                pending += op.operands
+        return True
 
     def _is_later(self, op: Operation) -> bool:
         """Whether an op stands behind the loop, or in a branch that does."""
