@@ -38,6 +38,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
+from proton.transforms.streamed_stores import can_stream, fence, rows_are_lines, stream
 
 
 @register
@@ -157,7 +158,7 @@ class _Result:
 
     def move(self) -> None:
         """Has the turns write where they should."""
-        view, step = ForLoop(self.loop), ForLoop(self.loop).bounds[2]
+        view, step, stores = ForLoop(self.loop), ForLoop(self.loop).bounds[2], self._stores()
         lower, upper, _ = view.bounds
         copies: dict[Value, Value] = {}
         with before(self.loop):
@@ -165,6 +166,7 @@ class _Result:
             whole = None if self.whole is None else self._ahead(self.whole, copies)
             runs = arith.CmpIOp(arith.CmpIPredicate.slt, lower, upper).result
             start = self._row()
+            aligned = rows_are_lines(memory) if can_stream(stores, memory.type) else None
         with ir.InsertionPoint.at_block_begin(view.body), self.nest.location:
             first = arith.CmpIOp(arith.CmpIPredicate.eq, view.induction_var, lower).result
             left = arith.SubIOp(upper, view.induction_var).result
@@ -173,9 +175,14 @@ class _Result:
                 last = arith.AndIOp(last, whole).result
             source = _chosen(first, start, self.buffer)
             target = _chosen(last, memory, self.buffer)
+            streamed = None if aligned is None else arith.AndIOp(last, aligned).result
         self._redirect(source, target)
+        if streamed is not None:
+            stream(stores, streamed)
         self._skip_tiles({axis: self._ahead(n, copies) for axis, n in self._extents().items()})
         with before(self.copy):
+            if streamed is not None:
+                fence()
             self._finish(runs, memory, start)
         self.fill.erase()
 
@@ -231,6 +238,12 @@ class _Result:
             fill(self.fill.operands[0], row)
         address, *_ = taken_apart(row)
         return memref_at(address, tuple(type_.shape), element, [index_constant(0), 1])
+
+    def _stores(self) -> list[Operation]:
+        """What writes a tile's sums, in order."""
+        stores = [user for user in users(self.buffer) if user.name == "vector.store"]
+        order = [view.operation for view in stores[0].block.operations]
+        return sorted(stores, key=order.index)
 
     def _redirect(self, source: Value, target: Value) -> None:
         for user in users(self.buffer):
