@@ -91,6 +91,32 @@ def test_the_result_lies_where_a_factor_does(rng: np.random.Generator, depth: in
         np.testing.assert_allclose(matmul(left, b, out, **blocks), want, atol=1e-3)
 
 
+def test_a_large_result_is_streamed_where_its_rows_are_lines(rng: np.random.Generator) -> None:
+    """Rows that begin with a line, one that does not, and rows between which there is a gap; none
+    of the gap is written."""
+    blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
+    for m, n, k, width, dtype in [
+        (128, 256, 192, 256, "float32"),
+        (256, 128, 64, 144, "float32"),
+        (130, 384, 100, 385, "float32"),
+        (128, 128, 128, 128, "float64"),
+    ]:
+        a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+        memory = np.empty(m * width + 64, dtype)
+        start = -memory.ctypes.data % 64 // memory.itemsize
+        for place in (start, start + 1):
+            memory[:] = np.nan
+            rows = memory[place : place + m * width].reshape(m, width)
+            matmul(a, b, rows[:, :n], **blocks)
+            np.testing.assert_allclose(rows[:, :n], a.astype(np.float64) @ b, atol=1e-3)
+            assert np.isnan(rows[:, n:]).all()
+            assert np.isnan(memory[place + m * width :]).all()
+    made = matmul_kernel.warmup(*[tl.float32] * 3, *[256] * 3, *[256, 1] * 3, **blocks, GROUP_M=1)
+    code = made.asm["llir"]
+    assert "nontemporal" in code
+    assert "sfence" in code
+
+
 def test_blocks_that_wrap_around_many_times(rng: np.random.Generator) -> None:
     for m, n in [(1, 1), (1, 129), (3, 7), (65, 127), (64, 256), (130, 128)]:
         for k in (0, 1, 64, 130, 256):
