@@ -38,7 +38,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
-from proton.transforms.streamed_stores import can_stream, fence, rows_are_lines, stream
+from proton.transforms.streamed_stores import can_stream, fence, is_streamed, stream
 
 
 @register
@@ -55,7 +55,7 @@ class StoreLastTurn(Pass):
             for op in ops_named(function, "linalg.copy"):
                 found = _Result.of(op)
                 if found is not None and found.may_move(self.in_order):
-                    found.move()
+                    found.move(function)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class _Result:
             return True
         return bool(op.block == self.loop.block and not op.is_before_in_block(self.loop))
 
-    def move(self) -> None:
+    def move(self, function: Operation) -> None:
         """Has the turns write where they should."""
         view, step, stores = ForLoop(self.loop), ForLoop(self.loop).bounds[2], self._stores()
         lower, upper, _ = view.bounds
@@ -166,7 +166,8 @@ class _Result:
             whole = None if self.whole is None else self._ahead(self.whole, copies)
             runs = arith.CmpIOp(arith.CmpIPredicate.slt, lower, upper).result
             start = self._row()
-            aligned = rows_are_lines(memory) if can_stream(stores, memory.type) else None
+            may_stream = can_stream(stores, memory.type, function)
+            streamed = is_streamed(memory, function) if may_stream else None
         with ir.InsertionPoint.at_block_begin(view.body), self.nest.location:
             first = arith.CmpIOp(arith.CmpIPredicate.eq, view.induction_var, lower).result
             left = arith.SubIOp(upper, view.induction_var).result
@@ -175,13 +176,13 @@ class _Result:
                 last = arith.AndIOp(last, whole).result
             source = _chosen(first, start, self.buffer)
             target = _chosen(last, memory, self.buffer)
-            streamed = None if aligned is None else arith.AndIOp(last, aligned).result
+            past = None if streamed is None else arith.AndIOp(last, streamed).result
         self._redirect(source, target)
-        if streamed is not None:
-            stream(stores, streamed)
+        if past is not None:
+            stream(stores, past)
         self._skip_tiles({axis: self._ahead(n, copies) for axis, n in self._extents().items()})
         with before(self.copy):
-            if streamed is not None:
+            if past is not None:
                 fence()
             self._finish(runs, memory, start)
         self.fill.erase()
@@ -241,9 +242,10 @@ class _Result:
 
     def _stores(self) -> list[Operation]:
         """What writes a tile's sums, in order."""
-        stores = [user for user in users(self.buffer) if user.name == "vector.store"]
-        order = [view.operation for view in stores[0].block.operations]
-        return sorted(stores, key=order.index)
+        inner = [view.operation for view in ForLoop(self.nest).body.operations]
+        tiles = [op for op in inner if TILE_LOOP in op.attributes]
+        ops = [view.operation for loop in tiles for view in ForLoop(loop).body.operations]
+        return [op for op in ops if op.name == "vector.store" and op.operands[1] == self.buffer]
 
     def _redirect(self, source: Value, target: Value) -> None:
         for user in users(self.buffer):

@@ -1,7 +1,7 @@
 // RUN: proton-opt --pipeline='store-last-turn' %s | filecheck %s
 
-// A large result of whole lines goes past the caches in the last turn, where each of its rows begins
-// with a line. A fence comes before what follows the loop.
+// A large block of whole lines goes past the caches in the last turn, where each of its rows begins
+// with a line, and the blocks of all programs have a MiB. A fence comes before what follows the loop.
 
 // CHECK-LABEL: func.func @streamed(
 // CHECK: %[[WIDE:.*]] = arith.index_cast %strides#0 : index to i64
@@ -11,11 +11,19 @@
 // CHECK: %[[C63:.*]] = arith.constant 63 : i64
 // CHECK: %[[REST:.*]] = arith.andi %[[BITS]], %[[C63]] : i64
 // CHECK: %[[ALIGNED:.*]] = arith.cmpi eq, %[[REST]]
+// CHECK: %[[X:.*]] = arith.extui %arg6 : i32 to i64
+// CHECK-NEXT: %[[Y:.*]] = arith.extui %arg7 : i32 to i64
+// CHECK-NEXT: %[[Z:.*]] = arith.extui %arg8 : i32 to i64
+// CHECK-NEXT: %[[XY:.*]] = arith.muli %[[X]], %[[Y]] : i64
+// CHECK-NEXT: %[[XYZ:.*]] = arith.muli %[[XY]], %[[Z]] : i64
+// CHECK-NEXT: %[[C16:.*]] = arith.constant 16 : i64
+// CHECK-NEXT: %[[MANY:.*]] = arith.cmpi uge, %[[XYZ]], %[[C16]] : i64
+// CHECK-NEXT: %[[SUITS:.*]] = arith.andi %[[ALIGNED]], %[[MANY]] : i1
 // CHECK: scf.for
 // CHECK: %[[LAST:.*]] = arith.cmpi ule
 // CHECK: arith.select %[[LAST]], %{{.*}} : !llvm.ptr
 // CHECK: %[[TO:.*]] = memref.reinterpret_cast {{.*}} {proton.copied_ahead}
-// CHECK: %[[STREAMED:.*]] = arith.andi %[[LAST]], %[[ALIGNED]] : i1
+// CHECK: %[[STREAMED:.*]] = arith.andi %[[LAST]], %[[SUITS]] : i1
 // CHECK: scf.if %[[STREAMED]] {
 // CHECK-NEXT: vector.store %[[ONE:.*]], %[[TO]][%[[K:.*]], %[[J:.*]]] {alignment = 64 : i64, nontemporal = true}
 // CHECK-NEXT: vector.store %[[OTHER:.*]], %[[TO]][%[[K1:.*]], %[[J]]] {alignment = 64 : i64, nontemporal = true}
@@ -26,7 +34,7 @@
 // CHECK: llvm.inline_asm has_side_effects "sfence", "~{memory}"
 // CHECK: linalg.copy
 // CHECK: return
-func.func @streamed(%out: memref<f32>, %n: index, %stride: index) attributes {tt.kernel} {
+func.func @streamed(%out: memref<f32>, %n: index, %stride: index, %px: i32, %py: i32, %pz: i32, %gx: i32, %gy: i32, %gz: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z"]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -61,7 +69,7 @@ func.func @streamed(%out: memref<f32>, %n: index, %stride: index) attributes {tt
 // CHECK-NOT: nontemporal
 // CHECK-NOT: sfence
 // CHECK: return
-func.func @halves(%out: memref<f32>, %n: index) attributes {tt.kernel} {
+func.func @halves(%out: memref<f32>, %n: index, %px: i32, %py: i32, %pz: i32, %gx: i32, %gy: i32, %gz: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z"]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
