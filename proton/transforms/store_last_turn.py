@@ -11,6 +11,7 @@
 
 So the result passes the caches once in place of three times, beside a product that leaves them
 idle. Sums stay in the buffer until then: rows of the memory may meet in a few sets of the caches.
+A large result does not enter the caches at all (`streamed_stores.py`).
 
 With `in_order` it is left as it is where records stand between product and copy.
 """
