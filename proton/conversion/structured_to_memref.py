@@ -256,7 +256,8 @@ class _Access:
         start, limit = self._bounds(axis)
         offset, parent = self.offsets[axis], self.parents[axis]
         if parent is not None and _constant_of(self.strides[axis]) == 1:
-            loops = wrapped_loops(offset, parent, start, limit)
+            run, rest = wrapped_loops(offset, parent, start, limit)
+            loops = [run.loop(), *([] if rest is None else [rest])]
         else:
 
             @contextlib.contextmanager
@@ -276,6 +277,9 @@ class _Access:
         filler = other if other is not None else zero_of(self.element)
         if self.is_filled:
             fill(filler, buffer)
+        if self._has_rows():
+            self._copy_rows(buffer, is_read=True)
+            return
 
         def body(indices: list[Value], address: Value) -> None:
             def read() -> list[Value]:
@@ -290,7 +294,7 @@ class _Access:
     def write_from(self, buffer: Value) -> None:
         """Writes the unmasked elements of a buffer to memory."""
         if self._has_rows():
-            self._write_rows(buffer)
+            self._copy_rows(buffer, is_read=False)
             return
 
         def body(indices: list[Value], address: Value) -> None:
@@ -305,23 +309,31 @@ class _Access:
         self.for_each_element(body)
 
     def _has_rows(self) -> bool:
-        """Whether the unmasked elements of a row follow each other in memory."""
-        is_plain = self.mask is None and self.parents[-1] is None and self.gathers[-1] is None
+        """Whether the unmasked elements of a row follow each other in memory, until it wraps."""
+        is_plain = self.mask is None and self.gathers[-1] is None
         width = 0 if isinstance(self.element, ir.IndexType) else self.element.width
         return is_plain and self.has_contiguous_rows() and width % 8 == 0 < width
 
-    def _write_rows(self, buffer: Value) -> None:
-        """The same, a row at a time."""
+    def _copy_rows(self, buffer: Value, *, is_read: bool) -> None:
+        """Reads or writes the unmasked elements a row at a time; one by one those of it that come
+        after the first wrap."""
         axes, zero = len(self.shape) - 1, index_constant(0)
-        start, limit = self._bounds(axes)
-        count = arith.MaxSIOp(_index_op("subi", limit, start), zero).result
+        run, rest = wrapped_loops(self.offsets[axes], self.parents[axes], *self._bounds(axes))
+        count = arith.MaxSIOp(_index_op("subi", run.end, run.start), zero).result
         size = _index_op("muli", count, index_constant(self.element.width // 8))
         size = arith.IndexCastOp(integer(64), size).result
         parts = taken_apart(buffer)
 
+        def move(indices: list[Value], offset: Value, size: Value) -> None:
+            ends = row_address(parts, buffer.type, indices), self._at(offset)
+            llvm.MemcpyOp(*(ends if is_read else reversed(ends)), size, False)
+
         def body(indices: list[Value], offset: Value) -> None:
-            source = row_address(parts, buffer.type, [*indices, start])
-            llvm.MemcpyOp(self._at(_index_op("addi", offset, start)), source, size, False)
+            move([*indices, run.start], _index_op("addi", offset, run.place), size)
+            if rest is not None:
+                with rest() as (variable, place):
+                    one = constant(self.element.width // 8, integer(64))
+                    move([*indices, variable], _index_op("addi", offset, place), one)
 
         self._nest(axes, body)
 
@@ -385,7 +397,7 @@ class _Lowering:
 
     def _copy(self, access: _Access, other: Value | None, buffer: Value) -> Value:
         def whole() -> list[Value]:
-            copy(access.in_place(), buffer)
+            memref.CopyOp(access.in_place(), buffer)
             return []
 
         def partial() -> list[Value]:
@@ -483,8 +495,3 @@ def allocate_right_factor(access: _Access) -> Value:
 def cast(value: Value, type_: Type) -> Value:
     """`memref.cast` where the type differs."""
     return value if value.type == type_ else memref.CastOp(type_, value).result
-
-
-def copy(source: Value, target: Value) -> None:
-    """Copies a block between memrefs."""
-    memref.CopyOp(source, target)

@@ -10,6 +10,7 @@ they go from 1 - |parent| to 0, the others from 0 to |parent| - 1.
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.mlir import Value, arith, ir, tensor
@@ -44,8 +45,34 @@ def does_not_wrap(offset: Value, parent: Value, needed: Value) -> Value:
     return _chosen(forward, ahead, behind)
 
 
-def wrapped_loops(offset: Value, parent: Value, start: Value, limit: Value) -> list[Loop]:
-    """The two loops; each gives i and its place. The values before them are computed here."""
+@dataclass(frozen=True)
+class Run:
+    """Elements from `start` to before `end`, in places one behind the other."""
+
+    start: Value
+    end: Value
+    place: Value  # of the first one
+
+    def loop(self) -> Loop:
+        """A loop over them; what does not change in it is computed here."""
+        shift = _minus(self.place, self.start)
+
+        @contextlib.contextmanager
+        def contiguous() -> Iterator[tuple[Value, Value]]:
+            with index_loop(self.end, start=self.start) as variable:
+                yield variable, _sum(variable, shift)
+
+        return contiguous
+
+
+def wrapped_loops(
+    offset: Value, parent: Value | None, start: Value, limit: Value
+) -> tuple[Run, Loop | None]:
+    """What comes before the first wrap, and the loop over the rest, which gives i and its place;
+    without a parent i is the place, and there is no rest. The values before the loop are computed
+    here."""
+    if parent is None:
+        return Run(start, limit, start), None
     zero, one = index_constant(0), index_constant(1)
     size = arith.MaxSIOp(parent, _minus(zero, parent)).result
     lowest = _minus(one, size)
@@ -54,12 +81,6 @@ def wrapped_loops(offset: Value, parent: Value, start: Value, limit: Value) -> l
     end = _chosen(_is_positive(_sum(number, one)), size, one)
     middle = arith.MinSIOp(_sum(start, _minus(end, first)), limit).result
     rest = arith.RemSIOp(_sum(offset, middle), parent).result
-    shift = _minus(first, start)
-
-    @contextlib.contextmanager
-    def contiguous() -> Iterator[tuple[Value, Value]]:
-        with index_loop(middle, start=start) as variable:
-            yield variable, _sum(variable, shift)
 
     @contextlib.contextmanager
     def wrapping() -> Iterator[tuple[Value, Value]]:
@@ -72,7 +93,7 @@ def wrapped_loops(offset: Value, parent: Value, start: Value, limit: Value) -> l
             wraps = _compared("eq", following, end)
             yield_values([_chosen(wraps, _chosen(is_positive, zero, lowest), following)])
 
-    return [contiguous, wrapping]
+    return Run(start, middle, first), wrapping
 
 
 def all_of(*conditions: Value) -> Value:

@@ -418,6 +418,15 @@ class View(Trait):
     upstream = _ops("memref", "cast reinterpret_cast subview")
 
 
+class Address(Trait):
+    """Gives an address, also as a number, in the memory that its first operand is or points to."""
+
+    upstream = (
+        *("memref.extract_aligned_pointer_as_index", "arith.index_cast"),
+        *_ops("llvm", "getelementptr inttoptr"),
+    )
+
+
 class Recomputed(Trait):
     """On buffers: costs next to nothing, has no effect and touches no memory, so it may be computed
     anew anywhere. Arithmetic on scalars, addresses, views."""

@@ -38,7 +38,7 @@ from proton.dialect.memory import (
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, memref
 from proton.dialect.regions import ForLoop, is_inside
-from proton.dialect.traits import KeepsMemory, Recomputed, Records, View, Writes, has
+from proton.dialect.traits import Address, KeepsMemory, Recomputed, Records, View, Writes, has
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -200,8 +200,8 @@ def _memory(value: Value) -> Value | None:
 
 
 def _allocation(value: Value) -> Value | None:
-    """The allocation that a value is, or is a view of."""
-    while (op := defining_op(value)) is not None and has(op, View):
+    """The allocation that a value is, is a view of, or an address in."""
+    while (op := defining_op(value)) is not None and has(op, View, Address):
         value = op.operands[0]
     return value if op is not None and op.name == "memref.alloc" else None
 
@@ -222,6 +222,8 @@ def _may_write(op: Operation) -> bool:
         return "has_side_effects" in op.attributes
     if op.name in ("memref.store", "vector.store"):
         return _allocation(op.operands[1]) is None
+    if op.name == "llvm.intr.memcpy":
+        return _allocation(op.operands[0]) is None
     if op.name in ("linalg.copy", "linalg.fill", "linalg.generic"):
         return _allocation(op.operands[len(op.operands) - 1]) is None
     return True

@@ -11,12 +11,13 @@
 
 So the result passes the caches once in place of three times, beside a product that leaves them
 idle. Sums stay in the buffer until then: rows of the memory may meet in a few sets of the caches.
+A large result does not enter the caches at all (`streamed_stores.py`).
 
 With `in_order` it is left as it is where records stand between product and copy.
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 from proton.dialect.attributes import COPIED_AHEAD, STORED_EXTENT, TILE_LOOP
@@ -38,6 +39,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
+from proton.transforms.streamed_stores import can_stream, fence, is_streamed, stream
 
 
 @register
@@ -54,7 +56,7 @@ class StoreLastTurn(Pass):
             for op in ops_named(function, "linalg.copy"):
                 found = _Result.of(op)
                 if found is not None and found.may_move(self.in_order):
-                    found.move()
+                    found.move(function)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class _Result:
         return (
             all(has(op, *passed) or op in branches for op in between)
             and all(has(op, *passed) for op in later)
-            and all(self._is_known(v) for v in (self.view, self.whole) if v is not None)
+            and self._are_known([self.view] if self.whole is None else [self.view, self.whole])
             and (self.branch is None or self._write_back() is not None)
         )
 
@@ -125,22 +127,28 @@ class _Result:
                 return reader
         return None
 
-    @property
+    @cached_property
     def branch(self) -> Operation | None:
         """The branch that says where the copy goes."""
         producer = defining_op(self.copy.operands[1])
         return producer if producer is not None and producer.name == "scf.if" else None
 
-    def _is_known(self, value: Value) -> bool:
-        """Whether a value can be computed ahead of the loop."""
-        op = defining_op(value)
-        if op is None:
-            return True
-        if op == self.loop or is_inside(op, self.nest):
-            return False
-        if not self._is_later(op):
-            return True
-        return has(op, Recomputed) and all(map(self._is_known, op.operands))
+    def _are_known(self, pending: list[Value]) -> bool:
+        """Whether values can be computed ahead of the loop."""
+        seen = set()
+        while pending:
+            value = pending.pop()
+            op = defining_op(value)
+            if op is None or value in seen:
+                continue
+            seen.add(value)
+            if op == self.loop or is_inside(op, self.nest):
+                return False
+            if self._is_later(op):
+                if not has(op, Recomputed):
+                    return False
+                pending += op.operands
+        return True
 
     def _is_later(self, op: Operation) -> bool:
         """Whether an op stands behind the loop, or in a branch that does."""
@@ -149,9 +157,9 @@ class _Result:
             return True
         return bool(op.block == self.loop.block and not op.is_before_in_block(self.loop))
 
-    def move(self) -> None:
+    def move(self, function: Operation) -> None:
         """Has the turns write where they should."""
-        view, step = ForLoop(self.loop), ForLoop(self.loop).bounds[2]
+        view, step, stores = ForLoop(self.loop), ForLoop(self.loop).bounds[2], self._stores()
         lower, upper, _ = view.bounds
         copies: dict[Value, Value] = {}
         with before(self.loop):
@@ -159,6 +167,8 @@ class _Result:
             whole = None if self.whole is None else self._ahead(self.whole, copies)
             runs = arith.CmpIOp(arith.CmpIPredicate.slt, lower, upper).result
             start = self._row()
+            may_stream = can_stream(stores, memory.type, function)
+            streamed = is_streamed(memory, function) if may_stream else None
         with ir.InsertionPoint.at_block_begin(view.body), self.nest.location:
             first = arith.CmpIOp(arith.CmpIPredicate.eq, view.induction_var, lower).result
             left = arith.SubIOp(upper, view.induction_var).result
@@ -167,9 +177,14 @@ class _Result:
                 last = arith.AndIOp(last, whole).result
             source = _chosen(first, start, self.buffer)
             target = _chosen(last, memory, self.buffer)
+            past = None if streamed is None else arith.AndIOp(last, streamed).result
         self._redirect(source, target)
+        if past is not None:
+            stream(stores, past)
         self._skip_tiles({axis: self._ahead(n, copies) for axis, n in self._extents().items()})
         with before(self.copy):
+            if past is not None:
+                fence()
             self._finish(runs, memory, start)
         self.fill.erase()
 
@@ -225,6 +240,13 @@ class _Result:
             fill(self.fill.operands[0], row)
         address, *_ = taken_apart(row)
         return memref_at(address, tuple(type_.shape), element, [index_constant(0), 1])
+
+    def _stores(self) -> list[Operation]:
+        """What writes a tile's sums, in order."""
+        inner = [view.operation for view in ForLoop(self.nest).body.operations]
+        tiles = [op for op in inner if TILE_LOOP in op.attributes]
+        ops = [view.operation for loop in tiles for view in ForLoop(loop).body.operations]
+        return [op for op in ops if op.name == "vector.store" and op.operands[1] == self.buffer]
 
     def _redirect(self, source: Value, target: Value) -> None:
         for user in users(self.buffer):

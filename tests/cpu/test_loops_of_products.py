@@ -1,5 +1,7 @@
 """Loops of products, whose turns copy for the next one and whose last one stores, against numpy."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,28 @@ def test_the_result_lies_where_a_factor_does(rng: np.random.Generator, depth: in
         want = other.T.astype(np.float64) @ b
         left = np.ascontiguousarray(other.T)
         np.testing.assert_allclose(matmul(left, b, out, **blocks), want, atol=1e-3)
+
+
+def test_a_large_result_is_streamed_where_its_rows_are_lines(rng: np.random.Generator) -> None:
+    """Rows that begin with a line, and that do not, and rows with a gap between them, of which
+    nothing is written."""
+    blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 2, "PRECISION": "ieee"}
+    shapes = [(512, 512, 128, 512), (640, 512, 64, 528), (520, 512, 100, 513), (128, 128, 64, 128)]
+    for m, n, k, width in shapes:
+        a = rng.standard_normal((m, k), dtype=np.float32)
+        b = rng.standard_normal((k, n), dtype=np.float32)
+        memory = np.empty(m * width + 64, np.float32)
+        start = -memory.ctypes.data % 64 // 4
+        for place in (start, start + 4):
+            memory[:] = np.nan
+            rows = memory[place : place + m * width].reshape(m, width)
+            grid = (proton.cdiv(m, 128) * proton.cdiv(n, 128),)
+            made = matmul_kernel[grid](a, b, rows, m, n, k, k, 1, n, 1, width, 1, **blocks)
+            np.testing.assert_allclose(rows[:, :n], a.astype(np.float64) @ b, atol=1e-3)
+            assert np.isnan(rows[:, n:]).all()
+            assert np.isnan(memory[place + m * width :]).all()
+            assert re.search("store .*nontemporal", made.asm["llir"])
+            assert "sfence" in made.asm["llir"]
 
 
 def test_blocks_that_wrap_around_many_times(rng: np.random.Generator) -> None:

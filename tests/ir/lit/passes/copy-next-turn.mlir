@@ -106,7 +106,7 @@ func.func @product(%x: memref<f32>, %n: index) attributes {tt.kernel} {
 // BOTH: llvm.inline_asm {{.*}}prefetcht0
 // BOTH: vector.load %[[CAST]]
 // BOTH: return
-func.func @cut(%x: memref<f32>, %n: index, %stride: index) attributes {tt.kernel} {
+func.func @cut(%x: memref<f32>, %n: index, %stride: index, %from: !llvm.ptr) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -131,7 +131,12 @@ func.func @cut(%x: memref<f32>, %n: index, %stride: index) attributes {tt.kernel
       %view = memref.reinterpret_cast %x to offset: [%end], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1], offset: ?>>
       linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block : memref<16x32xf32>)
     } else {
+      %number = memref.extract_aligned_pointer_as_index %block : memref<16x32xf32> -> index
+      %wide = arith.index_cast %number : index to i64
+      %address = llvm.inttoptr %wide : i64 to !llvm.ptr
+      %row = llvm.getelementptr %address[%wide] : (!llvm.ptr, i64) -> !llvm.ptr, f32
       linalg.fill ins(%zero : f32) outs(%block : memref<16x32xf32>)
+      "llvm.intr.memcpy"(%row, %from, %wide) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
     }
     scf.for %j = %c0 to %c32 step %c16 {
       scf.for %k = %c0 to %c16 step %c8 {
@@ -152,7 +157,7 @@ func.func @cut(%x: memref<f32>, %n: index, %stride: index) attributes {tt.kernel
 // CHECK-NOT: memref<2x
 // CHECK-NOT: copied_ahead
 // CHECK: return
-func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xindex>, %n: index) attributes {tt.kernel} {
+func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xindex>, %n: index, %to: !llvm.ptr, %source: !llvm.ptr, %size: i64) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -163,6 +168,7 @@ func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xind
   %block1 = memref.alloc() : memref<16x32xf32>
   %block2 = memref.alloc() : memref<16x32xf32>
   %block3 = memref.alloc() : memref<16x32xf32>
+  %block4 = memref.alloc() : memref<16x32xf32>
   %long = memref.alloc() : memref<16x48xf32>
   %c = memref.alloc() : memref<16x32xf32>
   scf.for %i = %c0 to %n step %c16 {
@@ -208,6 +214,17 @@ func.func @others(%x: memref<f32>, %out: memref<16x32xf32>, %table: memref<?xind
         %other = vector.load %long[%k, %j] : memref<16x48xf32>, vector<16xf32>
         %sum = arith.addf %line, %other : vector<16xf32>
         vector.store %sum, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
+      } {proton.tile_loop}
+    }
+  }
+  scf.for %i = %c0 to %n step %c16 {
+    %view = memref.reinterpret_cast %x to offset: [%i], sizes: [16, 32], strides: [64, 1] : memref<f32> to memref<16x32xf32, strided<[64, 1], offset: ?>>
+    linalg.copy ins(%view : memref<16x32xf32, strided<[64, 1], offset: ?>>) outs(%block4 : memref<16x32xf32>)
+    "llvm.intr.memcpy"(%to, %source, %size) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+    scf.for %j = %c0 to %c32 step %c16 {
+      scf.for %k = %c0 to %c16 step %c8 {
+        %line = vector.load %block4[%k, %j] : memref<16x32xf32>, vector<16xf32>
+        vector.store %line, %c[%k, %j] : memref<16x32xf32>, vector<16xf32>
       } {proton.tile_loop}
     }
   }

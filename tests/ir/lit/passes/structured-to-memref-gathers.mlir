@@ -1,21 +1,20 @@
 // RUN: proton-opt --pipeline='structured-to-memref{disjoint=true},canonicalize,cse' %s | filecheck %s
 // RUN: proton-opt --pipeline='structured-to-memref,triton-pointers-to-llvm,canonicalize,cse' %s | filecheck %s --check-prefix=BOTH
 
-// Where a dimension gathers, each row is read from its own place, and never in place.
+// Where a dimension gathers, each row is read from its own place, at once, and never in place.
 
 // CHECK-LABEL: func.func @gathers(
 // CHECK-SAME: %[[P:.*]]: !llvm.ptr, %[[ROWS:.*]]: tensor<4xi64>, %[[N:.*]]: index
 // CHECK-NOT: scf.if
 // CHECK: %[[B:.*]] = memref.alloc() : memref<4x8xf32>
 // CHECK: linalg.fill
+// CHECK: %[[SIZE:.*]] = arith.muli %{{.*}}, %c4 : index
+// CHECK: %[[BYTES:.*]] = arith.index_cast %[[SIZE]] : index to i64
 // CHECK: scf.for %[[I:.*]] = %c0 to %c4 step %c1 {
 // CHECK: %[[ROW:.*]] = tensor.extract %[[ROWS]][%[[I]]] : tensor<4xi64>
-// CHECK: %[[AT:.*]] = arith.index_cast %[[ROW]] : i64 to index
-// CHECK: scf.for %[[J:.*]] = %c0 to %[[N]] step %c1 {
-// CHECK: %[[PLACE:.*]] = arith.addi %[[AT]], %[[J]] : index
-// CHECK: %[[OFFSET:.*]] = arith.index_cast %[[PLACE]] : index to i64
-// CHECK: llvm.getelementptr %[[P]][%[[OFFSET]]]
-// CHECK: memref.store %{{.*}}, %[[B]][%[[I]], %[[J]]]
+// CHECK-NOT: scf.for
+// CHECK: %[[FROM:.*]] = llvm.getelementptr %[[P]][%[[ROW]]]
+// CHECK: "llvm.intr.memcpy"(%{{.*}}, %[[FROM]], %[[BYTES]])
 func.func @gathers(%p: !llvm.ptr, %rows: tensor<4xi64>, %n: index, %o: memref<4x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

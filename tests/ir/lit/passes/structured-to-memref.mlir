@@ -113,15 +113,18 @@ func.func @nothing_is_written(%a: i64, %o: memref<8xf32>) attributes {tt.kernel,
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V11:.*]] = memref.alloc() : memref<4x8xf32>
 // CHECK-NEXT: linalg.fill ins(%[[A4]] : f32) outs(%[[V11]] : memref<4x8xf32>)
+// CHECK-NEXT: %[[COUNT:.*]] = arith.maxsi %[[A2]], %[[C0]] : index
+// CHECK-NEXT: %[[SIZE:.*]] = arith.muli %[[COUNT]], %[[C4]] : index
+// CHECK-NEXT: %[[BYTES:.*]] = arith.index_cast %[[SIZE]] : index to i64
+// CHECK: %[[BUFFER:.*]] = llvm.inttoptr
 // CHECK-NEXT: scf.for %[[A6:arg[0-9]+]] = %[[C0]] to %[[A1]] step %[[C1]] {
-// CHECK-NEXT: %[[V5]] = arith.muli %[[A6]], %[[A3]] : index
-// CHECK-NEXT: scf.for %[[A7:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
-// CHECK-NEXT: %[[V6]] = arith.addi %[[V5]], %[[A7]] : index
-// CHECK-NEXT: %[[V7]] = arith.index_cast %[[V6]] : index to i64
-// CHECK-NEXT: %[[V8]] = llvm.getelementptr %[[A0]][%[[V7]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK-NEXT: %[[V12:.*]] = llvm.load %[[V8]] : !llvm.ptr -> f32
-// CHECK-NEXT: memref.store %[[V12]], %[[V11]][%[[A6]], %[[A7]]] : memref<4x8xf32>
-// CHECK-NEXT: }
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.muli %[[A6]], %[[A3]] : index
+// CHECK-NEXT: %[[ROW:.*]] = arith.muli %[[A6]], %[[C8]] : index
+// CHECK-NEXT: %[[WIDE_ROW:.*]] = arith.index_cast %[[ROW]] : index to i64
+// CHECK-NEXT: %[[TO:.*]] = llvm.getelementptr %[[BUFFER]][%[[WIDE_ROW]]]
+// CHECK-NEXT: %[[WIDE:.*]] = arith.index_cast %[[OFFSET]] : index to i64
+// CHECK-NEXT: %[[FROM:.*]] = llvm.getelementptr %[[A0]][%[[WIDE]]]
+// CHECK-NEXT: "llvm.intr.memcpy"(%[[TO]], %[[FROM]], %[[BYTES]])
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[V10]] = memref.cast %[[V11]] : memref<4x8xf32> to memref<4x8xf32, strided<[?, 1], offset: ?>>
 // CHECK-NEXT: scf.yield %[[V10]] : memref<4x8xf32, strided<[?, 1], offset: ?>>
@@ -139,8 +142,8 @@ func.func @cut_block(%p: !llvm.ptr, %n: index, %m: index, %row: index, %y: f32, 
   return
 }
 
-// A mask may begin behind the first element: the block is whole where it does not, and loops begin
-// where it does.
+// A mask may begin behind the first element: the block is whole where it does not, and what is read
+// begins where it does.
 
 // CHECK-LABEL: func.func @begins_later(
 // CHECK-SAME: %{{.*}}: !llvm.ptr, %[[END:arg[0-9]+]]: index, %[[START:arg[0-9]+]]: index
@@ -149,7 +152,11 @@ func.func @cut_block(%p: !llvm.ptr, %n: index, %m: index, %row: index, %y: f32, 
 // CHECK: %[[WHOLE:.*]] = arith.andi %[[ENDS]], %[[STARTS]] : i1
 // CHECK: scf.if %[[WHOLE]]
 // CHECK: } else {
-// CHECK: scf.for %{{.*}} = %[[START]] to %[[END]] step %c1
+// CHECK: arith.subi %[[END]], %[[START]] : index
+// CHECK: %[[FIRST:.*]] = arith.index_cast %[[START]] : index to i64
+// CHECK-NEXT: %[[TO:.*]] = llvm.getelementptr %{{.*}}[%[[FIRST]]]
+// CHECK-NEXT: %[[FROM:.*]] = llvm.getelementptr %{{.*}}[%[[FIRST]]]
+// CHECK-NEXT: "llvm.intr.memcpy"(%[[TO]], %[[FROM]],
 func.func @begins_later(%p: !llvm.ptr, %end: index, %start: index, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -356,21 +363,21 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 // CHECK-NEXT: %[[V18:.*]] = memref.alloc() : memref<8xf32>
 // CHECK: %[[NEXT:.*]] = arith.addi %[[A1]], %[[C1]] : index
 // CHECK-NEXT: %[[POSITIVE:.*]] = arith.cmpi sgt, %[[NEXT]], %[[C0]] : index
-// CHECK-NEXT: %[[END:.*]] = arith.select %[[POSITIVE]], %[[SIZE:.*]], %[[C1]] : index
+// CHECK-NEXT: %[[END:.*]] = arith.select %[[POSITIVE]], %{{.*}}, %[[C1]] : index
 // CHECK-NEXT: %[[ROOM:.*]] = arith.subi %[[END]], %[[V3]] : index
 // CHECK-NEXT: %[[MIDDLE:.*]] = arith.minsi %[[ROOM]], %[[C8]] : index
 // CHECK-NEXT: %[[NUMBER:.*]] = arith.addi %[[A1]], %[[MIDDLE]] : index
 // CHECK-NEXT: %[[REST:.*]] = arith.remsi %[[NUMBER]], %[[V2]] : index
-// CHECK-NEXT: scf.for %[[A4:arg[0-9]+]] = %[[C0]] to %[[MIDDLE]] step %[[C1]] {
-// CHECK-NEXT: %[[PLACE:.*]] = arith.addi %[[A4]], %[[V3]] : index
-// CHECK-NEXT: %[[WIDE:.*]] = arith.index_cast %[[PLACE]] : index to i64
-// CHECK-NEXT: %[[AT:.*]] = llvm.getelementptr %[[A0]][%[[WIDE]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK-NEXT: %[[V19:.*]] = llvm.load %[[AT]] : !llvm.ptr -> f32
-// CHECK-NEXT: memref.store %[[V19]], %[[V18]][%[[A4]]] : memref<8xf32>
-// CHECK-NEXT: }
+// CHECK-NEXT: %[[COUNT:.*]] = arith.maxsi %[[MIDDLE]], %[[C0]] : index
+// CHECK-NEXT: %[[SIZE:.*]] = arith.muli %[[COUNT]], %{{.*}} : index
+// CHECK-NEXT: %[[BYTES:.*]] = arith.index_cast %[[SIZE]] : index to i64
+// CHECK: %[[BUFFER:.*]] = llvm.inttoptr
+// CHECK-NEXT: "llvm.intr.memcpy"(%[[BUFFER]], %[[V5]], %[[BYTES]])
 // CHECK-NEXT: scf.for %[[A5:arg[0-9]+]] = %[[MIDDLE]] to %[[C8]] step %[[C1]] iter_args(%[[HERE:arg[0-9]+]] = %[[REST]]) -> (index) {
+// CHECK: %[[TO:.*]] = llvm.getelementptr %[[BUFFER]]
 // CHECK-NEXT: %[[WIDE2:.*]] = arith.index_cast %[[HERE]] : index to i64
-// CHECK-NEXT: llvm.getelementptr %[[A0]][%[[WIDE2]]]
+// CHECK-NEXT: %[[FROM:.*]] = llvm.getelementptr %[[A0]][%[[WIDE2]]]
+// CHECK-NEXT: "llvm.intr.memcpy"(%[[TO]], %[[FROM]], %c4_i64)
 // CHECK-NOT: remsi
 // CHECK: %[[THERE:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : index
 // CHECK: %[[FOLLOWING:.*]] = arith.select %[[THERE]]
