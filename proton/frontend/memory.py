@@ -90,7 +90,7 @@ def _mask_of(pointer: tensor, mask: object, what: str) -> tensor:
 
 
 def _loaded(
-    pointer: tensor, mask: object, other: object
+    pointer: Any, mask: object, other: object
 ) -> tuple[tensor, tensor | None, tensor | None]:
     """A load's pointers, its mask and what stands for elements that it leaves out, in their common
     shape: each element is read as often as it is asked for."""

@@ -107,6 +107,19 @@ def test_code_without_a_text() -> None:
         stored(namespace["kernel"])
 
 
+def test_code_of_a_text_that_exec_is_given_in_a_variable(rng: np.random.Generator) -> None:
+    value = float(rng.integers(1, 100))
+    text = "x = 1\n" + KERNEL.format(value=value) + "y = 1\n"
+    other = KERNEL.format(value=-1.0)  # another kernel of this name, which is not meant
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)
+    assert stored(namespace["kernel"]) == value
+    assert other.count("kernel") == 1
+    with proton.knobs.scope(interpret=True):
+        exec(text, namespace)
+        assert stored(namespace["kernel"]) == value
+
+
 # Values
 
 
