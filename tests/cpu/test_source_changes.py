@@ -109,15 +109,14 @@ def test_code_without_a_text() -> None:
 
 def test_code_of_a_text_that_exec_is_given_in_a_variable(rng: np.random.Generator) -> None:
     value = float(rng.integers(1, 100))
-    text = "x = 1\n" + KERNEL.format(value=value) + "y = 1\n"
-    other = KERNEL.format(value=-1.0)  # another kernel of this name, which is not meant
-    namespace: dict[str, Any] = {}
-    exec(text, namespace)
-    assert stored(namespace["kernel"]) == value
-    assert other.count("kernel") == 1
-    with proton.knobs.scope(interpret=True):
-        exec(text, namespace)
-        assert stored(namespace["kernel"]) == value
+    texts = KERNEL.format(value=-1.0), "x = 1\n" + KERNEL.format(value=value) + "y = 1\n"
+    first, second = texts  # both have a kernel of this name
+    namespaces: list[dict[str, Any]] = [{}, {}]
+    exec(first, namespaces[0])
+    exec(second, namespaces[1])
+    for is_interpreted in (False, True):
+        with proton.knobs.scope(interpret=is_interpreted):
+            assert [stored(namespace["kernel"]) for namespace in namespaces] == [-1, value]
 
 
 # Values
