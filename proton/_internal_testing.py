@@ -115,7 +115,17 @@ def _never() -> bool:
 
 is_xpu = is_hip = is_hip_cdna = is_hip_cdna2 = is_hip_cdna3 = is_hip_cdna4 = _never
 is_hip_cdna3_or_newer = is_hip_rdna = is_hip_rdna3 = is_hip_rdna4 = is_hip_rdna4m = _never
-is_hip_gfx1250 = _never
+is_hip_gfx1250 = is_hip_gfx11 = is_hip_gfx12 = is_hip_mi200 = is_hip_mi300 = is_hip_mi350 = _never
+
+
+def get_arch() -> str:
+    """The compute capability times ten; empty where there is no GPU."""
+    return f"{_capability() or ''}"
+
+
+def get_hip_lds_size() -> int:
+    """The shared memory of AMD's GPUs, which are not supported: none."""
+    return 0
 
 
 def supports_tma(byval_only: bool = False) -> bool:

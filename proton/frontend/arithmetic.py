@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proton.base.float8 import BY_NAME
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i64_attr
@@ -24,6 +25,7 @@ from proton.frontend.builder import (
 from proton.frontend.numbers import is_typed, of_binary, of_unary
 from proton.frontend.promotion import (
     binary_operands,
+    bitcast,
     cast,
     meeting,
     promote,
@@ -416,12 +418,25 @@ def absolute(x: object) -> object:
     if x.dtype.is_ptr():
         raise error("a pointer has no absolute value", "take tl.abs of the offset instead")
     if x.dtype.is_fp8():
-        x = cast(x, ty.float16)
+        return _float8_magnitude(x)
     if x.dtype.is_floating():
         return emit("math.absf", x.type, x)
     if x.dtype.is_int_unsigned():
         return x
     return emit("math.absi", x.type, x)
+
+
+_FLOAT8_SIGN = 0x80
+
+
+def _float8_magnitude(x: tensor) -> tensor:
+    """|x| of an 8-bit float, exact: its code without the sign. NaN stays where it is -0's code."""
+    code = bitcast(x, ty.uint8)
+    magnitude = emit("arith.andi", code.type, code, constant(_FLOAT8_SIGN - 1, code.type))
+    if BY_NAME[x.dtype.name].nan_bits == _FLOAT8_SIGN:
+        is_nan = compare("==", code, constant(_FLOAT8_SIGN, code.type))
+        magnitude = where(is_nan, code, magnitude)
+    return bitcast(magnitude, x.dtype)
 
 
 def _floating(x: object, name: str) -> tensor:

@@ -72,7 +72,7 @@ def check_global(name: str, value: object) -> object:
             or "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
         )
     raise error(
-        f"the global {name} = {shown(value)} is not a constexpr",
+        f"the global variable {name} = {shown(value)} is not a constexpr",
         f"write `{name} = tl.constexpr({shown(value)})`, or pass it as a parameter",
     )
 

@@ -3,20 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
+from proton.base.targets import Target
 from proton.base.words import shown
 from proton.dialect import tt_block
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.blocks import integers, listed
 from proton.frontend.builder import error, memory_type, to_ir, wrap
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.memory import check_atomic_element, load_caching
 from proton.frontend.promotion import cast
-from proton.frontend.rules import rule
+from proton.frontend.rules import generator_rule, rule
 from proton.language import descriptor as dsc
 from proton.language import types as ty
+from proton.language.target_info import is_gpu_of
 from proton.language.value import tensor
 
 _LEAST_ROWS = 8  # of a gather, as Triton has it
+_TMA = 9  # the first compute capability that has it
 
 
 @rule(dsc.make_tensor_descriptor)
@@ -184,13 +188,32 @@ def _scatter(desc: Any, value: Any, x_offsets: Any, y_offset: Any) -> None:
     )
 
 
+def _check_least_or_most(element: ty.dtype, what: str, target: Target) -> None:
+    """Raises CompilationError for a minimum or maximum of floats that TMA does not have: Triton
+    refuses these, too."""
+    if not element.is_floating():
+        return
+    if element not in (ty.float16, ty.bfloat16):
+        raise error(
+            f"{what} is not defined on {element}",
+            "use tl.atomic_min and tl.atomic_max of pointers",
+        )
+    if not is_gpu_of(target, _TMA):
+        raise error(
+            f"{what} of {element} needs TMA, of compute capability {_TMA}.0 or later",
+            "use integers, or pointers",
+        )
+
+
 def _define_reduction(kind: str) -> None:
-    @rule(getattr(dsc.tensor_descriptor, f"atomic_{kind}"))
-    def _(desc: Any, offsets: Any, value: Any) -> None:
+    @generator_rule(getattr(dsc.tensor_descriptor, f"atomic_{kind}"))
+    def _(g: CodeGenerator, desc: Any, offsets: Any, value: Any) -> None:
         what = f"desc.atomic_{kind}"
         block = _checked(desc, what)
         element = block.element_ty
         check_atomic_element(element, what, kind in tt_block.ORDERED_KINDS)
+        if kind in ("min", "max"):
+            _check_least_or_most(element, what, g.target)
         stored = _stored(block.shape, value, element)
         tt_block.DescriptorReduceOp(
             desc.handle,

@@ -7,6 +7,7 @@ from proton.dialect import tt_block, tt_memory
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Attribute, Operation, Value, ir
 from proton.frontend.builder import (
+    broadcast_all,
     broadcast_shape,
     broadcast_to,
     error,
@@ -74,13 +75,42 @@ def load_caching(cache_modifier: object, eviction_policy: object) -> tuple[Attri
 def _mask(pointer: tensor, mask: object, what: str) -> tensor | None:
     if mask is None:
         return None
+    return broadcast_to(_mask_of(pointer, mask, what), pointer.shape)
+
+
+def _mask_of(pointer: tensor, mask: object, what: str) -> tensor:
+    """A mask as it is given, if the pointer may have one of its rank."""
     mask = to_bool(mask)
     if mask.is_block() and not pointer.is_block():
         raise error(
             f"{what}: a scalar pointer takes a scalar mask, got {mask.type}",
             "add tl.arange to the pointer to make a block of pointers",
         )
-    return broadcast_to(mask, pointer.shape)
+    return mask
+
+
+def _loaded(
+    pointer: Any, mask: object, other: object
+) -> tuple[tensor, tensor | None, tensor | None]:
+    """A load's pointers, its mask and what stands for elements that it leaves out, in their common
+    shape: each element is read as often as it is asked for."""
+    what, element = "tl.load", pointer.dtype.element_ty
+    if mask is None:
+        if other is not None:
+            raise error(f"{what}: other needs a mask", "pass mask=..., or leave other out")
+        return pointer, None, None
+    chosen = _mask_of(pointer, mask, what)
+    if other is None:
+        pointer, chosen = broadcast_all(pointer, chosen)
+        return pointer, chosen, None
+    instead = cast(other, memory_type(element))
+    if instead.is_block() and not pointer.is_block():
+        raise error(
+            f"{what}: a scalar pointer takes a scalar other, got {instead.type}",
+            "add tl.arange to the pointer to make a block of pointers",
+        )
+    pointer, chosen, instead = broadcast_all(pointer, chosen, instead)
+    return pointer, chosen, instead
 
 
 def _handle(value: tensor | None) -> Value | None:
@@ -105,20 +135,15 @@ def load(
         options = boundary_check, padding_option, caching
         return _load_block(pointer, block, mask, other, *options)
     _refuse_block_options("tl.load", boundary_check=boundary_check, padding_option=padding_option)
-    if other is not None and mask is None:
-        raise error("tl.load: other needs a mask", "pass mask=..., or leave other out")
-    mask = _mask(pointer, mask, "tl.load")
+    pointer, chosen, instead = _loaded(pointer, mask, other)
     element = pointer.dtype.element_ty
-    in_memory = ty.int8 if element.is_bool() else element
-    type_ = ty.with_scalar(pointer.type, in_memory)
-    if other is not None:
-        other = broadcast_to(cast(other, in_memory), pointer.shape)
+    type_ = ty.with_scalar(pointer.type, memory_type(element))
     op = tt_memory.LoadOp(
         pointer.handle,
         *caching,
         to_ir(type_),
-        mask=_handle(mask),
-        other=_handle(other),
+        mask=_handle(chosen),
+        other=_handle(instead),
     )
     value = wrap(op, type_)
     return cast(value, element) if element.is_bool() else value

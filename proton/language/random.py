@@ -55,7 +55,11 @@ def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds: constexpr = N_ROUNDS_DEFAULT):
 @DeviceFunction
 def philox(seed, c0, c1, c2, c3, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     """Four random words for a counter of four words; the width is that of c0."""
-    seed = core.to_tensor(seed).to(uint64)
+    seed = core.to_tensor(seed)
+    core.static_assert(
+        seed.dtype.is_int(), "a seed is an integer: load it, if a pointer is given, or convert it"
+    )
+    seed = seed.to(uint64)
     c0 = core.to_tensor(c0)
     if c0.dtype.primitive_bitwidth == 64:
         return philox_impl(

@@ -118,7 +118,9 @@ class Source:
         try:
             self._lines, self._start = inspect.findsource(plain)
         except (OSError, TypeError, SyntaxError) as problem:
-            self._problem = str(problem)
+            self._lines = _executed_text(self.code)
+            self._start = self.code.co_firstlineno - 1
+            self._problem = "" if self._lines else str(problem)
         self._is_trusted = _is_older_than_process(self.file)
 
     def with_text(self, text: str) -> "Source":
@@ -152,7 +154,7 @@ class Source:
         if self._problem:
             raise UnsupportedLanguageConstruct(
                 f"the source of {self.name} cannot be read ({self._problem})",
-                hint="define the kernel in a file",
+                hint="define the kernel in a file, or keep the text that exec runs in a variable",
             )
         lines = self.block
         indent = len(lines[0]) - len(lines[0].lstrip())
@@ -229,6 +231,24 @@ class Source:
                 span,
                 "start the program again",
             )
+
+
+def _executed_text(code: types.CodeType) -> list[str]:
+    """The lines of a text that `exec` is running, in which a function is defined: no file has them,
+    and who called `exec` mostly has them in a variable. None where they are not found."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename != code.co_filename:
+        frame = frame.f_back
+    while frame is not None and frame.f_code.co_filename == code.co_filename:
+        frame = frame.f_back
+    for text in list(frame.f_locals.values()) if frame is not None else ():
+        if not isinstance(text, str) or code.co_name not in text:
+            continue
+        lines = text.splitlines(keepends=True)
+        known = _definitions(code.co_filename, tuple(lines), code.co_flags & _FUTURE)
+        if (code.co_firstlineno, code_text(code)) in known:
+            return lines
+    return []
 
 
 def function_lines(lines: list[str], start: int) -> tuple[list[str], ast.FunctionDef | None]:

@@ -191,9 +191,10 @@ class ArrayArgument:
 class Parameter:
     """One parameter of a kernel, and what values mean to it.
 
-    `type` is a fixed type, if the source gives one; `specialize` makes a constant of an integer 1,
-    `align` lets code depend on whether a value is a multiple of 16. A key is the short name of a
-    type, or a `Constant`. `num`, `default` and the rest are what Triton's have.
+    `type` is a fixed type, if the source gives one; `specialize` lets code depend on an integer,
+    and makes a constant of 1 where the type is not fixed; `align` lets it depend on whether a value
+    is a multiple of 16. A key is the short name of a type, or a `Constant`. `num`, `default` and
+    the rest are what Triton's have.
     """
 
     def __init__(
@@ -211,7 +212,8 @@ class Parameter:
         self.name, self.constexpr, self.type = name, constexpr, type
         self.prefix = "*k" if const_pointer else "*"
         self.do_not_specialize, self.do_not_specialize_on_alignment = not specialize, not align
-        self.specialize, self.align = specialize and type is None, align
+        is_integer = type is not None and type.is_int() and not type.is_bool()
+        self.specialize, self.align = specialize and (type is None or is_integer), align
         self.num, self.default = num, default
         self._elements: dict[Form, list[Parameter]] = {}
 
@@ -280,7 +282,7 @@ class Parameter:
             return self._number("i1", bool(value))
         if isinstance(value, _INTEGERS):
             number = int(value)
-            if number == 1 and self.specialize:
+            if number == 1 and self.specialize and self.type is None:
                 return _ONE, None
             return self._number(None, number)
         if isinstance(value, _FLOATS):

@@ -184,6 +184,23 @@ def test_integers_are_specialised_on_one_and_on_multiples_of_16(driver: FakeDriv
     assert len({launch.function for launch, _ in driver.launches}) == 3
 
 
+def test_integers_of_a_fixed_type_are_specialised_on_multiples_of_16(driver: FakeDriver) -> None:
+    for short in ("i32", "i64", "u32", "i8"):
+
+        @proton.jit
+        def fill(x_ptr, n: short):  # type: ignore[valid-type]
+            tl.store(x_ptr + tl.arange(0, 16), 1.0, mask=tl.arange(0, 16) < n)
+
+        driver.read = [ctypes.c_uint64, SCALARS[short][0]]
+        before, x = len(driver.loaded), driver.array("float32")
+        for n, loaded in ((16, 1), (64, 1), (1, 2), (5, 2), (0, 2), (7, 2)):
+            fill[1,](x, n)
+            assert len(driver.loaded) - before == loaded, (short, n)
+            assert driver.launches[-1][1][1] == n
+        with pytest.raises(LaunchError, match="does not fit"):
+            fill[1,](x, 1 << 63)
+
+
 def test_addresses_are_specialised_on_multiples_of_16(driver: FakeDriver) -> None:
     scale = kernel()
     driver.read = [ctypes.c_uint64]

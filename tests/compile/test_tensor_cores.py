@@ -85,7 +85,7 @@ def integers(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
     tl.store(c_ptr + i * N + j, c)
 
 
-@pytest.mark.parametrize("arch, expected", [(80, "m16n8k32.row.col.s32.s8.s8.s32"),
+@pytest.mark.parametrize("arch, expected", [(80, "m16n8k32.row.col.satfinite.s32.s8.s8.s32"),
                                             (90, "m64n64k32.s32.s8.s8")])  # fmt: skip
 def test_integers(arch: int, expected: str) -> None:
     target = GPUTarget("cuda", arch)

@@ -44,6 +44,13 @@ def arithmetic(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, (x + y) * 2, mask=offs < n)
 
 @proton.jit
+def magnitude(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    y = tl.abs(tl.load(x_ptr + offs))
+    tl.static_assert(y.dtype == x_ptr.dtype.element_ty)
+    tl.store(out_ptr + offs, y)
+
+@proton.jit
 def divided(x_ptr, y_ptr, out_ptr, rest_ptr, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     x, y = tl.load(x_ptr + offs), tl.load(y_ptr + offs)
@@ -260,6 +267,13 @@ def test_arithmetic_is_that_of_fp16(rng: np.random.Generator, name: str) -> None
     with np.errstate(all="ignore"):
         total = values(name)[x].astype(np.float16) + values(name)[y].astype(np.float16)
         assert_same(out, total * np.float16(2), "float16")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_magnitudes_are_exact(name: str) -> None:
+    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
+    launch("magnitude", as_float8(codes, name), as_float8(out, name), BLOCK=256)
+    np.testing.assert_array_equal(values(name)[out], np.abs(values(name)))
 
 
 @pytest.mark.parametrize("name", FORMATS)

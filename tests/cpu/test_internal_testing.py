@@ -64,7 +64,9 @@ def test_where_kernels_run() -> None:
         assert shared.is_interpreter()
         assert shared.supports_tma()
         assert shared.get_current_target() is None
-    assert not shared.is_hip()
+    assert not any((shared.is_hip(), shared.is_hip_gfx12(), shared.is_hip_mi300()))
+    assert shared.get_hip_lds_size() == 0
+    assert shared.get_arch() == (str(target.arch) if shared.is_cuda() else "")
     assert shared.requires_tma.args == (not shared.supports_tma(),)
     with pytest.raises(AttributeError, match="no attribute 'requires_nothing'"):
         _ = shared.requires_nothing

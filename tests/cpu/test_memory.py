@@ -226,6 +226,42 @@ def test_store_of_a_plane(rng: np.random.Generator, mask: str, address: str, sha
         assert (out == want).all(), case
 
 
+WIDENED = """
+@proton.jit
+def kernel(x_ptr, out_ptr, n, m, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    pointers = {pointers}
+    value = tl.load(pointers, mask={mask}, other={other})
+    tl.store(out_ptr + r * C + c, value)
+"""
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    "pointers, mask, other",
+    [
+        ("x_ptr + r", "(r < n) & (c < m)", "-9.0"),
+        ("x_ptr + r", "r < n", "(c * 1.0)"),
+        ("x_ptr + tl.arange(0, C)", "(r < n) & (c < m)", "(r * 1.0)"),
+        ("x_ptr + tl.arange(0, C)", "tl.arange(0, C) < m", "(r * 1.0)"),
+        ("x_ptr + r + c * 0", "tl.arange(0, C) < m", "-9.0"),
+    ],
+)
+def test_a_load_has_the_common_shape_of_pointers_mask_and_other(
+    rng: np.random.Generator, pointers: str, mask: str, other: str
+) -> None:
+    kernel = kernels_of(WIDENED.format(pointers=pointers, mask=mask, other=other)).kernel
+    r, c = np.arange(8)[:, None], np.arange(16)[None, :]
+    for n, m in ((5, 11), (8, 16), (0, 3)):
+        x = rng.standard_normal(16).astype(np.float32)
+        out = np.zeros((8, 16), np.float32)
+        kernel[(1,)](x, out, n, m, R=8, C=16)
+        given = x[np.broadcast_to(c if "arange" in pointers else r, (8, 16))]
+        taken = (r < n if "r < n" in mask else True) & (c < m if "< m" in mask else True)
+        instead = {"-9.0": -9.0, "(c * 1.0)": c, "(r * 1.0)": r}[other]
+        np.testing.assert_array_equal(out, np.where(taken, given, instead).astype(np.float32))
+
+
 CUBE = """
 @proton.jit
 def kernel(x_ptr, out_ptr, a, b, c, s, t, u, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):

@@ -209,3 +209,11 @@ def test_another_seed_gives_other_numbers() -> None:
     for seed, out in enumerate(outs):
         kernel("numbers")[(1,)](out, seed, 256, NORMAL=False, FOUR=False, BLOCK=256)
     assert (outs[0] != outs[1]).mean() > 0.99
+
+
+@pytest.mark.parametrize("seed", [2.5, np.zeros(1, np.int32)], ids=["a float", "a pointer"])
+def test_a_seed_is_an_integer(seed: Any) -> None:
+    with pytest.raises(proton.CompilationError, match="a seed is an integer"):
+        kernel("numbers")[(1,)](
+            np.zeros(16, np.float32), seed, 16, NORMAL=False, FOUR=False, BLOCK=16
+        )

@@ -107,6 +107,18 @@ def test_code_without_a_text() -> None:
         stored(namespace["kernel"])
 
 
+def test_code_of_a_text_that_exec_is_given_in_a_variable(rng: np.random.Generator) -> None:
+    value = float(rng.integers(1, 100))
+    texts = KERNEL.format(value=-1.0), "x = 1\n" + KERNEL.format(value=value) + "y = 1\n"
+    first, second = texts  # both have a kernel of this name
+    namespaces: list[dict[str, Any]] = [{}, {}]
+    exec(first, namespaces[0])
+    exec(second, namespaces[1])
+    for is_interpreted in (False, True):
+        with proton.knobs.scope(interpret=is_interpreted):
+            assert [stored(namespace["kernel"]) for namespace in namespaces] == [-1, value]
+
+
 # Values
 
 

@@ -288,7 +288,7 @@ INTEGERS = ("int32", "uint32", "int64", "uint64")
 REDUCED = [
     *((dtype, kind) for dtype in INTEGERS for kind in REDUCTIONS),
     *((dtype, kind) for dtype in ("float16", "bfloat16") for kind in ("add", "min", "max")),
-    *(("float32", kind) for kind in ("add", "min")),
+    ("float32", "add"),
     ("float64", "add"),
 ]
 
@@ -333,7 +333,7 @@ def test_reductions(rng: np.random.Generator, dtype: str, kind: str) -> None:
             *(down, right),
             KIND=kind,
         )
-        by_tma = (dtype, kind) not in (("float32", "min"), ("float64", "add"))
+        by_tma = (dtype, kind) != ("float64", "add")
         assert ("UTMAREDG" in kernel.asm["sass"]) == (by_tma and right != 1)
         top, left = max(0, down), max(0, right)
         place = want[top : max(0, down + height), left : max(0, min(n, right + width))]

@@ -186,3 +186,18 @@ def loads_a_descriptor(x_ptr):
 @rejected("a load takes a tensor descriptor, got *fp32", "tl.load_tensor_desc", "make_tensor_desc")
 def loads_a_pointer(x_ptr):
     tl.load_tensor_descriptor(x_ptr, [0])
+
+
+# Their minima and maxima
+
+
+@rejected("desc.atomic_min is not defined on fp32", "d.atomic_min(", "of pointers")
+def minimum_of_fp32(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d.atomic_min([0], tl.zeros((8,), tl.float32))
+
+
+@rejected("desc.atomic_max of fp16 needs TMA", "d.atomic_max(", "use integers, or pointers")
+def maximum_of_fp16(h_ptr):
+    d = tl.make_tensor_descriptor(h_ptr, [8], [1], [8])
+    d.atomic_max([0], tl.zeros((8,), tl.float16))

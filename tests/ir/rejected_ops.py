@@ -99,7 +99,7 @@ def masks_scalar(x_ptr, n):
     tl.load(x_ptr, mask=tl.arange(0, 4) < n)
 
 
-@rejected("shape [8] cannot be broadcast to [4]", "tl.load(x_ptr + tl.arange(0, 4)", "x[:, None]")
+@rejected("shapes [4] and [8] cannot be broadcast", "tl.load(x_ptr + tl.arange(0, 4)", "x[:, None]")
 def mask_shape(x_ptr, n):
     tl.load(x_ptr + tl.arange(0, 4), mask=tl.arange(0, 8) < n)
 

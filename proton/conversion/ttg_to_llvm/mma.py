@@ -148,8 +148,10 @@ def _mma(
     shape: str, types: Types, a: Sequence[Value], b: Sequence[Value], total: Sequence[Value]
 ) -> list[Value]:
     first = 2 * len(total)
+    bound = ".satfinite" if types.total == "s32" else ""  # sums of integers saturate, as in Triton
     text = (
-        f"mma.sync.aligned.{shape}.row.col.{types}.{types.total} {_braced(0, len(total))}, "
+        f"mma.sync.aligned.{shape}.row.col{bound}.{types}.{types.total} "
+        f"{_braced(0, len(total))}, "
         f"{_braced(first, len(a))}, {_braced(first + len(a), len(b))}, {_braced(0, len(total))};"
     )
     return _updated(text, total, *a, *b, letters="".join(map(_letter, (*a, *b))))

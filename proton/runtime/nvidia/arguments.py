@@ -242,10 +242,12 @@ class _Other(Kind):
 
 
 class _Int(_Other):
-    """An integer of 32 bits, of a parameter that is specialised on 1 and on multiples of 16."""
+    """An integer of 32 bits, of a parameter that is specialised on 1 and on multiples of 16; not
+    one of a fixed type, which may be too narrow for it."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
-        return type(value) is int and parameter.specialize and -(1 << 31) <= value < 1 << 31
+        is_fixed = parameter.type is not None or not parameter.specialize
+        return type(value) is int and not is_fixed and -(1 << 31) <= value < 1 << 31
 
     def reading(self, name: str, number: int | str) -> Reading:
         test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
