@@ -18,6 +18,7 @@ from proton.dialect.mlir import Operation, Value
 from proton.dialect.regions import If
 from proton.dialect.traits import Accesses, Barrier, Concurrent, Elementwise, Writes, has
 from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import ops_named
 
 Arguments = frozenset[int]
 _NONE: Arguments = frozenset()
@@ -37,6 +38,9 @@ class State:
 
 def missing_barriers(function: Operation) -> list[Operation]:
     """The accesses of a function before which its threads must meet."""
+    loads = ops_named(function, "tt.load")
+    if not any(_has_copies(load.results[0]) for load in loads):
+        return []
     dataflow = _Dataflow(function)
     dataflow.block(function.regions[0].blocks[0], State())
     return list(dataflow.barriers)

@@ -82,6 +82,8 @@ def _shifted(intervals: Intervals, offset: int) -> Intervals:
 
 def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Operation]:
     """The ops of a module before which a barrier must go."""
+    if not any(allocation.offsets for allocation in allocations.values()):
+        return []  # nothing is in shared memory
     summaries: dict[str, Summary] = {}
     needed: list[Operation] = []
     for function in graph.callees_first():

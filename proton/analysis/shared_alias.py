@@ -24,7 +24,7 @@ from proton.dialect.traits import (
 )
 from proton.dialect.ttg import is_mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import AsyncTokenType
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import all_ops, defining_op
 
 _T = TypeVar("_T")
 _INDEX = "ttg.memdesc_index"
@@ -51,7 +51,8 @@ class SharedAliases(ForwardDataflow[None]):
     products: dict[Value, frozenset[Operation]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.block(self.function.regions[0].blocks[0], None)
+        if any(map(_begins, all_ops(self.function))):  # most functions name no memory
+            self.block(self.function.regions[0].blocks[0], None)
 
     def transfer(self, op: Operation, state: None) -> None:
         if not _takes_part(op):
@@ -91,7 +92,12 @@ class SharedAliases(ForwardDataflow[None]):
 
 def _takes_part(op: Operation) -> bool:
     """Whether an op gives memory, or something that is waited for; few do, and each is asked."""
-    if has(op, AllocatesShared, Asynchronous, PassesTokens, PassesMemory):
+    return has(op, PassesMemory) or _begins(op)
+
+
+def _begins(op: Operation) -> bool:
+    """Whether an op gives them whatever its operands are."""
+    if has(op, AllocatesShared, Asynchronous, PassesTokens):
         return True
     return SharedEffects.are_known(op) or op.name == _INDEX
 

@@ -40,6 +40,7 @@ class KeepRereadBlocks(Pass):
     a load that has a priority keeps it."""
 
     name: ClassVar[str] = "tritongpu-keep-reread-blocks"
+    only_for: ClassVar[frozenset[str]] = frozenset(Loop.upstream)
 
     def run(self, module: Module) -> None:
         for function in functions(module):

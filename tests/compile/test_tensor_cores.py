@@ -1,7 +1,9 @@
 """Which instructions products become, on every target; no GPU is needed."""
 
+import inspect
 import re
 from collections import Counter
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -42,6 +44,18 @@ def test_the_instruction_of_a_chip(arch: int) -> None:
         90: "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16",
     }.get(arch, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
     assert found == {expected}
+
+
+def test_products_are_at_the_line_of_their_dot() -> None:
+    """LLVM would take each further line of a piece of assembly for the next line of the source."""
+    ptx = matmul(90, tl.float16, "128x128x64").asm["ptx"]
+    lines, first = inspect.getsourcelines(matmul_kernel.fn)
+    (dot,) = [number for number, line in enumerate(lines, first) if "tl.dot(" in line]
+    *products, _ = ptx.split("wgmma.mma_async")
+    assert len(products) >= 4
+    for ahead in accumulate(products):
+        *_, at = re.findall(r"^\s*\.loc\s+\d+ (\d+)", ahead, re.M)
+        assert int(at) == dot
 
 
 @pytest.mark.parametrize(

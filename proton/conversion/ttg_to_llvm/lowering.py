@@ -5,6 +5,7 @@ structured control flow and functions stay the ops they are and only change type
 every other op has a rule that gives the values in its place.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
 
 
+@functools.cache  # a kernel has few types
 def llvm_type(type_: Type) -> Type:
     """What a value of a type is in a thread."""
     if is_tensor(type_):

@@ -194,7 +194,7 @@ def wgmma_commit() -> None:
 
 def wgmma_wait(words: list[Value], pendings: int) -> list[Value]:
     """Until at most so many groups are under way; the sums, which nothing reads before."""
-    return _updated(f"// wait\n\twgmma.wait_group.sync.aligned {pendings};", words)
+    return _updated(f"wgmma.wait_group.sync.aligned {pendings}; // wait", words)
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,8 @@ def wgmma(
             f"wgmma.mma_async.sync.aligned.m64n{n}k{types.k}.{types} {_braced(0, len(total))}, "
             f"{left}, ${place + len(step.a)}, {predicate}{_modifiers(types, step, transposed)};"
         )
-    return _updated("\n\t".join([*lines, "}"]), total, *operands, letters=letters, is_new=is_new)
+    # On one line: LLVM takes each further line of assembly for a further line of the source.
+    return _updated(" ".join([*lines, "}"]), total, *operands, letters=letters, is_new=is_new)
 
 
 def _modifiers(types: Types, step: Step, transposed: tuple[bool, bool]) -> str:

@@ -62,9 +62,11 @@ class Scalars:
 
     def element(self, value: Value, index: int) -> Value:
         """Element `index` of a vector; a scalar is its own."""
-        if not v.is_vector(value.type):
-            return value
-        made = self.made.setdefault(value, {})
+        made = self.made.get(value)
+        if made is None:
+            if not v.is_vector(value.type):
+                return value
+            made = self.made[value] = {}
         if index not in made:
             op = defining_op(value)
             if op is None:

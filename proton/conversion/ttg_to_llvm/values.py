@@ -26,17 +26,20 @@ def is_vector(type_: Type) -> bool:
 
 def count_of(value: Value) -> int:
     """The registers of a vector; 1 for a scalar."""
-    return int(value.type.shape[0]) if is_vector(value.type) else 1
+    type_ = value.type
+    return int(type_.shape[0]) if is_vector(type_) else 1
 
 
 def element(value: Value) -> Type:
     """The element type of a vector, or the scalar's own."""
-    return value.type.element_type if is_vector(value.type) else value.type
+    type_ = value.type
+    return type_.element_type if is_vector(type_) else type_
 
 
 def like(value: Value, element_type: Type) -> Type:
     """A vector type with as many elements as `value`, or the scalar type."""
-    return vector(count_of(value), element_type) if is_vector(value.type) else element_type
+    type_ = value.type
+    return vector(type_.shape[0], element_type) if is_vector(type_) else element_type
 
 
 def bits_of(type_: Type) -> int:
