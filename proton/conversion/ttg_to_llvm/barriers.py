@@ -75,10 +75,11 @@ def _expect(ctx: Lowering, site: Site) -> list[Value]:
 @lowers("ttng.wait_barrier")
 def _wait(ctx: Lowering, site: Site) -> list[Value]:
     barrier, phase = site.operands
+    # In one line: LLVM takes each further one for the next line of the source.
     text = (
-        "{\n.reg .pred done;\nagain:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
-        "@!done bra.uni again;\n}"
+        "{ .reg .pred done; again: "
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
+        "@!done bra.uni again; }"
     )
     nvidia.assembly(text, "r,r,~{memory}", None, nvidia.shared_address(barrier), phase)
     return []
