@@ -74,8 +74,8 @@ def instrumented(ptx: str, address: int) -> str:
             is_open = False
         if wait := _WAIT.match(text):
             found.append(_stamp("%hand_waits", int(wait[1])))
-        is_polling |= bool(_POLL.match(text))
-        if is_polling and text == "}":
+        is_polling |= bool(_POLL.search(text))
+        if is_polling and text.endswith("}"):
             found.append(_stamp("%hand_waits", OLDEST))
             is_polling = False
     return "".join(found)
