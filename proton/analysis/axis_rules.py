@@ -399,9 +399,10 @@ RULES: dict[str, Callable[[Operation, Infos], AxisInfo | None]] = {
     "arith.shrui": _divide,
     "arith.remsi": _remainder,
     "arith.remui": _remainder,
-    **dict.fromkeys(
-        ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui"), _smaller_or_larger
-    ),
+    "arith.minsi": _smaller_or_larger,
+    "arith.minui": _smaller_or_larger,
+    "arith.maxsi": _smaller_or_larger,
+    "arith.maxui": _smaller_or_larger,
     "arith.andi": _and,
     "arith.cmpi": _compare,
     "arith.select": _select,

@@ -77,7 +77,8 @@ def test_work_grows_with_the_number_of_turns(kernel: Any, rng: np.random.Generat
         bodies = functions(compiled)
         # What is left of a block is at most one stretch, and what chooses views.
         assert max(map(loops, bodies)) < 2 * LOOPS
-        assert sum(map(loops, bodies)) >= 2 * turns
+        copies = compiled.asm["llvm"].count("llvm.intr.memcpy")
+        assert sum(map(loops, bodies)) + copies >= 2 * turns
         sizes.append([len(compiled.asm[level]) for level in ("ttir", "memref", "llvm", "obj")])
     for small, large in zip(*sizes, strict=True):
         assert large < 2.3 * small, sizes

@@ -225,12 +225,12 @@ func.func @tight(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
   return
 }
 
-// A kernel of which fewer programs would be on an SM, where four take all of its memory, stays as it
-// is.
+// Where four programs take all of an SM's memory, and fewer would be on it, registers keep the turns,
+// one in each lane.
 
 // CHECK-LABEL: func.func @full(
 // CHECK-SAME: ttg.shared = 57344 : i32
-// CHECK-NOT: _turn
+// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 32 : i32, words = 2 : i32}
 func.func @full(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 57344 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32

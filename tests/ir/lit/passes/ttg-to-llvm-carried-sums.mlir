@@ -10,7 +10,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0.000000e+00 : f32) : f32
 // CHECK: %[[FOR:.*]]:64 = scf.for {{.*}} iter_args(%[[FIRST:[^ ]*]] = %[[ZERO]],
 // CHECK-NOT: vector
-// CHECK: %[[WAIT:.*]] = llvm.inline_asm has_side_effects "// wait{{.*}}"{{.*}} %[[FIRST]],
+// CHECK: %[[WAIT:.*]] = llvm.inline_asm has_side_effects "{{.*}}// wait{{.*}}"{{.*}} %[[FIRST]],
 // CHECK: %[[NEXT:.*]] = llvm.extractvalue %[[WAIT]][0]
 // CHECK: scf.yield %[[NEXT]],
 // CHECK: }
