@@ -198,7 +198,7 @@ class BuildsTensorMap(Trait):
 
 
 class NamesMemory(Trait):
-    """Says which shared memory, and does nothing with it: no instruction, or an address's."""
+    """Gives shared memory a name, and does nothing with it: no instruction."""
 
 
 class PassesMemory(Trait):

@@ -235,7 +235,7 @@ class Source:
 
 def _executed_text(code: types.CodeType) -> list[str]:
     """The lines of a text that `exec` is running, in which a function is defined: no file has them,
-    and who called `exec` mostly has them in a variable. None where they are not found."""
+    and who called `exec` mostly has them in a variable. Empty where they are not found."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename != code.co_filename:
         frame = frame.f_back

@@ -9,6 +9,9 @@ Some loops write them themselves, whenever no room is left. How many turns are k
 found by an address: unless the assembler sees that all lanes agree on a branch, what follows leaves
 uniform registers.
 
+Where shared memory has no room, lane n of the warp keeps the readings of turn n in registers, and
+others have them by shuffles, between barriers of the warp: LLVM copies no block that has one.
+
 Loops whose turns are batches (proton/trace/turns.py) write the readings as they are, a turn for
 each lane.
 """
