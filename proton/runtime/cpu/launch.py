@@ -25,6 +25,7 @@ from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
 from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.cpu.team import Call
 from proton.runtime.hooks import loaded
 
 
@@ -34,6 +35,7 @@ class _Variant:
 
     kernel: CPUKernel
     function: Any  # ctypes function
+    types: list[Any]  # ctypes types of what it takes, up to the range of programs
     written: list[int]  # positions of the kernel's parameters that it writes through
     writes_anywhere: bool
     names: list[str]  # of all parameters
@@ -156,10 +158,10 @@ class CPULauncher(Launcher):
         parts = [ty.parts_of(type_) for type_ in signature.types.values()]
         passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
         extra = {"thread": ctypes.c_int32}
+        types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
         prototype = ctypes.CFUNCTYPE(
             None,
-            *[ctype_of(type_) for of in parts for type_ in of],
-            *[ctypes.c_int32] * 3,
+            *types,
             *[ctypes.c_int64] * 2,
             *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
         )
@@ -167,6 +169,7 @@ class CPULauncher(Launcher):
         return _Variant(
             kernel,
             loaded(kernel, lambda: prototype(kernel.code.address)),
+            types,
             written=sorted({passed[number] for number in written if number >= 0}),
             writes_anywhere=-1 in written,
             names=names,
@@ -242,7 +245,7 @@ def _launch(
     programs, function = grid[0] * grid[1] * grid[2], variant.function
     extras = variant.kernel.metadata["extras"]
     if not extras and recorder is None:
-        run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
+        run_grid(programs, Call(function, variant.types, given, []), variant.estimate)
     else:
         _launch_with_extras(variant, given, grid, recorder, bounds)
 
@@ -288,12 +291,9 @@ def _launch_with_extras(
     if recorder is not None:
         recording = recorder.begin(variant.kernel, grid)
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
-
-    def run(first: int, last: int, thread: int) -> None:
-        function(*given, first, last, *[fixed.get(name, thread) for name in extras])
-
+    call = Call(function, variant.types, given, [fixed.get(name) for name in extras])
     try:
-        run_grid(grid[0] * grid[1] * grid[2], run, variant.estimate)
+        run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
     finally:
         if recorder is not None and recording is not None:
             recorder.end(recording)
