@@ -15,9 +15,9 @@ from proton.runtime.cpu import team
 from proton.runtime.cpu.team import Call
 from proton.runtime.grid import grid_sizes
 
-# A worker runs its first share 25 to 40 us after it was handed over (docs/cpu-results.md); below
-# this much work a second thread does not pay.
-PARALLEL_NS = 100_000
+# Below this much work a second thread does not pay: where it slept, the first one has done most of
+# it when the second begins (docs/cpu-results.md).
+PARALLEL_NS = 50_000
 SHARES = 8  # of a thread, where all are equally fast
 MAX_PROGRAMS = 1 << 31  # program ids are i32
 MAX_THREADS = 256  # or as many as there are cores: more gain nothing, and a system has so many

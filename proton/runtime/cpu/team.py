@@ -18,6 +18,7 @@ from typing import Any
 from proton.runtime.cpu.team_code import (
     ASLEEP,
     ENDS,
+    POSTED,
     SLEEPS,
     Desk,
     Job,
@@ -73,6 +74,10 @@ class _Worker:
         if self.desk.before == ASLEEP:
             self._wakes.put(home)
 
+    def has_begun(self) -> bool:
+        """Whether it took the last job before that was done."""
+        return self.desk.before != POSTED
+
     def wait(self) -> BaseException | None:
         """Returns when it is done, and who interrupted that."""
         interruption = None
@@ -120,8 +125,9 @@ class _Team:
             self.desks = (ctypes.c_void_p * len(self.workers))(*[w.address for w in self.workers])
         return min(count, len(self.workers))
 
-    def run(self, call: Call, first: int, last: int, size: int, count: int) -> None:
-        """Runs programs [first, last) on the calling thread and so many workers."""
+    def run(self, call: Call, first: int, last: int, size: int, count: int) -> int:
+        """Runs programs [first, last) on the calling thread and so many workers; how many threads
+        had begun before it was done."""
         code, job, home = team_code(), self.job, _current_core()
         job.next, job.last, job.size = first, last, size
         block = call.fill(job)
@@ -137,6 +143,7 @@ class _Team:
         del block
         if interruption is not None:
             raise interruption
+        return 1 + sum(worker.has_begun() for worker in self.workers[:count])
 
     def __del__(self) -> None:
         if self.workers and team_code is not None:
@@ -157,7 +164,7 @@ _local = _Local()
 
 def run(call: Call, first: int, last: int, size: int, threads: int) -> int:
     """Runs programs [first, last) in shares of `size` on up to so many threads, the calling one
-    among them; how many there were."""
+    among them; how many took part."""
     team = _local.team
     count = 0 if team.works else team.grow(threads - 1)  # a signal's handler may launch, too
     if count == 0:
@@ -165,10 +172,9 @@ def run(call: Call, first: int, last: int, size: int, threads: int) -> int:
         return 1
     team.works = True
     try:
-        team.run(call, first, last, size, count)
+        return team.run(call, first, last, size, count)
     finally:
         team.works = False
-    return count + 1
 
 
 def _forget_parent() -> None:

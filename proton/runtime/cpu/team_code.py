@@ -7,10 +7,12 @@ a worker is handed jobs; its state says who acts next:
 |---|---|---|
 | LOOKING | the worker looks at its desk | the leader, to POSTED; the worker, to ASLEEP |
 | ASLEEP | the worker sleeps in Python | the leader, to POSTED, who wakes it |
-| POSTED | a job lies there; where there is none, the worker ends | the worker, to LOOKING |
-| AWAITED | as POSTED, and the leader sleeps in Python | the worker, to LOOKING, who wakes it |
+| POSTED | a job lies there, or none: an end | the worker, to TAKEN; the leader, to LOOKING |
+| TAKEN | the worker is at it | the worker, to LOOKING; the leader, to AWAITED |
+| AWAITED | as TAKEN, and the leader sleeps in Python | the worker, to LOOKING, who wakes it |
 
-Each step is one atomic exchange, so that nobody sleeps while there is something to do.
+Each step is one atomic exchange, so that nobody sleeps while there is something to do. The leader
+takes back what a worker has not begun, so that it never waits for one to wake up.
 """
 
 import ctypes
@@ -22,7 +24,7 @@ from typing import Any, TypeVar
 
 from proton.backends.cpu import llvm
 
-LOOKING, ASLEEP, POSTED, AWAITED = range(4)
+LOOKING, ASLEEP, POSTED, TAKEN, AWAITED = range(5)
 SLEEPS, TELLS, ENDS = range(3)  # what a worker does when `serve` returns
 LOOK_NS = 100_000  # before a thread sleeps: longer than from one launch to the next in a loop
 _TRIED_LOOKS = 2000  # of which the time is taken
@@ -64,7 +66,11 @@ class Desk(ctypes.Structure):
     _fields_ = (
         ("state", ctypes.c_int64),
         ("job", ctypes.c_void_p),
-        ("before", ctypes.c_int64),  # the state in which the last job was posted
+        (
+            "before",
+            ctypes.c_int64,
+        ),  # the state in which the last job was posted; of one taken back,
+        # POSTED
         ("number", ctypes.c_int32),  # the worker's, from 1 on
         ("_line", ctypes.c_char * (_LINE - 28)),
     )
@@ -118,25 +124,25 @@ entry:
   %job_at = getelementptr %desk, ptr %desk, i32 0, i32 1
   br label %look
 look:
-  %count = phi i64 [ 0, %entry ], [ %next, %again ], [ 0, %unawaited ]
+  %count = phi i64 [ 0, %entry ], [ %next, %again ], [ 0, %withdrawn ], [ 0, %unawaited ]
   %state = load atomic i64, ptr %desk acquire, align 8
-  %idle = icmp eq i64 %state, {looking}
-  %resting = icmp eq i64 %state, {asleep}
-  %waits = or i1 %idle, %resting
-  br i1 %waits, label %again, label %work
+  %is_posted = icmp eq i64 %state, {posted}
+  br i1 %is_posted, label %take, label %again
+take:
+  %taking = cmpxchg ptr %desk, i64 {posted}, i64 {taken} acq_rel acquire
+  %is_taken = extractvalue {{ i64, i1 }} %taking, 1
+  br i1 %is_taken, label %work, label %withdrawn
+withdrawn:
+  br label %look
 again:
   call void asm sideeffect "{pause}", "~{{memory}}"()
   %next = add i64 %count, 1
   %more = icmp ult i64 %next, %looks
   br i1 %more, label %look, label %sleep
 sleep:
-  %exchanged = cmpxchg ptr %desk, i64 {looking}, i64 {asleep} acq_rel acquire
-  %asleep = extractvalue {{ i64, i1 }} %exchanged, 1
-  br i1 %asleep, label %sleeps, label %look_again
-look_again:
-  %now = extractvalue {{ i64, i1 }} %exchanged, 0
-  %still = icmp eq i64 %now, {asleep}
-  br i1 %still, label %sleeps, label %work
+  %resting = cmpxchg ptr %desk, i64 {looking}, i64 {asleep} acq_rel acquire
+  %rests = extractvalue {{ i64, i1 }} %resting, 1
+  br i1 %rests, label %sleeps, label %withdrawn
 sleeps:
   ret i64 {sleeps}
 work:
@@ -191,11 +197,17 @@ each:
 begin:
   %desk_at = getelementptr ptr, ptr %desks, i64 %number
   %desk = load ptr, ptr %desk_at
-  br label %look
+  %withdrawing = cmpxchg ptr %desk, i64 {posted}, i64 {looking} acq_rel acquire
+  %withdrawn = extractvalue {{ i64, i1 }} %withdrawing, 1
+  br i1 %withdrawn, label %note, label %look
+note:
+  %before_at = getelementptr %desk, ptr %desk, i32 0, i32 2
+  store i64 {posted}, ptr %before_at
+  br label %done
 look:
   %turn = phi i64 [ 0, %begin ], [ %next, %again ]
   %state = load atomic i64, ptr %desk acquire, align 8
-  %busy = icmp uge i64 %state, {posted}
+  %busy = icmp eq i64 %state, {taken}
   br i1 %busy, label %again, label %done
 again:
   call void asm sideeffect "{pause}", "~{{memory}}"()
@@ -203,7 +215,7 @@ again:
   %more = icmp ult i64 %next, %looks
   br i1 %more, label %look, label %ask
 ask:
-  %exchanged = cmpxchg ptr %desk, i64 {posted}, i64 {awaited} acq_rel acquire
+  %exchanged = cmpxchg ptr %desk, i64 {taken}, i64 {awaited} acq_rel acquire
   %waits = extractvalue {{ i64, i1 }} %exchanged, 1
   br i1 %waits, label %out, label %done
 done:
@@ -227,15 +239,23 @@ class TeamCode:
     serve(desk, looks): a worker's; takes jobs until nothing has come for so many looks (SLEEPS),
     the leader sleeps (TELLS), or there is no job any more (ENDS).
     post(desks, count, job): hands a job to so many workers; how many of them sleep.
-    lead(job, desks, count, looks), finish(desks, from, count, looks): until all are done, or the
-    number of a worker whom the leader has to wait for asleep; `lead` works before that.
+    lead(job, desks, count, looks), finish(desks, from, count, looks): until all are done, who
+    have begun; less than `count` is the number of a worker whom the leader must wait for asleep.
+    `lead` works before that.
     """
 
     def __init__(self) -> None:
-        states = {"looking": LOOKING, "asleep": ASLEEP, "posted": POSTED, "awaited": AWAITED}
-        ways = {"sleeps": SLEEPS, "tells": TELLS, "ends": ENDS}
-        pause = _PAUSES.get(platform.machine(), "")
-        text = _TEAM_IR.format(pause=pause, **states, **ways)
+        text = _TEAM_IR.format(
+            looking=LOOKING,
+            asleep=ASLEEP,
+            posted=POSTED,
+            taken=TAKEN,
+            awaited=AWAITED,
+            sleeps=SLEEPS,
+            tells=TELLS,
+            ends=ENDS,
+            pause=_PAUSES.get(platform.machine(), ""),
+        )
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         code = llvm.emit_object(text)[0]
         self._kept: list[llvm.LinkedCode] = []
