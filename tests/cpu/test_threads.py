@@ -1,7 +1,13 @@
 """Grids on several threads, and launches from several threads at once."""
 
+import ctypes
+import itertools
 import re
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +18,9 @@ import proton
 import proton.language as tl
 from proton import knobs
 from proton.base.errors import ProtonError
+from proton.runtime.cpu.arguments import CTYPES
 from proton.runtime.cpu.grid import MAX_THREADS, WorkEstimate, run_grid
+from proton.runtime.cpu.team import Call
 from tests.cpu.harness import kernels_of, ordinary
 
 
@@ -104,26 +112,114 @@ def test_a_launch_inside_of_a_grid_function() -> None:
     assert (out == 0.125).all()
 
 
-def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROTON_NUM_THREADS", "3")
-    problems: list[BaseException] = []
+Run = Callable[[int, int, int], object]
+
+
+def run_grid_of(programs: int, run: Run, ns_per_program: float = 1e9) -> None:
+    """A grid whose machine code calls `run(first, last, thread)`."""
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)
+    callback = prototype(run)
+    run_grid(programs, Call(callback, [], [], [None]), WorkEstimate(ns_per_program))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_each_program_runs_once_whoever_sleeps(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Grids one after the other, at once and after pauses in which threads fall asleep; shares so
+    long that the leader falls asleep, too."""
+    monkeypatch.setenv("PROTON_NUM_THREADS", str(threads))
+    seen: list[tuple[int, int]] = []
+    naps = rng.choice([0.0, 0.0, 0.00005, 0.0003, 0.002], 200)
 
     def run(first: int, last: int, thread: int) -> None:
-        if first == 40:
-            raise KeyError(first)
+        if thread == naps.size % threads:
+            time.sleep(pause)
+        seen.append((first, last))
+
+    for number, nap in enumerate(naps):
+        pause = float(rng.choice([0, 0, 0.001]))
+        programs = int(rng.integers(1, 70))
+        seen.clear()
+        run_grid_of(programs, run)
+        edges = sorted(seen)
+        assert edges[0][0] == 0
+        assert edges[-1][1] == programs
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(edges)), (number, edges)
+        time.sleep(nap)
+
+
+def test_arguments_of_all_types_reach_all_threads(rng: np.random.Generator) -> None:
+    """Code is called through a block of memory, not by ctypes, on several threads."""
+    types = [ctype for ctype in CTYPES.values() for _ in range(2)]
+    rng.shuffle(types)
+    types.insert(3, ctypes.c_void_p)
+    given = [type_(int(rng.integers(0, 100))).value for type_ in types]
+    got: list[tuple[object, ...]] = []
+    prototype = ctypes.CFUNCTYPE(
+        None, *types, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int32
+    )
+    callback = prototype(lambda *found: got.append(found))
+    with knobs.scope(num_threads=3):
+        run_grid(64, Call(callback, types, given, [12345, None]), WorkEstimate(1e9))
+    assert len(got) > 3
+    for found in got:
+        assert list(found[: len(given)]) == given
+        assert found[-2] == 12345
+    assert {found[-1] for found in got} <= {0, 1, 2}
+
+
+def test_an_interrupted_launch_waits_for_its_threads() -> None:
+    """Ctrl-C while the launching thread waits: they still use what the launch gave them."""
+    script = """
+import ctypes, os, signal, threading, time
+from proton import knobs
+from proton.runtime.cpu.grid import WorkEstimate, run_grid
+from proton.runtime.cpu.team import Call
+
+begun, ended = threading.Event(), []
+
+def run(first, last, thread):
+    if thread and not begun.is_set():
+        begun.set()
+        time.sleep(1)
+        ended.append(first)
+    begun.wait()
+
+callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
+call = Call(callback, [], [], [None])
+
+def interrupt():
+    begun.wait()
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+
+with knobs.scope(num_threads=2):
+    threading.Thread(target=interrupt).start()
+    try:
+        run_grid(17, call, WorkEstimate(1e9))
+        raise SystemExit("not interrupted")
+    except KeyboardInterrupt:
+        assert ended, "the worker was left behind"
+    begun.clear(), ended.clear()
+    run_grid(17, call, WorkEstimate(1e9))  # and the team goes on
+    assert ended
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTON_NUM_THREADS", "3")
+    threads: set[int] = set()
 
     def launch() -> None:
-        estimate = WorkEstimate(ns_per_program=1e9)
-        try:
-            run_grid(64, run, estimate)
-        except KeyError as problem:
-            problems.append(problem)
+        run_grid_of(64, lambda first, last, thread: (time.sleep(0.002), threads.add(thread)))
 
     before = {thread.ident for thread in threading.enumerate()}
     launcher = threading.Thread(target=launch)
     launcher.start()
     launcher.join()
-    assert [problem.args for problem in problems] == [(40,)]
+    assert threads == {0, 1, 2}
     for thread in threading.enumerate():
         if thread.ident not in before:
             thread.join(timeout=30)
@@ -135,7 +231,7 @@ def test_threads_are_no_more_than_programs_and_a_bound(monkeypatch: pytest.Monke
 
     def launch(programs: int) -> None:
         seen.clear()
-        run_grid(programs, lambda first, last, thread: seen.add(thread), WorkEstimate(1e9))
+        run_grid_of(programs, lambda first, last, thread: seen.add(thread))
 
     monkeypatch.setenv("PROTON_NUM_THREADS", "100000")
     with ThreadPoolExecutor(1) as pool:  # whose workers end with it
@@ -167,10 +263,9 @@ def test_a_system_without_more_threads_runs_with_those_there_are(
 
     def launch() -> None:
         monkeypatch.setattr(threading.Thread, "start", start)
-        run_grid(
+        run_grid_of(
             640,
             lambda first, last, thread: out[first:last].__setitem__(slice(None), x[first:last]),
-            WorkEstimate(1e9),
         )
 
     launcher = threading.Thread(target=launch)
@@ -185,7 +280,7 @@ def test_a_count_of_threads_that_is_none(monkeypatch: pytest.MonkeyPatch, text: 
     monkeypatch.setenv("PROTON_NUM_THREADS", text)
     rule = f"PROTON_NUM_THREADS='{re.escape(text)}': expected an integer of at least 1"
     with pytest.raises(ProtonError, match=rule):
-        run_grid(10, lambda *_: None, WorkEstimate(1e9))
+        run_grid_of(10, lambda *_: None)
 
 
 @proton.jit

@@ -24,7 +24,9 @@ from proton.runtime.backend import HOST, KernelFunction, Launcher
 from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
+from proton.runtime.cpu.prepared import Lately, signature
 from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.cpu.team import Call
 from proton.runtime.hooks import loaded
 
 
@@ -34,6 +36,7 @@ class _Variant:
 
     kernel: CPUKernel
     function: Any  # ctypes function
+    types: list[Any]  # ctypes types of what it takes, up to the range of programs
     written: list[int]  # positions of the kernel's parameters that it writes through
     writes_anywhere: bool
     names: list[str]  # of all parameters
@@ -45,6 +48,19 @@ class _Variant:
     estimate: WorkEstimate = field(default_factory=WorkEstimate)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Code, and what it is given but for the grid; nothing is asked of such a launch any more."""
+
+    variant: _Variant
+    given: list[Any]
+
+    def run(self, grid: tuple[int, int, int]) -> None:
+        variant = self.variant
+        call = Call(variant.function, variant.types, [*self.given, *grid], [])
+        run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
+
+
 class CPULauncher(Launcher):
     """The launches of one kernel on the CPU."""
 
@@ -52,6 +68,7 @@ class CPULauncher(Launcher):
         self.kernel = kernel
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
         self._variants: dict[object, _Variant] = {}
+        self._prepared = Lately[Prepared]()
 
     def launch(
         self, grid: object, values: tuple[object, ...], options: dict[str, object]
@@ -61,14 +78,23 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
+        recorder: CPURecorder | None = sessions.recorder_of(HOST)
+        instrumentation = recorder and recorder.instrumentation
+        suffix = *self._chosen(options), instrumentation, knobs.check_bounds
+        seen = signature(values) if recorder is None else None
+        if seen is not None:
+            prepared = self._prepared.get((seen, suffix))
+            if prepared is not None:
+                sizes = check_grid(grid)
+                self.kernel.check_globals()
+                if sizes[0] and sizes[1] and sizes[2]:
+                    prepared.run(sizes)
+                return prepared.variant.kernel
         keys, given = [], []
         for classifier, value in zip(self._classifiers, values, strict=True):
             key, found = classifier(value)
             keys.append(key)
             given.append(found)
-        recorder: CPURecorder | None = sessions.recorder_of(HOST)
-        instrumentation = recorder and recorder.instrumentation
-        suffix = *self._chosen(options), instrumentation, knobs.check_bounds
         variant = self._variants.get((*keys, True, *suffix))
         if variant is None:
             home = self.kernel.home(values)
@@ -83,7 +109,9 @@ class CPULauncher(Launcher):
         if not _disjoint(variant, given):
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
-            _launch(variant, values, given, sizes, recorder)
+            passed = _run(variant, values, given, sizes, recorder)
+            if seen is not None and not variant.kernel.metadata["extras"]:
+                self._prepared.keep((seen, suffix), Prepared(variant, passed))
         return variant.kernel
 
     def compile(
@@ -97,6 +125,7 @@ class CPULauncher(Launcher):
 
     def forget(self) -> None:
         self._variants.clear()
+        self._prepared.clear()
 
     def request(
         self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
@@ -156,10 +185,10 @@ class CPULauncher(Launcher):
         parts = [ty.parts_of(type_) for type_ in signature.types.values()]
         passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
         extra = {"thread": ctypes.c_int32}
+        types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
         prototype = ctypes.CFUNCTYPE(
             None,
-            *[ctype_of(type_) for of in parts for type_ in of],
-            *[ctypes.c_int32] * 3,
+            *types,
             *[ctypes.c_int64] * 2,
             *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
         )
@@ -167,6 +196,7 @@ class CPULauncher(Launcher):
         return _Variant(
             kernel,
             loaded(kernel, lambda: prototype(kernel.code.address)),
+            types,
             written=sorted({passed[number] for number in written if number >= 0}),
             writes_anywhere=-1 in written,
             names=names,
@@ -218,14 +248,15 @@ def _disjoint(variant: _Variant, values: list[Any]) -> bool:
     return True
 
 
-def _launch(
+def _run(
     variant: _Variant,
     bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
     recorder: CPURecorder | None,
-) -> None:
-    """Runs a grid; `bound` is what the caller gave, `values` what it was found to be."""
+) -> list[Any]:
+    """Runs a grid; `bound` is what the caller gave, `values` what it was found to be. Returns what
+    the code was given."""
     bounds = None
     if variant.kernel.metadata["bounds"]:
         bounds = BoundsTable(variant.kernel, _by_name(variant, bound, values))
@@ -234,17 +265,16 @@ def _launch(
             name = variant.names[position]
             raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
     if variant.describes:
-        given = [*_flat(variant, values), *grid]
+        given = _flat(variant, values)
     else:
         for position in variant.pointers:
             values[position] = values[position].address
-        given = [*[values[position] for position in variant.runtime], *grid]
-    programs, function = grid[0] * grid[1] * grid[2], variant.function
-    extras = variant.kernel.metadata["extras"]
-    if not extras and recorder is None:
-        run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
+        given = [values[position] for position in variant.runtime]
+    if not variant.kernel.metadata["extras"] and recorder is None:
+        Prepared(variant, given).run(grid)
     else:
-        _launch_with_extras(variant, given, grid, recorder, bounds)
+        _run_with_extras(variant, [*given, *grid], grid, recorder, bounds)
+    return given
 
 
 def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
@@ -270,7 +300,7 @@ def _by_name(
     return found
 
 
-def _launch_with_extras(
+def _run_with_extras(
     variant: _Variant,
     given: list[Any],
     grid: tuple[int, int, int],
@@ -288,12 +318,9 @@ def _launch_with_extras(
     if recorder is not None:
         recording = recorder.begin(variant.kernel, grid)
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
-
-    def run(first: int, last: int, thread: int) -> None:
-        function(*given, first, last, *[fixed.get(name, thread) for name in extras])
-
+    call = Call(function, variant.types, given, [fixed.get(name) for name in extras])
     try:
-        run_grid(grid[0] * grid[1] * grid[2], run, variant.estimate)
+        run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
     finally:
         if recorder is not None and recording is not None:
             recorder.end(recording)

@@ -1,0 +1,321 @@
+"""Machine code by which threads share a grid without the interpreter's lock.
+
+A job is a range of programs, of which threads take shares by an atomic addition. A desk is where
+a worker is handed jobs; its state says who acts next:
+
+| state | says | left by |
+|---|---|---|
+| LOOKING | the worker looks at its desk | the leader, to POSTED; the worker, to ASLEEP |
+| ASLEEP | the worker sleeps in Python | the leader, to POSTED, who wakes it |
+| POSTED | a job lies there, or none: an end | the worker, to TAKEN; the leader, to LOOKING |
+| TAKEN | the worker is at it | the worker, to LOOKING; the leader, to AWAITED |
+| AWAITED | as TAKEN, and the leader sleeps in Python | the worker, to LOOKING, who wakes it |
+
+Each step is one atomic exchange, so that nobody sleeps while there is something to do. The leader
+takes back what a worker has not begun, so that it never waits for one to wake up.
+"""
+
+import ctypes
+import functools
+import platform
+import time
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from proton.backends.cpu import llvm
+
+LOOKING, ASLEEP, POSTED, TAKEN, AWAITED = range(5)
+SLEEPS, TELLS, ENDS = range(3)  # what a worker does when `serve` returns
+LOOK_NS = 100_000  # before a thread sleeps: longer than from one launch to the next in a loop
+_TRIED_LOOKS = 2000  # of which the time is taken
+_LINE = 64  # bytes of a cache line
+_PAUSES = {"x86_64": "pause", "AMD64": "pause", "aarch64": "isb", "arm64": "isb"}
+_LLVM_TYPES: dict[Any, str] = {
+    ctypes.c_bool: "i8",
+    ctypes.c_int8: "i8",
+    ctypes.c_int16: "i16",
+    ctypes.c_int32: "i32",
+    ctypes.c_int64: "i64",
+    ctypes.c_uint8: "i8",
+    ctypes.c_uint16: "i16",
+    ctypes.c_uint32: "i32",
+    ctypes.c_uint64: "i64",
+    ctypes.c_float: "float",
+    ctypes.c_double: "double",
+    ctypes.c_void_p: "ptr",
+}
+
+
+class Job(ctypes.Structure):
+    """A range of programs. What threads write has a cache line of its own."""
+
+    _fields_ = (
+        ("next", ctypes.c_int64),
+        ("_line", ctypes.c_char * (_LINE - 8)),
+        ("last", ctypes.c_int64),
+        ("size", ctypes.c_int64),  # programs of a share
+        ("caller", ctypes.c_void_p),
+        ("function", ctypes.c_void_p),
+        ("block", ctypes.c_void_p),
+    )
+
+
+class Desk(ctypes.Structure):
+    """Where a worker is handed jobs."""
+
+    _fields_ = (
+        ("state", ctypes.c_int64),
+        ("job", ctypes.c_void_p),
+        (
+            "before",
+            ctypes.c_int64,
+        ),  # the state in which the last job was posted; of one taken back,
+        # POSTED
+        ("number", ctypes.c_int32),  # the worker's, from 1 on
+        ("_line", ctypes.c_char * (_LINE - 28)),
+    )
+
+
+_Structure = TypeVar("_Structure", bound=ctypes.Structure)
+
+
+def on_a_line(structure: type[_Structure]) -> _Structure:
+    """A structure of zeros that begins with a cache line."""
+    raw = (ctypes.c_char * (ctypes.sizeof(structure) + _LINE))()
+    return structure.from_buffer(raw, -ctypes.addressof(raw) % _LINE)
+
+
+# In text, as all LLVM IR here; {{ and }} are braces.
+_TEAM_IR = """
+%job = type {{ i64, [56 x i8], i64, i64, ptr, ptr, ptr }}
+%desk = type {{ i64, ptr, i64, i32 }}
+
+define internal void @run(ptr %job, i32 %thread) {{
+entry:
+  %last_at = getelementptr %job, ptr %job, i32 0, i32 2
+  %last = load i64, ptr %last_at
+  %size_at = getelementptr %job, ptr %job, i32 0, i32 3
+  %size = load i64, ptr %size_at
+  %caller_at = getelementptr %job, ptr %job, i32 0, i32 4
+  %caller = load ptr, ptr %caller_at
+  %function_at = getelementptr %job, ptr %job, i32 0, i32 5
+  %function = load ptr, ptr %function_at
+  %block_at = getelementptr %job, ptr %job, i32 0, i32 6
+  %block = load ptr, ptr %block_at
+  br label %take
+take:
+  %first = atomicrmw add ptr %job, i64 %size monotonic
+  %over = icmp sge i64 %first, %last
+  br i1 %over, label %out, label %share
+share:
+  %behind = add i64 %first, %size
+  %cut = icmp slt i64 %behind, %last
+  %end = select i1 %cut, i64 %behind, i64 %last
+  call void %caller(ptr %function, ptr %block, i64 %first, i64 %end, i32 %thread)
+  br label %take
+out:
+  ret void
+}}
+
+define i64 @proton_serve(ptr %desk, i64 %looks) {{
+entry:
+  %number_at = getelementptr %desk, ptr %desk, i32 0, i32 3
+  %number = load i32, ptr %number_at
+  %job_at = getelementptr %desk, ptr %desk, i32 0, i32 1
+  br label %look
+look:
+  %count = phi i64 [ 0, %entry ], [ %next, %again ], [ 0, %withdrawn ], [ 0, %unawaited ]
+  %state = load atomic i64, ptr %desk acquire, align 8
+  %is_posted = icmp eq i64 %state, {posted}
+  br i1 %is_posted, label %take, label %again
+take:
+  %taking = cmpxchg ptr %desk, i64 {posted}, i64 {taken} acq_rel acquire
+  %is_taken = extractvalue {{ i64, i1 }} %taking, 1
+  br i1 %is_taken, label %work, label %withdrawn
+withdrawn:
+  br label %look
+again:
+  call void asm sideeffect "{pause}", "~{{memory}}"()
+  %next = add i64 %count, 1
+  %more = icmp ult i64 %next, %looks
+  br i1 %more, label %look, label %sleep
+sleep:
+  %resting = cmpxchg ptr %desk, i64 {looking}, i64 {asleep} acq_rel acquire
+  %rests = extractvalue {{ i64, i1 }} %resting, 1
+  br i1 %rests, label %sleeps, label %withdrawn
+sleeps:
+  ret i64 {sleeps}
+work:
+  %job = load ptr, ptr %job_at
+  %none = icmp eq ptr %job, null
+  br i1 %none, label %ends, label %run
+run:
+  call void @run(ptr %job, i32 %number)
+  %before = atomicrmw xchg ptr %desk, i64 {looking} acq_rel
+  %awaited = icmp eq i64 %before, {awaited}
+  br i1 %awaited, label %tells, label %unawaited
+unawaited:
+  br label %look
+tells:
+  ret i64 {tells}
+ends:
+  ret i64 {ends}
+}}
+
+define i64 @proton_post(ptr %desks, i64 %count, ptr %job) {{
+entry:
+  br label %each
+each:
+  %number = phi i64 [ 0, %entry ], [ %next, %post ]
+  %sleepers = phi i64 [ 0, %entry ], [ %sum, %post ]
+  %any = icmp ult i64 %number, %count
+  br i1 %any, label %post, label %out
+post:
+  %desk_at = getelementptr ptr, ptr %desks, i64 %number
+  %desk = load ptr, ptr %desk_at
+  %job_at = getelementptr %desk, ptr %desk, i32 0, i32 1
+  store ptr %job, ptr %job_at
+  %before = atomicrmw xchg ptr %desk, i64 {posted} acq_rel
+  %before_at = getelementptr %desk, ptr %desk, i32 0, i32 2
+  store i64 %before, ptr %before_at
+  %slept = icmp eq i64 %before, {asleep}
+  %one = zext i1 %slept to i64
+  %sum = add i64 %sleepers, %one
+  %next = add i64 %number, 1
+  br label %each
+out:
+  ret i64 %sleepers
+}}
+
+define i64 @proton_finish(ptr %desks, i64 %from, i64 %count, i64 %looks) {{
+entry:
+  br label %each
+each:
+  %number = phi i64 [ %from, %entry ], [ %following, %done ]
+  %any = icmp ult i64 %number, %count
+  br i1 %any, label %begin, label %out
+begin:
+  %desk_at = getelementptr ptr, ptr %desks, i64 %number
+  %desk = load ptr, ptr %desk_at
+  %withdrawing = cmpxchg ptr %desk, i64 {posted}, i64 {looking} acq_rel acquire
+  %withdrawn = extractvalue {{ i64, i1 }} %withdrawing, 1
+  br i1 %withdrawn, label %note, label %look
+note:
+  %before_at = getelementptr %desk, ptr %desk, i32 0, i32 2
+  store i64 {posted}, ptr %before_at
+  br label %done
+look:
+  %turn = phi i64 [ 0, %begin ], [ %next, %again ]
+  %state = load atomic i64, ptr %desk acquire, align 8
+  %busy = icmp eq i64 %state, {taken}
+  br i1 %busy, label %again, label %done
+again:
+  call void asm sideeffect "{pause}", "~{{memory}}"()
+  %next = add i64 %turn, 1
+  %more = icmp ult i64 %next, %looks
+  br i1 %more, label %look, label %ask
+ask:
+  %exchanged = cmpxchg ptr %desk, i64 {taken}, i64 {awaited} acq_rel acquire
+  %waits = extractvalue {{ i64, i1 }} %exchanged, 1
+  br i1 %waits, label %out, label %done
+done:
+  %following = add i64 %number, 1
+  br label %each
+out:
+  ret i64 %number
+}}
+
+define i64 @proton_lead(ptr %job, ptr %desks, i64 %count, i64 %looks) {{
+  call void @run(ptr %job, i32 0)
+  %number = call i64 @proton_finish(ptr %desks, i64 0, i64 %count, i64 %looks)
+  ret i64 %number
+}}
+"""
+
+
+class TeamCode:
+    """The functions of _TEAM_IR.
+
+    serve(desk, looks): a worker's; takes jobs until nothing has come for so many looks (SLEEPS),
+    the leader sleeps (TELLS), or there is no job any more (ENDS).
+    post(desks, count, job): hands a job to so many workers; how many of them sleep.
+    lead(job, desks, count, looks), finish(desks, from, count, looks): until all are done, who
+    have begun; less than `count` is the number of a worker whom the leader must wait for asleep.
+    `lead` works before that.
+    """
+
+    def __init__(self) -> None:
+        text = _TEAM_IR.format(
+            looking=LOOKING,
+            asleep=ASLEEP,
+            posted=POSTED,
+            taken=TAKEN,
+            awaited=AWAITED,
+            sleeps=SLEEPS,
+            tells=TELLS,
+            ends=ENDS,
+            pause=_PAUSES.get(platform.machine(), ""),
+        )
+        word, pointer = ctypes.c_int64, ctypes.c_void_p
+        code = llvm.emit_object(text)[0]
+        self._kept: list[llvm.LinkedCode] = []
+
+        def function(prototype: Any, symbol: str) -> Any:
+            linked = llvm.linker().link(code, symbol)
+            self._kept.append(linked)
+            return prototype(linked.address)
+
+        self.serve = function(ctypes.CFUNCTYPE(word, pointer, word), "proton_serve")
+        self.post = function(ctypes.PYFUNCTYPE(word, pointer, word, pointer), "proton_post")
+        self.finish = function(ctypes.CFUNCTYPE(word, pointer, word, word, word), "proton_finish")
+        self.lead = function(ctypes.CFUNCTYPE(word, pointer, pointer, word, word), "proton_lead")
+        desk = on_a_line(Desk)
+        start = time.perf_counter_ns()
+        self.serve(ctypes.addressof(desk), _TRIED_LOOKS)
+        spent = max(1, time.perf_counter_ns() - start)
+        self.looks = max(1, _TRIED_LOOKS * LOOK_NS // spent)
+
+
+team_code = functools.cache(TeamCode)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Code that calls functions of one signature: its arguments lie in a block, a structure."""
+
+    block: type[ctypes.Structure]
+    code: llvm.LinkedCode
+
+
+@functools.cache
+def caller(given: tuple[Any, ...], extras: tuple[Any, ...]) -> Caller:
+    """Of functions (given..., i64 first, i64 last, extras...), by their ctypes types; an extra of
+    None is the number of the thread, i32, and has no place in the block."""
+    kept = [*given, *[type_ for type_ in extras if type_ is not None]]
+    types = [_LLVM_TYPES[type_] for type_ in kept]
+    lines = [
+        f"  %at{n} = getelementptr %block, ptr %block, i32 0, i32 {n}\n"
+        f"  %v{n} = load {type_}, ptr %at{n}"
+        for n, type_ in enumerate(types)
+    ]
+    passed = [f"{type_} %v{n}" for n, type_ in enumerate(types)]
+    behind = iter(passed[len(given) :])
+    passed[len(given) :] = [
+        "i64 %first",
+        "i64 %last",
+        *["i32 %thread" if type_ is None else next(behind) for type_ in extras],
+    ]
+    text = "\n".join(
+        [
+            f"%block = type {{ {', '.join(types)} }}",
+            "define void @proton_call"
+            "(ptr %function, ptr %block, i64 %first, i64 %last, i32 %thread) {",
+            *lines,
+            f"  call void %function({', '.join(passed)})",
+            "  ret void",
+            "}",
+        ]
+    )
+    fields = {"_fields_": [(f"v{n}", type_) for n, type_ in enumerate(kept)]}
+    block = type("Block", (ctypes.Structure,), fields)
+    return Caller(block, llvm.linker().link(llvm.emit_object(text)[0], "proton_call"))
