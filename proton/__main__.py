@@ -26,6 +26,7 @@ from proton import _report
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
+from proton.base.text import printable
 from proton.language.profiling import check_text
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
@@ -251,14 +252,14 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     try:
         recorded.save(target)
     except (OSError, ProtonError) as error:
-        _say(f"the run was not saved: {error}")
+        _say(f"the run was not saved: {printable(str(error))}")
         return False
     if not quiet:
         console = Console(stderr=True, highlight=False)
         _report.show(recorded, console, SUMMARY_SCOPES)
         if not recorded.kernels:
             console.print("no kernel of Proton was launched")
-        console.print(f"wrote {target}", soft_wrap=True)
+        console.print(f"wrote {printable(str(target))}", soft_wrap=True, markup=False)
     return True
 
 

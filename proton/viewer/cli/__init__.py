@@ -60,8 +60,8 @@ def _name(callback: Callable[..., object] | None) -> str:
 
 def _said(error: Exception) -> str:
     """What is wrong; of the system's errors without their number."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return str(error)
 
 
