@@ -23,7 +23,7 @@ from rich.markup import escape
 
 import proton
 from proton import _report
-from proton.base.errors import ProtonError
+from proton.base.errors import ProtonError, reason
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
 from proton.base.text import printable
@@ -215,6 +215,10 @@ def _check(program: Program, target: Path) -> None:
         raise typer.BadParameter(str(error), param_hint="'--output'") from None
     if not target.parent.is_dir():
         raise typer.BadParameter(f"{target.parent} is not a folder", param_hint="'--output'")
+    if target.is_dir():
+        raise typer.BadParameter(f"{target} is a folder", param_hint="'--output'")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise typer.BadParameter(f"{target} may not be written", param_hint="'--output'")
     if not program.exists():
         kind = "module" if program.module else "file"
         raise typer.BadParameter(f"there is no {kind} {program.name}", param_hint="'SCRIPT'")
@@ -252,7 +256,7 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     try:
         recorded.save(target)
     except (OSError, ProtonError) as error:
-        _say(f"the run was not saved: {printable(str(error))}")
+        _say(f"the run was not saved: {printable(reason(error))}")
         return False
     if not quiet:
         console = Console(stderr=True, highlight=False)

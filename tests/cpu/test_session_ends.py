@@ -274,4 +274,5 @@ def test_a_run_that_cannot_be_saved_at_the_end_is_a_failure(tmp_path: Path) -> N
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "printed\n")
-    assert "the run was not saved" in done.stderr
+    missing = f"{tmp_path / 'out' / 'run.proton'}: No such file or directory"
+    assert f"the run was not saved: {missing}\n" in done.stderr
