@@ -380,6 +380,8 @@ def test_files_for_other_tools_say_what_is_lost(tmp_path: Path) -> None:
     trace = json.loads(whole.save(tmp_path / "run.json").read_text())
     tables = json.loads(whole.save(tmp_path / "tables.json", "json").read_text())
     assert trace["otherData"]["warnings"] == tables["warnings"] == whole.loss_warnings() != []
+    flat = json.loads(whole.save(tmp_path / "run.speedscope.json").read_text())
+    assert flat["name"] == "; ".join([whole.name, *whole.loss_warnings()])
 
 
 def test_a_run_of_nothing_has_tables_of_nothing(tmp_path: Path) -> None:
