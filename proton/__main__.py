@@ -23,9 +23,10 @@ from rich.markup import escape
 
 import proton
 from proton import _report
-from proton.base.errors import ProtonError
+from proton.base.errors import ProtonError, reason
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
+from proton.base.text import printable
 from proton.language.profiling import check_text
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
@@ -214,6 +215,10 @@ def _check(program: Program, target: Path) -> None:
         raise typer.BadParameter(str(error), param_hint="'--output'") from None
     if not target.parent.is_dir():
         raise typer.BadParameter(f"{target.parent} is not a folder", param_hint="'--output'")
+    if target.is_dir():
+        raise typer.BadParameter(f"{target} is a folder", param_hint="'--output'")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise typer.BadParameter(f"{target} may not be written", param_hint="'--output'")
     if not program.exists():
         kind = "module" if program.module else "file"
         raise typer.BadParameter(f"there is no {kind} {program.name}", param_hint="'SCRIPT'")
@@ -251,14 +256,14 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     try:
         recorded.save(target)
     except (OSError, ProtonError) as error:
-        _say(f"the run was not saved: {error}")
+        _say(f"the run was not saved: {printable(reason(error))}")
         return False
     if not quiet:
         console = Console(stderr=True, highlight=False)
         _report.show(recorded, console, SUMMARY_SCOPES)
         if not recorded.kernels:
             console.print("no kernel of Proton was launched")
-        console.print(f"wrote {target}", soft_wrap=True)
+        console.print(f"wrote {printable(str(target))}", soft_wrap=True, markup=False)
     return True
 
 

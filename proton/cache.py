@@ -62,6 +62,10 @@ _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 
 
+# What reading metadata of another form raises: whoever wrote it by hand gave it its checksum.
+_NO_META = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
 class _Damage(Exception):
     """An entry is not what was written; the text says what is wrong."""
 
@@ -77,7 +81,7 @@ def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
         return None
     try:
         return _read_entry(opened, key)
-    except (_Damage, OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
+    except (_Damage, OSError, *_NO_META) as problem:
         is_unreadable = isinstance(problem, OSError) and problem.errno not in _NO_FILE
         # Not here any more: another process has removed it, and may have put a new one there.
         if not is_unreadable and _is_still(folder, opened):
@@ -100,6 +104,8 @@ def _read_entry(folder: int, key: str) -> tuple[dict[str, object], dict[str, byt
     meta = json.loads(text)  # as it was written, so it has what _store puts there
     if meta["key"] != key:
         raise _Damage("it is another kernel's")
+    if not isinstance(meta["data"], dict):
+        raise _Damage(f"{_META} has no data")
     files = {}
     for name, (size, digest) in meta["files"].items():
         files[name] = _read(folder, name, size)

@@ -13,6 +13,13 @@ class ProtonError(Exception):
 TritonError = ProtonError  # as Triton's modules call it
 
 
+def reason(error: Exception) -> str:
+    """What is wrong, in a line; of the system's errors without their number."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceSpan:
     """A piece of a source file; lines count from 1, columns from 0 (as Python's ast does).

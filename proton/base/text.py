@@ -2,6 +2,12 @@
 shows what is not there."""
 
 
+def encodable(name: str) -> str:
+    """The name of a file with an escape in the place of each byte that is no text (`\\udcff`):
+    neither IR nor JSON has such bytes."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 def printable(text: str) -> str:
     """The text with everything that has no shape of its own as an escape: `\\x1b`, `\\u202e`."""
     if text.isprintable():

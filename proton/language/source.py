@@ -25,6 +25,7 @@ from proton.base.errors import (
     SourceSpan,
     UnsupportedLanguageConstruct,
 )
+from proton.base.text import encodable
 from proton.base.words import shown
 
 _FUTURE = functools.reduce(
@@ -105,13 +106,13 @@ def check_function(fn: object) -> None:
 
 
 class Source:
-    """The text of a function; `file` is as Python names it."""
+    """The text of a function; `file` is as Python names it, in text that can be encoded."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         plain = inspect.unwrap(fn)
         self.name = fn.__name__
         self.code: types.CodeType = plain.__code__
-        self.file: str = self.code.co_filename
+        self.file = encodable(self.code.co_filename)
         self._problem = ""
         self._lines: list[str] = []
         self._start = 0
@@ -121,7 +122,7 @@ class Source:
             self._lines = _executed_text(self.code)
             self._start = self.code.co_firstlineno - 1
             self._problem = "" if self._lines else str(problem)
-        self._is_trusted = _is_older_than_process(self.file)
+        self._is_trusted = _is_older_than_process(self.code.co_filename)
 
     def with_text(self, text: str) -> "Source":
         """This source with another text in the place of the function's own."""

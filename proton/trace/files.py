@@ -21,8 +21,20 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     A regular file is replaced as a whole and keeps its mode, and its owner where that is allowed;
     a symbolic link stays, and what it points to is replaced. A pipe or a device is written to.
-    Raises OSError with the name that the caller gave.
+    Raises OSError with the name that the caller gave, also where the block has no room to write.
     """
+    try:
+        with _replacing(path) as file:
+            yield file
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """The same; what has no name in the system's error has none here."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -9,6 +9,7 @@ from proton.trace.model import (
     FORKED,
     LOST_OPERATORS,
     NO_PEER,
+    UNFETCHED,
     UNFINISHED,
     Clock,
     GPUClock,
@@ -109,7 +110,7 @@ def _gpu(gpus: Sequence[GPUClock]) -> GPUClock:
 def _machine(runs: Sequence[RawRun]) -> dict[str, object]:
     """What the last run that says it says; counts are summed."""
     machine = {name: value for run in runs for name, value in run.machine.items()}
-    for name in (FORKED, UNFINISHED, LOST_OPERATORS):
+    for name in (FORKED, UNFINISHED, UNFETCHED, LOST_OPERATORS):
         counts = [run.machine.get(name, 0) for run in runs]
         total = sum(count for count in counts if isinstance(count, int))
         if total:

@@ -11,9 +11,10 @@ from proton.base.targets import is_on_gpu
 from proton.trace.strategy import Strategy as Strategy
 from proton.trace.wire import Block, RecordSchema
 
-# Names in RawRun.machine: how many of the dropped launches were made by forked processes, or still
-# ran when the session ended.
+# Names in RawRun.machine: how many of the dropped launches were made by forked processes, still ran
+# when the session ended, or left records that nothing could fetch after an error of their device.
 FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
+UNFETCHED = "launches ahead of an error"
 ACTIVITIES = "activities that are missing"  # why nothing but own launches is there
 NO_OPERATORS = "operators that are missing"  # why none of torch are there
 LOST_OPERATORS = "operators lost"  # how many of torch there was no room for

@@ -804,6 +804,8 @@ def test_where_memory_is_short_launches_are_dropped(
             rounds[2,](x, 5)
     assert [event[0] for event in driver.events] == ["launch"] * 3
     assert (run.totals.launches, run.totals.dropped_launches) == (0, 3)
+    (warning,) = run.loss_warnings()
+    assert warning.startswith("3 launches left no records: they did not fit; ")
     assert not driver.allocations
 
 
@@ -903,6 +905,8 @@ def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) ->
         driver.broken = "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal access)"
         rounds[2,](x, 5)
     assert (run.totals.launches, run.totals.dropped_launches) == (1, 1)
+    why = "an error of the GPU came before these were fetched"
+    assert run.loss_warnings() == [f"1 launches left no records: {why}"]
     assert "ILLEGAL_ADDRESS" in str(run.raw.machine["cuda_error"])
     assert run.totals.slices == 2 * WARPS * 5
 

@@ -1,6 +1,7 @@
 """Names that a kernel, a function or a parameter may have and a symbol may not: each compiles, runs
 on the CPU, and shows as it was written."""
 
+import importlib.util
 import keyword
 import shutil
 import subprocess
@@ -77,6 +78,37 @@ def test_a_kernel_of_any_name(name: str, capfd: pytest.CaptureFixture[str]) -> N
     with pytest.raises(AssertionError, match="positive") as problem:
         kernel[(1,)](np.full(1, -3, np.float32), 1.0)
     assert f"in {kernel.__name__}" in str(problem.value)
+
+
+FILES = ('a "quoted" one', 'a\\"', "back\\slash", "new\nline", "größe", "100%s", "no text \udcff")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_any_name(tmp_path: Path, name: str) -> None:
+    """It is in line tables, records, assertions and keys of the cache."""
+    folder = tmp_path / name
+    folder.mkdir()
+    path = folder / f"{name}.py"
+    path.write_text("import proton\nimport proton.language as tl\n" + SOURCE.format(
+        name="fn", helper="helper", x="x"
+    ))  # fmt: skip
+    spec = importlib.util.spec_from_file_location("of_any_name", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    compiled = module.fn.warmup(tl.float32, 3.0, target=GPUTarget("cuda", 90))
+    assert read_cubin(compiled.asm["cubin"]).functions >= {mangled("fn")}
+    with proton.profile() as run:
+        module.fn[(1,)](np.ones(1, np.float32), 1.0)
+    again = proton.Run.load(run.save(tmp_path / "a.proton"))
+    (scope,) = again.raw.kernels[0].scopes
+    assert scope.file == str(path).replace("\udcff", "\\udcff")
+    for suffix in (".pftrace", ".json", ".csv", ".html", ".svg"):
+        again.save(tmp_path / f"a{suffix}")
+    with pytest.raises(AssertionError, match="positive") as problem:
+        module.fn[(1,)](np.full(1, -3, np.float32), 1.0)
+    assert scope.file in str(problem.value)
 
 
 def test_the_object_has_the_symbol_and_no_other(tmp_path: Path) -> None:

@@ -118,8 +118,11 @@ def other_meta(rng: random.Random, entry: Path, other: Path) -> None:
     if rng.random() < 0.3:
         meta = wrong
     else:
-        meta[rng.choice(("key", "files"))] = wrong if wrong != {} else None
+        name = rng.choice(("key", "files", "data"))
+        meta[name] = None if wrong == {} or name == "data" else wrong
     text = json.dumps(meta).encode()
+    if rng.random() < 0.2:  # deeper than Python follows
+        text = b"[" * 100_000 + b"]" * 100_000
     (entry / "meta.json").write_bytes(text)
     (entry / "meta.sha256").write_text(cache._hash(text))
 

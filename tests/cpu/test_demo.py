@@ -274,6 +274,7 @@ def test_a_disabled_profiler_only_runs_the_script(tmp_path: Path) -> None:
         (["--nme", "x", "work.py"], "No such option: --nme"),
         (["-o", "a.txt", "work.py"], "the suffix must be one of"),
         (["-o", "nowhere/a.proton", "work.py"], "is not a folder"),
+        (["-o", "folder.proton", "work.py"], "folder.proton is a folder"),
         (["--strategy", "all", "work.py"], "'all' is not one of"),
         (["--capacity", "99999999999", "work.py"], "capacity must lie in"),
         (["-m", "absent.module"], "there is no module absent.module"),
@@ -284,7 +285,21 @@ def test_bad_usage_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
 ) -> None:
     script(tmp_path, "")
+    (tmp_path / "folder.proton").mkdir()
     assert complaint in refused(tmp_path, monkeypatch, arguments)
+
+
+@pytest.mark.parametrize("output", ["old.proton", "new.proton"])
+def test_what_may_not_be_written_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    script(tmp_path, "")
+    (tmp_path / "old.proton").touch()
+    target = tmp_path / output if output == "old.proton" else tmp_path
+    real = os.access  # the system allows root all
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != target and real(path, mode))
+    complaint = refused(tmp_path, monkeypatch, ["-o", output, "work.py"])
+    assert f"{output} may not be written" in complaint
 
 
 def test_bad_usage_is_an_exit_status(tmp_path: Path) -> None:

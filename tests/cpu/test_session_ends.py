@@ -203,9 +203,9 @@ work[(1,)](x)
 # python -m proton
 
 
-def profiled(folder: Path, script: str, *options: str) -> tuple[Any, Any]:
+def profiled(folder: Path, script: str, *options: str, name: str = "script") -> tuple[Any, Any]:
     """(the process, the run that it left)"""
-    path = folder / "script.py"
+    path = folder / f"{name}.py"
     path.write_text(HEAD + script)
     done = subprocess.run(
         [sys.executable, "-m", "proton", *options, path.name],
@@ -216,7 +216,14 @@ def profiled(folder: Path, script: str, *options: str) -> tuple[Any, Any]:
         timeout=120,
         check=False,
     )
-    return done, proton.Run.load(folder / "script.proton")
+    return done, proton.Run.load(folder / f"{name}.proton")
+
+
+def test_the_name_of_a_program_never_steers_the_terminal(tmp_path: Path) -> None:
+    done, run = profiled(tmp_path, "", name="a\x1b]0;owned\x07[red]")
+    assert (done.returncode, run.totals.launches) == (0, 1)
+    assert f"wrote {tmp_path}/a\\x1b]0;owned\\x07[red].proton\n" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
 
 
 LATE = """
@@ -267,4 +274,5 @@ def test_a_run_that_cannot_be_saved_at_the_end_is_a_failure(tmp_path: Path) -> N
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "printed\n")
-    assert "the run was not saved" in done.stderr
+    missing = f"{tmp_path / 'out' / 'run.proton'}: No such file or directory"
+    assert f"the run was not saved: {missing}\n" in done.stderr

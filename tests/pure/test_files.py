@@ -111,7 +111,7 @@ def test_devices_and_folders(tmp_path: Path) -> None:
     assert whole.save("/dev/null", "csv") == Path("/dev/null")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     (tmp_path / "loop.csv").symlink_to("loop.csv")
-    for path in (tmp_path, tmp_path / "none" / "a.csv", tmp_path / "loop.csv"):
+    for path in (tmp_path, tmp_path / "none" / "a.csv", tmp_path / "loop.csv", "/dev/full"):
         with pytest.raises(OSError) as caught:
             whole.save(path, "csv")
         assert caught.value.filename == str(path)

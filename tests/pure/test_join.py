@@ -7,7 +7,7 @@ import pandas as pd
 from synthetic import gpu_run
 
 from proton.trace.join import join
-from proton.trace.model import FORKED
+from proton.trace.model import FORKED, UNFETCHED
 from proton.viewer import Run
 
 LATER = 3_000_000_000  # ns
@@ -29,6 +29,7 @@ def later(run_):
 def test_launches_host_slices_and_clocks_of_all_parts_are_there() -> None:
     first, second = gpu_run(61, mixed=True), later(gpu_run(61, mixed=True))
     first.machine[FORKED], second.machine[FORKED] = 1, 2
+    second.machine[UNFETCHED] = 1
     first.dropped_launches, second.dropped_launches = 1, 4
     for part, names in ((first, "abcde"), (second, "cdxab")):  # keys, of which four are shared
         part.kernels = [
@@ -46,7 +47,7 @@ def test_launches_host_slices_and_clocks_of_all_parts_are_there() -> None:
     assert whole.clock.ticks.size == first.clock.ticks.size + second.clock.ticks.size
     assert [gpu.device for gpu in whole.gpus] == [0, 3]
     assert [gpu.timer_ns.size for gpu in whole.gpus] == [4, 4]
-    assert (whole.machine[FORKED], whole.dropped_launches) == (3, 5)
+    assert (whole.machine[FORKED], whole.machine[UNFETCHED], whole.dropped_launches) == (3, 1, 5)
     assert len(first.kernels) == 5, "the parts are as they were"
 
 

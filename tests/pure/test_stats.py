@@ -27,6 +27,7 @@ from proton.trace.model import Scope
 from proton.trace.wire import Kind
 from proton.viewer import Run, stats
 from proton.viewer.tables.stats import Filter
+from proton.viewer.tables.stats import Kind as SliceKind
 from proton.viewer.tables.tree import tree
 from tests.trace_processor import TraceProcessor
 
@@ -226,12 +227,23 @@ def test_one_column_may_be_a_string() -> None:
         ("kernle", "got kernle; did you mean kernel?"),
         (["scope", "progam"], "got scope, progam; did you mean program?"),
         ([3], "got 3"),
+        (3, "got 3"),
+        (None, "got None"),
     ],
 )
 def test_unknown_groups_are_refused(by: Any, hint: str) -> None:
     with pytest.raises(ProtonError, match="by must be some of scope, kernel") as caught:
         stats(Run(random_run(1)).frame, by)
     assert str(caught.value).endswith(hint)
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    """It would be a table of nothing."""
+    frame = Run(random_run(1)).frame
+    for kind, hint in (("scpoe", "scpoe; did you mean scope\\?"), ("", ""), (3, "3")):
+        with pytest.raises(ProtonError, match=rf"kind must be one of scope, .*, got {hint}$"):
+            stats(frame, kind=kind)  # type: ignore[arg-type]
+    assert {each.value for each in SliceKind} >= set(frame["kind"])
 
 
 def test_an_unknown_metric_is_refused() -> None:

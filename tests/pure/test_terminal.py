@@ -162,12 +162,18 @@ def test_a_pipe_has_80_columns_or_as_many_as_it_is_told(
 
 @pytest.mark.parametrize(
     "words", [["summary"], ["list"], ["stats"], ["stats", "--format", "csv"],
-              ["stats", "--by", "name", "--format", "json"]], ids=" ".join
+              ["stats", "--by", "name", "--format", "json"], ["export"],
+              *(["sql", "select * from slices", "--format", format]
+                for format in ("table", "csv", "json"))], ids=" ".join
 )  # fmt: skip
 def test_names_never_steer_the_terminal(hostile: Path, words: list[str]) -> None:
+    if words[0] == "export":  # columns of tables have names of payload values
+        words = [words[0], str(hostile.with_suffix(".csv"))]
     done = in_pipes(words[0], hostile, *words[1:])
     assert done.returncode == 0
     text = done.stdout + done.stderr
+    if words[0] == "export":
+        text += hostile.with_suffix(".csv").read_text()
     assert "owned" in text
     assert not RAW.search(text)
 
@@ -215,6 +221,20 @@ def test_a_spreadsheet_gets_no_formula(tmp_path: Path, start: str) -> None:
     assert rows[0]["start_ns"] == "-500"  # a number is none
     assert as_cells(whole.frame)["start_ns"].tolist() == whole.frame["start_ns"].tolist()
     assert cell("load") == "load"
+    for query in (f'select 1 as "{start}1"', f'select 1 as "{start}1" where false'):
+        head = in_pipes("sql", saved, query, "--format", "csv").stdout
+        assert head.startswith(f"{cell(start + '1')}\n")
+
+
+def test_columns_of_one_row_or_none_never_steer_the_terminal(hostile: Path) -> None:
+    """Each form of a table has the names of its columns in a place of its own."""
+    names = [f"\x1b[2J{n}\x9b" + n * "name" for n in range(12)]
+    for count in (1, 2, 12):
+        for rows in ("", " where false"):
+            columns = ", ".join(f'{n} as "{name}"' for n, name in enumerate(names[:count]))
+            done = in_pipes("sql", hostile, f"select {columns}{rows}")
+            assert (done.returncode, RAW.findall(done.stdout)) == (0, [])
+            assert done.stdout.count("\\x1b[2J") == count
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "fifo", "."])
@@ -241,7 +261,8 @@ def test_standard_output_may_be_ascii(tmp_path: Path, command: str) -> None:
     "words, status, reason",
     [
         ("list {} >&-", 2, "standard output is closed"),
-        ("stats {} > /dev/full", 2, "No space left"),
+        ("stats {} > /dev/full", 2, "proton-viewer: No space left"),
+        ("export {} /dev/full --format csv", 2, "proton-viewer: /dev/full: No space left"),
         ("summary {} 2>&-", 0, ""),
         ("export {} a.csv >&- 2>&-", 0, ""),
     ],
@@ -359,6 +380,8 @@ def test_files_for_other_tools_say_what_is_lost(tmp_path: Path) -> None:
     trace = json.loads(whole.save(tmp_path / "run.json").read_text())
     tables = json.loads(whole.save(tmp_path / "tables.json", "json").read_text())
     assert trace["otherData"]["warnings"] == tables["warnings"] == whole.loss_warnings() != []
+    flat = json.loads(whole.save(tmp_path / "run.speedscope.json").read_text())
+    assert flat["name"] == "; ".join([whole.name, *whole.loss_warnings()])
 
 
 def test_a_run_of_nothing_has_tables_of_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from proton.passes import Upstream
 # Straight-line strength reduction: its time is quadratic in the additions of a function, and it
 # changes next to nothing here (docs/decisions.md, "LLVM leaves out").
 _LEFT_OUT = "slsr"
+# A string of PTX ends at the next quotation mark, whatever is ahead of it; LLVM writes \\" in one.
+_FILE, _QUOTE = re.compile(r"^[ \t]*\.file[ \t].*$", re.MULTILINE), re.compile(r"\\(.)")
 
 
 def _needs_libdevice(module: Module) -> bool:
@@ -37,7 +39,12 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     ).run(module)
     binary = module.body.operations[0].operation
     text = gpu.ObjectAttr(binary.attributes["objects"][0]).object.decode()
-    return re.sub(r"^(\.target [^\n]*?), debug", r"\1", text, count=1, flags=re.MULTILINE)
+    text = re.sub(r"^(\.target [^\n]*?), debug", r"\1", text, count=1, flags=re.MULTILINE)
+    return _FILE.sub(lambda line: _QUOTE.sub(_without_quote, line[0]), text)
+
+
+def _without_quote(escape: re.Match[str]) -> str:
+    return "'" if escape[1] == '"' else escape[0]
 
 
 def with_most_registers(ptx: str, most: int) -> str:

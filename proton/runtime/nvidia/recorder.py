@@ -35,7 +35,14 @@ from proton.runtime.nvidia.variant import InstrumentedVariant, Variant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair, aligned
-from proton.trace.model import ACTIVITIES, CounterSamples, GPUClock, HostSlice, Launch
+from proton.trace.model import (
+    ACTIVITIES,
+    UNFETCHED,
+    CounterSamples,
+    GPUClock,
+    HostSlice,
+    Launch,
+)
 
 
 class GPURecorder(Recorder):
@@ -52,6 +59,7 @@ class GPURecorder(Recorder):
         self.plain: list[Launch] = []  # of kernels without scopes
         self.number = 0  # of the last launch
         self.lost = 0  # launches whose records did not arrive
+        self.unfetched = 0  # of these, because of an error
         self.error = ""  # what the driver said when the session ended
         self.met: dict[int, list[PeerPair]] = {}  # what GPUs and the first one told each other
         self.samplers: dict[int, Sampler] = {}  # of counters, by GPU
@@ -362,6 +370,8 @@ class GPURecorder(Recorder):
         )
         found.launches += [launch for pending in self.pending for launch in self._launches(pending)]
         found.dropped = self.lost
+        if self.unfetched:
+            machine[UNFETCHED] = self.unfetched
         if self.error:
             machine["cuda_error"] = self.error
             return found
@@ -424,10 +434,10 @@ class GPURecorder(Recorder):
         arrived, slabs, chunks = recording.arrived, device.slabs, []
         if slabs is not None:
             chunks = slabs.chunks_of_launch(recording.number)
-            if recording.number in slabs.dropped:
-                arrived = None
-        if arrived is None:
+        had_no_room = slabs is not None and recording.number in slabs.dropped
+        if arrived is None or had_no_room:
             self.lost += 1
+            self.unfetched += not had_no_room
             return []
         return [recording.launch(arrived, chunks)]
 
@@ -436,6 +446,7 @@ class GPURecorder(Recorder):
         assert recording.captured is not None
         if self.error:  # nothing can be read from the device any more
             self.lost += 1
+            self.unfetched += 1
             return []
         device = recording.kernel.device
         with cuda.on_device(device.device):

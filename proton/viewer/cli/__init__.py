@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from proton.base.errors import ProtonError
+from proton.base.errors import ProtonError, reason
 from proton.base.text import printable
 from proton.viewer.cli import commands, terminal
 from proton.viewer.cli.app import APP_OPTIONS, app
@@ -58,13 +58,6 @@ def _name(callback: Callable[..., object] | None) -> str:
     return callback.__name__ if callback else ""
 
 
-def _said(error: Exception) -> str:
-    """What is wrong; of the system's errors without their number."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
-
-
 def main() -> None:
     """The entry point: errors become one line and an exit status."""
     terminal.open_streams()
@@ -77,5 +70,5 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(1)  # as click does where a reader leaves: nobody is there to be told
     except (ProtonError, OSError) as error:
-        print(f"proton-viewer: {printable(' '.join(_said(error).split()))}", file=sys.stderr)
+        print(f"proton-viewer: {printable(' '.join(reason(error).split()))}", file=sys.stderr)
         sys.exit(BAD)

@@ -47,7 +47,8 @@ def print_table(
 ) -> None:
     """Rows of values below the names of their columns."""
     rows = [[_cell(value) for value in row] for row in values]
-    table = _Table(columns, rows, [name in numbers for name in columns], console.width)
+    names = [printable(name) for name in columns]
+    table = _Table(names, rows, [name in numbers for name in columns], console.width)
     lines = table.wide() if rows else table.names()
     if lines is None:
         lines = table.stacked()

@@ -28,7 +28,7 @@ def write(tables: Tables, file: BinaryIO, target: Path, where: Selection = EVERY
     frames = [_frame(name.text, name.source) for name in timeline.names]
     head = {
         "$schema": SCHEMA,
-        "name": printable(tables.name),
+        "name": printable("; ".join((tables.name, *tables.loss_warnings()))),
         "exporter": "proton",
         "activeProfileIndex": 0,
         "shared": {"frames": frames},

@@ -19,9 +19,9 @@ def cell(text: str) -> str:
 
 
 def as_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with its columns of text as cells; other columns are as they were."""
+    """The table with its text as cells, names of columns among it; numbers are as they were."""
     shown = table.copy(deep=False)
     for name, column in table.items():
         if column.dtype in ("category", "object", "str"):
             shown[name] = column.map(lambda value: cell(value) if isinstance(value, str) else value)
-    return shown
+    return shown.set_axis([cell(str(name)) for name in shown], axis="columns")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +37,21 @@ GROUPS = (
     "kind",
     "operator",
 )
+
+
+class Kind(enum.Enum):
+    """What slices are counted."""
+
+    SCOPE = SCOPE
+    LAUNCH = "launch"
+    HOST = "host"
+    COMPILE = "compile"
+    OPERATOR = "operator"
+    KERNEL = "kernel"
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
+
+
 PERCENTILES = {"p1": 0.01, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 COLUMNS = ("count", "total", "self", "share", "mean", "std", "min", *PERCENTILES, "max")
 TIMES = tuple(name for name in COLUMNS if name not in ("count", "share"))  # in ns, or in cycles
@@ -106,6 +122,9 @@ def stats(
     (proton/viewer/tables/rates.py); it may be empty.
     """
     by = check_groups(by)
+    if kind is not None and kind not in (known := [each.value for each in Kind]):
+        kinds = f"kind must be one of {', '.join(known)} or None"
+        raise ProtonError(f"{kinds}, got {kind}{did_you_mean(kind, known)}")
     rows = frame if kind is None else frame[frame["kind"] == kind]
     if metric == "cycles":
         rows = rows[rows["cycles"] >= 0]  # the host's have none
@@ -158,9 +177,9 @@ def describe(
     return table.sort_values("total", ascending=False, kind="stable", ignore_index=True)
 
 
-def check_groups(by: str | Sequence[str]) -> list[str]:
+def check_groups(by: object) -> list[str]:
     """The columns to group by; raises ProtonError where one is none."""
-    names = [by] if isinstance(by, str) else list(by)
+    names: list[Any] = list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
     unknown = [n for n in names if n not in GROUPS and not str(n).startswith(PAYLOAD)]
     if unknown or not names or len(set(names)) < len(names):
         hint = "".join(did_you_mean(str(name), GROUPS) for name in unknown[:1])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from proton.trace.model import FORKED, LOST_OPERATORS, UNFINISHED, Kernel, RawRun
+from proton.trace.model import FORKED, LOST_OPERATORS, UNFETCHED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
 from proton.viewer.tables import counters, critical, flights, placed, rows, waiting
@@ -207,11 +207,14 @@ class Tables:
 
     def _dropped_launches(self) -> list[str]:
         """A line for each reason why launches left no records."""
-        known = (self.raw.machine.get(name) for name in (FORKED, UNFINISHED))
-        forked, unfinished = (n if isinstance(n, int) else 0 for n in known)
+        known = (self.raw.machine.get(name) for name in (FORKED, UNFINISHED, UNFETCHED))
+        forked, unfinished, unfetched = (n if isinstance(n, int) else 0 for n in known)
+        rest = self.totals.dropped_launches - forked - unfinished - unfetched
+        room = "a larger PROTON_PROFILE_MEMORY or a smaller capacity makes room"
         reasons = {
-            "they did not fit": self.totals.dropped_launches - forked - unfinished,
+            f"they did not fit; {room}": rest,
             "they were made by forked processes": forked,
             "they still ran when the session ended": unfinished,
+            "an error of the GPU came before these were fetched": unfetched,
         }
         return [f"{n} launches left no records: {why}" for why, n in reasons.items() if n > 0]

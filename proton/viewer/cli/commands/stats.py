@@ -13,7 +13,7 @@ from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
-from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, Filter, check_groups
+from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, Filter, Kind, check_groups
 from proton.viewer.tables.tree import tree as as_tree
 from proton.viewer.tables.units import with_units
 
@@ -24,19 +24,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 SORTED = (*COLUMNS, *RATE_COLUMNS)
 KERNEL_SCOPE = ["kernel", "scope"]
-
-
-class Kind(enum.Enum):
-    """What slices are counted."""
-
-    SCOPE = "scope"
-    LAUNCH = "launch"
-    HOST = "host"
-    COMPILE = "compile"
-    OPERATOR = "operator"
-    KERNEL = "kernel"
-    MEMCPY = "memcpy"
-    MEMSET = "memset"
 
 
 class Metric(enum.Enum):
