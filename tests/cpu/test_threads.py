@@ -19,7 +19,7 @@ import proton.language as tl
 from proton import knobs
 from proton.base.errors import ProtonError
 from proton.runtime.cpu.arguments import CTYPES
-from proton.runtime.cpu.grid import MAX_THREADS, WorkEstimate, run_grid
+from proton.runtime.cpu.grid import LEAST_NS, MAX_THREADS, WorkEstimate, run_grid
 from proton.runtime.cpu.team import Call
 from tests.cpu.harness import kernels_of, ordinary
 
@@ -242,6 +242,18 @@ def test_threads_are_no_more_than_programs_and_a_bound(monkeypatch: pytest.Monke
         pool.submit(launch, 100_000).result()
         assert threading.active_count() - before <= MAX_THREADS
         assert max(seen) < MAX_THREADS
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_little_work_asks_few_threads(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """To wake a thread costs time: of a hundred cores a short grid takes two."""
+    monkeypatch.setenv("PROTON_NUM_THREADS", "100")
+    asked: list[int] = []
+    monkeypatch.setattr(
+        "proton.runtime.cpu.grid.team.run", lambda *args: asked.append(args[-1]) or args[-1]
+    )
+    run_grid_of(640, lambda *_: None, (most + 0.5) * LEAST_NS / 640)
+    assert asked == ([] if most == 1 else [most])
 
 
 def test_a_system_without_more_threads_runs_with_those_there_are(

@@ -15,9 +15,9 @@ from proton.runtime.cpu import team
 from proton.runtime.cpu.team import Call
 from proton.runtime.grid import grid_sizes
 
-# Below this much work a second thread does not pay: where it slept, the first one has done most of
-# it when the second begins (docs/cpu-results.md).
-PARALLEL_NS = 50_000
+# What a thread is asked for does at least this much: where it slept, the launching one has done as
+# much before it begins (docs/cpu-results.md).
+LEAST_NS = 25_000
 SHARES = 8  # of a thread, where all are equally fast
 MAX_PROGRAMS = 1 << 31  # program ids are i32
 MAX_THREADS = 256  # or as many as there are cores: more gain nothing, and a system has so many
@@ -63,8 +63,9 @@ def run_grid(programs: int, call: Call, estimate: WorkEstimate) -> None:
         first = 1
     left = programs - first
     threads = thread_count(left) if left > 1 else 1
+    threads = min(threads, int(left * (estimate.ns_per_program or 0.0) / LEAST_NS))
     start = time.perf_counter_ns()
-    if threads == 1 or left * (estimate.ns_per_program or 0.0) < PARALLEL_NS:
+    if threads < 2:
         call.here(first, programs)
         threads = 1
     else:
