@@ -46,6 +46,15 @@ def arithmetic(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, z, mask=offs < n)
 
 @proton.jit
+def less_one(x):
+    return x if x < 3 else x - 1
+
+@proton.jit
+def branching(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.map_elementwise(less_one, tl.load(x_ptr + offs)))
+
+@proton.jit
 def magnitude(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     y = tl.abs(tl.load(x_ptr + offs))
@@ -281,6 +290,16 @@ def test_arithmetic_is_that_of_fp16_rounded(rng: np.random.Generator, name: str)
         exact = parts[0].astype(np.float64) * parts[1].astype(np.float64) + parts[2]
         want = again(-again(exact.astype(np.float16)))
     assert_same(values(name)[out].astype(np.float16), want, "float16")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_function_of_elements_branches(name: str) -> None:
+    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
+    launch("branching", as_float8(codes, name), as_float8(out, name), BLOCK=256)
+    numbers = values(name)
+    less = (numbers.astype(np.float16) - np.float16(1)).astype(np.float64)
+    less = numbers[rounded(less, name)]
+    np.testing.assert_array_equal(numbers[out], np.where(numbers < 3, numbers, less))
 
 
 @pytest.mark.parametrize("name", FORMATS)
