@@ -22,6 +22,7 @@ import numpy as np
 
 from proton import language as tl
 from proton._as_triton import install_as_triton
+from proton.base.foreign_knobs import FOREIGN
 from proton.base.knobs import KNOBS, knobs, set_environment
 from proton.base.targets import CLUSTERS, GPUTarget, Target
 from proton.language.types import dtype
@@ -335,6 +336,10 @@ def _fresh_knobs_impl(
                 for variable in knob.variables(knobs):
                     patch.delenv(variable, raising=False)
                 knobs.overrides.pop(name, None)
+        for group_name in FOREIGN.keys() - skipped:
+            for name, foreign in FOREIGN[group_name].items():
+                delattr(knobs.groups[group_name], name)
+                patch.delenv(foreign.variable, raising=False)
         return module
 
     return fresh, stack.close

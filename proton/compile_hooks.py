@@ -88,14 +88,19 @@ def after(kernel: CompiledKernel) -> None:
 
 def _source(fn: DeviceFunction, signature: Signature) -> Source:
     places = {name: (place,) for place, name in enumerate(fn.signature.parameters)}
-    types = {name: type_.short for name, type_ in signature.types.items()}
     return Source(
         fn,
         fn.__name__,
-        {name: types.get(name, "constexpr") for name in places} | types,
+        _types(fn, signature),
         {places[name]: value for name, value in signature.constants.items() if name in places},
         {places[name]: [[DIVISIBILITY, 16]] for name in signature.divisible if name in places},
     )
+
+
+def _types(fn: DeviceFunction, signature: Signature) -> dict[str, str]:
+    """All parameters, of which those that are no arguments of the code are constexprs."""
+    types = {name: type_.short for name, type_ in signature.types.items()}
+    return {name: types.get(name, "constexpr") for name in fn.signature.parameters} | types
 
 
 def _target(kernel: CompiledKernel) -> Target:
@@ -121,7 +126,7 @@ def _facts(
         "compile": {
             "key": key,
             "specialization_data": serialize_specialization_data(key, fn, signature, options),
-            "signature": types,
+            "signature": _types(fn, signature),
             "constants": dict(signature.constants),
             "configs": sorted(signature.divisible),
             "is_warmup": _thread.is_warming,

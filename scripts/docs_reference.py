@@ -9,6 +9,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -312,9 +313,9 @@ def environment() -> str:
 
 
 def _default(knob: Knob[Any]) -> str:
-    if knob.variable == "PROTON_CACHE_DIR":
-        return "`~/.proton/cache`"  # of whoever reads, not of who built the page
-    return "" if knob.default is None else f"`{knob.default}`"
+    # At the home of whoever reads, not of who built the page.
+    text = str(knob.default).replace(str(Path.home()), "~")
+    return "" if knob.default is None else f"`{text}`"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -56,6 +56,8 @@ class Asm(Mapping[str, Any]):
             return self._source
         if level == self._compiler.disassembly:
             return self._compiler.disassemble(self)
+        if level not in self._compiler.levels:
+            raise KeyError(f"{level}: the levels of this kernel are {', '.join(self)}")
         file = self._compiler.levels[level]
         if file not in self._files:
             raise KeyError(f"{level}: the kernel was compiled from IR that is behind it")

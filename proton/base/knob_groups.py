@@ -1,7 +1,8 @@
 """The knobs of Triton, in its groups: `knobs.runtime.debug`, `knobs.compilation.always_compile`.
 
 Most are knobs of ours by another name. Hooks are functions that programs set: who launches and
-compiles asks for them here. What has no meaning here is an AttributeError.
+compiles asks for them here. Of what has no meaning here programs may ask what it is
+(proton.base.foreign_knobs); setting it is an AttributeError.
 """
 
 import contextlib
@@ -10,11 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from proton.base.foreign_knobs import FOREIGN, SETTABLE, Foreign
+
 # Group -> name in Triton -> our knob.
 _ALIASES: dict[str, dict[str, str]] = {
     "autotuning": {"cache": "cache_autotuning", "print": "print_autotuning"},
-    "cache": {"dir": "cache_dir"},
-    "compilation": {"always_compile": "always_compile"},
+    "cache": {
+        "dir": "cache_dir",
+        "home_dir": "home",
+        "dump_dir": "dump_dir",
+        "override_dir": "override_dir",
+    },
+    "compilation": {
+        "always_compile": "always_compile",
+        "allow_non_constexpr_globals": "allow_non_constexpr_globals",
+        "dump_ir": "dump_ir",
+        "override": "override_ir",
+    },
     "language": {"default_fp_fusion": "default_fp_fusion", "fp32_default": "fp32_default"},
     "nvidia": {
         "ptxas": "ptxas",
@@ -38,6 +51,7 @@ _HOOKS: dict[str, tuple[str, ...]] = {
         "jit_post_compile_hook",
         "kernel_load_start_hook",
         "kernel_load_end_hook",
+        "kernel_unload_hook",
     ),
 }
 # Of these, to which they may add several: none by default, where the others are None. What is said
@@ -47,8 +61,9 @@ _CHAINS = {
     "launch_exit_hook": True,
     "kernel_load_start_hook": False,
     "kernel_load_end_hook": True,
+    "kernel_unload_hook": False,
 }
-GROUPS = tuple(sorted(_ALIASES.keys() | _HOOKS.keys()))
+GROUPS = tuple(sorted(_ALIASES.keys() | _HOOKS.keys() | FOREIGN.keys()))
 
 
 class _Environment:
@@ -90,6 +105,9 @@ class Overridden(Protocol):
     def variables(self, names: Iterable[str]) -> dict[str, str | None]: ...
     def pass_on(self, name: str, value: object) -> None: ...
     def put_variables(self, variables: Mapping[str, str | None]) -> None: ...
+    def foreign(self, knob: Foreign) -> object: ...
+    def foreign_variables(self, knobs: Iterable[Foreign]) -> dict[str, str | None]: ...
+    def pass_on_foreign(self, knob: Foreign, value: object) -> None: ...
 
 
 class HookChain(list[Callable[..., Any]]):
@@ -148,7 +166,7 @@ class KnobGroup:
     @property
     def knobs(self) -> dict[str, object]:
         """What its knobs are, by name, without hooks."""
-        return {name: getattr(self, name) for name in self.aliases()}
+        return {name: getattr(self, name) for name in self._names()}
 
     def copy(self) -> "KnobGroup":
         """A group with the same values, of which each may be set on its own."""
@@ -158,9 +176,26 @@ class KnobGroup:
 
     def reset(self) -> "KnobGroup":
         """Has the environment say again what its knobs are."""
-        for name in self.aliases():
+        for name in self._names():
             delattr(self, name)
         return self
+
+    @property
+    def backend_dirs(self) -> set[str]:
+        """Of the group `build`: the folders that it names."""
+        return {path for path in (self.cudacrt_path, self.cudart_path) if path is not None}
+
+    def _names(self) -> list[str]:
+        """Its knobs, without hooks."""
+        return [*self.aliases(), *self._foreign()]
+
+    def _foreign(self) -> dict[str, Foreign]:
+        """Its knobs that have no meaning here."""
+        return FOREIGN.get(self._name, {})
+
+    def _key(self, name: str) -> str:
+        """What a knob that has no meaning here is kept under where it is set."""
+        return f"{self._name}.{name}"
 
     def aliases(self) -> dict[str, str]:
         """The names of its knobs here, by their names in Triton."""
@@ -183,6 +218,12 @@ class KnobGroup:
     def __getattr__(self, name: str) -> Any:
         if name in self._hooks:
             return self._hooks[name]
+        if name in self._foreign():
+            overrides = self._knobs.overrides
+            key = self._key(name)
+            return (
+                overrides[key] if key in overrides else self._knobs.foreign(self._foreign()[name])
+            )
         alias = self._alias(name)
         if alias in _TOOLS:  # who sets knobs need not have NVIDIA's back end
             return importlib.import_module("proton.backends.nvidia.tools").tool(alias)
@@ -197,6 +238,8 @@ class KnobGroup:
             self._change()
         elif value is ENV:
             delattr(self, name)
+        elif name in self._foreign():
+            self._set_foreign(name, value)
         else:
             setattr(self._knobs, self._alias(name), value)
             self._knobs.pass_on(self._alias(name), value)
@@ -204,8 +247,19 @@ class KnobGroup:
     def __delattr__(self, name: str) -> None:
         if name in self._hooks:
             setattr(self, name, None)
+        elif name in self._foreign():
+            self._knobs.overrides.pop(self._key(name), None)
         else:
             delattr(self._knobs, self._alias(name))
+
+    def _set_foreign(self, name: str, value: object) -> None:
+        knob = self._foreign()[name]
+        if self._name not in SETTABLE and value != knob.default:
+            raise AttributeError(
+                f"knobs.{self._name}.{name} means nothing in Proton: it cannot be set to {value!r}"
+            )
+        self._knobs.overrides[self._key(name)] = value
+        self._knobs.pass_on_foreign(knob, value)
 
     def _alias(self, name: str) -> str:
         known = self.aliases()
@@ -215,15 +269,16 @@ class KnobGroup:
         return known[name]
 
     def __dir__(self) -> list[str]:
-        return [*self.aliases(), *self._hooks]
+        return [*self._names(), *self._hooks]
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
         """Puts back at the end of a `with` block what is changed inside, of this group."""
-        names = self.aliases().values()
+        names = [*self.aliases().values(), *map(self._key, self._foreign())]
         hooks, overrides = dict(self._hooks), self._knobs.overrides
         before = {name: overrides[name] for name in names if name in overrides}
-        variables = self._knobs.variables(names)
+        variables = self._knobs.variables(self.aliases().values())
+        variables |= self._knobs.foreign_variables(self._foreign().values())
         self._hooks.update(self._copied_hooks())
         try:
             yield

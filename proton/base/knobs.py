@@ -12,24 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from proton.base.errors import ProtonError
+from proton.base.foreign_knobs import Foreign
 from proton.base.knob_groups import ENV, GROUPS, KnobGroup
 from proton.base.knob_groups import CompileTimes as CompileTimes
 from proton.base.knob_groups import HookChain as HookChain
+from proton.base.words import switch
 
 T = TypeVar("T")
 
-_TRUE, _FALSE = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n", "")
-
 env = ENV  # as a value of a knob in a group: what the environment says
 propagate_env = True  # whether what is set in a group is for processes that are started, too
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise ValueError(f"expected one of {_TRUE + _FALSE[:-1]}")
 
 
 def _count(least: int) -> Callable[[str], int]:
@@ -74,10 +66,23 @@ def refresh_knobs() -> None:
     which Triton reads once."""
 
 
+def _folder(name: str) -> "Callable[[Knobs], Path]":
+    """A folder below `home`. Who looks for files of Triton looks for them where it has them."""
+    return lambda knobs: (
+        Path(knobs.home) / (".triton" if knobs.stands_for_triton else ".proton") / name
+    )
+
+
+def _if(wanted: str, folder: str) -> "Callable[[Knobs], Path | None]":
+    """What one knob says, where another one asks for it."""
+    return lambda knobs: Path(getattr(knobs, folder)) if getattr(knobs, wanted) else None
+
+
 @dataclass(frozen=True)
 class Knob(Generic[T]):
     """One variable: its name, how its text becomes a value, its default, what it does, and which
-    one of Triton's means the same (`Knobs.stands_for_triton`).
+    one of Triton's means the same (`Knobs.stands_for_triton`). `derived` is the default where that
+    follows from other knobs.
 
     An attribute of `Knobs`: reading it reads the variable, unless it is overridden.
     """
@@ -87,6 +92,7 @@ class Knob(Generic[T]):
     default: T
     help: str
     triton: str = ""
+    derived: "Callable[[Knobs], T] | None" = None
     name: str = field(default="", init=False)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -105,8 +111,8 @@ class Knob(Generic[T]):
         variable, text = self.variable, _text(self.variable)
         if text is None and self.triton and owner.stands_for_triton:
             variable, text = self.triton, _text(self.triton)
-        if text is None or (text == "" and self.parse is not _boolean):
-            return self.default
+        if text is None or (text == "" and self.parse is not switch):
+            return self.default if self.derived is None else self.derived(owner)
         try:
             return self.parse(text)
         except ValueError as error:
@@ -136,28 +142,71 @@ class Knobs:
         Path.home() / ".proton" / "cache",
         "where compiled kernels lie",
         triton="TRITON_CACHE_DIR",
+        derived=_folder("cache"),
+    )
+    home = Knob(
+        "PROTON_HOME",
+        str,
+        os.path.expanduser("~/"),
+        "where `.proton` lies, with compiled kernels; `.triton` where Proton stands for triton",
+        triton="TRITON_HOME",
     )
     always_compile = Knob(
         "PROTON_ALWAYS_COMPILE",
-        _boolean,
+        switch,
         False,
         "ignore the disk cache and compile anew",
         triton="TRITON_ALWAYS_COMPILE",
     )
     dump_to = Knob(
-        "PROTON_DUMP_TO", Path, None, "write the IR after each pass there, in numbered files"
+        "PROTON_DUMP_TO",
+        Path,
+        None,
+        "write the IR after each pass there, in numbered files",
+        derived=_if("dump_ir", "dump_dir"),
+    )
+    dump_ir = Knob(
+        "PROTON_DUMP_IR",
+        switch,
+        False,
+        "write the IR after each pass to dump_dir, unless dump_to is set",
+        triton="TRITON_KERNEL_DUMP",
+    )
+    dump_dir = Knob(
+        "PROTON_DUMP_DIR",
+        Path,
+        Path.home() / ".proton" / "dump",
+        "where dump_ir writes",
+        triton="TRITON_DUMP_DIR",
+        derived=_folder("dump"),
     )
     override_from = Knob(
         "PROTON_OVERRIDE_FROM",
         Path,
         None,
         "read edited copies of dumped files from there in place of a pass's own result",
+        derived=_if("override_ir", "override_dir"),
+    )
+    override_ir = Knob(
+        "PROTON_OVERRIDE_IR",
+        switch,
+        False,
+        "read edited copies of dumped files from override_dir, unless override_from is set",
+        triton="TRITON_KERNEL_OVERRIDE",
+    )
+    override_dir = Knob(
+        "PROTON_OVERRIDE_DIR",
+        Path,
+        Path.home() / ".proton" / "override",
+        "where override_ir reads",
+        triton="TRITON_OVERRIDE_DIR",
+        derived=_folder("override"),
     )
     reproducer_to = Knob(
         "PROTON_REPRODUCER_TO", Path, None, "where a failing pass leaves its reproducer"
     )
-    pass_timing = Knob("PROTON_PASS_TIMING", _boolean, False, "print the time of each pass")
-    verify_each = Knob("PROTON_VERIFY_EACH", _boolean, False, "verify the IR after each pass")
+    pass_timing = Knob("PROTON_PASS_TIMING", switch, False, "print the time of each pass")
+    verify_each = Knob("PROTON_VERIFY_EACH", switch, False, "verify the IR after each pass")
     num_threads = Knob(
         "PROTON_NUM_THREADS",
         _count(1),
@@ -173,28 +222,28 @@ class Knobs:
     )
     cache_autotuning = Knob(
         "PROTON_CACHE_AUTOTUNING",
-        _boolean,
+        switch,
         False,
         "keep what autotuning measured in the cache",
         triton="TRITON_CACHE_AUTOTUNING",
     )
     print_autotuning = Knob(
         "PROTON_PRINT_AUTOTUNING",
-        _boolean,
+        switch,
         False,
         "print a table of what autotuning measured",
         triton="TRITON_PRINT_AUTOTUNING",
     )
     debug = Knob(
         "PROTON_DEBUG",
-        _boolean,
+        switch,
         False,
         "compile device assertions in, of all kernels",
         triton="TRITON_DEBUG",
     )
     default_fp_fusion = Knob(
         "PROTON_DEFAULT_FP_FUSION",
-        _boolean,
+        switch,
         True,
         "on a GPU, make multiply-adds of products and sums where a launch does not say "
         "enable_fp_fusion",
@@ -207,6 +256,13 @@ class Knobs:
         "on a GPU, the input_precision of tl.dot where it is not given; default: tf32",
         triton="TRITON_F32_DEFAULT",
     )
+    allow_non_constexpr_globals = Knob(
+        "PROTON_ALLOW_NON_CONSTEXPR_GLOBALS",
+        switch,
+        False,
+        "take globals of kernels for constants that are no constexprs",
+        triton="TRITON_ALLOW_NON_CONSTEXPR_GLOBALS",
+    )
     override_arch = Knob(
         "PROTON_OVERRIDE_ARCH",
         str,
@@ -216,14 +272,14 @@ class Knobs:
     )
     interpret = Knob(
         "PROTON_INTERPRET",
-        _boolean,
+        switch,
         False,
         "run kernels as Python over numpy, op by op: breakpoint() and print work in them",
         triton="TRITON_INTERPRET",
     )
     check_bounds = Knob(
         "PROTON_CHECK_BOUNDS",
-        _boolean,
+        switch,
         False,
         "on the CPU, check each access against the array that its pointer argument points to",
     )
@@ -249,14 +305,14 @@ class Knobs:
         "bytes of a slab that GPU launches share under strategy flush",
     )
     github_actions = Knob(
-        "GITHUB_ACTIONS", _boolean, False, "a job of GitHub: checks leave annotations"
+        "GITHUB_ACTIONS", switch, False, "a job of GitHub: checks leave annotations"
     )
     github_step_summary = Knob(
         "GITHUB_STEP_SUMMARY", Path, None, "where a job of GitHub wants the summary of a step"
     )
     profile_disable = Knob(
         "PROTON_PROFILE_DISABLE",
-        _boolean,
+        switch,
         False,
         "record nothing, whatever the program asks for",
         triton="TRITON_PROTON_DISABLE",
@@ -271,12 +327,15 @@ class Knobs:
         self.groups = {name: KnobGroup(name, self) for name in GROUPS}
 
     # As Triton has them: groups of knobs, and hooks.
+    amd = property(lambda self: self.groups["amd"])
     autotuning = property(lambda self: self.groups["autotuning"])
+    build = property(lambda self: self.groups["build"])
     cache = property(lambda self: self.groups["cache"])
     compilation = property(lambda self: self.groups["compilation"])
     language = property(lambda self: self.groups["language"])
     nvidia = property(lambda self: self.groups["nvidia"])
     proton = property(lambda self: self.groups["proton"])
+    redis = property(lambda self: self.groups["redis"])
     runtime = property(lambda self: self.groups["runtime"])
 
     if not TYPE_CHECKING:  # mypy knows which there are
@@ -307,7 +366,29 @@ class Knobs:
         if propagate_env and isinstance(value, bool | int | str | Path | None):
             text = str(int(value)) if isinstance(value, bool) else str(value)
             names = KNOBS[name].variables(self)
+            if len(names) > 1 and names[0] not in os.environ:
+                del names[0]  # which would count more than what the program sets the other one to
             self.put_variables(dict.fromkeys(names, None if value is None else text))
+
+    def foreign(self, knob: Foreign) -> object:
+        """What the environment says that a knob of Triton is which has no meaning here."""
+        text = _text(knob.variable) if knob.parse is not None else None
+        if text is None or knob.parse is None:
+            return knob.default
+        try:
+            return knob.parse(text)
+        except ValueError as error:
+            raise ProtonError(f"{knob.variable}={text!r}: {error}") from None
+
+    def foreign_variables(self, knobs: Iterable[Foreign]) -> dict[str, str | None]:
+        """What their variables are set to."""
+        return {k.variable: os.environ.get(k.variable) for k in knobs if k.parse is not None}
+
+    def pass_on_foreign(self, knob: Foreign, value: object) -> None:
+        """Sets its variable, for processes that are started; None unsets it."""
+        if propagate_env and knob.parse is not None:
+            text = str(int(value)) if isinstance(value, bool) else str(value)
+            self.put_variables({knob.variable: None if value is None else text})
 
     def put_variables(self, variables: Mapping[str, str | None]) -> None:
         """Sets variables of this process; None unsets one."""

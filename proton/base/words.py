@@ -40,3 +40,15 @@ def number_format(bits: int, *, is_float: bool, is_signed: bool, in_hex: bool) -
     if in_hex:
         return f"0x%0{max(1, bits // 4)}{length}x"
     return f"%{length}{'d' if is_signed else 'u'}"
+
+
+_TRUE, _FALSE = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n", "")
+
+
+def switch(text: str) -> bool:
+    """What a variable of the environment says that is on or off. Raises ValueError for others."""
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(f"expected one of {_TRUE + _FALSE[:-1]}")

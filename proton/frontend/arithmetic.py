@@ -22,13 +22,14 @@ from proton.frontend.builder import (
     warn,
     wrap,
 )
-from proton.frontend.numbers import is_typed, of_binary, of_unary
+from proton.frontend.numbers import DIVISIONS, is_typed, of_binary, of_unary
 from proton.frontend.promotion import (
     binary_operands,
     bitcast,
     cast,
     meeting,
     promote,
+    rounded,
     scalar,
     to_bool,
 )
@@ -104,12 +105,13 @@ def binary(symbol: str, x: object, y: object) -> Any:
             f"operator {symbol} is not defined on tensors",
             "multiply, or use tl.exp2(y * tl.log2(x)) for powers",
         )
-    left, right = binary_operands(x, y, division=symbol in ("//", "%"), symbol=symbol)
+    left, right = binary_operands(x, y, division=symbol in DIVISIONS, symbol=symbol)
     # What a shift brings in is the sign of the left side, also where the types meet in another; a
     # number has that of the other side.
     shifted: Any = x if isinstance(x, tensor) else y
     of = shifted.dtype if symbol == ">>" else left.dtype
-    return _apply(symbol, left, right, signed=of.is_int_signed())
+    result = _apply(symbol, left, right, signed=of.is_int_signed())
+    return result if symbol in DIVISIONS else rounded(result, x, y)
 
 
 def _apply(symbol: str, left: tensor, right: tensor, *, signed: bool = True) -> tensor:
@@ -194,7 +196,7 @@ def negate(x: tensor) -> tensor:
     if x.dtype.is_ptr():
         raise error("a pointer has no negative", "negate the offset instead")
     if x.dtype.is_fp8():
-        x = cast(x, ty.float16)
+        return rounded(negate(cast(x, ty.float16)), x)
     if x.dtype.is_floating():
         return emit("arith.negf", x.type, x)
     return _apply("-", constant(0, x.type), x)
@@ -284,7 +286,7 @@ def _extremum(x: object, y: object, propagate_nan: object, names: dict[str, str]
     else:
         signed = left.dtype.is_int_signed()
         name = names["signed"] if signed else names["unsigned"]
-    return emit(name, left.type, left, right)
+    return rounded(emit(name, left.type, left, right), x, y)
 
 
 def _propagates(propagate_nan: object) -> bool:
@@ -363,7 +365,7 @@ def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
 
 @rule(core.clamp)
 def _clamp(x: object, min: object, max: object, propagate_nan: object = None) -> tensor:
-    x = _floating(x, "tl.clamp")
+    x = as_tensor(x)
     return maximum(minimum(x, max, propagate_nan), min, propagate_nan)
 
 
@@ -373,7 +375,7 @@ def _fma(x: object, y: object, z: object) -> tensor:
     left, third = binary_operands(left, z, symbol="tl.fma")
     left, right, third = broadcast_all(left, cast(right, left.dtype), third)
     _floating(left, "tl.fma")
-    return emit("math.fma", left.type, left, right, third)
+    return rounded(emit("math.fma", left.type, left, right, third), x, y, z)
 
 
 @rule(core.fdiv)

@@ -8,6 +8,7 @@ from typing import Any
 
 import proton.language as tl
 from proton.base.errors import CompilationError
+from proton.base.knobs import knobs
 from proton.base.words import did_you_mean, shown
 from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
@@ -65,6 +66,8 @@ def check_global(name: str, value: object) -> object:
     kinds = (ty.constexpr, *_GLOBAL_KINDS)
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
         return tuple(ty.unwrap(v) for v in value)
+    if knobs.allow_non_constexpr_globals and not callable(value):
+        return value
     if callable(value):
         raise error(
             f"{name} is a plain Python function",

@@ -80,6 +80,8 @@ def _mask(pointer: tensor, mask: object, what: str) -> tensor | None:
 
 def _mask_of(pointer: tensor, mask: object, what: str) -> tensor:
     """A mask as it is given, if the pointer may have one of its rank."""
+    if isinstance(mask, tensor) and not mask.dtype.is_bool():
+        raise error(f"{what}: a mask is of int1, got {mask.type}", "write mask != 0")
     mask = to_bool(mask)
     if mask.is_block() and not pointer.is_block():
         raise error(

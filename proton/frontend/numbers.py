@@ -29,7 +29,7 @@ def _remainder(x: int, y: int) -> int:
     return x - _quotient(x, y) * y
 
 
-_DIVISIONS = {"//": _quotient, "%": _remainder}
+DIVISIONS = {"//": _quotient, "%": _remainder}
 
 
 class TypedInt(int):
@@ -126,8 +126,8 @@ def of_binary(
         if symbol == "//":
             raise TypeError("floats have no quotient without a rest")
         function = math.fmod if symbol == "%" else function
-    elif symbol in _DIVISIONS:
-        function = _DIVISIONS[symbol]
+    elif symbol in DIVISIONS:
+        function = DIVISIONS[symbol]
     elif symbol in COMPARISONS and not (is_typed(x) and is_typed(y)):
         return typed(function(x, y), ty.int1)  # also with one that has no place in the type
     if symbol not in _SHIFTS:  # which have the sign and the bits of their left side

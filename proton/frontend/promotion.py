@@ -16,7 +16,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
-from proton.frontend.numbers import COMPARISONS, is_typed
+from proton.frontend.numbers import COMPARISONS, DIVISIONS, is_typed
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -38,9 +38,9 @@ def promote_integers(a: ty.dtype, b: ty.dtype) -> ty.dtype:
 def promote(a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True) -> ty.dtype:
     """The type in which two scalar types meet; `division` is for /, // and %.
 
-    fp8 is a type of memory: arithmetic on it is done in fp16, divisions of floats in fp32.
-    An op that only moves values (`computes` is False) leaves two values of one fp8 type as they
-    are.
+    fp8 is a type of memory: arithmetic on it is done in fp16 (`common_float8` says what is rounded
+    to it again), divisions of floats in fp32. An op that only moves values (`computes` is False)
+    leaves two values of one fp8 type as they are.
     """
     if a == b and a.is_fp8() and not computes:
         return a
@@ -83,6 +83,12 @@ def _promote_with_number(
     return promote(own, type_, division=division)
 
 
+def common_float8(*operands: object) -> ty.dtype | None:
+    """The fp8 type of all operands but numbers, or None: what is computed of them has it."""
+    types = {value.dtype for value in operands if isinstance(value, tensor)}
+    return next((type_ for type_ in types if len(types) == 1 and type_.is_fp8()), None)
+
+
 def scalar(value: Any) -> Any:
     """A number that has a type of its own as a tensor; anything else as it is."""
     return as_tensor(value) if is_typed(value) else value
@@ -90,7 +96,7 @@ def scalar(value: Any) -> Any:
 
 def meeting(x: Any, y: Any, symbol: str) -> ty.dtype:
     """The type in which two numbers meet, one of which has a type of its own."""
-    divides = symbol in ("//", "%")
+    divides = symbol in DIVISIONS
     if is_typed(x) and is_typed(y):
         target = promote(x.dtype, y.dtype, division=divides)
     else:
@@ -136,6 +142,12 @@ def binary_operands(
             _check_sign(value, target)
     left, right = broadcast_all(_in_type(x, target), _in_type(y, target))
     return left, right
+
+
+def rounded(value: tensor, *operands: object) -> tensor:
+    """What was computed of the operands, in the type that Triton gives it."""
+    target = common_float8(*operands)
+    return value if target is None else cast(value, target)
 
 
 def _in_type(value: Any, target: ty.dtype) -> tensor:

@@ -292,7 +292,7 @@ def transpose(input: object, *dims: object) -> tensor:
 @rule(core.join)
 def _join(a: object, b: object) -> tensor:
     left, right = broadcast_all(as_tensor(a), as_tensor(b))
-    if left.dtype != right.dtype:
+    if to_ir(left.dtype) != to_ir(right.dtype):  # integers of one width may differ in their sign
         raise error(
             f"tl.join: dtypes must agree, got {left.dtype} and {right.dtype}",
             "cast one side with .to(...)",

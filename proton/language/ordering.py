@@ -12,7 +12,7 @@ Elements are compared as integers in the same order, so that NaN has a place: be
 
 from proton.language import core, target_info
 from proton.language.function import DeviceFunction, constexpr_function, member
-from proton.language.standard import _axis_in, _indices, _moved, _xor
+from proton.language.standard import _axis_in, _extremum_dtype, _indices, _moved, _xor
 from proton.language.types import constexpr, int1, int8, int16, int32, int64
 
 
@@ -176,7 +176,8 @@ def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False):
 @DeviceFunction
 def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True):
     """The `k` largest elements along `dim`, by default the last one, the largest first; or the
-    smallest, the smallest first. `k` is a power of two. NaN is the largest."""
+    smallest, the smallest first. `k` is a power of two. NaN is the largest. What is narrower than
+    32 bits is fp32 or int32 then, as of `tl.max`, unless `k` is all of them."""
     axis: constexpr = _checked(x, dim)
     core.static_assert(
         _is_power_of_2(k) and k <= x.shape[axis],
@@ -199,7 +200,8 @@ def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True):
             best = core.reshape(best, (keys.numel // 2,))
             keys = _merge(best, stage, descending if is_last else None)
         rows = core.reshape(keys, _resized(rows.shape, rank - 1, k))
-        return _from_keys(core.permute(rows, _last_to(rank, axis)), x.dtype)
+        found = _from_keys(core.permute(rows, _last_to(rank, axis)), x.dtype)
+        return found.to(_extremum_dtype(x.dtype))
 
 
 @DeviceFunction

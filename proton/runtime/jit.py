@@ -6,6 +6,7 @@ The first launch with a new combination of argument types and constants compiles
 look the kernel up by what they are given. The look-up function is generated once per kernel.
 """
 
+import abc
 import functools
 import inspect
 import types
@@ -23,6 +24,7 @@ from proton.compile_hooks import Vetoed
 from proton.compile_hooks import serialize_specialization_data as serialize_specialization_data
 from proton.compiler import Request, compile_lock
 from proton.language import types as ty
+from proton.language.function import ConstexprFunction as ConstexprFunction
 from proton.language.function import DeviceFunction
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.source import Source
@@ -67,6 +69,14 @@ _JIT_OPTIONS = (
 )
 _JIT_IGNORED = ("version",)
 _OF_DECORATED = 6  # frames from a warning about a kernel to its definition
+
+
+class JITCallable(abc.ABC):  # noqa: B024  # no methods: Triton's name for two classes
+    """What kernels may call, for `isinstance`."""
+
+
+JITCallable.register(DeviceFunction)
+JITCallable.register(ConstexprFunction)
 
 
 class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterface):

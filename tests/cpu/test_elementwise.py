@@ -221,6 +221,27 @@ def test_clamp(rng: np.random.Generator, mode: str, dtype: str) -> None:
     assert_number(got, encode(greater(lesser(decode(a, dtype), high), low), dtype), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+def test_clamp_of_integers(rng: np.random.Generator, dtype: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    low, high = np.sort(sample(rng, dtype, 2 * SIZE).reshape(2, SIZE), axis=0)
+    got = apply("tl.clamp(a, b, c)", *((v, dtype) for v in (a, low, high)), out=dtype)
+    assert got.tolist() == np.clip(a, low, high).tolist()
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_integers_of_one_width_are_joined_whatever_their_sign(
+    rng: np.random.Generator, bits: int
+) -> None:
+    a, b = sample(rng, f"int{bits}", SIZE), sample(rng, f"uint{bits}", SIZE)
+    parts = [
+        apply(f"tl.split(tl.join({x}, {y}))[1]", (a, f"int{bits}"), (b, f"uint{bits}"), out=out)
+        for x, y, out in (("a", "b", f"int{bits}"), ("b", "a", f"uint{bits}"))
+    ]
+    assert parts[0].tolist() == b.view(a.dtype).tolist()
+    assert parts[1].tolist() == a.view(b.dtype).tolist()
+
+
 def exact_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str) -> np.ndarray:
     """a * b + c of finite numbers, rounded once."""
     sums = [

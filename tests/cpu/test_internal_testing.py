@@ -74,18 +74,22 @@ def test_where_kernels_run() -> None:
 
 def test_knobs_are_fresh_until_they_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROTON_DEBUG", "1")
+    monkeypatch.setenv("TRITON_REDIS_PORT", "7")
     fresh, put_back = shared._fresh_knobs_impl({"cache_dir"})
     folder, hook = proton.knobs.cache_dir, print
     with proton.knobs.scope(always_compile=True):
         knobs = fresh()
         assert not knobs.debug
         assert not knobs.compilation.always_compile
+        assert knobs.redis.port == 6379
+        knobs.redis.port = 8
         assert knobs.cache_dir == folder
         knobs.compilation.always_compile = False
         knobs.runtime.jit_cache_hook = hook
         put_back()
         assert knobs.always_compile
     assert proton.knobs.debug
+    assert proton.knobs.redis.port == 7
     assert proton.knobs.runtime.jit_cache_hook is None
 
 

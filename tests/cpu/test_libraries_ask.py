@@ -197,10 +197,64 @@ for name, use in uses.items():
 """
 
 
-def run(code: str, folder: Path, **variables: str) -> list[str]:
+NAMES = """
+import numpy as np
+import triton
+import triton.language as tl
+import triton.profiler.language as pl
+from triton.runtime.jit import ConstexprFunction, JITCallable, JITFunction
+
+@triton.constexpr_function
+def two():
+    return 2
+
+@triton.jit
+def store(x_ptr):
+    tile = pl.allocate_event("tile")
+    pl.start_event(tile)
+    tl.store(x_ptr, two())
+    pl.end_event(tile)
+
+print([isinstance(f, JITCallable) for f in (two, store, tl.sum, print, tl.load)])
+x = np.zeros(1, np.float32)
+kernel = store[(1,)](x)
+print(isinstance(two, ConstexprFunction), isinstance(store, JITFunction), x[0])
+print(kernel.asm.get("ttgir"), "ttgir" in kernel.asm)
+try:
+    kernel.asm["ttgir"]
+except KeyError as problem:
+    print(problem.args[0])
+"""
+
+# A number in a kernel that is no constexpr, as programs have it that set the variable.
+GLOBALS = """
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+
+SCALE = int(sys.argv[1])
+
+@triton.jit
+def scaled(x_ptr):
+    tl.store(x_ptr, SCALE)
+
+x = np.zeros(1, np.float32)
+for change in (0, 1):
+    SCALE += change
+    try:
+        scaled[(1,)](x)
+        print(x[0])
+    except triton.TritonError as problem:
+        said = str(problem).splitlines()[0]
+        print(said.partition(", from ")[-1].partition(";")[0] or said)
+"""
+
+
+def run(code: str, folder: Path, *arguments: str, **variables: str) -> list[str]:
     (folder / "program.py").write_text(PROLOGUE + code)
     done = subprocess.run(
-        [sys.executable, "program.py"],
+        [sys.executable, "program.py", *arguments],
         cwd=folder, env=os.environ | variables, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -252,3 +306,24 @@ def test_modules_of_triton_take_no_module_s_place(tmp_path: Path) -> None:
 def test_a_launch_can_be_taken_apart_and_finds_what_was_compiled(tmp_path: Path) -> None:
     unknown = "scale has no parameter or option 'num_wraps'"
     assert run(APART, tmp_path, PROTON_BACKEND="cpu") == ["True True", "0", "8", unknown]
+
+
+def test_what_may_be_called_has_its_name_and_levels_that_are_not_there_are_said(
+    tmp_path: Path,
+) -> None:
+    levels = "source, ttir, ttsir, memref, llvm, llir, obj, asm"
+    assert run(NAMES, tmp_path, PROTON_BACKEND="cpu") == [
+        "[True, True, True, False, False]",
+        "True True 2.0",
+        "None False",
+        f"ttgir: the levels of this kernel are {levels}",
+    ]
+
+
+def test_globals_may_be_numbers_where_the_variable_says_so(tmp_path: Path) -> None:
+    allowed = {"TRITON_ALLOW_NON_CONSTEXPR_GLOBALS": "1"}
+    for number in (5, 6, 5):  # each process compiles what it says, or finds that
+        lines = run(GLOBALS, tmp_path, str(number), **allowed)
+        assert lines == [f"{number}.0", f"{number} to {number + 1}"]
+    refused, _ = run(GLOBALS, tmp_path, "8")
+    assert refused.endswith("the global variable SCALE = 8 is not a constexpr")

@@ -55,8 +55,23 @@ def test_sort_of_every_dtype(rng: np.random.Generator, dtype: str) -> None:
     assert_number(out[..., 0, 0], in_order(x, dtype), dtype)
     assert_number(out[..., 1, 0], in_order(x, dtype, down=True), dtype)
     assert_same(out[..., 0, 1].copy(), np.flip(x, 1).copy(), dtype)
-    top = moved("tl.topk(x, 4)", x, dtype, (4, 4))
+    top = moved("tl.topk(x, 4).to(x.dtype)", x, dtype, (4, 4))
     assert_number(top, in_order(x, dtype, down=True)[:, :4].copy(), dtype)
+
+
+def test_the_type_of_what_topk_chooses() -> None:
+    """As Triton 3.9's front end has it."""
+    wide = {"float16": "float32", "bfloat16": "float32", "float8e5": "float32"}
+    wide |= dict.fromkeys(("int1", "int8", "int16", "uint8", "uint16"), "int32")
+
+    @proton.jit
+    def chosen(x_ptr, K: tl.constexpr, WANT: tl.constexpr):
+        tl.static_assert(tl.topk(tl.load(x_ptr + tl.arange(0, 16)), K).dtype == WANT)
+
+    for name in (*wide, "int32", "uint32", "int64", "uint64", "float32", "float64"):
+        dtype = getattr(tl, name)
+        chosen.warmup(dtype, K=4, WANT=getattr(tl, wide.get(name, name)))
+        chosen.warmup(dtype, K=16, WANT=dtype)
 
 
 @pytest.mark.interpreted

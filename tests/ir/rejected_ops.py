@@ -104,6 +104,22 @@ def mask_shape(x_ptr, n):
     tl.load(x_ptr + tl.arange(0, 4), mask=tl.arange(0, 8) < n)
 
 
+@rejected("a mask is of int1, got i32", "tl.load(x_ptr, mask=n)", "write mask != 0")
+def mask_of_integers(x_ptr, n):
+    tl.load(x_ptr, mask=n)
+
+
+@rejected("tl.store: a mask is of int1, got i32[4]", "tl.store(x_ptr + i", "mask != 0")
+def mask_of_integers_in_a_store(x_ptr, n):
+    i = tl.arange(0, 4)
+    tl.store(x_ptr + i, 1.0, mask=i)
+
+
+@rejected("tl.atomic_add: a mask is of int1", "tl.atomic_add(x_ptr, 1.0, mask=n)", "mask != 0")
+def mask_of_integers_in_an_atomic(x_ptr, n):
+    tl.atomic_add(x_ptr, 1.0, mask=n)
+
+
 @rejected("tl.load: other needs a mask", "tl.load(x_ptr, other=0.0)", "pass mask=")
 def other_without_mask(x_ptr):
     tl.load(x_ptr, other=0.0)

@@ -322,18 +322,18 @@ FP8 = ("float8e5", "float8e4nv")
 
 
 @pytest.mark.parametrize("kernel", [add, multiply, maximum], ids=lambda k: k.__name__)
-def test_arithmetic_on_fp8_is_done_in_fp16(kernel: DeviceFunction) -> None:
+def test_fp8_keeps_its_type_and_two_of_them_meet_in_fp16(kernel: DeviceFunction) -> None:
     def check(a: str, b: str) -> None:
-        assert result_of(kernel, [a, b]) == "float16"
+        assert result_of(kernel, [a, b]) == (a if a == b else "float16")
 
     check_rows(check, itertools.product(FP8, FP8))
 
 
 @pytest.mark.parametrize("type_", FP8)
-def test_a_number_meets_fp8_in_fp16(type_: str) -> None:
-    assert result_of(number_right, [type_], NUMBER=2.0) == "float16"
-    assert result_of(number_left, [type_], NUMBER=1) == "float16"
-    assert result_of(negate, [type_]) == "float16"
+def test_a_number_does_not_change_the_type_of_fp8(type_: str) -> None:
+    assert result_of(number_right, [type_], NUMBER=2.0) == type_
+    assert result_of(number_left, [type_], NUMBER=1) == type_
+    assert result_of(negate, [type_]) == type_
 
 
 @pytest.mark.parametrize("a", FP8)

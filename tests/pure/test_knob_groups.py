@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 
 from proton.base import knobs as module
 from proton.base.errors import ProtonError
+from proton.base.foreign_knobs import FOREIGN, SETTABLE
 from proton.base.knobs import KNOBS, Knobs
 
 TRITONS = {name: knob.triton for name, knob in KNOBS.items() if knob.triton}
@@ -28,7 +31,7 @@ def test_a_copy_is_set_on_its_own(knobs: Knobs) -> None:
     knobs.runtime.launch_enter_hook.add(print)
     copied, runtime = knobs.compilation.copy(), knobs.runtime.copy()
     assert copied.always_compile
-    assert copied.knobs == {"always_compile": True}
+    assert copied.knobs["always_compile"] is True
     copied.always_compile = False
     runtime.launch_enter_hook.remove(print)
     runtime.jit_cache_hook = print
@@ -80,7 +83,13 @@ def test_what_is_set_is_for_processes_that_are_started(
     knobs.stands_for_triton = True
     with knobs.runtime.scope():
         knobs.runtime.debug = True
+        assert os.environ["TRITON_DEBUG"] == "1"
+        assert "PROTON_DEBUG" not in os.environ  # which would count more
+        monkeypatch.setenv("PROTON_DEBUG", "0")
+        knobs.runtime.debug = True
         assert os.environ["TRITON_DEBUG"] == os.environ["PROTON_DEBUG"] == "1"
+        del knobs.runtime.debug
+        assert knobs.debug
     monkeypatch.setattr(module, "propagate_env", False)
     knobs.runtime.debug = True
     assert "PROTON_DEBUG" not in os.environ
@@ -118,6 +127,75 @@ def test_variables_of_triton_count_where_proton_stands_for_it(
     with pytest.raises(ProtonError, match="TRITON_INTERPRET='perhaps'"):
         _ = knobs.interpret
     module.refresh_knobs()
+
+
+@pytest.mark.parametrize("group", sorted(FOREIGN))
+def test_programs_may_ask_for_what_means_nothing_here(
+    knobs: Knobs, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    there = knobs.groups[group]
+    for name, knob in FOREIGN[group].items():
+        if knob.parse is not None:
+            monkeypatch.delenv(knob.variable, raising=False)
+        assert getattr(there, name) == there.knobs[name] == knob.default
+        other = {bool: not knob.default, int: 17}.get(type(knob.default), "other")
+        with there.scope():
+            if group in SETTABLE:
+                setattr(there, name, other)
+                assert getattr(there, name) == other
+                assert knob.parse is None or os.environ[knob.variable] in ("0", "1", "17", "other")
+            else:
+                with pytest.raises(AttributeError, match=rf"knobs\.{group}\.{name} means nothing"):
+                    setattr(there, name, other)
+                setattr(there, name, knob.default)
+            delattr(there, name)
+        assert getattr(there, name) == knob.default
+        assert knob.variable not in os.environ
+
+
+def test_what_means_nothing_here_is_what_the_environment_says(
+    knobs: Knobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {
+        "AMDGCN_USE_BUFFER_OPS": "off",
+        "TRITON_REDIS_PORT": "7",
+        "TRITON_CACHE_MANAGER": "collections:OrderedDict",
+        "TRITON_CUDART_PATH": "/there",
+        "TRITON_CUDACRT_PATH": "/here",
+    }
+    for variable, text in said.items():
+        monkeypatch.setenv(variable, text)
+    assert knobs.amd.use_buffer_ops is False
+    assert knobs.redis.port == 7
+    assert knobs.cache.manager_class is OrderedDict
+    assert knobs.build.backend_dirs == {"/there", "/here"}
+    monkeypatch.setenv("TRITON_REDIS_PORT", "seven")
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "collections:Lost")
+    with pytest.raises(ProtonError, match="TRITON_REDIS_PORT='seven'"):
+        _ = knobs.redis.port
+    with pytest.raises(ProtonError, match="TRITON_CACHE_MANAGER='collections:Lost': expected MODU"):
+        _ = knobs.cache.manager_class
+
+
+@pytest.mark.parametrize("triton, folder", [(False, ".proton"), (True, ".triton")])
+def test_folders_lie_at_home(
+    knobs: Knobs, monkeypatch: pytest.MonkeyPatch, triton: bool, folder: str
+) -> None:
+    knobs.stands_for_triton = triton
+    assert knobs.cache.home_dir == os.path.expanduser("~/")
+    monkeypatch.setenv("TRITON_HOME" if triton else "PROTON_HOME", "/home/of")
+    assert knobs.cache_dir == Path("/home/of", folder, "cache")
+    assert knobs.cache.dump_dir == f"/home/of/{folder}/dump"
+    assert (knobs.dump_to, knobs.override_from) == (None, None)
+    with knobs.compilation.scope(), knobs.cache.scope():
+        knobs.compilation.dump_ir = knobs.compilation.override = True
+        assert knobs.dump_to == Path("/home/of", folder, "dump")
+        knobs.cache.override_dir = "/edited"
+        assert knobs.override_from == Path("/edited")
+        knobs.dump_to = Path("/there")
+        assert knobs.dump_to == Path("/there")
+        del knobs.dump_to
+    assert knobs.dump_to is None
 
 
 def test_installing_proton_as_triton_reads_them() -> None:

@@ -63,13 +63,15 @@ class RegionCode:
         assert place is not None, "rules emit before the op that they lower"
         copy = self.op.clone()
         block = copy.regions[0].blocks[0]
-        for old, new in zip(block.arguments, arguments, strict=True):
-            old.replace_all_uses_with(new)
         *body, end = [view.operation for view in block.operations]
+        ops = [op for inner in body for op in (inner, *all_ops(inner))]
+        sites = [Site(op, [operand.type for operand in op.operands]) for op in ops]
+        for old, new in zip(block.arguments, arguments, strict=True):
+            old.replace_all_uses_with(new)  # whose types are LLVM's
         for inner in body:
             inner.move_before(place)
-            for op in [inner, *all_ops(inner)]:
-                self.ctx.lower(Site(op, [operand.type for operand in op.operands]))
+        for site in sites:
+            self.ctx.lower(site)
         values = list(end.operands)
         copy.erase()
         return values
