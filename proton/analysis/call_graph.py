@@ -25,25 +25,23 @@ class CallGraph:
         runs, so it needs a bound on the depth of calls.
         """
         order: dict[str, None] = {}
-        open_: list[str] = []
-
-        def visit(name: str) -> None:
-            if name in order:
-                return
-            if name in open_:
-                cycle = " -> ".join([*open_[open_.index(name) :], name])
-                raise CompilationError(
-                    f"recursion is not supported: {cycle}", hint="write it as a loop"
-                )
-            open_.append(name)
-            for call in self.calls[name]:
-                visit(callee_name(call))
-            open_.pop()
-            order[name] = None
-
         for name in self.functions:
-            visit(name)
+            self._visit(name, order, [])
         return [self.functions[name] for name in order]
+
+    def _visit(self, name: str, order: dict[str, None], open_: list[str]) -> None:
+        if name in order:
+            return
+        if name in open_:
+            cycle = " -> ".join([*open_[open_.index(name) :], name])
+            raise CompilationError(
+                f"recursion is not supported: {cycle}", hint="write it as a loop"
+            )
+        open_.append(name)
+        for call in self.calls[name]:
+            self._visit(callee_name(call), order, open_)
+        open_.pop()
+        order[name] = None
 
 
 def callers_first(module: Module) -> list[Operation]:
