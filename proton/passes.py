@@ -33,6 +33,9 @@ class Pass(ABC):
     # The ops without which it changes nothing: a pipeline leaves it out where a module has none of
     # them. Empty where that is not all that it looks at.
     only_for: ClassVar[frozenset[str]] = frozenset()
+    # The ops that it may make, besides copies of what is there, where it says so: a pipeline then
+    # need not look through the module again.
+    makes: ClassVar[frozenset[str] | None] = None
 
     @abstractmethod
     def run(self, module: Module) -> None:
@@ -108,8 +111,9 @@ class Pipeline:
 
     def run(self, module: Module, first_number: int = 0) -> Module:
         """Runs all passes; returns the module (another one where a dump overrides)."""
-        names: frozenset[str] | None = None  # of the ops of the module, where they are known
+        names: frozenset[str] | None = None  # that ops of the module may have, where it is known
         last: Pass | None = None  # that ran
+        files = knobs.dump_to is not None or knobs.override_from is not None
         for number, step in enumerate(self.passes, first_number):
             start = time.perf_counter()
             if step.only_for and names is None:
@@ -117,9 +121,10 @@ class Pipeline:
             is_for_it = not step.only_for or not step.only_for.isdisjoint(names or ())
             if is_for_it and not (step == last and is_settled(step)):
                 self._run_one(step, module)
-                names, last = None, step
+                last = step
+                names = None if names is None or step.makes is None else names | step.makes
             self.timings.append((step, time.perf_counter() - start))
-            if knobs.dump_to is not None or knobs.override_from is not None:
+            if files:
                 module = self._dump_and_override(module, number, step)
                 names = last = None
         return module

@@ -26,7 +26,7 @@ from proton.analysis.axis_rules import (
     power,
     unknown,
 )
-from proton.analysis.call_graph import call_graph, callee_name, function_name
+from proton.analysis.call_graph import callee_name, callers_first, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.diagnostics import shape_of
@@ -47,7 +47,7 @@ class AxisInfos(ForwardDataflow[None]):
     def __init__(self, module: Module) -> None:
         self._infos: dict[object, AxisInfo] = {}
         self._arguments: dict[str, list[AxisInfo]] = {}  # of functions that were called so far
-        for function in call_graph(module).callers_first():
+        for function in callers_first(module):
             self._function(function)
 
     def __getitem__(self, value: Value) -> AxisInfo:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from proton.base.errors import CompilationError
 from proton.dialect.mlir import Module, Operation, ir
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import all_ops, functions
 
 
 @dataclass
@@ -25,25 +25,30 @@ class CallGraph:
         runs, so it needs a bound on the depth of calls.
         """
         order: dict[str, None] = {}
-        open_: list[str] = []
-
-        def visit(name: str) -> None:
-            if name in order:
-                return
-            if name in open_:
-                cycle = " -> ".join([*open_[open_.index(name) :], name])
-                raise CompilationError(
-                    f"recursion is not supported: {cycle}", hint="write it as a loop"
-                )
-            open_.append(name)
-            for call in self.calls[name]:
-                visit(callee_name(call))
-            open_.pop()
-            order[name] = None
-
         for name in self.functions:
-            visit(name)
+            self._visit(name, order, [])
         return [self.functions[name] for name in order]
+
+    def _visit(self, name: str, order: dict[str, None], open_: list[str]) -> None:
+        if name in order:
+            return
+        if name in open_:
+            cycle = " -> ".join([*open_[open_.index(name) :], name])
+            raise CompilationError(
+                f"recursion is not supported: {cycle}", hint="write it as a loop"
+            )
+        open_.append(name)
+        for call in self.calls[name]:
+            self._visit(callee_name(call), order, open_)
+        open_.pop()
+        order[name] = None
+
+
+def callers_first(module: Module) -> list[Operation]:
+    """The functions of a module, each behind everything that calls it."""
+    found = functions(module)
+    # Most modules have one, whose calls nobody need look for.
+    return found if len(found) == 1 else call_graph(module).callers_first()
 
 
 def callee_name(call: Operation) -> str:
@@ -58,17 +63,15 @@ def function_name(function: Operation) -> str:
 
 def call_graph(module: Module) -> CallGraph:
     """The call graph of a module's functions with a body; calls of C's functions are left out."""
-    functions = {
-        function_name(op.operation): op.operation
-        for op in module.body.operations
-        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
-    }
+    defined = _functions(module)
     calls = {
         name: [
-            op
-            for op in all_ops(function)
-            if op.name == "func.call" and callee_name(op) in functions
+            op for op in all_ops(function) if op.name == "func.call" and callee_name(op) in defined
         ]
-        for name, function in functions.items()
+        for name, function in defined.items()
     }
-    return CallGraph(functions, calls)
+    return CallGraph(defined, calls)
+
+
+def _functions(module: Module) -> dict[str, Operation]:
+    return {function_name(op): op for op in functions(module)}

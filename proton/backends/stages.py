@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from proton.base.knobs import knobs
 from proton.dialect.mlir import Module, Operation
-from proton.dialect.text import module_text
+from proton.dialect.text import module_file
 from proton.passes import Pass, Pipeline
 
 
@@ -34,10 +34,10 @@ class Stages:
             pipeline.print_timings()
         return module
 
-    def texts(self) -> dict[str, str]:
-        """The text of each level, all of which went through the rest of the compiler; to be called
-        within the context of the module."""
-        return {stage: module_text(of, is_valid=True) for stage, of in self.levels.items()}
+    def texts(self) -> dict[str, bytes]:
+        """The text of each level as files have it, all of which went through the rest of the
+        compiler; to be called within the context of the module."""
+        return {stage: module_file(of) for stage, of in self.levels.items()}
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
+from proton.transforms.across_control_flow import AcrossControlFlow
 from proton.transforms.combine import Combine
 from proton.transforms.detach_records import DetachRecords
 from proton.transforms.loop_unroll import LoopUnroll
@@ -40,9 +41,11 @@ def ttir_passes(
         Upstream("canonicalize,cse"),
         Combine(),
         ReorderBroadcast(),
-        Upstream("canonicalize,cse,loop-invariant-code-motion,sccp"),
+        Upstream("canonicalize,cse"),
+        AcrossControlFlow(),
         LoopUnroll(),
-        Upstream("canonicalize,cse,symbol-dce"),
+        Upstream("canonicalize,cse"),
+        Upstream("symbol-dce"),
         # Before any pass declares a function of a library, whose name a kernel may have.
         MangleSymbols(),
     ]

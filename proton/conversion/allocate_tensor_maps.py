@@ -25,6 +25,7 @@ class AllocateTensorMaps(Pass):
     """
 
     name: ClassVar[str] = "allocate-tensor-maps"
+    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensor_map"})
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):

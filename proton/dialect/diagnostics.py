@@ -4,6 +4,7 @@ A check returns whether its rule holds, and reports where it does not: verifiers
 `and`.
 """
 
+import functools
 from collections.abc import Sequence
 
 from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
@@ -17,13 +18,21 @@ def reject(op: Operation, message: str) -> bool:
 
 def shape_of(value: Value) -> tuple[int, ...]:
     """The static shape of a value; () for a scalar."""
-    type_ = value.type
+    return _shape_of_type(value.type)
+
+
+@functools.cache  # passes ask of each value; types live as long as the one context
+def _shape_of_type(type_: Type) -> tuple[int, ...]:
     return tuple(type_.shape) if hasattr(type_, "shape") else ()
 
 
 def element_of(value: Value) -> Type:
     """The element type of a tensor value, or the type of a scalar."""
-    type_ = value.type
+    return _element_of_type(value.type)
+
+
+@functools.cache
+def _element_of_type(type_: Type) -> Type:
     return type_.element_type if hasattr(type_, "element_type") else type_
 
 

@@ -223,6 +223,9 @@ _VIEWS: dict[str, type[ForLoop | WhileLoop | If]] = {
 }
 
 
+BRANCHING = frozenset(_VIEWS)  # the names of ops with branches
+
+
 def branches(op: Operation) -> list[Branch] | None:
     """The branches of an op; None where it has none, or nobody knows them."""
     view = _VIEWS.get(op.name)

@@ -14,45 +14,51 @@ if TYPE_CHECKING:
 
 # What is abbreviated, and the alias that it gets: attributes first, as types have them.
 _ALIASED = (
-    ("#ttg.linear<", "#linear"),
-    ("#ttg.shared<", "#shared"),
-    ("!ttg.memdesc<", "!memdesc"),
-    ("!ttg.mutable_memdesc<", "!mutable_memdesc"),
+    (b"#ttg.linear<", b"#linear"),
+    (b"#ttg.shared<", b"#shared"),
+    (b"!ttg.memdesc<", b"!memdesc"),
+    (b"!ttg.mutable_memdesc<", b"!mutable_memdesc"),
 )
 
 
-def module_text(
-    module: "Module | Operation", *, with_locations: bool = False, is_valid: bool = False
-) -> str:
+def module_text(module: "Module | Operation", *, with_locations: bool = False) -> str:
     """What MLIR prints of a module, with aliases. Printing verifies it first, for ops that are not
-    valid have no text of their own; where it is known that it `is_valid`, it does not."""
-    asm = module.operation.get_asm(enable_debug_info=with_locations, assume_verified=is_valid)
-    return with_aliases(asm)
+    valid have no text of their own."""
+    return with_aliases(module.operation.get_asm(enable_debug_info=with_locations))
+
+
+def module_file(module: "Module | Operation") -> bytes:
+    """The same of a module that is known to be valid, as a file has it."""
+    return _with_aliases(module.operation.get_asm(binary=True, assume_verified=True))
 
 
 def with_aliases(text: str) -> str:
     """The text with an alias for each layout, and each type of shared memory."""
-    definitions: list[str] = []
+    return _with_aliases(text.encode()).decode()
+
+
+def _with_aliases(text: bytes) -> bytes:
+    definitions: list[bytes] = []
     for beginning, alias in _ALIASED:
-        names: dict[str, str] = {}
+        names: dict[bytes, bytes] = {}
         parts, end = [], 0
         while (start := text.find(beginning, end)) >= 0:
             parts.append(text[end:start])
             end = _closing(text, start + len(beginning))
             whole = text[start:end]
             if whole not in names:
-                names[whole] = f"{alias}{len(names) or ''}"
+                names[whole] = alias + (b"%d" % len(names) if names else b"")
             parts.append(names[whole])
-        text = "".join([*parts, text[end:]])
-        definitions += [f"{name} = {whole}\n" for whole, name in names.items()]
-    return "".join(definitions) + text
+        text = b"".join([*parts, text[end:]])
+        definitions += [name + b" = " + whole + b"\n" for whole, name in names.items()]
+    return b"".join(definitions) + text
 
 
-def _closing(text: str, start: int) -> int:
+def _closing(text: bytes, start: int) -> int:
     """The place behind the bracket that closes one before `start`."""
     depth = 1
     while depth:
-        end = text.index(">", start) + 1
-        depth += text.count("<", start, end) - 1
+        end = text.index(b">", start) + 1
+        depth += text.count(b"<", start, end) - 1
         start = end
     return start

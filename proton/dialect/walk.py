@@ -1,7 +1,7 @@
 """Walking and rewriting IR in a few words."""
 
-import contextlib
-from collections.abc import Iterable, Iterator
+import types
+from collections.abc import Iterable
 
 from proton.base.errors import SourceSpan
 from proton.dialect.attributes import KERNEL
@@ -51,17 +51,28 @@ def ops_of_each(root: Module | Operation, *names: str) -> tuple[list[Operation],
     return tuple(found.values())
 
 
-@contextlib.contextmanager
-def before(op: Operation) -> Iterator[None]:
+class before:
     """Emits before `op`, at its location; an exception says which op it was about."""
-    location, name = op.location, op.name
-    try:
-        with ir.InsertionPoint(op), location:
-            yield
-    except Exception as problem:
-        span = source_span(location)
-        problem.add_note(f"at {name} of {span}\n{span.excerpt()}".rstrip())
-        raise
+
+    def __init__(self, op: Operation) -> None:
+        self._name, self._location = op.name, op.location
+        self._point = ir.InsertionPoint(op)
+
+    def __enter__(self) -> None:
+        self._point.__enter__()
+        self._location.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
+        self._location.__exit__(kind, problem, trace)
+        self._point.__exit__(kind, problem, trace)
+        if isinstance(problem, Exception):
+            span = source_span(self._location)
+            problem.add_note(f"at {self._name} of {span}\n{span.excerpt()}".rstrip())
 
 
 def replace(op: Operation, values: Iterable[Value]) -> None:

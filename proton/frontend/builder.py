@@ -1,5 +1,6 @@
 """Small steps that every rule of the front end takes: types, constants, elementwise ops."""
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,7 @@ def truth(value: object) -> bool:
     return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
 
 
+@functools.cache  # a type is asked for by each op, and lives as long as the one context
 def to_ir(type_: ty.dtype) -> Type:
     """The MLIR type. Integers are signless; a pointer to int1 points to bytes."""
     if type_.is_block():

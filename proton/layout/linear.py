@@ -75,6 +75,14 @@ class LinearLayout:
                     if not 0 <= value < size:
                         raise ValueError(f"basis {basis} of {name} leaves {out} of size {size}")
 
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.ins, self.outs))
+
+    def __hash__(self) -> int:
+        """Computed once: layouts are what most results are remembered by."""
+        return self._hash
+
     # Making
 
     @staticmethod

@@ -106,13 +106,16 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         self.params = self.parameters()
         self._options = LaunchOptions(self.params)
         self.options = self._options.keywords
-        self._bind = _make_binder(self)
         self.fast_path: Callable[..., Any] | None = None
         self._launchers: dict[str, Launcher] = {}
         self._host = self.launcher(backend_named(HOST))
         self._interpreted: object = None
         self.watched: list[Link] = []
         self.pre_run_hooks: list[Callable[..., object]] = []
+
+    @functools.cached_property
+    def _bind(self) -> Callable[..., tuple[Any, ...]]:
+        return _make_binder(self)
 
     def parameters(self) -> list[Parameter]:
         """What each of the parameters is to a launch."""

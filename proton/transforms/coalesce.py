@@ -19,7 +19,7 @@ from proton.dialect.mlir import Module, Operation, Value
 from proton.dialect.traits import Accesses, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import all_ops, before, ops_named
+from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
@@ -51,9 +51,9 @@ class Coalesce(Pass):
 
     def run(self, module: Module) -> None:
         infos = AxisInfos(module)
-        accesses = [
-            op for op in all_ops(module) if has(op, Accesses) and is_tensor(op.operands[0].type)
-        ]
+        ops = all_ops(module)
+        accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
+        copied = [op for op in ops if op.name == "ttng.tma_load"]
         plans = [(op, *_wishes(op, infos, self.arch)) for op in accesses]
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
@@ -69,7 +69,7 @@ class Coalesce(Pass):
             if vector == 1:
                 repeats = min(share, max(1, shortest[shape, order] // WARP_SIZE))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats))
-        for op in ops_named(module, "ttng.tma_load"):
+        for op in copied:
             _set_layout(op, _of_block(op.results[0], warps))
 
 

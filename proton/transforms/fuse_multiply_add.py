@@ -26,13 +26,17 @@ class FuseMultiplyAdd(Pass):
     only_for: ClassVar[frozenset[str]] = frozenset({"arith.addf", "arith.subf", "tt.reduce"})
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "arith.addf", "arith.subf"):
+        ops = ops_named(module, "arith.addf", "arith.subf", "tt.reduce")
+        reductions = [op for op in ops if op.name == "tt.reduce"]  # asked before some ops are gone
+        for op in ops:
+            if op.name == "tt.reduce":
+                continue
             left, right = op.operands
             if (product := _product(left)) is not None:
                 _fuse(op, product, right, negate=("addend" if op.name == "arith.subf" else ""))
             elif (product := _product(right)) is not None:
                 _fuse(op, product, left, negate=("factor" if op.name == "arith.subf" else ""))
-        for op in ops_named(module, "tt.reduce"):
+        for op in reductions:
             if _is_sum(op) and (product := _product(op.operands[0])) is not None:
                 op.attributes[FUSED] = ir.UnitAttr.get()
                 product.move_before(op)

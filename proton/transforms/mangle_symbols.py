@@ -17,6 +17,7 @@ class MangleSymbols(Pass):
     """Renames every function that has a body, and the calls of it."""
 
     name: ClassVar[str] = "mangle-symbols"
+    makes: ClassVar[frozenset[str] | None] = frozenset()
 
     def run(self, module: Module) -> None:
         names = {}

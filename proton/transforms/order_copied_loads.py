@@ -17,6 +17,7 @@ class OrderCopiedLoads(Pass):
     """`ttg.barrier` where a thread might store before others have loaded, or load before it."""
 
     name: ClassVar[str] = "order-copied-loads"
+    makes: ClassVar[frozenset[str] | None] = frozenset({"ttg.barrier"})
 
     def run(self, module: Module) -> None:
         for function in functions(module):

@@ -21,6 +21,7 @@ class ReorderInstructions(Pass):
     """Sinks conversions of tensors within their block, to right before the first use."""
 
     name: ClassVar[str] = "tritongpu-reorder-instructions"
+    makes: ClassVar[frozenset[str] | None] = frozenset()
 
     def run(self, module: Module) -> None:
         # The last first, so that a chain of conversions sinks as one.

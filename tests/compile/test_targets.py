@@ -1,5 +1,6 @@
 """Every kind of kernel for every architecture, with no GPU: PTX, cubin, what is said of them."""
 
+import os
 import re
 from pathlib import Path
 
@@ -160,6 +161,39 @@ def test_an_assembler_that_dies_before_it_has_read_anything(tmp_path: Path) -> N
     refusal = "ptxas refused k: no licence"
     with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=refusal):
         assembled("x" * (1 << 20))
+
+
+EMPTY = ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
+
+
+def test_an_assembler_whose_program_has_no_standard_streams() -> None:
+    """What it is given are the first free descriptors, which are then those that it asks for."""
+    saved = [os.dup(stream) for stream in range(3)]
+    try:
+        for stream in range(3):
+            os.close(stream)
+        found = assembled(EMPTY)
+    finally:
+        for stream, file in enumerate(saved):
+            os.dup2(file, stream)
+            os.close(file)
+    assert found.code[1:4] == b"ELF"
+    assert "Compiling entry function 'k'" in found.log
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_an_assembler_leaves_nothing_behind(fed: bool) -> None:
+    """Files, or a process, whether or not it came to an end."""
+    before = sorted(os.listdir("/proc/self/fd"))
+    with cubin.Assembler(GPUTarget("cuda", 90), "k") as assembler:
+        process = assembler.process
+        assert process is not None
+        if fed:
+            assembler.feed(EMPTY)
+            assembler.finish()
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
 
 
 @pytest.mark.parametrize("version, sound", [("12.9", False), ("13.3", False), ("13.4", True)])

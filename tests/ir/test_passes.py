@@ -412,3 +412,26 @@ def test_a_pass_does_nothing_without_what_it_is_for() -> None:
                             module = ir.Module.parse(text)
     assert tried > 1000
     assert not wrong, wrong
+
+
+def test_a_pass_makes_what_it_says() -> None:
+    """On the inputs of the tests of all passes: a pipeline looks for no other ops behind it."""
+    parse_pipeline("")  # all passes are known now
+    known = [cls for cls in passes.REGISTRY.values() if cls.makes is not None]
+    assert len(known) > 2
+    tried, wrong = 0, []
+    for file in sorted((Path(__file__).parent / "lit" / "passes").glob("*.mlir")):
+        for text in file.read_text().split("// -----"):
+            with mlir_context():
+                for cls in known:
+                    try:
+                        module = ir.Module.parse(text)
+                        names = op_names(module)
+                        cls().run(module)
+                    except (ir.MLIRError, PassError, ValueError):  # it is not for this pass
+                        continue
+                    tried += 1
+                    if more := op_names(module) - names - (cls.makes or frozenset()):
+                        wrong.append(f"{cls.name}: {file.name}: {more}")
+    assert tried > 200
+    assert not wrong, wrong

@@ -69,7 +69,7 @@ def compile_kernel(
         texts = stages.texts()
     with stages.timed("object"):
         code, optimised = llvm.emit_object(translated)
-    files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
+    files = {f"{stage}.mlir": text for stage, text in texts.items()}
     files |= {"llir.ll": optimised.encode(), "code.o": code}
     return CompileResult(data, files, stages.times)
 

@@ -127,7 +127,7 @@ def compile_kernel(
         "profile": profile and profile.to_plain(),
         "signature": f"{signature}, num_warps={options.num_warps}",
     }
-    files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
+    files = {f"{stage}.mlir": text for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
 

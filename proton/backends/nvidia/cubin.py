@@ -5,8 +5,10 @@ against the programs that fit on an SM (docs/decisions.md, 22).
 """
 
 import contextlib
+import fcntl
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 # Its heap in huge pages, 64 MiB at a time: 5,000 faults fewer of 6,600 in a product of matrices,
 # which are a tenth of its time. Where the C library or the kernel knows none, it changes nothing.
 _HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"}
+_RESULT = 3  # the descriptor of the machine code, in the assembler
 # Serialised tensor-core instructions: not what the compiler meant.
 _SERIOUS = ("C7517", "C7519")
 _SERIALISED = re.compile(r"\(C75\d\d\) Potential Performance Loss")
@@ -61,47 +64,60 @@ class Assembler:
 
     def __init__(self, target: GPUTarget, name: str, symbol: str = "") -> None:
         self.name, self.symbol = name, symbol or name
-        self.result = os.memfd_create("cubin")  # there is no folder to make and to remove
+        # Memory, and no folder or pipes: there is nothing to remove, and nobody has to read along.
+        self.result, self.log = (_above_standard(os.memfd_create(n)) for n in ("cubin", "log"))
+        read, self.input = map(_above_standard, os.pipe())
         command = [str(tools.ptxas(target)), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
-        self.process = subprocess.Popen(
-            [*command, "/dev/stdin", "-o", f"/dev/fd/{self.result}"],
-            pass_fds=(self.result,),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment(**_HEAP),
+        ends = ((read, 0), (self.log, 1), (self.log, 2), (self.result, _RESULT))
+        self.process: int | None = os.posix_spawn(
+            command[0],
+            [*command, "/dev/stdin", "-o", f"/dev/fd/{_RESULT}"],
+            environment(**_HEAP),
+            file_actions=[(os.POSIX_SPAWN_DUP2, own, its) for own, its in ends],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores
         )
+        os.close(read)
 
     def __enter__(self) -> "Assembler":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):  # it ended, and nobody has to wait
+                os.kill(self.process, signal.SIGKILL)
+            self._ended()
         self._close_input()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        os.close(self.log)
         os.close(self.result)
 
     def feed(self, ptx: str) -> None:
         """Hands over the PTX: from here on the assembler works."""
-        assert self.process.stdin is not None
+        left = memoryview(ptx.encode())
         with contextlib.suppress(BrokenPipeError):  # it has given up: `finish` says why
-            self.process.stdin.write(ptx)
+            while left:
+                left = left[os.write(self.input, left) :]
         self._close_input()
 
     def _close_input(self) -> None:
-        pipe, self.process.stdin = self.process.stdin, None
-        if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+        if self.input >= 0:
+            os.close(self.input)
+            self.input = -1
+
+    def _ended(self) -> int:
+        """Waits for the process; its exit status, or minus the signal that ended it."""
+        assert self.process is not None
+        try:
+            _, status = os.waitpid(self.process, 0)
+        except ChildProcessError:  # the program lets nobody wait: what is there says enough
+            status = 0
+        self.process = None
+        return os.waitstatus_to_exitcode(status)
 
     def finish(self) -> Cubin:
         """The machine code; raises PTXASError with the assembler's words, PassError for code that
         is not what was meant."""
-        log, _ = self.process.communicate()
-        if self.process.returncode:
+        status, log = self._ended(), _content(self.log).decode(errors="replace")
+        if status:
             raise PTXASError(f"ptxas refused {self.name}: {log.strip()}")
         for warning in _SERIOUS:
             if warning in log:
@@ -110,8 +126,21 @@ class Assembler:
         registers, spills = _REGISTERS.search(about), _SPILLS.search(about)
         if registers is None or spills is None:
             raise PassError(f"ptxas says nothing about the registers of {self.name}: {log}")
-        code = os.pread(self.result, os.fstat(self.result).st_size, 0)
-        return Cubin(code, int(registers[1]), int(spills[1]) + int(spills[2]), log)
+        return Cubin(_content(self.result), int(registers[1]), int(spills[1]) + int(spills[2]), log)
+
+
+def _above_standard(file: int) -> int:
+    """A descriptor that is none of those that the assembler's files get."""
+    if file > _RESULT:
+        return file
+    other = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _RESULT + 1)
+    os.close(file)
+    return other
+
+
+def _content(file: int) -> bytes:
+    """What is in a file in memory."""
+    return os.pread(file, os.fstat(file).st_size, 0)
 
 
 def disassemble(code: bytes) -> str:

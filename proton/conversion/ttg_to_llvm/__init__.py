@@ -1,5 +1,6 @@
 """`ttg-to-llvm`: tiles to the code of one thread. The rules are in the modules beside this one."""
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
 from proton.dialect.attributes import DIVISIBILITY, ELEMENT, TENSOR_MAP
-from proton.dialect.mlir import Attribute, Module, Operation, ir
+from proton.dialect.mlir import Attribute, Context, Module, Operation, ir
 from proton.dialect.walk import functions, ops_named
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.passes import Pass, register
@@ -78,10 +79,15 @@ def _argument(attributes: Attribute) -> Attribute:
 
 def _declare_shared(module: Module) -> None:
     """The symbol where a program's shared memory begins; its size is an option of the launch."""
+    declaration = _shared_declaration(module.context).body.operations[0].operation
+    declaration.clone(ir.InsertionPoint.at_block_begin(module.body))
+
+
+@functools.cache  # the op's text takes longer than a copy of it
+def _shared_declaration(context: Context) -> Module:
     text = (
         f"llvm.mlir.global external @{SHARED_SYMBOL}() "
         "{addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>"
     )
-    with ir.Location.unknown():
-        parsed = ir.Module.parse(text)
-        parsed.body.operations[0].operation.clone(ir.InsertionPoint.at_block_begin(module.body))
+    with context, ir.Location.unknown():
+        return ir.Module.parse(text)

@@ -207,23 +207,27 @@ def _sites(
     """The ops of a function in order, and who runs them; regions of reductions and scans belong to
     their op."""
     found: list[tuple[Site, Threads]] = []
-
-    def visit(block: Block, threads: Threads) -> None:
-        for view in block.operations:
-            op = view.operation
-            found.append((_site(op, infos, arch), threads))
-            if has(op, Combines):
-                continue
-            groups = [threads] * len(op.regions)
-            if op.name == "ttg.warp_specialize":
-                groups = threads.groups(op.attributes["warps"].value)
-            for region, group in zip(op.regions, groups, strict=True):
-                for inner in region.blocks:
-                    visit(inner, group)
-
     for block in function.regions[0].blocks:
-        visit(block, program)
+        _add_sites(found, block, program, infos, arch)
     return found
+
+
+def _add_sites(
+    found: list[tuple[Site, Threads]], block: Block, threads: Threads, infos: AxisInfos, arch: int
+) -> None:
+    """Adds those of a block. No function inside `_sites`: one that calls itself is a cycle, and
+    keeps all that it knows until Python's garbage collector looks through it."""
+    for view in block.operations:
+        op = view.operation
+        found.append((_site(op, infos, arch), threads))
+        if has(op, Combines):
+            continue
+        groups = [threads] * len(op.regions)
+        if op.name == "ttg.warp_specialize":
+            groups = threads.groups(op.attributes["warps"].value)
+        for region, group in zip(op.regions, groups, strict=True):
+            for inner in region.blocks:
+                _add_sites(found, inner, group, infos, arch)
 
 
 def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:

@@ -4,6 +4,7 @@ Functions emit at the insertion point and take and give `llvm`-compatible values
 LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 from proton.dialect import builtin, emit
@@ -15,6 +16,7 @@ from proton.dialect.mlir import Attribute, Type, Value, ir
 create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
 
 
+@functools.cache
 def vector(count: int, element: Type) -> Type:
     """`vector<count x element>`."""
     return ir.VectorType.get([count], element)
@@ -42,6 +44,7 @@ def like(value: Value, element_type: Type) -> Type:
     return vector(type_.shape[0], element_type) if is_vector(type_) else element_type
 
 
+@functools.cache
 def bits_of(type_: Type) -> int:
     """The width of a scalar type."""
     return 64 if str(type_).startswith("!llvm.ptr") else int(type_.width)
@@ -177,6 +180,11 @@ def store(pointer_: Value, value: Value, alignment: int) -> None:
 
 def struct(types: Sequence[Type]) -> Type:
     """`!llvm.struct<(...)>`."""
+    return _struct(tuple(types))
+
+
+@functools.cache  # the text of a type takes longer than most ops
+def _struct(types: tuple[Type, ...]) -> Type:
     return ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
 
 

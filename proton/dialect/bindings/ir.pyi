@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 _T = TypeVar("_T", covariant=True)
 _D = TypeVar("_D")
@@ -149,9 +149,11 @@ class Operation:
     def walk(
         self, callback: Callable[[Operation], WalkResult], walk_order: WalkOrder = ...
     ) -> None: ...
+    @overload
     def get_asm(
         self,
         *,
+        binary: Literal[False] = ...,
         enable_debug_info: bool = ...,
         pretty_debug_info: bool = ...,
         print_generic_op_form: bool = ...,
@@ -159,6 +161,8 @@ class Operation:
         large_elements_limit: int | None = ...,
         assume_verified: bool = ...,
     ) -> str: ...
+    @overload
+    def get_asm(self, *, binary: Literal[True], assume_verified: bool = ...) -> bytes: ...
     def print(self) -> None: ...
     @property
     def block(self) -> Block: ...
