@@ -45,7 +45,7 @@ _UNSUPPORTED = ("ptx_options", "sched4reg")
 # Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
 _LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
 LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)
-MOST_SPILLS = 96  # bytes per thread that records may cost for the sake of occupancy
+MOST_SPILLS = 160  # bytes per thread that records may cost for the sake of occupancy
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
 # chunks, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
