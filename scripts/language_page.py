@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import proton
 import proton.language as tl
+from proton.base.foreign_knobs import FOREIGN
 from scripts.language_surface import ABSENT, NAMES, OPS, PAIR
 
 PAGE = Path(__file__).parents[1] / "docs/language.md"
@@ -215,7 +216,10 @@ def _kernel(x_ptr: Any) -> None:
 
 
 def is_there(where: str, name: str) -> bool:
-    """Whether a name is there, and is something."""
+    """Whether a name is there, and is something: a knob that programs may ask for alone is not."""
+    group = where.removeprefix("triton.knobs.")
+    if name in FOREIGN.get(group, ()):
+        return False
     found = owner(where)
     if isinstance(found, type):  # of dtypes, whose attributes may be properties
         return hasattr(found, name) or hasattr(tl.int32, name) or hasattr(tl.float32, name)

@@ -49,9 +49,11 @@ class LoopDestinations(Pass):
 
 
 def _splat_to_fill(op: Operation) -> None:
+    """A constant stands at the head of its function, and says where it was needed first: filling a
+    buffer with it is no work of the scopes there."""
     attribute = op.attributes["value"]
     if attribute.is_splat:
-        with before(op):
+        with ir.InsertionPoint(op), ir.Location.unknown():
             replace(op, [filled(attribute.get_splat_value(), op.results[0].type)])
 
 
