@@ -17,6 +17,7 @@ from proton._start_options import StartOptions
 from proton.base import markup
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
+from proton.base.words import counted
 from proton.language.profiling import check_text
 from proton.runtime import open_sessions
 from proton.trace.instrumentation import described_options
@@ -78,8 +79,9 @@ def say_what_is_lost() -> None:
     """At the end of a process: sessions that are open still, whose records nobody will have."""
     for name, launches in open_sessions.unsaved():
         print(
-            f"proton: session {name!r} was never ended: its {launches} launches are lost; "
-            "call proton.finalize(), and save the run that it gives",
+            f"proton: session {name!r} was never ended: the records of "
+            f"{counted(launches, 'launch', 'launches')} are lost; call proton.finalize(), and save "
+            "the run that it gives",
             file=sys.stderr,
         )
 

@@ -54,7 +54,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
         console.print(f"and {len(rows) - len(shown)} more scopes: see proton-viewer stats")
     totals = run.totals
     console.print(
-        f"{totals.launches} launches, {totals.programs} programs, {totals.slices} slices; "
+        f"{totals.size}; "
         f"lost records: {totals.lost}; optimized-out scopes: {len(run.optimized_out)}",
         soft_wrap=True,
     )

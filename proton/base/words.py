@@ -42,6 +42,11 @@ def number_format(bits: int, *, is_float: bool, is_signed: bool, in_hex: bool) -
     return f"%{length}{'d' if is_signed else 'u'}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 launch`, `2 launches`; many are called `one` with an s, unless it is said."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 _TRUE, _FALSE = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n", "")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.knobs import knobs
+from proton.base.words import counted
 from proton.runtime.described import kernel_model
 from proton.runtime.host_scopes import HostRecorder
 from proton.trace.instrumentation import Instrumentation, SessionOptions
@@ -62,8 +63,8 @@ class Running:
                 if not said and time.monotonic() - begin >= PATIENCE_S:
                     said = True
                     print(
-                        f"proton: the session ends when {others} launches in other threads have "
-                        "ended; interrupt (Ctrl-C) to leave them out",
+                        f"proton: the session waits for {counted(others, 'launch', 'launches')} "
+                        "in other threads; interrupt (Ctrl-C) to leave out what has not ended",
                         file=sys.stderr,
                     )
         except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from proton.base.words import counted
 from proton.trace import archive
 from proton.viewer import formats
 from proton.viewer.tables import Summary, Tables, summary
@@ -23,9 +24,12 @@ class Run(Tables):
     def __repr__(self) -> str:
         t = self.totals
         lost = f", {t.lost} records lost" if t.lost else ""
-        lost += f", {t.dropped_launches} launches dropped" if t.dropped_launches else ""
-        size = f"{t.launches} launches, {t.programs} programs, {t.slices} slices"
-        return f"<Run {self.name!r}: {size}{lost}>"
+        lost += (
+            f", {counted(t.dropped_launches, 'launch', 'launches')} dropped"
+            if t.dropped_launches
+            else ""
+        )
+        return f"<Run {self.name!r}: {t.size}{lost}>"
 
     def summary(self) -> Summary:
         """What to know first about the run."""

@@ -906,7 +906,7 @@ def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) ->
         rounds[2,](x, 5)
     assert (run.totals.launches, run.totals.dropped_launches) == (1, 1)
     why = "an error of the GPU came before these were fetched"
-    assert run.loss_warnings() == [f"1 launches left no records: {why}"]
+    assert run.loss_warnings() == [f"1 launch left no records: {why}"]
     assert "ILLEGAL_ADDRESS" in str(run.raw.machine["cuda_error"])
     assert run.totals.slices == 2 * WARPS * 5
 

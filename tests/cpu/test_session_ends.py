@@ -92,8 +92,8 @@ def test_an_interrupt_ends_the_wait_and_the_launch_is_counted(
         signal.signal(signal.SIGINT, before)
     assert thread.is_alive()
     assert counted(run) == (1, 1)
-    assert "1 launches left no records: they still ran when the session ended" in str(run.summary())
-    assert "1 launches in other threads" in capsys.readouterr().err
+    assert "1 launch left no records: they still ran when the session ended" in str(run.summary())
+    assert "waits for 1 launch in other threads" in capsys.readouterr().err
     with proton.profile() as second:  # it is no part of this one either
         launch(1)
     assert counted(second) == (1, 0)
@@ -193,8 +193,8 @@ work[(1,)](x)
     done = python(tmp_path, script)
     assert done.returncode == 0
     assert done.stderr == (
-        "proton: session 'open' was never ended: its 2 launches are lost; call proton.finalize(), "
-        "and save the run that it gives\n"
+        "proton: session 'open' was never ended: the records of 2 launches are lost; call "
+        "proton.finalize(), and save the run that it gives\n"
     )
     assert python(tmp_path, script + "proton.finalize()").stderr == ""
     assert python(tmp_path, script, PROTON_PROFILE_DISABLE="1").stderr == ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from proton.base.words import counted
 from proton.trace.model import FORKED, LOST_OPERATORS, UNFETCHED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
@@ -36,6 +37,12 @@ class Totals:
     written: int
     kept: int
     lost: int
+
+    @property
+    def size(self) -> str:
+        """`3 launches, 12 programs, 1 slice`."""
+        launches = counted(self.launches, "launch", "launches")
+        return f"{launches}, {counted(self.programs, 'program')}, {counted(self.slices, 'slice')}"
 
 
 class Tables:
@@ -217,4 +224,8 @@ class Tables:
             "they still ran when the session ended": unfinished,
             "an error of the GPU came before these were fetched": unfetched,
         }
-        return [f"{n} launches left no records: {why}" for why, n in reasons.items() if n > 0]
+        return [
+            f"{counted(n, 'launch', 'launches')} left no records: {why}"
+            for why, n in reasons.items()
+            if n > 0
+        ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proton.base.words import counted
 from proton.trace.model import Kernel
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
@@ -44,7 +45,11 @@ def list_(
     if not labels:
         terminal.print_title(console, f"{run.name}: no kernels")
     for number, (kernel, label) in enumerate(zip(run.kernels, labels, strict=True)):
-        about = [kernel.target, kernel.strategy_name, _count(launched[number])]
+        about = [
+            kernel.target,
+            kernel.strategy_name,
+            counted(launched[number], "launch", "launches"),
+        ]
         if label != kernel.name:
             about.append(str(kernel.options.get(SIGNATURE, "")))
         terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
@@ -63,10 +68,6 @@ def _table(run: Run) -> "pd.DataFrame":
         for row in [*_scope_rows(kernel)] or [NO_SCOPE]
     ]
     return pd.DataFrame(rows, columns=["kernel", "target", *COLUMNS])
-
-
-def _count(launches: int) -> str:
-    return "1 launch" if launches == 1 else f"{launches} launches"
 
 
 def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:
