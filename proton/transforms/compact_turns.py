@@ -79,8 +79,8 @@ from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import cloned, constant, create, emit_when, loop
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
-from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
-from proton.dialect.traits import FloatArithmetic, Loop, Multiplies, has
+from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant, loop_around
+from proton.dialect.traits import FloatArithmetic, Multiplies, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
 from proton.dialect.walk import (
     all_ops,
@@ -231,7 +231,8 @@ class _Turn:
 def _loops(kernel: Operation, profile: KernelProfile) -> list[_Turn]:
     """The innermost loops with records; none where one of them cannot be rewritten."""
     records = ops_named(kernel, RECORD)
-    loops = dict.fromkeys(_loop_around(op) for op in records if in_loop(op))
+    around = (loop_around(op) for op in records)
+    loops = dict.fromkeys(op for op in around if op is not None)
     innermost = [op for op in loops if not any(is_inside(o, op) for o in loops if o != op)]
     found = []
     for op in innermost:
@@ -260,13 +261,6 @@ def _is_long(loop: Operation) -> bool:
             shape = mem_desc_parts(type_)[0] if is_mem_desc(type_) else tuple(type_.shape)
             found += prod(op.results[0].type.shape) * shape[-1]
     return found >= _LONG
-
-
-def _loop_around(op: Operation) -> Operation:
-    """The innermost loop around an op that is in one."""
-    while not has(op, Loop):
-        op = parent_of(op)
-    return op
 
 
 def _is_plain(record: Operation, view: ForLoop) -> bool:

@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.linalg import copy_into, filled
-from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
-from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of
-from proton.dialect.traits import Loop, has
+from proton.dialect.linalg import copy_into, dimension_map, filled, generic
+from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, tensor
+from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of, in_loop, loop_around
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
@@ -29,6 +28,9 @@ class LoopDestinations(Pass):
     name: ClassVar[str] = "loop-destinations"
 
     def run(self, module: Module) -> None:
+        for op in ops_named(module, "arith.select"):
+            if isinstance(op.results[0].type, ir.RankedTensorType) and in_loop(op):
+                _choose_elements(op)
         found = ops_named(module, "arith.constant", "scf.if", "scf.for", "scf.while")
         ops = [(op.name, op) for op in found]
         for name, op in ops:
@@ -57,18 +59,30 @@ def _splat_to_fill(op: Operation) -> None:
             replace(op, [filled(attribute.get_splat_value(), op.results[0].type)])
 
 
+def _choose_elements(op: Operation) -> None:
+    """A choice of one of two tensors, which canonicalization makes of an `scf.if`, lies in the
+    buffer of either. Element by element it has one of its own."""
+    type_ = op.results[0].type
+    rank = len(type_.shape)
+    both = ir.AffineMap.get_identity(rank)
+    with before(op):
+        maps = [dimension_map(rank, []), both, both]
+        chosen = generic(
+            list(op.operands), maps, [type_], lambda ins, _: [arith.SelectOp(*ins).result]
+        )
+        replace(op, chosen)
+
+
 def _copy_what_is_from_outside(op: Operation) -> None:
     """Gives the branches of an `scf.if` in a loop tensors of their own for those from outside."""
-    loop = op.parent
-    while loop is not None and not has(loop, Loop):
-        loop = loop.operation.parent
+    loop = loop_around(op)
     if loop is None:
         return
     blocks = [block_of(op, number) for number in range(len(op.regions))]
     for terminator in [end_of(block) for block in blocks if block is not None]:
         for position, value in enumerate(terminator.operands):
             is_tensor = isinstance(value.type, ir.RankedTensorType)
-            if is_tensor and not _is_inside(value, loop.operation):
+            if is_tensor and not _is_inside(value, loop):
                 _yield_a_copy(terminator, position)
 
 

@@ -200,3 +200,42 @@ def test_branches_do_not_mix_what_a_loop_carries(rng: np.random.Generator) -> No
                     p, q = (p * 3 % 11, q) if k % 2 else (p, q * 3 % 7)
                 total = total + p * (q + k)
             assert (out[:16] == total + p * q).all(), (kernel.__name__, n, s)
+
+
+@proton.jit
+def exchanged(x_ptr, y_ptr, out_ptr, turns, swaps, returns, steps, step, N: tl.constexpr):
+    rows = tl.arange(0, N)
+    column = tl.arange(0, 1)
+    left = tl.broadcast_to(x_ptr + rows[:, None] * 0, (N, 1))
+    right = tl.broadcast_to(y_ptr + (rows % 2)[:, None] * -2 + 2, (N, 1))
+    total = tl.zeros((N, 1), tl.int32)
+    for turn in range(turns):
+        if swaps > 0:
+            total += tl.load(right) * (turn + 1)
+            left, right = right, left
+            if returns > 0:
+                right = tl.broadcast_to(x_ptr + ((column + step) % 1)[None, :], (N, 1))
+    done = 0
+    while done < steps:
+        right += rows[:, None] * step
+        done += 1
+    tl.store(out_ptr + rows[:, None], total * 3 + tl.load(right))
+
+
+@pytest.mark.parametrize("swaps", [0, 1])
+@pytest.mark.parametrize("returns", [0, 1])
+def test_blocks_of_pointers_that_change_places(
+    rng: np.random.Generator, swaps: int, returns: int
+) -> None:
+    """With each other, or with one from outside of the loop, where canonicalization makes a choice
+    of whole blocks of the inner branch."""
+    n, turns, steps = 4, 5, 2
+    memory, out, total = rng.integers(-99, 99, 40).astype(np.int32), np.zeros(n, np.int32), 0
+    x, y, rows = memory[:20], memory[20:], np.arange(n)
+    left, right = np.zeros(n, int), 20 + rows % 2 * -2 + 2
+    for turn in range(turns if swaps else 0):
+        total = total + memory[right] * (turn + 1)
+        left, right = right, np.zeros(n, int) if returns else left
+    wanted = total * 3 + memory[right + rows * steps]
+    exchanged[(1,)](x, y, out, turns, swaps, returns, steps, 1, N=n)
+    assert (out == wanted).all()

@@ -127,7 +127,7 @@ def _is_of_torch(value: object) -> bool:
 
 
 _ELEMENTS = {np.dtype(name): element for name, element in NUMPY_TYPES.items()}
-_address_of, _no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
+address_of, no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
 
 
 def _array_memory(name: str, array: np.ndarray) -> Memory:
@@ -135,7 +135,7 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
     flags = array.flags
     is_plain = array.base is None and flags.c_contiguous and flags.writeable and array.size
     if is_plain and element is not None:  # a fifth of the time of what follows
-        address = _address_of(_no_bytes(array.data))
+        address = address_of(no_bytes(array.data))
         return Memory(address, address, address + array.nbytes, True, element)
     if element is None:
         element = OTHER_TYPES.get(array.dtype.name)

@@ -5,14 +5,14 @@ array. A loop launches with the same arguments, so what they came to is kept by 
 array its memory, not the object, which may change in place.
 """
 
-import ctypes
 from typing import TypeVar
 
 import numpy as np
 
+from proton.runtime.cpu.arguments import address_of, no_bytes
+
 _Kept = TypeVar("_Kept")
 MOST = 256  # launches kept of a kernel
-_address_of, _no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
 
 
 def signature(values: tuple[object, ...]) -> tuple[object, ...] | None:
@@ -24,7 +24,7 @@ def signature(values: tuple[object, ...]) -> tuple[object, ...] | None:
         kind = value.__class__
         if kind is np.ndarray:
             try:
-                add(_address_of(_no_bytes(value.data)))  # type: ignore[attr-defined]
+                add(address_of(no_bytes(value.data)))  # type: ignore[attr-defined]
                 add(value.nbytes)  # type: ignore[attr-defined]
                 add(value.dtype)  # type: ignore[attr-defined]
                 owner = value.base  # type: ignore[attr-defined]
@@ -33,7 +33,7 @@ def signature(values: tuple[object, ...]) -> tuple[object, ...] | None:
                         owner = owner.base
                     if owner.__class__ is not np.ndarray:
                         return None
-                    add(_address_of(_no_bytes(owner.data)))
+                    add(address_of(no_bytes(owner.data)))
                     add(owner.nbytes)
             except (BufferError, TypeError, ValueError):  # strided, read-only, empty
                 return None

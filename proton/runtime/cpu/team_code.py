@@ -66,11 +66,8 @@ class Desk(ctypes.Structure):
     _fields_ = (
         ("state", ctypes.c_int64),
         ("job", ctypes.c_void_p),
-        (
-            "before",
-            ctypes.c_int64,
-        ),  # the state in which the last job was posted; of one taken back,
-        # POSTED
+        # The state in which the last job was posted; POSTED where it was taken back.
+        ("before", ctypes.c_int64),
         ("number", ctypes.c_int32),  # the worker's, from 1 on
         ("_line", ctypes.c_char * (_LINE - 28)),
     )
