@@ -130,28 +130,35 @@ class Pipeline:
         return module
 
     def _run_one(self, step: Pass, module: Module) -> None:
-        # Printing is cheap next to losing the input of a failing pass, but it is not free:
-        # the text is taken only where somebody asked for reproducers.
-        before = module_text(module) if knobs.reproducer_to is not None else None
+        # On disk before the pass runs: one that ends the process leaves its input, too.
+        reproducer = self._reproducer(step, module)
         try:
             step.run(module)
             if knobs.verify_each:
                 module.operation.verify()
         except LocatedError:
+            _remove(reproducer)
             raise
         except Exception as error:
-            raise PassError(self._failure(step, module, before, error)) from error
+            raise PassError(self._failure(step, reproducer, error)) from error
+        _remove(reproducer)
 
-    def _failure(self, step: Pass, module: Module, before: str | None, error: Exception) -> str:
-        where = "set PROTON_REPRODUCER_TO to keep the input of the failing pass"
+    def _reproducer(self, step: Pass, module: Module) -> str | None:
+        """A file with the input of a pass, where the knob asks for reproducers."""
         folder = knobs.reproducer_to
-        if before is not None and folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", dir=folder, prefix=f"{self.label}.", suffix=".mlir", delete=False
-            ) as file:
-                file.write(f"// RUN: proton-opt --pipeline='{step}' %s\n{before}")
-            where = f"reproduce with: proton-opt --pipeline='{step}' {file.name}"
+        if folder is None:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=folder, prefix=f"{self.label}.", suffix=".mlir", delete=False
+        ) as file:
+            file.write(f"// RUN: proton-opt --pipeline='{step}' %s\n{module_text(module)}")
+        return file.name
+
+    def _failure(self, step: Pass, reproducer: str | None, error: Exception) -> str:
+        where = "set PROTON_REPRODUCER_TO to keep the input of the failing pass"
+        if reproducer is not None:
+            where = f"reproduce with: proton-opt --pipeline='{step}' {reproducer}"
         notes = getattr(error, "__notes__", ())  # `before(op)` says which op, and where it is from
         what = f"pass {step} failed on {self.label}: {type(error).__name__}: {error}"
         return "\n".join([what, *notes, where])
@@ -176,6 +183,11 @@ class Pipeline:
                 f"{seconds * 1e3:9.3f} ms {seconds / total:6.1%}  {self.label}: {step}",
                 file=sys.stderr,
             )
+
+
+def _remove(reproducer: str | None) -> None:
+    if reproducer is not None:
+        Path(reproducer).unlink()
 
 
 def _file_name(step: Pass) -> str:

@@ -130,6 +130,10 @@ class PassError(ProtonError):
     """A pass failed, or left invalid IR; the message names the pass and the reproducer."""
 
 
+class PerformanceWarning(UserWarning):
+    """The kernel is right, and slower than it looks; the message says what to change."""
+
+
 class PTXASError(PassError):
     """NVIDIA's assembler refused a kernel."""
 

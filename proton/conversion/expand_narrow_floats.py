@@ -1,9 +1,11 @@
-"""bf16 arithmetic, and conversions to bf16 and fp16, in ops that every x86 has and LLVM inlines.
+"""bf16 arithmetic, and conversions between floats and others, in ops that every x86 has and LLVM
+inlines.
 
 Left to LLVM they become calls of a library that is not there (`__truncdfhf2`, `fmaf16`), or an
 instruction that flushes denormals (`vcvtneps2bf16`). Arithmetic on bf16 is done in fp32 and
 rounded after each operation, fp16 and bf16 `fma` in fp64, which is rounded to odd on the way
-(rounding.py).
+(rounding.py). Conversions to integers saturate, and NaN becomes 0: what `arith` leaves open outside
+of the integer's range would depend on how LLVM vectorises.
 """
 
 import functools
@@ -13,7 +15,7 @@ from typing import ClassVar
 
 from proton.conversion.rounding import to_odd_f32
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant, create
+from proton.dialect.emit import constant, create, intrinsic
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
@@ -27,14 +29,14 @@ _EXTREMA = {
     "arith.minimumf": (arith.CmpFPredicate.ULT, "right"),
 }
 _FROM_INTEGER = frozenset({"arith.sitofp", "arith.uitofp"})
-_TO_INTEGER = frozenset({"arith.fptosi", "arith.fptoui"})
+_TO_INTEGER = {"arith.fptosi": "llvm.fptosi.sat", "arith.fptoui": "llvm.fptoui.sat"}
 NAN_BITS = 0x7FC0  # bf16's quiet NaN
 
 
 @register
 @dataclass(frozen=True)
 class ExpandNarrowFloats(Pass):
-    """Expands operations on scalars of 16-bit floating point."""
+    """Expands operations on scalars of 16-bit floating point, and conversions to integers."""
 
     name: ClassVar[str] = "expand-narrow-floats"
 
@@ -51,6 +53,8 @@ def _rule(op: Operation) -> Callable[[Operation], Value] | None:
     if not op.name.startswith(("arith.", "math.fma")) or not len(op.operands):
         return None
     source, result = op.operands[0].type, op.results[0].type
+    if op.name in _TO_INTEGER:
+        return _saturated
     if not (_is_narrow(source) or _is_narrow(result)):
         return None
     bf16, f64 = ir.BF16Type.get(), ir.F64Type.get()
@@ -62,8 +66,6 @@ def _rule(op: Operation) -> Callable[[Operation], Value] | None:
         return lambda op: _compute_in(ir.F32Type.get(), op)
     if source == bf16 and op.name in _EXTREMA:
         return _extremum
-    if source == bf16 and op.name in _TO_INTEGER:
-        return lambda op: _compute_in(ir.F32Type.get(), op)
     if result == bf16 and op.name in _FROM_INTEGER:
         return _from_integer
     return None
@@ -81,6 +83,14 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     attributes = {named: op.attributes[named] for named in op.attributes}
     value = create(op.name, wide if result == narrow else result, *operands, **attributes)
     return _truncate(value, result) if result == narrow else value
+
+
+def _saturated(op: Operation) -> Value:
+    """To an integer: the nearest that the type has, of NaN 0."""
+    value = op.operands[0]
+    if _is_narrow(value.type):
+        value = arith.ExtFOp(ir.F32Type.get(), value).result
+    return intrinsic(_TO_INTEGER[op.name], op.results[0].type, value)
 
 
 def _extremum(op: Operation) -> Value:

@@ -12,6 +12,7 @@ from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, ir
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
+INDEX_BITS = 64  # of addresses, on the CPUs that there is code for
 _SIGNED = ("arith.divsi", "arith.remsi")
 _UNSIGNED = ("arith.divui", "arith.remui")
 
@@ -58,7 +59,8 @@ def _guarded(op: Operation) -> Value:
     traps = equal(divisor, 0)
     if op.name in _SIGNED:
         # The least number by -1 is out of range; as its own quotient by 1 it wraps around.
-        least = -(1 << (element.width - 1))
+        width = element.width if isinstance(element, ir.IntegerType) else INDEX_BITS
+        least = -(1 << (width - 1))
         overflows = arith.AndIOp(equal(dividend, least), equal(divisor, -1)).result
         traps = arith.OrIOp(traps, overflows).result
     return arith.SelectOp(traps, constant(1), divisor).result

@@ -27,7 +27,7 @@ from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, vector
 from proton.dialect.regions import ForLoop, yield_values
-from proton.dialect.walk import before, defining_op, ops_named, producer_of
+from proton.dialect.walk import before, defining_op, ops_named, producer_of, users
 from proton.passes import Pass, register
 
 ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
@@ -49,10 +49,15 @@ class LinalgMatmulToVector(Pass):
         for op in ops_named(module, "linalg.matmul"):
             with before(op):
                 _lower(op, self.vector_bits)
-            parts = [factor for factor in list(op.operands)[:2] if _whole(factor)[1] is not None]
+            parts = {
+                producer_of(factor)
+                for factor in list(op.operands)[:2]
+                if _whole(factor)[1] is not None
+            }
             op.erase()
-            for part in parts:
-                producer_of(part).erase()
+            for part in parts:  # CSE may have made one of the factors of several products
+                if not users(part.result):
+                    part.erase()
 
 
 def _lower(op: Operation, vector_bits: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, func, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, func, ir, llvm
 from proton.dialect.regions import ForLoop, If, yield_values
 
 
@@ -17,6 +17,12 @@ def create(name: str, type_: Type, /, *operands: Value, **attributes: Attribute)
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
     ).result
+
+
+def intrinsic(name: str, type_: Type, *operands: Value) -> Value:
+    """A call of an intrinsic of LLVM that MLIR has no op for; of an overloaded one the types of
+    operands and result say which."""
+    return llvm.CallIntrinsicOp(type_, name, operands, [], []).operation.result
 
 
 def again(op: Operation, type_: Type, operands: Sequence[Value]) -> Value:

@@ -157,6 +157,26 @@ def _keep_falsy_attributes(
 ext.AttributeDef.process_attr = _keep_falsy_attributes
 
 
+_erase = ir.Operation.erase
+
+
+def _erase_unused(self: "Operation | OpView") -> None:
+    """`Operation.erase`, which leaves no use of a value that is gone.
+
+    The bindings free the op whoever uses it, and what reads such a use later ends the process.
+    Raises RuntimeError, of which a pipeline makes a PassError with the input of the pass.
+    """
+    op = self.operation
+    for result in op.results:
+        for use in result.uses:
+            user = use.owner.operation
+            raise RuntimeError(f"{op.name} is erased while {user.name} uses it")
+    _erase(op)
+
+
+ir.Operation.erase = ir.OpView.erase = _erase_unused  # type: ignore[method-assign]
+
+
 _bound_init = ext.Operation._generate_init_method.__func__
 
 

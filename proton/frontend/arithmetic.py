@@ -28,7 +28,6 @@ from proton.frontend.promotion import (
     bitcast,
     cast,
     meeting,
-    promote,
     rounded,
     scalar,
     to_bool,
@@ -162,17 +161,9 @@ def _pointer_arithmetic(symbol: str, x: Any, y: Any) -> tensor:
 
 
 def _true_divide(x: object, y: object) -> tensor:
-    left, right = x, y
-    floats = [v.dtype for v in (x, y) if isinstance(v, tensor) and v.dtype.is_floating()]
-    if not floats and not isinstance(x, float) and not isinstance(y, float):
-        if isinstance(x, tensor) and isinstance(y, tensor):
-            promote(x.dtype, y.dtype, division=True)  # refuses what // and % refuse
-        left, right = cast(as_tensor(x), ty.float32), cast(as_tensor(y), ty.float32)
-    elif floats and not floats[0].is_fp8():  # an integer tensor takes the float's type
-        left, right = (
-            cast(v, floats[0]) if isinstance(v, tensor) and v.dtype.is_int() else v for v in (x, y)
-        )
-    left, right = binary_operands(left, right, division=True, symbol="/")
+    left, right = binary_operands(x, y, division=True, symbol="/")
+    if left.dtype.is_int():
+        left, right = cast(left, ty.float32), cast(right, ty.float32)
     return emit("arith.divf", left.type, left, right)
 
 
@@ -363,17 +354,24 @@ def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
     return lesser(*with_types((x, y)), propagate_nan)
 
 
+def _alike(x: object, y: object, z: object, *, symbol: str) -> tuple[tensor, tensor, tensor]:
+    """Three operands in one type and one shape."""
+    left, right = binary_operands(x, y, symbol=symbol)
+    left, third = binary_operands(left, z, symbol=symbol)
+    left, right, third = broadcast_all(left, cast(right, left.dtype), third)
+    return left, right, third
+
+
 @rule(core.clamp)
 def _clamp(x: object, min: object, max: object, propagate_nan: object = None) -> tensor:
-    x = as_tensor(x)
-    return maximum(minimum(x, max, propagate_nan), min, propagate_nan)
+    value, least, most = _alike(x, min, max, symbol="tl.clamp")
+    clamped = minimum(maximum(value, least, propagate_nan), most, propagate_nan)
+    return rounded(clamped, x, min, max)
 
 
 @rule(core.fma)
 def _fma(x: object, y: object, z: object) -> tensor:
-    left, right = binary_operands(x, y, symbol="tl.fma")
-    left, third = binary_operands(left, z, symbol="tl.fma")
-    left, right, third = broadcast_all(left, cast(right, left.dtype), third)
+    left, right, third = _alike(x, y, z, symbol="tl.fma")
     _floating(left, "tl.fma")
     return rounded(emit("math.fma", left.type, left, right, third), x, y, z)
 
@@ -387,23 +385,30 @@ def _fdiv(x: object, y: object, ieee_rounding: bool = False, approx: bool = Fals
     return emit("arith.divf", left.type, left, right)
 
 
+def _only(name: str, types: tuple[ty.dtype, ...], *operands: object) -> None:
+    """Raises CompilationError for a run-time operand of another type, before any is promoted."""
+    for value in operands:
+        if isinstance(value, tensor) and value.dtype not in types:
+            raise error(
+                f"{name} takes {' or '.join(map(str, types))}, got {value.dtype}",
+                f"convert with .to(tl.{types[0].name})",
+            )
+
+
 @rule(core.div_rn)
 def _div_rn(x: object, y: object) -> tensor:
+    _only("tl.div_rn", (ty.float32,), x, y)
     left, right = binary_operands(x, y, division=True, symbol="tl.div_rn")
-    if not left.dtype.is_fp32():
-        raise error(f"tl.div_rn takes fp32, got {left.dtype}", "convert with .to(tl.float32)")
     op = tt.PreciseDivFOp(left.handle, right.handle, to_ir(left.type))
     return wrap(op, left.type)
 
 
 @rule(core.umulhi)
 def _umulhi(x: object, y: object) -> tensor:
+    _only("tl.umulhi", (ty.uint32, ty.int32, ty.uint64, ty.int64), x, y)
     left, right = binary_operands(x, y, symbol="tl.umulhi")
-    if not left.dtype.is_int() or left.dtype.primitive_bitwidth < 32:
-        raise error(
-            f"tl.umulhi takes integers of 32 or 64 bits, got {left.dtype}",
-            "convert with .to(tl.uint32)",
-        )
+    if not left.dtype.is_int():
+        raise error("tl.umulhi takes integers", "convert with .to(tl.uint32)")
     op = tt.MulhiUIOp(left.handle, right.handle, to_ir(left.type))
     return wrap(op, left.type)
 

@@ -63,12 +63,16 @@ def promote(a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool 
                 "convert with .to(tl.float16) or .to(tl.float32) first",
             )
         return ty.float16
-    if division and a.kind != b.kind and not (a.is_bool() or b.is_bool()):
+    if division and _is_unsigned(a) != _is_unsigned(b):
         raise error(
             f"Cannot use /, // or % on {a} and {b} because they have different signedness",
             "cast one side with .to(...)",
         )
     return promote_integers(a, b)
+
+
+def _is_unsigned(type_: ty.dtype) -> bool:
+    return type_.kind == "uint" or type_.is_bool()
 
 
 def _promote_with_number(

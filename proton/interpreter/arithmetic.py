@@ -274,10 +274,19 @@ def _from_integer(op: Operation) -> Function:
 
 @evaluates("arith.fptosi", "arith.fptoui")
 def _to_integer(op: Operation) -> Function:
+    """Saturates; NaN becomes 0."""
     source, target = format_of(op.operands[0].type), _type(op).storage
-    if op.name == "arith.fptosi" or target.kind == "b":
-        return lambda program, x: np.asarray(source.widen(x)).astype(target)
-    return lambda program, x: signed(np.asarray(source.widen(x)).astype(f"u{target.itemsize}"))
+    is_signed = op.name == "arith.fptosi"
+    integer = np.dtype(f"{'i' if is_signed else 'u'}{target.itemsize}")
+    least, greatest = integer.type(np.iinfo(integer).min), integer.type(np.iinfo(integer).max)
+    below, above = float(least), float(int(greatest) + 1)  # exact, unlike the greatest of 64 bits
+
+    def convert(program: RunningProgram, x: Array) -> Array:
+        value = np.asarray(source.widen(x), np.float64)
+        whole = np.where((value >= below) & (value < above), value, 0).astype(integer)
+        return signed(np.where(value < below, least, np.where(value >= above, greatest, whole)))
+
+    return convert
 
 
 @evaluates("arith.extsi")

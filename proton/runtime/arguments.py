@@ -250,7 +250,10 @@ class Parameter:
 
     def elements(self, value: tuple[object, ...]) -> "list[Parameter]":
         """A parameter for each element of a tuple; the annotation says nothing of these."""
-        form = Form(type(value), len(value))
+        return self.elements_of(Form(type(value), len(value)))
+
+    def elements_of(self, form: Form) -> "list[Parameter]":
+        """The same, of any tuple of that form."""
         found = self._elements.get(form)
         if found is None:
             found = self._elements[form] = [

@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import time
 import types
 from typing import Any, NamedTuple
 
@@ -426,3 +427,17 @@ def test_the_elements_of_tuples_reach_the_driver(driver: FakeDriver, rest: bool)
     elsewhere = Array(driver.array("int32", address=0x30000, device=1), 16)
     with pytest.raises(LaunchError, match="is on GPU 1, and the current device is GPU 0"):
         launch(elsewhere, (1, None), n=35)
+
+
+def test_a_tuple_of_a_class_of_c_is_one(driver: FakeDriver) -> None:
+    """As `torch.Size` is, whose `tuple.__new__` Python refuses."""
+
+    @proton.jit
+    def of_shape(x_ptr, shape):
+        tl.store(x_ptr, shape[0] * shape[2])
+
+    x = driver.array("int32")
+    driver.read = [ctypes.c_uint64, *[ctypes.c_int32] * 9]
+    first = of_shape[(1,)](x, time.struct_time(range(2, 11)))  # the slow path
+    assert of_shape[(1,)](x, time.struct_time(range(2, 11))) is first  # the fast path
+    assert [values for _, values in driver.launches] == [[0x10000, *range(2, 11)]] * 2

@@ -1,5 +1,6 @@
 """Every kind of kernel for every architecture, with no GPU: PTX, cubin, what is said of them."""
 
+import dataclasses
 import os
 import re
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import proton.language as tl
 from proton.backends.nvidia import cubin, tools
 from proton.backends.nvidia.target import GPUKernel
-from proton.base.errors import PassError, ProtonError
+from proton.base.errors import PassError, PerformanceWarning, ProtonError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
 from proton.base.targets import ARCHITECTURES, GPUTarget
@@ -235,19 +236,30 @@ def test_ptx_that_the_assembler_refuses_says_its_words() -> None:
         assembled(ptx)
 
 
-@pytest.mark.parametrize(
-    ("words", "rule"),
-    [
-        ("Compiling entry function 'other'", "ptxas says nothing about the registers of k"),
-        ("warning (C7517): wgmma", "ptxas serialises tensor-core instructions of k"),
-    ],
-)
-def test_words_of_the_assembler_that_are_an_error(tmp_path: Path, words: str, rule: str) -> None:
+def test_an_assembler_that_does_not_say_what_is_asked_of_it(tmp_path: Path) -> None:
     tool = tmp_path / "ptxas"
+    words = "Compiling entry function 'other'"
     tool.write_text(f'#!/bin/sh\n{NEW}for last; do :; done\necho "{words}"; : > "$last"\n')
     tool.chmod(0o755)
+    rule = "ptxas says nothing about the registers of k"
     with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=rule):
         assembled("")
+
+
+def test_serialised_products_are_a_warning(
+    monkeypatch: pytest.MonkeyPatch, cache_dir: Path
+) -> None:
+    log = "info : (C7519) Potential Performance Loss: wgmma.mma_async are serialized"
+    finish = cubin.Assembler.finish
+    monkeypatch.setattr(
+        cubin.Assembler, "finish", lambda of: dataclasses.replace(finish(of), log=log)
+    )
+    kernel, _ = CASES["add"]
+    with pytest.warns(PerformanceWarning, match=r"serialises .* of add: .* more warps"):
+        found = kernel.warmup(
+            tl.float32, tl.float32, tl.float32, 4096, BLOCK=64, target=GPUTarget("cuda", 90)
+        )
+    assert found.asm["cubin"]
 
 
 def test_a_dtype_stands_for_an_aligned_array_and_numbers_for_themselves() -> None:

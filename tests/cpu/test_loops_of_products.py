@@ -276,3 +276,34 @@ def apart(a_ptr, b_ptr, c_ptr, M, N, K, stride, D: tl.constexpr, SUMS: tl.conste
         b = tl.load(b_ptr + k[:, None] * N + columns[None, :], mask=b_mask, other=0)
         sums = tl.dot(a, b, sums, input_precision="ieee", out_dtype=SUMS)
     tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums, mask=mask)
+
+
+@proton.jit
+def shared_factors(x_ptr, w_ptr, out_ptr, K, SAME: tl.constexpr, B: tl.constexpr):
+    """x @ w[0] and x @ w[1] in one loop, or x.T @ x: a mask on K cuts a factor of two products."""
+    i = tl.arange(0, B)
+    first = tl.zeros((B, B), tl.float32)
+    second = tl.zeros((B, B), tl.float32)
+    for k in range(0, K, B):
+        rows = (k + i)[:, None] < K
+        x = tl.load(x_ptr + i[:, None] * K + (k + i)[None, :], mask=(k + i)[None, :] < K, other=0)
+        w = tl.load(w_ptr + (k + i)[:, None] * B + i[None, :], mask=rows, other=0)
+        if SAME:
+            first = tl.dot(x, w, first, input_precision="ieee")
+            second = tl.dot(x, w, second, input_precision="ieee")
+        else:
+            v = tl.load(w_ptr + (K + k + i)[:, None] * B + i[None, :], mask=rows, other=0)
+            first = tl.dot(x, w, first, input_precision="ieee")
+            second = tl.dot(x, v, second, input_precision="ieee")
+    tl.store(out_ptr + i[:, None] * B + i[None, :], first)
+    tl.store(out_ptr + B * B + i[:, None] * B + i[None, :], second)
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 16, 40, 64])
+def test_products_that_share_a_masked_factor(rng: np.random.Generator, same: bool, k: int) -> None:
+    x, w = rng.standard_normal((16, k), np.float32), rng.standard_normal((2, k, 16), np.float32)
+    out = np.full((2, 16, 16), np.nan, np.float32)
+    shared_factors[(1,)](x, w, out, k, same, 16)
+    want = np.stack([x @ w[0], x @ w[0 if same else 1]])
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)

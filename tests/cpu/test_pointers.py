@@ -372,3 +372,20 @@ def test_read_only_arrays_can_be_read_and_not_written() -> None:
 def test_dtypes_that_kernels_do_not_know_are_refused(dtype: str) -> None:
     with pytest.raises(LaunchError, match="dtype"):
         add_in_place[(1,)](np.zeros(64, dtype), np.zeros(64, np.float32), 64, BLOCK=64)
+
+
+@proton.jit
+def wrapped(x_ptr, out_ptr, n, STRIDE: tl.constexpr):
+    """A wrapped index whose stride may be 0: all elements are one then."""
+    i = tl.arange(0, 16)
+    tl.store(out_ptr + i, tl.load(x_ptr + (i * STRIDE + 126) % n))
+    tl.store(out_ptr + 16 + i, tl.load(x_ptr + (tl.full((16,), 77, tl.int32) % n)))
+
+
+@pytest.mark.parametrize("stride", [0, 1, 3])
+@pytest.mark.parametrize("n", [1, 33, 200])
+def test_a_wrapped_index_of_any_stride(stride: int, n: int) -> None:
+    x, out = np.arange(256, dtype=np.int32), np.zeros(32, np.int32)
+    wrapped[(1,)](x, out, n, stride)
+    i = np.arange(16)
+    assert (out == x[np.concatenate([(i * stride + 126) % n, np.full(16, 77 % n)])]).all()

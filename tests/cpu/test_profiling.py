@@ -349,6 +349,17 @@ def test_launches_beyond_the_memory_limit_run_and_are_counted(
     assert run.totals.dropped_launches == run.raw.dropped_launches
 
 
+def test_records_without_room_are_not_allocated() -> None:
+    """Those of one launch are 400 TiB: more than a process can ask for."""
+    out = np.zeros(4, np.int32)
+    with proton.profile("large", capacity=1 << 24) as run:
+        for _ in range(2):
+            ring[(1 << 20,)](out, 4)
+    assert (out == np.arange(4)).all()
+    assert run.raw.dropped_launches == 2
+    assert not len(run.launches)
+
+
 def test_a_slice_is_as_long_as_the_work_in_it_to_the_clocks_error() -> None:
     """The host sees the launch from outside: its slices cannot be longer than that."""
     run = run_ring(5000, capacity=8192)

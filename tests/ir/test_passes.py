@@ -2,6 +2,9 @@
 
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +17,8 @@ from proton import passes
 from proton.base.errors import CompilationError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import PassManager, arith, ir
-from proton.dialect.walk import op_names
+from proton.dialect.mlir import Module, PassManager, arith, ir
+from proton.dialect.walk import all_ops, op_names, users
 from proton.passes import Pass, Pipeline, Upstream, parse_pipeline
 from proton.tools.opt import app
 
@@ -162,6 +165,41 @@ def test_a_failing_pass_leaves_a_reproducer_that_proton_opt_reruns(tmp_path: Pat
     again = CliRunner().invoke(app, [*shlex.split(match[1]), str(file)])
     assert again.exit_code == 1
     assert "KeyError: 'the pass is broken'" in again.stderr
+
+
+@dataclass(frozen=True)
+class EraseUsed(Pass):
+    """Erases the first op whose result something uses."""
+
+    name: ClassVar[str] = "test-erase-used"
+
+    def run(self, module: Module) -> None:
+        op = next(op for op in all_ops(module) if op.results and users(op.results[0]))
+        op.erase()
+
+
+def test_an_op_that_is_erased_while_it_is_used_is_an_error(tmp_path: Path) -> None:
+    """The bindings would free it, and who reads the use would end the process."""
+    text = "func.func @kernel(%a: i32) -> i32 { %b = arith.addi %a, %a : i32 return %b : i32 }"
+    with knobs.scope(reproducer_to=tmp_path), mlir_context(), pytest.raises(PassError) as failure:
+        Pipeline([EraseUsed()], label="add").run(ir.Module.parse(text))
+    assert "arith.addi is erased while func.return uses it" in str(failure.value)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_pass_that_ends_the_process_leaves_its_input(tmp_path: Path) -> None:
+    script = f"""
+import os, pathlib, signal
+from tests.ir.test_passes import Fail, Pipeline, Tag, knobs, run
+Fail.run = lambda self, module: os.kill(os.getpid(), signal.SIGKILL)
+with knobs.scope(reproducer_to=pathlib.Path({str(tmp_path)!r})):
+    run(Pipeline([Tag(value=1), Fail()], label="add"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (file,) = tmp_path.iterdir()
+    assert "--pipeline='test-fail'" in (text := file.read_text())
+    assert "tag1" in text
 
 
 def test_a_failure_without_reproducer_says_how_to_get_one() -> None:

@@ -1,6 +1,7 @@
 """From a device function and a signature to a cubin for one architecture."""
 
 import re
+import warnings
 from dataclasses import replace
 
 from proton.backends.compiler import CompileResult
@@ -23,7 +24,7 @@ from proton.backends.nvidia.round_trips import of_code, of_ptx
 from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
-from proton.base.errors import OutOfResources, PassError, PTXASError
+from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PTXASError
 from proton.base.symbols import mangled
 from proton.base.targets import (
     MAX_REGISTERS,
@@ -115,6 +116,14 @@ def compile_kernel(
             if profile is None and cubin is before:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
+    if cubin.is_serialised:
+        warnings.warn(
+            f"ptxas serialises the tensor-core instructions of {fn.__name__}: each wgmma waits for "
+            f"the one before it (a thread has {cubin.registers} registers and spills "
+            f"{cubin.spills} bytes); smaller blocks or more warps leave more registers",
+            PerformanceWarning,
+            stacklevel=2,
+        )
     data = {
         "target": str(target),
         **{name: getattr(options, name) for name in _OF_LAUNCHES},

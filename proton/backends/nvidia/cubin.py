@@ -24,8 +24,6 @@ _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 # which are a tenth of its time. Where the C library or the kernel knows none, it changes nothing.
 _HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"}
 _RESULT = 3  # the descriptor of the machine code, in the assembler
-# Serialised tensor-core instructions: not what the compiler meant.
-_SERIOUS = ("C7517", "C7519")
 _SERIALISED = re.compile(r"\(C75\d\d\) Potential Performance Loss")
 
 
@@ -119,9 +117,6 @@ class Assembler:
         status, log = self._ended(), _content(self.log).decode(errors="replace")
         if status:
             raise PTXASError(f"ptxas refused {self.name}: {log.strip()}")
-        for warning in _SERIOUS:
-            if warning in log:
-                raise PassError(f"ptxas serialises tensor-core instructions of {self.name}: {log}")
         about = log[log.find(f"Compiling entry function '{self.symbol}'") :]
         registers, spills = _REGISTERS.search(about), _SPILLS.search(about)
         if registers is None or spills is None:

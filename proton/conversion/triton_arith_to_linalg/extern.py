@@ -112,23 +112,9 @@ def _inverse(name: str) -> Rule:
 
 
 def _rounded(name: str, *, signed: bool) -> Rule:
-    """To an integer: rounded to one by `math.name`, and saturated; NaN gives 0."""
+    """To an integer: rounded to one by `math.name`, then converted, which saturates."""
     convert = "arith.fptosi" if signed else "arith.fptoui"
-
-    def rule(x: Value, type_: Type) -> Value:
-        whole = create(name, x.type, x)
-        low = -(1 << (type_.width - 1)) if signed else 0
-        high = (1 << (type_.width - signed)) - 1
-        # Of what does not fit the conversion is poison, and not chosen.
-        above = _compare("OGE", whole, _of(float(high + 1), whole))
-        below = _compare("OLT", whole, _of(float(low), whole))
-        greatest = constant(high if signed else -1, type_)
-        value = arith.SelectOp(above, greatest, create(convert, type_, whole)).result
-        value = arith.SelectOp(below, constant(low, type_), value).result
-        is_nan = _compare("UNO", whole, whole)
-        return arith.SelectOp(is_nan, constant(0, type_), value).result
-
-    return rule
+    return lambda x, type_: create(convert, type_, create(name, x.type, x))
 
 
 def _hypotenuse(*x: Value, type_: Type) -> Value:

@@ -16,7 +16,9 @@ from proton.conversion.ttg_to_llvm.lowering import (
     llvm_type,
     lowers,
 )
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.builtin import i64_attr
+from proton.dialect.emit import intrinsic
+from proton.dialect.mlir import Type, Value, arith, ir
 from proton.dialect.ttg import is_tensor
 
 
@@ -49,6 +51,34 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
 
 def _spread(value: Value, target: Type) -> Value:
     return v.splat(value, v.count_of_type(target)) if v.is_vector(target) else value
+
+
+@lowers("arith.fptosi", "arith.fptoui")
+def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
+    """To the nearest integer that the type has, of NaN 0. `cvt.rzi` does so to 16 and 32 bits; LLVM
+    leaves it open what else there is, and knows that of constants."""
+    (value,), target = site.operands, llvm_type(site.result_type)
+    is_signed, bits = site.op.name == "arith.fptosi", scalar_type(target).width
+    name = "llvm.fptosi" if is_signed else "llvm.fptoui"
+    source = site.op.operands[0].owner
+    if isinstance(source, ir.Operation | ir.OpView) and source.name == "arith.constant":
+        return [intrinsic(f"{name}.sat", target, value)]
+    if bits == 64:  # NaN has the upper bit
+        unordered = i64_attr(arith.CmpFPredicate.UNO)
+        is_nan = v.create(
+            "arith.cmpf", v.like(value, v.integer(1)), value, value, predicate=unordered
+        )
+        whole = v.create(name, target, value)
+        return [v.create("arith.select", target, is_nan, v.constant(0, target), whole)]
+    if bits > 8:
+        return [v.create(name, target, value)]
+    whole = v.create(name, v.like(value, v.integer(16)), value)
+    if is_signed:
+        whole = v.binary("llvm.intr.smax", whole, v.constant(-128, whole.type))
+        whole = v.binary("llvm.intr.smin", whole, v.constant(127, whole.type))
+    else:
+        whole = v.binary("llvm.intr.umin", whole, v.constant(255, whole.type))
+    return [v.create("llvm.trunc", target, whole)]
 
 
 # Division and remainder

@@ -192,10 +192,14 @@ class Lowering:
             self.function.attributes["arg_attrs"] = ir.ArrayAttr.get(known)
 
 
+# of any types
+_WITH_RULES = frozenset(f"arith.{name}" for name in "constant divf remf fptosi fptoui".split())
+
+
 def needs_rule(site: Site) -> bool:
     """Whether an `arith` op is not what upstream would make of it."""
     name = site.op.name
-    if name in ("arith.divf", "arith.remf", "arith.constant"):
+    if name in _WITH_RULES:
         return True
     types = [*site.operand_types, *(result.type for result in site.op.results)]
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)

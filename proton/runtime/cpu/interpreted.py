@@ -251,7 +251,7 @@ def _run(
         return
     recording = recorder.begin(kernel, program.grid)
     try:
-        if kernel.profile is not None:
+        if recording.kept and kernel.profile is not None:
             program.recorder = BlockRecorder(
                 kernel.profile,
                 recording.buffer,

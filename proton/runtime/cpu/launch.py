@@ -6,6 +6,7 @@ code, its memory says whether what the kernel writes overlaps anything else.
 
 import ctypes
 import functools
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
 from proton.runtime.cpu.prepared import Lately, signature
-from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.cpu.recorder import CPURecorder, Recording
 from proton.runtime.cpu.team import Call
 from proton.runtime.hooks import loaded
 
@@ -106,13 +107,38 @@ class CPULauncher(Launcher):
             variant = self._compiled((*keys, True, *suffix))
         if variant.has_tuples:
             values, given = self._flat(keys, values, given)
-        if not _disjoint(variant, given):
+        disjoint = _disjoint(variant, given)
+        if not disjoint:
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
-            passed = _run(variant, values, given, sizes, recorder)
+            if recorder is not None:
+                plain = (*keys, disjoint, *suffix[:-2], None, suffix[-1])
+                self._record(variant, plain, values, given, sizes, recorder)
+                return variant.kernel
+            passed = _run(variant, values, given, sizes)
             if seen is not None and not variant.kernel.metadata["extras"]:
                 self._prepared.keep((seen, suffix), Prepared(variant, passed))
         return variant.kernel
+
+    def _record(
+        self,
+        variant: _Variant,
+        plain: tuple[object, ...],
+        values: tuple[object, ...],
+        given: list[Any],
+        sizes: tuple[int, int, int],
+        recorder: CPURecorder,
+    ) -> None:
+        """A launch in a session; where nobody keeps its records it runs the code of the key
+        `plain`, which has none."""
+        recording = recorder.begin(variant.kernel, sizes)
+        try:
+            if recording.kept:
+                _run(variant, values, given, sizes, recording)
+            else:
+                _run(self._compiled(plain), values, given, sizes)
+        finally:
+            recorder.end(recording)
 
     def compile(
         self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
@@ -253,7 +279,7 @@ def _run(
     bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
-    recorder: CPURecorder | None,
+    recording: Recording | None = None,
 ) -> list[Any]:
     """Runs a grid; `bound` is what the caller gave, `values` what it was found to be. Returns what
     the code was given."""
@@ -270,10 +296,10 @@ def _run(
         for position in variant.pointers:
             values[position] = values[position].address
         given = [values[position] for position in variant.runtime]
-    if not variant.kernel.metadata["extras"] and recorder is None:
+    if not variant.kernel.metadata["extras"] and recording is None:
         Prepared(variant, given).run(grid)
     else:
-        _run_with_extras(variant, [*given, *grid], grid, recorder, bounds)
+        _run_with_extras(variant, [*given, *grid], grid, recording, bounds)
     return given
 
 
@@ -304,7 +330,7 @@ def _run_with_extras(
     variant: _Variant,
     given: list[Any],
     grid: tuple[int, int, int],
-    recorder: CPURecorder | None,
+    recording: Recording | None,
     bounds: BoundsTable | None,
 ) -> None:
     """A launch within a session, or of code with assertions or checks in it."""
@@ -314,16 +340,12 @@ def _run_with_extras(
     fixed = {"status": ctypes.addressof(status)}
     if bounds is not None:
         fixed["bounds"] = bounds.address
-    recording = None
-    if recorder is not None:
-        recording = recorder.begin(variant.kernel, grid)
+    if recording is not None:
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
     call = Call(function, variant.types, given, [fixed.get(name) for name in extras])
-    try:
-        run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
-    finally:
-        if recorder is not None and recording is not None:
-            recorder.end(recording)
+    if recording is not None:
+        recording.start = time.perf_counter_ns()
+    run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
     if bounds is not None:
         bounds.check()
     if status.value:

@@ -26,7 +26,8 @@ _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 
 @dataclass(eq=False)
 class Recording:
-    """One instrumented launch while it runs. `kept` is False where nobody will read it."""
+    """One launch while it runs. Where `kept` is False nobody will read its records: it has no
+    buffer, and code that records nothing is what is to run."""
 
     kernel: int
     grid: tuple[int, int, int]
@@ -96,23 +97,22 @@ class CPURecorder(Recorder):
         self.pairs = [clock_pair()]
 
     def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> Recording:
-        """The buffer for a launch of a kernel; an empty one where that has no scopes."""
+        """A launch of a kernel, with its buffer; an empty one where that has no scopes."""
         profile, state = kernel.profile, self.state
         block_bytes = 0 if profile is None else profile.block.bytes
         size = grid[0] * grid[1] * grid[2] * block_bytes
         with state.lock:
             number = state.kernel_number(kernel, self.instrumentation)
             kept = state.begins() and size <= state.memory_left
-            if kept:
-                state.memory_left -= size
-                buffer = self.slab.take(size)
-            else:
-                buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
+            if not kept:
+                size = 0
+            state.memory_left -= size
+            buffer = self.slab.take(size)
             capacity = 0 if profile is None else profile.capacity
             path, thread = state.host.path(), host_thread()
             recording = Recording(number, grid, capacity, buffer, path, thread, kept)
             state.running.begin(recording)
-        if profile is not None and profile.strategy.moves:
+        if kept and profile is not None and profile.strategy.moves:
             recording.callback = self._flush_callback(recording, block_bytes)
         recording.start = time.perf_counter_ns()
         return recording

@@ -15,6 +15,7 @@ import numpy as np
 
 from proton.base.errors import LaunchError
 from proton.language import types as ty
+from proton.language.signature import Form
 from proton.runtime.arguments import (
     ELEMENT_TYPES,
     Argument,
@@ -144,8 +145,8 @@ class _Tuple(Kind):
     def names(self, parameter: Parameter, number: int | str) -> dict[str, object]:
         """What the reading names: the class, and the parameters of elements."""
         found: dict[str, object] = {f"c{number}": self.form}
-        stand_in: tuple[object, ...] = tuple.__new__(self.form, self.kinds)
-        for place, element in enumerate(parameter.elements(stand_in)):
+        form = Form(self.form, len(self.kinds))
+        for place, element in enumerate(parameter.elements_of(form)):
             found |= self.kinds[place].names(element, f"{number}_{place}")
         return found
 

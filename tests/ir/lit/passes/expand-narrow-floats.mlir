@@ -99,13 +99,22 @@ func.func @minimum_of_bf16_with_nan(%x: bf16, %y: bf16) -> bf16 {
 
 // CHECK-LABEL: func.func @integers_and_bf16(
 // CHECK: %[[W:.*]] = arith.extf %{{.*}} : bf16 to f32
-// CHECK-NEXT: arith.fptosi %[[W]] : f32 to i32
+// CHECK-NEXT: llvm.call_intrinsic "llvm.fptosi.sat"(%[[W]]) : (f32) -> i32
 // CHECK-NEXT: %[[D:.*]] = arith.sitofp %{{.*}} : i32 to f64
 // CHECK-NEXT: arith.truncf %[[D]] : f64 to f32
 func.func @integers_and_bf16(%x: bf16, %i: i32) -> (i32, bf16) {
   %0 = arith.fptosi %x : bf16 to i32
   %1 = arith.sitofp %i : i32 to bf16
   return %0, %1 : i32, bf16
+}
+
+// Saturated: `arith` leaves open what is outside of the integer's range.
+
+// CHECK-LABEL: func.func @f64_to_u8(
+// CHECK: llvm.call_intrinsic "llvm.fptoui.sat"(%{{.*}}) : (f64) -> i8
+func.func @f64_to_u8(%x: f64) -> i8 {
+  %0 = arith.fptoui %x : f64 to i8
+  return %0 : i8
 }
 
 // CHECK-LABEL: func.func @fma_of_f16(
