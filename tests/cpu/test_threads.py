@@ -208,6 +208,50 @@ with knobs.scope(num_threads=2):
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+def test_interruptions_at_any_moment_leave_no_worker_behind() -> None:
+    """Signals come between any two steps of launches: what a worker has begun ends with it."""
+    script = """
+import ctypes, random, signal, time
+from proton import knobs
+from proton.runtime.cpu.grid import WorkEstimate, run_grid
+from proton.runtime.cpu.team import Call
+
+under_way = set()
+
+def run(first, last, thread):
+    if thread:
+        under_way.add(thread)
+        time.sleep(0.0005)
+        under_way.discard(thread)
+
+class Interrupted(BaseException):
+    pass
+
+def interrupt(*_):
+    raise Interrupted
+
+callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
+call = Call(callback, [], [], [None])
+interrupted, left = 0, 0
+with knobs.scope(num_threads=3):
+    run_grid(20, call, WorkEstimate(1e9))
+    for _ in range(300):
+        signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
+            run_grid(20, call, WorkEstimate(1e9))
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        except Interrupted:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            interrupted += 1
+            left += len(under_way)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+assert interrupted > 10, interrupted
+assert not left, left
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60, stderr=subprocess.PIPE)
+
+
 def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROTON_NUM_THREADS", "3")
     threads: set[int] = set()

@@ -18,8 +18,10 @@ from typing import Any
 from proton.runtime.cpu.team_code import (
     ASLEEP,
     ENDS,
+    LOOKING,
     POSTED,
     SLEEPS,
+    TAKEN,
     Desk,
     Job,
     caller,
@@ -73,20 +75,17 @@ class _Worker:
         """Where it sleeps; it leaves the core `home`."""
         if self.desk.before == ASLEEP:
             self._wakes.put(home)
+            self.desk.before = LOOKING  # it is woken once
 
     def has_begun(self) -> bool:
         """Whether it took the last job before that was done."""
         return self.desk.before != POSTED
 
-    def wait(self) -> BaseException | None:
-        """Returns when it is done, and who interrupted that."""
-        interruption = None
-        while True:
-            try:
-                self._told.get()
-                return interruption
-            except BaseException as problem:  # it still uses what the launch gave it
-                interruption = problem
+    def wait(self) -> None:
+        """Returns when it is done, where `finish` named it. What it told after an earlier job
+        nobody may have waited for, hence the look at its desk."""
+        while self.desk.state >= TAKEN:
+            self._told.get()
 
 
 def _serve(
@@ -130,20 +129,34 @@ class _Team:
         had begun before it was done."""
         code, job, home = team_code(), self.job, _current_core()
         job.next, job.last, job.size = first, last, size
-        block = call.fill(job)
-        interruption = None
-        address = ctypes.addressof(job)
-        if code.post(self.desks, count, address):
-            for worker in self.workers[:count]:
-                worker.wake(home)
-        done = code.lead(address, self.desks, count, code.looks)
-        while done < count:
-            interruption = self.workers[done].wait() or interruption
-            done = code.finish(self.desks, done + 1, count, code.looks)
+        block, address = call.fill(job), ctypes.addressof(job)
+        workers = self.workers[:count]
+        try:
+            if code.post(self.desks, count, address):
+                for worker in workers:
+                    worker.wake(home)
+            code.lead(address)
+        finally:
+            interruption = self._finish(workers, home)
         del block
         if interruption is not None:
             raise interruption
-        return 1 + sum(worker.has_begun() for worker in self.workers[:count])
+        return 1 + sum(worker.has_begun() for worker in workers)
+
+    def _finish(self, workers: list[_Worker], home: int) -> BaseException | None:
+        """Returns when all have ended what they have begun, which uses what the launch gave them,
+        and who interrupted that."""
+        code, count, interruption = team_code(), len(workers), None
+        while True:
+            try:
+                for worker in workers:
+                    worker.wake(home)
+                done = 0
+                while (done := code.finish(self.desks, done, count, code.looks)) < count:
+                    workers[done].wait()
+                return interruption
+            except BaseException as problem:
+                interruption = problem
 
     def __del__(self) -> None:
         if self.workers and team_code is not None:

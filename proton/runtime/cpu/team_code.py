@@ -204,7 +204,7 @@ note:
 look:
   %turn = phi i64 [ 0, %begin ], [ %next, %again ]
   %state = load atomic i64, ptr %desk acquire, align 8
-  %busy = icmp eq i64 %state, {taken}
+  %busy = icmp uge i64 %state, {taken}
   br i1 %busy, label %again, label %done
 again:
   call void asm sideeffect "{pause}", "~{{memory}}"()
@@ -213,7 +213,8 @@ again:
   br i1 %more, label %look, label %ask
 ask:
   %exchanged = cmpxchg ptr %desk, i64 {taken}, i64 {awaited} acq_rel acquire
-  %waits = extractvalue {{ i64, i1 }} %exchanged, 1
+  %found = extractvalue {{ i64, i1 }} %exchanged, 0
+  %waits = icmp uge i64 %found, {taken}
   br i1 %waits, label %out, label %done
 done:
   %following = add i64 %number, 1
@@ -222,10 +223,9 @@ out:
   ret i64 %number
 }}
 
-define i64 @proton_lead(ptr %job, ptr %desks, i64 %count, i64 %looks) {{
+define void @proton_lead(ptr %job) {{
   call void @run(ptr %job, i32 0)
-  %number = call i64 @proton_finish(ptr %desks, i64 0, i64 %count, i64 %looks)
-  ret i64 %number
+  ret void
 }}
 """
 
@@ -236,9 +236,9 @@ class TeamCode:
     serve(desk, looks): a worker's; takes jobs until nothing has come for so many looks (SLEEPS),
     the leader sleeps (TELLS), or there is no job any more (ENDS).
     post(desks, count, job): hands a job to so many workers; how many of them sleep.
-    lead(job, desks, count, looks), finish(desks, from, count, looks): until all are done, who
-    have begun; less than `count` is the number of a worker whom the leader must wait for asleep.
-    `lead` works before that.
+    lead(job): runs shares of it, too.
+    finish(desks, from, count, looks): returns when all are done, who have begun; less than `count`
+    is the number of a worker whom the leader must wait for asleep.
     """
 
     def __init__(self) -> None:
@@ -265,7 +265,7 @@ class TeamCode:
         self.serve = function(ctypes.CFUNCTYPE(word, pointer, word), "proton_serve")
         self.post = function(ctypes.PYFUNCTYPE(word, pointer, word, pointer), "proton_post")
         self.finish = function(ctypes.CFUNCTYPE(word, pointer, word, word, word), "proton_finish")
-        self.lead = function(ctypes.CFUNCTYPE(word, pointer, pointer, word, word), "proton_lead")
+        self.lead = function(ctypes.CFUNCTYPE(None, pointer), "proton_lead")
         desk = on_a_line(Desk)
         start = time.perf_counter_ns()
         self.serve(ctypes.addressof(desk), _TRIED_LOOKS)
