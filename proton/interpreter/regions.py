@@ -12,7 +12,7 @@ import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.assembly import packed_elements, run_assembly
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
-from proton.conversion.triton_arith_to_linalg.widening import OF_BITS
+from proton.transforms.widening import OF_BITS
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import block_of, yield_values

@@ -49,11 +49,13 @@ from proton.transforms.sink_into_scopes import SinkIntoScopes
 from proton.transforms.sink_scalars import SinkScalars
 from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tma_lowering import TMALowering
+from proton.transforms.widen_scans import WidenScans
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
     return [
+        WidenScans(),  # while the blocks have no layouts
         TritonToTritonGPU(num_warps=options.num_warps),
         Coalesce(arch=options.target.arch),
         AccelerateMatmul(arch=options.target.arch),

@@ -7,7 +7,7 @@ element and reduces the rest. Either computes in fp32 on fp16 and bf16 (widening
 
 from typing import Any
 
-from proton.conversion.triton_arith_to_linalg.widening import is_narrow, narrowed, widen, widened
+from proton.transforms.widening import is_narrow, narrowed, widen, widened
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import cloned, constant

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.conversion.triton_arith_to_linalg.reduce import clone_payload
-from proton.conversion.triton_arith_to_linalg.widening import is_narrow, widen
+from proton.transforms.widening import is_narrow, widen
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, index_constant
