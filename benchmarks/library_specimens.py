@@ -1,11 +1,11 @@
 """The kernels that ops of public libraries launch, as gpu_compile_time.py wants to compile them.
 
-    python benchmarks/library_specimens.py liger gems [--only REGEX] [--samples 2] --to FILE
+    python benchmarks/library_specimens.py liger gems fla [--only REGEX] [--samples 2] --to FILE
 
 Needs torch and the libraries, as public_libraries.py does, and no GPU: tensors are on the CPU, and
 what a launch would compile for an H200 is noted in its place. The ops are those of liger_cases.py
-at the sizes of gpu_liger.py, and flag-gems' on torch's samples. Of kernels that are tuned the
-middle configuration is taken.
+at the sizes of gpu_liger.py, flag-gems' on torch's samples, and those of fla_cases.py with heads of
+128. Of kernels that are tuned the middle configuration is taken.
 """
 
 import argparse
@@ -31,7 +31,8 @@ from proton.runtime.jit import JITFunction
 
 TARGET = GPUTarget("cuda", 90)
 SMS = 132
-PACKAGES = {"liger": "liger_kernel.", "gems": "flag_gems."}
+PACKAGES = {"liger": "liger_kernel.", "gems": "flag_gems.", "fla": "fla."}
+HEAD = 128  # in the place of the small heads of fla_cases.py
 # A constant of liger-kernel: the rows of each SM, of which it takes a CPU to have one.
 ROWS_OF_ALL = "rows_per_program"
 Specimens = dict[str, dict[str, Any]]
@@ -160,9 +161,28 @@ def gems(only: str, samples: int) -> Specimens:
     return found
 
 
+def fla(only: str, samples: int) -> Specimens:
+    import library_case
+
+    small = library_case.normal
+    library_case.normal = lambda *shape: small(*(HEAD if n in (32, 64) else n for n in shape))
+    from fla_cases import CASES
+
+    found: Specimens = {}
+    for case in CASES.values():
+        for dtype in case.dtypes:
+            name = f"{case.name} {str(dtype).removeprefix('torch.')}"
+            if re.search(only, name):
+                op, _, leaves = case.made(dtype, library_case.SMALL)
+                with noting("fla", name, found), contextlib.suppress(Exception, ProtonError):
+                    library_case.run(op, leaves)
+                print(name, len(found), flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("libraries", nargs="+", choices=["liger", "gems"])
+    parser.add_argument("libraries", nargs="+", choices=["liger", "gems", "fla"])
     parser.add_argument("--only", default="", help="ops whose names match")
     parser.add_argument("--samples", type=int, default=2, help="of torch's inputs, for each op")
     parser.add_argument("--to", type=Path, required=True)
@@ -171,7 +191,7 @@ def main() -> None:
     proton.install_as_triton()
     found: Specimens = {}
     for library in given.libraries:
-        found |= {"liger": liger, "gems": gems}[library](given.only, given.samples)
+        found |= {"liger": liger, "gems": gems, "fla": fla}[library](given.only, given.samples)
     given.to.write_text(json.dumps(found, indent=1))
     print(f"{len(found)} kernels in {given.to}", file=sys.stderr)
 

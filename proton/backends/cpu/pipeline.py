@@ -23,6 +23,7 @@ from proton.conversion.proton_gpu_to_llvm import ProtonGPUToLLVM
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.structured_to_memref import StructuredToMemref
 from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
+from proton.conversion.triton_dot_to_linalg import TritonDotToLinalg
 from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
@@ -63,6 +64,7 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
         *([MaterializeAtRecords()] if in_order else []),
         # Before buffers exist: a chain of elementwise ops becomes one loop nest.
         Upstream("linalg-fuse-elementwise-ops,canonicalize,cse"),
+        TritonDotToLinalg(),
     ]
 
 

@@ -1,8 +1,10 @@
 """`tt` ops on tensors become `linalg` on tensors; `arith` and `math` on tensors follow.
 
 Every elementwise or shape-changing op is one `linalg.generic`, so that upstream fusion can
-merge chains of them into one loop. A reduction is a generic with a reduction iterator, a
-product a `linalg.matmul` in the accumulator's type; scans, histograms and gathers are loops.
+merge chains of them into one loop. A reduction is a generic with a reduction iterator; scans,
+histograms and gathers are loops. A `tt.dot` stays one, on operands of the accumulator's type, until
+chains are merged: upstream's fusion would make a loop of a `linalg.matmul` whose operand was
+reshaped, and compute the operand anew in each of its iterations (`triton_dot_to_linalg.py`).
 """
 
 import array
@@ -23,12 +25,10 @@ from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, index_constant
 from proton.dialect.linalg import (
-    batch_matmul,
     convert_elements,
     dimension_map,
     generic,
     index_of,
-    matmul,
     reshaped,
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
@@ -50,7 +50,7 @@ MAX_TABLE = 4096
 @register
 @dataclass(frozen=True)
 class TritonArithToLinalg(Pass):
-    """Turns tensor arithmetic into `linalg.generic` and `linalg.matmul`."""
+    """Turns tensor arithmetic into `linalg.generic`."""
 
     name: ClassVar[str] = "triton-arith-to-linalg"
 
@@ -174,14 +174,15 @@ def _unsplat(op: Operation) -> None:
 
 
 def _dot(op: Operation) -> None:
-    """A matmul in the accumulator's type; narrow accumulators are widened to f32."""
+    """A product in the accumulator's type; narrow accumulators are widened to f32."""
     a, b, acc = op.operands[:3]
     result = element_of(acc)
     wide = result
     if isinstance(result, ir.FloatType) and result.width < 32:
         wide = ir.F32Type.get()
     sides = [convert_elements(operand, wide) for operand in (a, b, acc)]
-    value = (matmul if len(shape_of(acc)) == 2 else batch_matmul)(*sides)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    value = create(op.name, sides[2].type, *sides, **attributes)
     replace(op, [convert_elements(value, result)])
 
 

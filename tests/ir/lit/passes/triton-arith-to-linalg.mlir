@@ -1,5 +1,5 @@
-// RUN: proton-opt --pipeline='triton-arith-to-linalg,canonicalize,cse' %s | filecheck %s
-// RUN: proton-opt --pipeline='triton-arith-to-linalg' %s | filecheck %s --check-prefix=COPIES
+// RUN: proton-opt --pipeline='triton-arith-to-linalg,canonicalize,cse,triton-dot-to-linalg' %s | filecheck %s
+// RUN: proton-opt --pipeline='triton-arith-to-linalg,triton-dot-to-linalg' %s | filecheck %s --check-prefix=COPIES
 
 // CHECK-DAG: #[[MAP_D0_D0:.*]] = affine_map<(d0) -> (d0)>
 // CHECK-DAG: #[[MAP_D0D1:.*]] = affine_map<(d0, d1) -> ()>
