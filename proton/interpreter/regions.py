@@ -12,7 +12,6 @@ import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.assembly import packed_elements, run_assembly
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
-from proton.transforms.widening import OF_BITS
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import block_of, yield_values
@@ -31,6 +30,7 @@ from proton.interpreter.plan import (
     evaluates_regions,
 )
 from proton.interpreter.shapes import number
+from proton.transforms.widening import OF_BITS
 
 
 def _slots(planner: Planner, values: Iterable[Value]) -> list[int]:

@@ -1,8 +1,8 @@
 """Scans of fp16 and bf16 combine in fp32: what comes out is rounded once, and not at each step.
 
-    tt.scan %x : tensor<64xbf16>   ->   %w = arith.extf %x
-                                        %s = tt.scan %w : tensor<64xf32>
-                                        arith.truncf %s
+tt.scan %x : tensor<64xbf16>   ->   %w = arith.extf %x
+                                    %s = tt.scan %w : tensor<64xf32>
+                                    arith.truncf %s
 """
 
 from dataclasses import dataclass

@@ -29,6 +29,7 @@ from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.hoist_copy_addresses import HoistCopyAddresses
 from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
+from proton.transforms.keep_operands_in_memory import KeepOperandsInMemory
 from proton.transforms.keep_reread_blocks import KeepRereadBlocks
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
@@ -69,6 +70,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         Upstream("canonicalize,cse"),
         KeepRereadBlocks(),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
+        KeepOperandsInMemory(arch=options.target.arch),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),

@@ -7,13 +7,13 @@ element and reduces the rest. Either computes in fp32 on fp16 and bf16 (widening
 
 from typing import Any
 
-from proton.transforms.widening import is_narrow, narrowed, widen, widened
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import cloned, constant
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
 from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
+from proton.transforms.widening import is_narrow, narrowed, widen, widened
 
 
 def lower_reduce(op: Operation) -> None:

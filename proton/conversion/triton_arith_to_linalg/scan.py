@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.conversion.triton_arith_to_linalg.reduce import clone_payload
-from proton.transforms.widening import is_narrow, widen
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, index_constant
@@ -14,6 +13,7 @@ from proton.dialect.memory import to_tensor
 from proton.dialect.mlir import Operation, Type, Value, arith, ir, memref, tensor
 from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import replace
+from proton.transforms.widening import is_narrow, widen
 
 
 def _buffer(shape: tuple[int, ...], element: Type) -> Value:

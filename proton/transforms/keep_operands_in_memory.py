@@ -1,0 +1,123 @@
+"""Operands of `mma` that a loop does not change wait in shared memory where registers lack room.
+
+    %q = ttg.convert_layout %x : #operand       %m = ttg.local_alloc %x
+    scf.for ... {                               scf.for ... {
+      %s = ttng.mma_sync %q, %k, %c       =>      %q = ttg.local_load %m : #operand
+                                                  %s = ttng.mma_sync %q, %k, %c
+
+Registers hold what a loop carries, what it computes, and what it takes from outside. Where that is
+more than a thread has, the assembler spills, and reads the operand from local memory in each
+iteration, element by element. Shared memory gives it four matrices at a time (`ldmatrix`), right
+before they are multiplied, a step of K at a time.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.analysis.scratch import desc_bytes, stored_bytes
+from proton.base.targets import MAX_REGISTERS, GPUTarget
+from proton.dialect import ttg
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import Module, Operation, Type, Value
+from proton.dialect.regions import loop_around
+from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.ttg_memory import LocalAllocOp, LocalLoadOp
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
+from proton.layout.matrix_memory import matrix_layout
+from proton.passes import Pass, register
+
+WORD_BITS = 32
+# Registers of a thread for addresses, counters and what products are issued with.
+OTHER_REGISTERS = 40
+
+
+@register
+@dataclass(frozen=True)
+class KeepOperandsInMemory(Pass):
+    """Moves such operands, the largest first, until the rest fits."""
+
+    name: ClassVar[str] = "keep-operands-in-memory"
+    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.mma_sync"})
+
+    arch: int = 90
+
+    def run(self, module: Module) -> None:
+        for function in functions(module):
+            products = ops_named(function, "ttng.mma_sync")
+            for loop in dict.fromkeys(filter(None, map(loop_around, products))):
+                room = GPUTarget("cuda", self.arch).facts.shared_bytes - _shared_bytes(function)
+                _relieve(loop, [op for op in products if loop_around(op) == loop], room)
+
+
+def _relieve(loop: Operation, products: list[Operation], room: int) -> None:
+    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go."""
+    inside = {loop, *all_ops(loop)}
+    outside = {value for op in inside for value in op.operands if _is_outside(value, inside)}
+    words = sum(map(registers, outside)) + _computed(loop, products)
+    operands = {
+        value: k_axis
+        for op in products
+        for value, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True)
+        if value in outside
+    }
+    for operand in sorted(operands, key=registers, reverse=True):
+        if words <= MAX_REGISTERS - OTHER_REGISTERS:
+            return
+        memory = _memory_type(operand, operands[operand])
+        if memory is None or desc_bytes(memory) > room:
+            continue
+        room -= desc_bytes(memory)
+        words -= registers(operand)
+        _read_in_loop(loop, operand, memory, inside)
+
+
+def _computed(loop: Operation, products: list[Operation]) -> int:
+    """Registers of what a loop carries, and of the largest product that it does not carry."""
+    carried = {value for region in loop.regions for value in region.blocks[0].arguments}
+    results = [op.results[0] for op in products if op.operands[2] not in carried]
+    return sum(map(registers, carried)) + max(map(registers, results), default=0)
+
+
+def registers(value: Value) -> int:
+    """Registers of a thread that a value takes; 1 for a scalar."""
+    if not is_tensor(value.type):
+        return 1
+    bits = 8 * stored_bytes(element_of(value))
+    return max(1, layout_of(value.type).in_size("register") * bits // WORD_BITS)
+
+
+def _is_outside(value: Value, inside: set[Operation]) -> bool:
+    op = defining_op(value)
+    owner = value.owner.owner if op is None else op
+    return owner.operation not in inside
+
+
+def _shared_bytes(function: Operation) -> int:
+    found = ops_named(function, "ttg.local_alloc", "ttg.local_reserve")
+    return sum(desc_bytes(op.results[0].type) for op in found)
+
+
+def _memory_type(operand: Value, k_axis: int) -> Type | None:
+    """Rows along K, swizzled; None where they are too short for it."""
+    shape, element = shape_of(operand), element_of(operand)
+    if len(shape) != 2:
+        return None
+    layout = matrix_layout(shape, stored_bytes(element), (k_axis, 1 - k_axis))
+    return None if layout is None else ttg.mem_desc(shape, element, layout)
+
+
+def _read_in_loop(loop: Operation, operand: Value, memory: Type, inside: set[Operation]) -> None:
+    """Has products read the operand right before they take it."""
+    source = operand
+    producer = defining_op(operand)
+    if producer is not None and producer.name == "ttg.convert_layout":
+        source = producer.operands[0]
+    users = [(use.owner.operation, use.operand_number) for use in operand.uses]
+    with before(loop):
+        held = LocalAllocOp(source, memory).result
+    for user, number in users:
+        if user in inside and user.name == "ttng.mma_sync":
+            with before(user):
+                user.operands[number] = LocalLoadOp(held, operand.type).result
+    if producer is not None and producer.name == "ttg.convert_layout" and not list(operand.uses):
+        producer.erase()

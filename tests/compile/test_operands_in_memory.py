@@ -1,0 +1,88 @@
+"""Operands of `mma` that a loop does not change: in registers where they fit, else in shared
+memory; right either way."""
+
+import re
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import GPUTarget
+from proton.backends.nvidia.target import GPUKernel
+from tests.compile.ptx.emulation import Emulation
+
+
+@proton.jit
+def attention_like(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """out = sum over blocks of (q @ k.T) @ k: q is on the left in each iteration."""
+    m, d, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    q = tl.load(q_ptr + m[:, None] * D + d[None, :])
+    out = tl.zeros((M, D), tl.float32)
+    for start in range(0, n, N):
+        k = tl.load(k_ptr + (start + j)[:, None] * D + d[None, :])
+        out = tl.dot(tl.dot(q, tl.trans(k)).to(q.dtype), k, out)
+    tl.store(out_ptr + m[:, None] * D + d[None, :], out)
+
+
+@proton.jit
+def right_factor(x_ptr, w_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    """Blocks of rows times one matrix, which is on the right in each iteration."""
+    m, k, j = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    w = tl.load(w_ptr + k[:, None] * N + j[None, :])
+    for start in range(0, n, M):
+        x = tl.load(x_ptr + (start + m)[:, None] * K + k[None, :])
+        tl.store(out_ptr + (start + m)[:, None] * N + j[None, :], tl.dot(x, w))
+
+
+@proton.jit
+def both_changed(x_ptr, y_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    """An ordinary product, of whose operands none stays."""
+    m, k, j = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    out = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, K):
+        x = tl.load(x_ptr + m[:, None] * n + (start + k)[None, :])
+        y = tl.load(y_ptr + (start + k)[:, None] * N + j[None, :])
+        out = tl.dot(x, y, out)
+    tl.store(out_ptr + m[:, None] * N + j[None, :], out)
+
+
+def compiled(kernel: object, *blocks: int, warps: int, arch: int = 80) -> GPUKernel:
+    pointers = [tl.float16, tl.float16, tl.float32, 256]
+    target = GPUTarget("cuda", arch)
+    return kernel.warmup(*pointers, *blocks, num_warps=warps, target=target)  # type: ignore[attr-defined]
+
+
+def stays_in_memory(kernel: GPUKernel) -> bool:
+    """Whether a block from before the loop is read from shared memory in it."""
+    before, loop = kernel.asm["ttgir"].split("scf.for", 1)
+    held = re.findall(r"(%\w+) = \"ttg.local_alloc\"", before)
+    return any(re.search(rf'"ttg.local_load"\({name}\)', loop) for name in held)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_an_operand_that_does_not_fit_waits_in_shared_memory(arch: int) -> None:
+    large = compiled(attention_like, 64, 32, 128, warps=1, arch=arch)
+    assert stays_in_memory(large)
+    assert stays_in_memory(compiled(right_factor, 16, 128, 64, warps=1, arch=arch))
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+def test_what_fits_stays_in_registers(warps: int) -> None:
+    assert not stays_in_memory(compiled(attention_like, 16, 16, 64, warps=warps))
+    assert not stays_in_memory(compiled(right_factor, 16, 32, 32, warps=warps))
+    assert not stays_in_memory(compiled(both_changed, 64, 64, 128, warps=warps))
+
+
+def test_what_waits_in_shared_memory_is_right(rng: np.random.Generator) -> None:
+    q, k = (rng.standard_normal((64, 128)).astype(np.float16) for _ in range(2))
+    out = np.full((64, 128), np.nan, np.float32)
+    w, x = rng.standard_normal((128, 64)).astype(np.float16), k[:32]
+    product = np.full((32, 64), np.nan, np.float32)
+    with Emulation(1, rng).installed():
+        attention_like[(1,)](q, k, out, 64, 64, 32, 128, num_warps=1)
+        right_factor[(1,)](x, w, product, 32, 16, 128, 64, num_warps=1)
+    scores = (q.astype(np.float32) @ k.T.astype(np.float32)).astype(np.float16)
+    want = scores.astype(np.float32) @ k.astype(np.float32)
+    np.testing.assert_allclose(out, want, rtol=2e-3, atol=1e-1)
+    np.testing.assert_allclose(product, x.astype(np.float32) @ w.astype(np.float32), atol=1e-2)
