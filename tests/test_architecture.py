@@ -291,8 +291,8 @@ def passes_in(tree: ast.Module) -> list[str]:
 
 
 def pass_files() -> dict[str, tuple[Path, list[str]]]:
-    """module -> (file, passes) of the floors of passes. A folder in them is one pass: its modules
-    are parts of the pass that its `__init__` registers."""
+    """module -> (file, passes) of the floors of passes. A folder of `conversion` is one pass: its
+    modules are parts of the pass that its `__init__` registers. One of `transforms` is a room."""
     found = {}
     for file in FILES:
         parts = file.relative_to(PROTON).with_suffix("").parts
@@ -320,7 +320,7 @@ def test_a_pass_is_one_file_of_its_name() -> None:
     }
     assert not wrong
     assert sum(len(names) for _, names in files.values()) > 40
-    assert is_pass_of("proton.transforms.licm", "triton-licm")
+    assert is_pass_of("proton.transforms.tile.licm", "triton-licm")
     assert not is_pass_of("proton.transforms.reorder", "tritongpu-reorder-instructions")
 
 

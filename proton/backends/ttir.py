@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
-from proton.transforms.across_control_flow import AcrossControlFlow
-from proton.transforms.combine import Combine
-from proton.transforms.detach_records import DetachRecords
-from proton.transforms.loop_unroll import LoopUnroll
-from proton.transforms.mangle_symbols import MangleSymbols
-from proton.transforms.name_called_scopes import NameCalledScopes
-from proton.transforms.number_iterations import NumberIterations
-from proton.transforms.reorder_broadcast import ReorderBroadcast
-from proton.transforms.rewrite_tensor_descriptor_to_pointer import (
+from proton.transforms.records.detach_records import DetachRecords
+from proton.transforms.records.name_called_scopes import NameCalledScopes
+from proton.transforms.records.number_iterations import NumberIterations
+from proton.transforms.records.strip_records import StripRecords
+from proton.transforms.tile.across_control_flow import AcrossControlFlow
+from proton.transforms.tile.combine import Combine
+from proton.transforms.tile.loop_unroll import LoopUnroll
+from proton.transforms.tile.mangle_symbols import MangleSymbols
+from proton.transforms.tile.reorder_broadcast import ReorderBroadcast
+from proton.transforms.tile.rewrite_tensor_descriptor_to_pointer import (
     RewriteTensorDescriptorToPointer,
 )
-from proton.transforms.rewrite_tensor_pointer import RewriteTensorPointer
-from proton.transforms.strip_records import StripRecords
+from proton.transforms.tile.rewrite_tensor_pointer import RewriteTensorPointer
 
 
 def ttir_passes(

@@ -30,7 +30,7 @@ from proton.interpreter.plan import (
     evaluates_regions,
 )
 from proton.interpreter.shapes import number
-from proton.transforms.widening import OF_BITS
+from proton.transforms.tile.widening import OF_BITS
 
 
 def _slots(planner: Planner, values: Iterable[Value]) -> list[int]:

@@ -31,7 +31,7 @@ def register_all_passes() -> None:
     """Imports every module of the pass packages: importing one registers its passes."""
     for name in PASS_PACKAGES:
         package = importlib.import_module(name)
-        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
 
 

@@ -20,8 +20,8 @@ from proton.runtime.jit import JITFunction
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.turns import expand
-from proton.transforms import compact_turns
-from proton.transforms.compact_turns import CompactTurns
+from proton.transforms.records import compact_turns
+from proton.transforms.records.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of

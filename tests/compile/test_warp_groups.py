@@ -14,8 +14,8 @@ from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.passes import Upstream
-from proton.transforms.compact_turns import CompactTurns
-from proton.transforms.membar import Membar
+from proton.transforms.layout.membar import Membar
+from proton.transforms.records.compact_turns import CompactTurns
 from tests.compile.edited import edited
 from tests.compile.ptx.emulation import Emulation
 

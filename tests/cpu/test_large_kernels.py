@@ -16,7 +16,7 @@ import proton
 import proton.language as tl
 from proton.backends.cpu import pipeline
 from proton.kernels import CASES
-from proton.transforms.outline_loops import LOOPS, OutlineLoops
+from proton.transforms.cpu.outline_loops import LOOPS, OutlineLoops
 from tests.cpu.random_programs import Drawn, programs
 from tests.cpu.test_random_programs import check
 

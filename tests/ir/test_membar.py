@@ -13,7 +13,7 @@ from proton.analysis.membar import missing_barriers
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
-from proton.transforms.membar import Membar
+from proton.transforms.layout.membar import Membar
 from tests.ir.shared_programs import Program, executed
 
 Trace = list[tuple[Any, list[Any]]]

@@ -23,10 +23,10 @@ from proton.dialect.walk import ops_named
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.passes import Pipeline, parse_pipeline
-from proton.transforms.combine import Combine
-from proton.transforms.loop_unroll import LoopUnroll
-from proton.transforms.reorder_broadcast import ReorderBroadcast
-from proton.transforms.strip_mine import strip_mine
+from proton.transforms.records.strip_mine import strip_mine
+from proton.transforms.tile.combine import Combine
+from proton.transforms.tile.loop_unroll import LoopUnroll
+from proton.transforms.tile.reorder_broadcast import ReorderBroadcast
 
 PASSES = ("tt-combine", "tt-reorder-broadcast", "tt-loop-unroll")
 STAGE = (

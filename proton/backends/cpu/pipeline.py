@@ -28,19 +28,19 @@ from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
-from proton.transforms.copy_next_turn import CopyNextTurn
-from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
-from proton.transforms.expand_math import ExpandMath
-from proton.transforms.label_work import SEPARATOR, LabelWork
-from proton.transforms.loop_destinations import LoopDestinations
-from proton.transforms.mark_written import MarkWritten
-from proton.transforms.materialize_at_records import MaterializeAtRecords
-from proton.transforms.outline_loops import OutlineLoops
-from proton.transforms.place_records import PlaceRecords
-from proton.transforms.prefetch_next_turn import PrefetchNextTurn
-from proton.transforms.record_work import RecordWork
-from proton.transforms.stack_buffers import StackBuffers
-from proton.transforms.store_last_turn import StoreLastTurn
+from proton.transforms.cpu.copy_next_turn import CopyNextTurn
+from proton.transforms.cpu.drop_no_wrap_flags import DropNoWrapFlags
+from proton.transforms.cpu.expand_math import ExpandMath
+from proton.transforms.cpu.loop_destinations import LoopDestinations
+from proton.transforms.cpu.outline_loops import OutlineLoops
+from proton.transforms.cpu.prefetch_next_turn import PrefetchNextTurn
+from proton.transforms.cpu.stack_buffers import StackBuffers
+from proton.transforms.cpu.store_last_turn import StoreLastTurn
+from proton.transforms.records.label_work import SEPARATOR, LabelWork
+from proton.transforms.records.materialize_at_records import MaterializeAtRecords
+from proton.transforms.records.place_records import PlaceRecords
+from proton.transforms.records.record_work import RecordWork
+from proton.transforms.tile.mark_written import MarkWritten
 
 
 def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) -> list[Pass]:

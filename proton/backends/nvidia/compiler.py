@@ -43,9 +43,9 @@ from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
-from proton.transforms.split_batched_dot import SplitBatchedDot
-from proton.transforms.strip_records import StripRecords
-from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
+from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
+from proton.transforms.records.strip_records import StripRecords
+from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.triton_text import is_triton
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
@@ -116,14 +116,7 @@ def compile_kernel(
             if profile is None and cubin is before:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
-    if cubin.is_serialised:
-        warnings.warn(
-            f"ptxas serialises the tensor-core instructions of {fn.__name__}: each wgmma waits for "
-            f"the one before it (a thread has {cubin.registers} registers and spills "
-            f"{cubin.spills} bytes); smaller blocks or more warps leave more registers",
-            PerformanceWarning,
-            stacklevel=2,
-        )
+    _warn_of_waits(fn, cubin)
     data = {
         "target": str(target),
         **{name: getattr(options, name) for name in _OF_LAUNCHES},
@@ -139,6 +132,18 @@ def compile_kernel(
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _warn_of_waits(fn: DeviceFunction, cubin: Cubin) -> None:
+    """Warns where the tensor cores wait after each instruction."""
+    if cubin.is_serialised:
+        warnings.warn(
+            f"ptxas serialises the tensor-core instructions of {fn.__name__}: each wgmma waits for "
+            f"the one before it (a thread has {cubin.registers} registers and spills "
+            f"{cubin.spills} bytes); smaller blocks or more warps leave more registers",
+            PerformanceWarning,
+            stacklevel=2,
+        )
 
 
 def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText | None) -> Module:

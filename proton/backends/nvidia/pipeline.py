@@ -18,39 +18,39 @@ from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
-from proton.transforms.accelerate_matmul import AccelerateMatmul
-from proton.transforms.carry_base_pointers import CarryBasePointers
-from proton.transforms.coalesce import Coalesce
-from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
-from proton.transforms.compact_turns import CompactTurns
-from proton.transforms.create_tensor_maps import CreateTensorMaps
-from proton.transforms.defer_dot_waits import DeferDotWaits
-from proton.transforms.fence_insertion import FenceInsertion
-from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
-from proton.transforms.hoist_copy_addresses import HoistCopyAddresses
-from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
-from proton.transforms.keep_operands_in_memory import KeepOperandsInMemory
-from proton.transforms.keep_reread_blocks import KeepRereadBlocks
-from proton.transforms.licm import LICM
-from proton.transforms.loop_aware_cse import LoopAwareCSE
-from proton.transforms.membar import Membar
-from proton.transforms.optimize_accumulator_init import OptimizeAccumulatorInit
-from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
-from proton.transforms.order_copied_loads import OrderCopiedLoads
-from proton.transforms.order_warp_groups import OrderWarpGroups
-from proton.transforms.pipeline import PipelineLoops
-from proton.transforms.place_local_loads import PlaceLocalLoads
-from proton.transforms.place_records import PlaceRecords
-from proton.transforms.record_work import SEPARATOR, RecordWork
-from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
-from proton.transforms.reorder_instructions import ReorderInstructions
-from proton.transforms.share_reciprocals import ShareReciprocals
-from proton.transforms.sink_dot_waits import SinkDotWaits
-from proton.transforms.sink_into_scopes import SinkIntoScopes
-from proton.transforms.sink_scalars import SinkScalars
-from proton.transforms.split_batched_dot import SplitBatchedDot
-from proton.transforms.tma_lowering import TMALowering
-from proton.transforms.widen_scans import WidenScans
+from proton.transforms.hopper.create_tensor_maps import CreateTensorMaps
+from proton.transforms.hopper.fence_insertion import FenceInsertion
+from proton.transforms.hopper.tma_lowering import TMALowering
+from proton.transforms.layout.accelerate_matmul import AccelerateMatmul
+from proton.transforms.layout.coalesce import Coalesce
+from proton.transforms.layout.keep_operands_in_memory import KeepOperandsInMemory
+from proton.transforms.layout.keep_reread_blocks import KeepRereadBlocks
+from proton.transforms.layout.membar import Membar
+from proton.transforms.layout.optimize_accumulator_init import OptimizeAccumulatorInit
+from proton.transforms.layout.optimize_thread_locality import OptimizeThreadLocality
+from proton.transforms.layout.order_copied_loads import OrderCopiedLoads
+from proton.transforms.layout.place_local_loads import PlaceLocalLoads
+from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
+from proton.transforms.layout.reorder_instructions import ReorderInstructions
+from proton.transforms.layout.sink_scalars import SinkScalars
+from proton.transforms.records.compact_turns import CompactTurns
+from proton.transforms.records.insert_optimization_barriers import InsertOptimizationBarriers
+from proton.transforms.records.place_records import PlaceRecords
+from proton.transforms.records.record_work import SEPARATOR, RecordWork
+from proton.transforms.records.sink_into_scopes import SinkIntoScopes
+from proton.transforms.schedule.carry_base_pointers import CarryBasePointers
+from proton.transforms.schedule.defer_dot_waits import DeferDotWaits
+from proton.transforms.schedule.hoist_copy_addresses import HoistCopyAddresses
+from proton.transforms.schedule.order_warp_groups import OrderWarpGroups
+from proton.transforms.schedule.pipeline import PipelineLoops
+from proton.transforms.schedule.sink_dot_waits import SinkDotWaits
+from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSelectAndIf
+from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
+from proton.transforms.tile.licm import LICM
+from proton.transforms.tile.loop_aware_cse import LoopAwareCSE
+from proton.transforms.tile.share_reciprocals import ShareReciprocals
+from proton.transforms.tile.split_batched_dot import SplitBatchedDot
+from proton.transforms.tile.widen_scans import WidenScans
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:

@@ -13,7 +13,7 @@ from proton.dialect.emit import cloned, constant
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
 from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
-from proton.transforms.widening import is_narrow, narrowed, widen, widened
+from proton.transforms.tile.widening import is_narrow, narrowed, widen, widened
 
 
 def lower_reduce(op: Operation) -> None:

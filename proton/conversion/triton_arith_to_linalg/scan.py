@@ -13,7 +13,7 @@ from proton.dialect.memory import to_tensor
 from proton.dialect.mlir import Operation, Type, Value, arith, ir, memref, tensor
 from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import replace
-from proton.transforms.widening import is_narrow, widen
+from proton.transforms.tile.widening import is_narrow, widen
 
 
 def _buffer(shape: tuple[int, ...], element: Type) -> Value:

@@ -70,7 +70,7 @@ from proton.dialect.walk import (
 )
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.passes import Pass, register
-from proton.transforms.pipelined_loop import i32, next_index, next_phase
+from proton.transforms.schedule.pipelined_loop import i32, next_index, next_phase
 
 _PRODUCT, _WAIT = "ttng.warp_group_dot", "ttng.warp_group_dot_wait"
 _FENCE, _LANDED, _GROUP = "ttng.fence_async_shared", "ttg.async_wait", "ttg.async_commit_group"

@@ -14,7 +14,7 @@ from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
 from proton.dialect.ttng_memory import TensorMapOp
 from proton.passes import Pass, register
-from proton.transforms.block_addresses import (
+from proton.transforms.tile.block_addresses import (
     Tensor,
     index_range,
     splat,
@@ -22,7 +22,7 @@ from proton.transforms.block_addresses import (
     widened,
     within,
 )
-from proton.transforms.unpack import Parts, Unpacking
+from proton.transforms.tile.unpack import Parts, Unpacking
 
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
 

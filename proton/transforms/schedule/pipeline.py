@@ -18,9 +18,9 @@ from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.walk import all_ops, functions, ops_named
 from proton.passes import Pass, register
-from proton.transforms.pipelined_loop import PipelinedLoop
-from proton.transforms.pipelined_tiles import PipelinedTiles
-from proton.transforms.skip_empty_loop import is_rest, skip_empty
+from proton.transforms.schedule.pipelined_loop import PipelinedLoop
+from proton.transforms.schedule.pipelined_tiles import PipelinedTiles
+from proton.transforms.schedule.skip_empty_loop import is_rest, skip_empty
 
 
 @register

@@ -4,7 +4,7 @@ from proton.dialect.mlir import Operation, ir
 from proton.dialect.regions import ForLoop, If, yield_values
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import all_ops, before
-from proton.transforms.pipelined_loop import is_less
+from proton.transforms.schedule.pipelined_loop import is_less
 
 
 def is_rest(loop: Operation) -> bool:

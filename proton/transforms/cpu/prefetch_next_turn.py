@@ -29,8 +29,8 @@ from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
-from proton.transforms.next_turn import NextTurn
-from proton.transforms.shares import CACHE_LINE, fetch_lines, share_number, turns
+from proton.transforms.schedule.next_turn import NextTurn
+from proton.transforms.schedule.shares import CACHE_LINE, fetch_lines, share_number, turns
 
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for

@@ -39,7 +39,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
-from proton.transforms.streamed_stores import can_stream, fence, is_streamed, stream
+from proton.transforms.cpu.streamed_stores import can_stream, fence, is_streamed, stream
 
 
 @register

@@ -96,9 +96,9 @@ from proton.trace.profile import KernelProfile
 from proton.trace.strategy import Strategy
 from proton.trace.turns import Turn
 from proton.trace.wire import RECORD_ALIGNMENT, RecordSchema, aligned
-from proton.transforms.kept_readings import keeping_place, stores
-from proton.transforms.strip_mine import strip_mine
-from proton.transforms.turn_batches import batch_turn, is_turn_number
+from proton.transforms.records.kept_readings import keeping_place, stores
+from proton.transforms.records.strip_mine import strip_mine
+from proton.transforms.records.turn_batches import batch_turn, is_turn_number
 
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of a turn

@@ -39,7 +39,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
-from proton.transforms.late_waits import wait_behind
+from proton.transforms.schedule.late_waits import wait_behind
 
 _PRODUCT, _WAIT = "ttng.warp_group_dot", "ttng.warp_group_dot_wait"
 _CONTROL_FLOW = "scf.if", "func.call"  # registers of a product under way stay where they are

@@ -41,7 +41,7 @@ from proton.dialect.walk import before, ops_named, parent_of, producer_of
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
-from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
+from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
 
 _EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
 _STORE, _COPY = "ttng.tma_store", "ttng.async_tma_copy_local_to_global"

@@ -10,8 +10,8 @@ from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.dialect.tt_memory import LoadOp, StoreOp
 from proton.passes import Pass, register
-from proton.transforms.block_addresses import Tensor, widened
-from proton.transforms.unpack import Parts, Unpacking
+from proton.transforms.tile.block_addresses import Tensor, widened
+from proton.transforms.tile.unpack import Parts, Unpacking
 
 
 @register

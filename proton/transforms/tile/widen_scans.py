@@ -12,7 +12,7 @@ from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
-from proton.transforms.widening import is_narrow, widen
+from proton.transforms.tile.widening import is_narrow, widen
 
 
 @register

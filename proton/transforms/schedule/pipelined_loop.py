@@ -43,8 +43,8 @@ from proton.dialect.ttg_memory import (
 )
 from proton.dialect.ttng_memory import InvalBarrierOp, WaitBarrierOp, one_barrier
 from proton.dialect.walk import all_ops, before, defining_op, producer_of
-from proton.transforms.late_waits import wait_behind
-from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
+from proton.transforms.schedule.late_waits import wait_behind
+from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
 
 _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
 

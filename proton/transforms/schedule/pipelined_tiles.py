@@ -21,7 +21,7 @@ from proton.dialect.emit import emit_if, number_of_iteration
 from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.walk import before, ops_named
-from proton.transforms.pipelined_loop import (
+from proton.transforms.schedule.pipelined_loop import (
     PipelinedLoop,
     clone,
     has_more,

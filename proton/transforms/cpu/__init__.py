@@ -1,0 +1,1 @@
+"""Passes on buffers and loops, for CPUs."""

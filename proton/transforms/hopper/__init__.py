@@ -1,0 +1,1 @@
+"""What Hopper adds: tensor maps, TMA, fences between threads and the copy engine."""

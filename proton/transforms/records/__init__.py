@@ -1,0 +1,1 @@
+"""Where clock samples are taken, and how they are kept."""

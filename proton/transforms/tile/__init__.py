@@ -1,0 +1,1 @@
+"""Passes on tiles, for every target: no layouts, no buffers."""
