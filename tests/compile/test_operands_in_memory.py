@@ -86,3 +86,21 @@ def test_what_waits_in_shared_memory_is_right(rng: np.random.Generator) -> None:
     want = scores.astype(np.float32) @ k.astype(np.float32)
     np.testing.assert_allclose(out, want, rtol=2e-3, atol=1e-1)
     np.testing.assert_allclose(product, x.astype(np.float32) @ w.astype(np.float32), atol=1e-2)
+
+
+@proton.jit
+def outside_of_loops(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """A product in a loop, and one behind it."""
+    m, d, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    q = tl.load(q_ptr + m[:, None] * D + d[None, :])
+    out = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, N):
+        k = tl.load(k_ptr + (start + j)[:, None] * D + d[None, :])
+        out = tl.dot(q, tl.trans(k), out)
+    last = tl.load(k_ptr + j[:, None] * D + d[None, :])
+    tl.store(out_ptr + m[:, None] * N + j[None, :], tl.dot(q, tl.trans(last), out))
+
+
+def test_a_product_outside_of_loops_takes_registers() -> None:
+    assert not stays_in_memory(compiled(outside_of_loops, 16, 16, 64, warps=1))
+    assert stays_in_memory(compiled(outside_of_loops, 64, 64, 128, warps=1))

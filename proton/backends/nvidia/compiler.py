@@ -35,7 +35,7 @@ from proton.base.targets import (
 )
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import Module
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import functions, gpu_functions
@@ -98,10 +98,7 @@ def compile_kernel(
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
-        shared, scratch = (
-            int(kernel.attributes[name].value) if name in kernel.attributes else 0
-            for name in (SHARED_BYTES, GLOBAL_SCRATCH_BYTES)
-        )
+        shared, scratch = _bytes(kernel, SHARED_BYTES), _bytes(kernel, GLOBAL_SCRATCH_BYTES)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
             ptx = _alone(emit_ptx(module, target), options)
@@ -116,7 +113,7 @@ def compile_kernel(
             if profile is None and cubin is before:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
-    _warn_of_waits(fn, cubin)
+            _warn_of_waits(fn, cubin)
     data = {
         "target": str(target),
         **{name: getattr(options, name) for name in _OF_LAUNCHES},
@@ -132,6 +129,11 @@ def compile_kernel(
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _bytes(kernel: Operation, name: str) -> int:
+    """An attribute of a kernel that counts bytes; 0 where it has none."""
+    return int(kernel.attributes[name].value) if name in kernel.attributes else 0
 
 
 def _warn_of_waits(fn: DeviceFunction, cubin: Cubin) -> None:
