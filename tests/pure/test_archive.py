@@ -20,7 +20,7 @@ from proton.trace.model import Kernel, Launch, RawRun
 from proton.viewer import Run, TraceFormatError
 from tests.perfetto_equality import read_back
 
-QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def plain(value: Any) -> Any:
