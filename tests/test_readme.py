@@ -53,7 +53,7 @@ def test_the_viewers_commands_teach(command: str) -> None:
         timeout=60,
     )
     assert done.returncode == 0
-    assert "proton-viewer" in done.stdout
+    assert "proton-tile" in done.stdout
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", CONTRIBUTING], ids=lambda page: page.name)

@@ -204,7 +204,7 @@ def test_merge_says_how_well_clocks_agree(
         files.append(str(tmp_path / f"rank{number}.proton"))
         raw.origin_unix_ns += number
         Run(raw).save(files[-1])
-    words = ["proton-viewer", "merge", *files, "-o", str(tmp_path / "job.proton")]
+    words = ["proton-tile", "merge", *files, "-o", str(tmp_path / "job.proton")]
     monkeypatch.setattr(sys, "argv", words)
     with contextlib.suppress(SystemExit):
         cli.main()
