@@ -27,6 +27,11 @@ BROWSER ?= chromium
 # Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
 BENCHMARKS ?= compile_time profiling trace_io viewer
 
+# Bytecode lies in the environment, and nowhere else: without any, each start of Python compiles all
+# that it imports, which takes seconds. So it is written here where nobody wants it beside sources.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/bytecode
+
 .PHONY: bench bless clean demo docs docs-pictures format fuzz help lint lock setup style test \
 	test-fast test-gpu
 
