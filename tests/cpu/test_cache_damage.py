@@ -229,7 +229,7 @@ def test_what_others_may_write_is_not_loaded(
     path = entry if what == "entry" else entry / what
     assert cache.load(KEY) == (DATA, FILES)  # a umask of 0 opens nothing to others
     path.chmod(path.stat().st_mode | 0o020)
-    with pytest.warns(RuntimeWarning, match="other users may write") as caught:
+    with pytest.warns(RuntimeWarning, match="other users may write") as caught:  # noqa: PT031
         assert cache.load(KEY) is None
         cache.store(KEY, DATA, FILES)
     assert len(caught) == 1
