@@ -18,6 +18,8 @@ WITHOUT := $(addprefix --no-emit-package ,cuda-bindings cuda-core cuda-pathfinde
 PYTEST ?=
 # Processes that run tests: one a core, or a number
 JOBS ?= auto
+# How many times as many random examples make fuzz draws as make test
+FUZZ ?= 10
 
 # For pictures of Perfetto and of HTML pages
 BROWSER ?= chromium
@@ -25,8 +27,13 @@ BROWSER ?= chromium
 # Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
 BENCHMARKS ?= compile_time profiling trace_io viewer
 
-.PHONY: bench bless clean demo docs docs-pictures format help lint lock setup style test test-fast \
-	test-gpu
+# Bytecode lies in the environment, and nowhere else: without any, each start of Python compiles all
+# that it imports, which takes seconds. So it is written here where nobody wants it beside sources.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/bytecode
+
+.PHONY: bench bless clean demo docs docs-pictures format fuzz help lint lock setup style test \
+	test-fast test-gpu
 
 help: ## what the targets do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -44,6 +51,13 @@ test: style ## check style, then types and every test
 
 test-fast: $(STAMP) ## run tests that compile no kernel: seconds
 	@$(BIN)/python -m pytest -n $(JOBS) tests/pure tests/test_architecture.py $(PYTEST)
+
+# make test draws the same examples each time; these are new each time.
+fuzz: $(STAMP) ## run the tests that draw random examples, more of them, from a new seed
+	@seed=$${PROTON_TEST_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	echo "==> again: make fuzz FUZZ=$(FUZZ) PROTON_TEST_SEED=$$seed"; \
+	PROTON_TEST_FUZZ=$(FUZZ) PROTON_TEST_SEED=$$seed \
+		$(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
 
 test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip install torch)
 	@$(BIN)/python -m pytest tests/gpu $(PYTEST)

@@ -30,6 +30,7 @@ from proton.base.text import printable
 from proton.language.profiling import check_text
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
+from proton.viewer.cli.other_command import ALIAS, owner_of_alias
 from proton.viewer.formats import check_packages, format_of
 
 try:
@@ -261,6 +262,8 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     if not quiet:
         console = Console(stderr=True, highlight=False)
         _report.show(recorded, console, SUMMARY_SCOPES)
+        if other := owner_of_alias():
+            _say(f"{ALIAS} on PATH is {other[1]}'s ({other[0]}): proton-tile reads the run")
         if not recorded.kernels:
             console.print("no kernel of Proton was launched")
         console.print(f"wrote {printable(str(target))}", soft_wrap=True, markup=False)

@@ -204,7 +204,7 @@ def to_triton(x: np.ndarray, device: object, dst_type: str | None = None) -> Any
     are codes, and what torch lacks is a tensor that is to be read as another type."""
     torch, name = _torch(), x.dtype.name
     if name in uint_dtypes:
-        signed = torch.tensor(x.view(name[1:]).copy(), device=device)
+        signed = torch.tensor(x.view(name[1:]).copy(order="K"), device=device)
         return reinterpret(signed, getattr(tl, name))
     tensor = torch.tensor(x, device=device)
     if dst_type is not None and "float8" in dst_type:

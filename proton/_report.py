@@ -51,7 +51,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
     if len(shown):
         console.print(_table(shown))
     if len(rows) > len(shown):
-        console.print(f"and {len(rows) - len(shown)} more scopes: see proton-viewer stats")
+        console.print(f"and {len(rows) - len(shown)} more scopes: see proton-tile stats")
     totals = run.totals
     console.print(
         f"{totals.size}; "

@@ -7,6 +7,10 @@ finds the name taken and drops its own.
 `meta.json` has the sizes and hashes of the files and the metadata, `meta.sha256` its own hash. An
 entry that is not what these say is a warning; it is removed and counts as absent. One that may not
 be read (another user's) is absent, too.
+
+Whoever can write an entry runs code as those who load it. So an entry is written for its user alone
+to change, and one that another user owns (but for root), or may write, is not loaded, with one
+warning, unless `PROTON_CACHE_SHARED` says that the cache is shared on purpose.
 """
 
 import contextlib
@@ -66,6 +70,10 @@ _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 _NO_META = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
+class _Untrusted(Exception):
+    """An entry is another user's, or another user may write it; the text says which."""
+
+
 class _Damage(Exception):
     """An entry is not what was written; the text says what is wrong."""
 
@@ -80,7 +88,14 @@ def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
             _remove_damaged(folder, str(problem))
         return None
     try:
+        _check_trust(folder.name, os.fstat(opened))
         return _read_entry(opened, key)
+    except _Untrusted as problem:
+        _warn_once(
+            f"kernels in the cache {knobs.cache_dir} are not loaded, and compiled anew: {problem}. "
+            "PROTON_CACHE_SHARED=1 takes them all the same"
+        )
+        return None
     except (_Damage, OSError, *_NO_META) as problem:
         is_unreadable = isinstance(problem, OSError) and problem.errno not in _NO_FILE
         # Not here any more: another process has removed it, and may have put a new one there.
@@ -89,6 +104,17 @@ def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
         return None
     finally:
         os.close(opened)
+
+
+def _check_trust(name: str, status: os.stat_result) -> None:
+    """Raises _Untrusted for a folder or file that others than this user and root could have
+    written."""
+    if knobs.cache_shared or not hasattr(os, "geteuid"):
+        return
+    if status.st_uid not in (os.geteuid(), 0):
+        raise _Untrusted(f"{name} is the user's with the number {status.st_uid}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _Untrusted(f"other users may write {name}")
 
 
 def has(key: str) -> bool:
@@ -121,6 +147,7 @@ def _read(folder: int, name: str, size: int | None) -> bytes:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise _Damage(f"{name} is no plain file")
+        _check_trust(name, status)
         if status.st_size > _MOST_META if size is None else status.st_size != size:
             raise _Damage(f"{name} has {status.st_size} bytes")
         with open(file, "rb", closefd=False) as stream:
@@ -169,15 +196,17 @@ def store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
     try:
         _store(key, data, files)
     except OSError as problem:
-        folder = str(knobs.cache_dir)
-        if folder not in _unwritable:
-            _unwritable.add(folder)
-            warnings.warn(
-                f"kernels are not cached in {folder}: {problem}", RuntimeWarning, stacklevel=2
-            )
+        _warn_once(f"kernels are not cached in {knobs.cache_dir}: {problem}")
 
 
-_unwritable: set[str] = set()  # the caches that a warning has named
+_warned: set[str] = set()  # the caches that a warning has named
+
+
+def _warn_once(text: str) -> None:
+    """Warns of a cache; a second problem of the same one is most often the first one's."""
+    if (folder := str(knobs.cache_dir)) not in _warned:
+        _warned.add(folder)
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def _temporary(parent: Path) -> Path:
@@ -191,14 +220,15 @@ def _store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
     folder = _folder(key)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(folder.parent)
-    temporary.mkdir()  # who may read it is for the umask to say
+    closed = 0 if knobs.cache_shared else stat.S_IWGRP | stat.S_IWOTH
+    temporary.mkdir(0o777 & ~closed)  # who may read it is for the umask to say
     try:
         for name, content in files.items():
-            (temporary / name).write_bytes(content)
+            _write(temporary / name, content, 0o666 & ~closed)
         listed = {name: (len(content), _hash(content)) for name, content in files.items()}
         meta = json.dumps({"key": key, "files": listed, "data": data}).encode()
-        (temporary / _META).write_bytes(meta)
-        (temporary / _META_HASH).write_text(_hash(meta))
+        _write(temporary / _META, meta, 0o666 & ~closed)
+        _write(temporary / _META_HASH, _hash(meta).encode(), 0o666 & ~closed)
         try:
             os.rename(temporary, folder)
         except OSError:
@@ -206,3 +236,9 @@ def _store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
                 os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Writes a new file, with what the umask leaves of the mode."""
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        file.write(content)

@@ -34,8 +34,8 @@ def run_case(case: Case, rng: np.random.Generator) -> float:
 
 
 def viewer_command() -> str:
-    """What to type for proton-viewer: its name, or where it lies if that is not on the path."""
-    name = "proton-viewer"
+    """What to type for proton-tile: its name, or where it lies if that is not on the path."""
+    name = "proton-tile"
     return name if shutil.which(name) else os.path.relpath(Path(sys.executable).with_name(name))
 
 

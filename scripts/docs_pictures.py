@@ -46,7 +46,7 @@ def run(*words: str | Path, folder: Path) -> str:
 
 
 def viewer(*words: str | Path, folder: Path) -> str:
-    """What a command of proton-viewer prints."""
+    """What a command of proton-tile prints."""
     return run(*VIEWER, *words, folder=folder)
 
 
@@ -107,7 +107,7 @@ def tutorial(folder: Path) -> None:
 
 
 def gpu(run: Path, folder: Path, program: str) -> None:
-    """An SM's part of the longest launch, and Perfetto as `proton-viewer open` opens it."""
+    """An SM's part of the longest launch, and Perfetto as `proton-tile open` opens it."""
     launches = Run.load(run).launches
     longest = str(launches["dur_ns"].idxmax())
     options = ("--launch", longest, "--sm", "0")

@@ -275,14 +275,14 @@ def _about(parameter: Any) -> str:
 
 
 def cli() -> str:
-    """`proton-viewer`, `python -m proton` and the tools."""
+    """`proton-tile`, `python -m proton` and the tools."""
     _add_commands()
     main = typer.main.get_command(viewer_app)
-    lines = ["# Command lines", "", "## `proton-viewer`", "", markdown(main.help or ""), ""]
+    lines = ["# Command lines", "", "## `proton-tile`", "", markdown(main.help or ""), ""]
     lines += ["A file without a command means `summary`. Exit status: 0 fine, 1 a regression, "
               "2 bad usage or a file that cannot be read, 3 inconclusive.", ""]  # fmt: skip
     for name, found in sorted(main.commands.items()):  # type: ignore[attr-defined]
-        lines += command(f"proton-viewer {name}", found, "###")
+        lines += command(f"proton-tile {name}", found, "###")
     lines += command("python -m proton", typer.main.get_command(program_app), "##")
     for name, app in (("opt", opt_app), ("compile", compile_app), ("link", link_app)):
         lines += command(f"proton-{name}", typer.main.get_command(app), "##")

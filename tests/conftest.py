@@ -1,27 +1,85 @@
 """What all tests share: a cache of their own, random numbers whose seed a failure shows, and how
 `pytest -n` spreads files over processes."""
 
+import ctypes
+import gc
 import os
-import secrets
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis.core
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
+
+from tests import draws
 
 # Before proton is imported by any test: kernels of a test run, or of one of its processes, never
 # meet those of another.
 _CACHE = tempfile.mkdtemp(prefix="proton-tests-")
 os.environ["PROTON_CACHE_DIR"] = _CACHE
-
-
-# No test depends on how long something takes; other processes may have the machine.
-settings.register_profile("proton", deadline=None)
 settings.load_profile("proton")
+
+# What tests rely on, and whoever starts them may have otherwise (`nohup make test &`, a container
+# without a home, a shell with LC_ALL=C); the processes that tests start inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.umask(0o022)
+os.environ["LC_ALL"] = "C.UTF-8"
+os.environ.setdefault("HOME", _CACHE)
+for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
+    os.environ.pop(_name, None)
+
+TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Has hypothesis draw from the seed of this run, where one is given."""
+    if draws.IS_SEEDED and config.getoption("--hypothesis-seed", None) is None:
+        hypothesis.core.global_force_seed = draws.SEED
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays, so no collection of garbage looks at it."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Behind each file gives memory back: its kernels, what is in cycles, such as machines of
+    tests/compile/ptx, and what the C library keeps of what was freed."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.path != item.path:
+            if harness := sys.modules.get("tests.cpu.harness"):
+                harness.kernels_of.cache_clear()
+            gc.collect()
+            TRIM(0)
+
+
+def pytest_report_header() -> str:
+    """What repeats this run."""
+    fuzz = f"PROTON_TEST_FUZZ={draws.TIMES} " if draws.TIMES > 1 else ""
+    return f"seed: {fuzz}PROTON_TEST_SEED={draws.SEED}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under `make fuzz`, of all tests those that draw."""
+    if draws.TIMES > 1:
+        kept = [item for item in items if _draws(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not _draws(item)])
+        items[:] = kept
+
+
+def _draws(item: pytest.Item) -> bool:
+    test = getattr(item, "obj", None)
+    return "session_seed" in getattr(item, "fixturenames", ()) or is_hypothesis_test(test)
 
 
 def pytest_unconfigure() -> None:
@@ -93,8 +151,8 @@ def _knobs_stay_as_they_are() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def session_seed() -> int:
-    """The seed of this test run: PROTON_TEST_SEED, else a fresh one."""
-    return int(os.environ.get("PROTON_TEST_SEED") or secrets.randbits(32))
+    """The seed of this test run."""
+    return draws.SEED
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The floors: what may import what, and which file alone may do a thing."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from proton.cache import RECORDED
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run, export
 from proton.viewer.formats import formats
+from tests.tables import check_rows
 
 ROOT = Path(__file__).parents[1]
 PROTON = ROOT / "proton"
@@ -37,6 +39,24 @@ READING = {"trace": {"base", "trace"}, "viewer": {"base", "trace", "viewer"}}
 VIEWER_ROOMS = ("tables", "formats", "pictures", "export", "run", "compare", "cli")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 FILES = sorted(PROTON.rglob("*.py"))
+
+
+def tree_of(file: Path) -> ast.Module:
+    """The file's syntax."""
+    return ast.parse(file.read_text())
+
+
+@functools.cache
+def _text_of(file: Path) -> str:
+    return file.read_text()
+
+
+def trees_with(pattern: str) -> Iterator[tuple[Path, ast.Module]]:
+    """(file, its syntax) of the files that a regular expression finds something in: to parse and
+    walk them all takes seconds for each rule."""
+    for file in FILES:
+        if re.search(pattern, _text_of(file)):
+            yield file, tree_of(file)
 
 
 def unit(file: Path) -> str | None:
@@ -72,19 +92,21 @@ def may_import(importer: str, imported: str) -> bool:
     return FLOOR[imported] <= FLOOR[importer]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
-def test_imports_point_down(file: Path) -> None:
-    importer = unit(file)
-    if importer is None:
-        return
-    assert importer in FLOOR, f"{importer} has no floor: give it one in {Path(__file__).name}"
-    tree = ast.parse(file.read_text())
-    wrong = [
-        f"line {line}: {importer} imports {imported}"
-        for line, imported in imported_units(file, tree)
-        if imported not in FLOOR or not may_import(importer, imported)
-    ]
-    assert not wrong
+def test_imports_point_down() -> None:
+    def check(file: Path) -> None:
+        importer = unit(file)
+        if importer is None:
+            return
+        assert importer in FLOOR, f"{importer} has no floor: give it one in {Path(__file__).name}"
+        tree = tree_of(file)
+        wrong = [
+            f"line {line}: {importer} imports {imported}"
+            for line, imported in imported_units(file, tree)
+            if imported not in FLOOR or not may_import(importer, imported)
+        ]
+        assert not wrong
+
+    check_rows(check, ((file,) for file in FILES))
 
 
 def test_the_check_sees_an_import_that_points_up() -> None:
@@ -105,7 +127,7 @@ def test_rooms_of_the_viewer_import_downwards(room: str) -> None:
     found = [
         f"{file.relative_to(ROOT)}: {node.module}"
         for file in files
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.ImportFrom) and node.module
         if re.match(rf"proton\.viewer\.({'|'.join(above)})\b", node.module or "") and above
     ]
@@ -151,11 +173,12 @@ def test_the_check_sees_relative_imports() -> None:
     assert found == ["frontend", "frontend", "language"]
 
 
+@functools.cache
 def imported_modules(file: Path) -> set[str]:
     """The modules of Proton that a file imports, anywhere in it: lazily, or for types alone."""
     package = file.relative_to(ROOT).parent.parts
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -250,11 +273,10 @@ def test_what_sessions_and_launches_share_names_no_back_end() -> None:
     found = {
         file.name: named
         for file in folder.glob("*.py")
-        if (named := named_backends(ast.parse(file.read_text()), names))
-        and named != allowed.get(file.name)
+        if (named := named_backends(tree_of(file), names)) and named != allowed.get(file.name)
     }
     assert not found
-    session = ast.parse((folder / "session.py").read_text())
+    session = tree_of(folder / "session.py")
     assert not named_backends(session, {*names, "gpu"})
 
 
@@ -298,7 +320,7 @@ def pass_files() -> dict[str, tuple[Path, list[str]]]:
         parts = file.relative_to(PROTON).with_suffix("").parts
         if parts[0] in PASS_FOLDERS and len(parts) > 1 and parts[1] != "__init__":
             module = ".".join(("proton", *parts)).removesuffix(".__init__")
-            found[module] = file, passes_in(ast.parse(file.read_text()))
+            found[module] = file, passes_in(tree_of(file))
     return found
 
 
@@ -369,7 +391,7 @@ def made_ops(tree: ast.Module, dialect: str) -> list[str]:
 
 
 def test_only_one_file_makes_control_flow() -> None:
-    makers = [file for file in FILES if made_ops(ast.parse(file.read_text()), "scf")]
+    makers = [file for file, tree in trees_with("scf") if made_ops(tree, "scf")]
     assert makers == [PROTON / "dialect" / "regions.py"]
 
 
@@ -380,13 +402,13 @@ def test_control_flow_that_is_made_by_hand_is_seen() -> None:
 
 def test_names_of_attributes_are_in_one_file() -> None:
     """Those that passes leave for each other; no other file of the compiler spells one out."""
-    names = set(texts_of(ast.parse((PROTON / "dialect" / "attributes.py").read_text())))
+    names = set(texts_of(tree_of(PROTON / "dialect" / "attributes.py")))
     assert len(names) > 20
     found = {
         f"{file.relative_to(ROOT)}: {text}"
-        for file in FILES
+        for file, tree in trees_with("|".join(map(re.escape, names)))
         if file.name != "attributes.py" or file.parent.name != "dialect"
-        for text in texts_of(ast.parse(file.read_text()))
+        for text in texts_of(tree)
         if text in names
     }
     assert not found
@@ -417,8 +439,7 @@ def test_only_the_knobs_read_the_environment() -> None:
     names = ("os.environ", "os.getenv", "os.environb", "os.putenv")
     readers = {
         str(file.relative_to(ROOT))
-        for file in FILES
-        for tree in [ast.parse(file.read_text())]
+        for file, tree in trees_with("environ|getenv|putenv")
         if any(uses(tree, name) for name in names)
     }
     assert readers == {"proton/base/knobs.py"}
@@ -432,7 +453,8 @@ def test_the_cache_knows_what_code_depends_on() -> None:
     found = {
         node.module.replace(".", "/").removeprefix("proton/") + ".py"
         for file in compiling
-        for node in ast.walk(ast.parse(file.read_text()))
+        if "proton.trace." in _text_of(file)
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("proton.trace.")
     }
     assert found | {"trace/wire.py"} == RECORDED
@@ -446,8 +468,8 @@ def test_only_one_file_names_the_mlir_wheel() -> None:
 def test_nothing_executable_is_stored() -> None:
     modules = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
     found = []
-    for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
+    for file, tree in trees_with("|".join(modules)):
+        for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if modules & {name.split(".")[0] for name in names}:
@@ -464,7 +486,7 @@ def project_texts() -> Iterator[tuple[str, str]]:
     files = [f for folder in folders for f in (ROOT / folder).rglob("*") if f.is_file()]
     files += [f for f in ROOT.iterdir() if f.is_file()]
     for file in files:
-        if "__pycache__" in file.parts or file == Path(__file__):
+        if "__pycache__" in file.parts or file.name == ".git" or file == Path(__file__):
             continue
         try:
             yield str(file.relative_to(ROOT)), file.read_text()
@@ -485,9 +507,13 @@ def texts_of(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
-def test_no_message_points_at_what_the_wheel_lacks(file: Path) -> None:
-    found = [text for text in texts_of(ast.parse(file.read_text())) if "docs/" in text]
+def test_no_message_points_at_what_the_wheel_lacks() -> None:
+    found = {
+        f"{file.relative_to(ROOT)}: {text}"
+        for file, tree in trees_with("docs/")
+        for text in texts_of(tree)
+        if "docs/" in text
+    }
     assert not found
 
 
@@ -495,8 +521,7 @@ def test_no_message_points_at_a_file_that_the_wheel_lacks() -> None:
     """Strings that are no docstrings, and the help of commands, which is."""
     outside = re.compile(r"\b(?:docs|benchmarks|tests)/|(?<!proton/)\bkernels/|\b\w+\.md\b")
     found = []
-    for file in FILES:
-        tree = ast.parse(file.read_text())
+    for file, tree in trees_with(outside.pattern):
         is_help = "commands" in file.parts or file.name == "__main__.py"
         bodies = [node.body for node in ast.walk(tree) if isinstance(node, DOCUMENTED)]
         docstrings = {b[0].value for b in bodies if b and isinstance(b[0], ast.Expr)}
@@ -544,7 +569,7 @@ def test_no_function_is_long() -> None:
     lengths = sorted(
         node.end_lineno - node.lineno + 1
         for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
     )
     assert lengths[-1] <= 60

@@ -40,7 +40,7 @@ def test_the_reference_has_every_name_command_and_variable(site: Path) -> None:
     assert missing <= {"Run", "knobs", "tools", "__version__"}  # they have pages of their own
     commands = {file.stem for file in (ROOT / "proton/viewer/cli/commands").glob("[a-z]*.py")}
     cli = words(reference / "cli.html")
-    assert [name for name in commands if f"proton-viewer {name} [OPTIONS]" not in cli] == []
+    assert [name for name in commands if f"proton-tile {name} [OPTIONS]" not in cli] == []
     environment = words(reference / "environment.html")
     assert [k.variable for k in KNOBS.values() if k.variable not in environment] == []
     assert "run.stats(" in words(reference / "run.html")
@@ -118,11 +118,11 @@ def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
     (command,) = (
         step["run"]
         for step in workflow["jobs"]["timelines"]["steps"]
-        if "proton-viewer measure" in step.get("run", "")
+        if "proton-tile measure" in step.get("run", "")
     )
     command = command.replace("-n 10 --most 30", "-n 1 --most 1").replace("../runs", "runs")
     words = command.replace("../baseline", str(ROOT)).split()
-    assert words[:4] == ["proton-viewer", "measure", "-n", "1"]
+    assert words[:4] == ["proton-tile", "measure", "-n", "1"]
     words = [str(ROOT / word) if word.startswith("docs/") else word for word in words]
     done = subprocess.run(
         [sys.executable, "-m", "proton.viewer", *words[1:]],

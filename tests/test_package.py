@@ -114,7 +114,8 @@ def test_the_wheel_has_every_file_and_says_what_it_is(wheel: Path) -> None:
     files = {f.relative_to(ROOT).as_posix() for f in (ROOT / "proton").rglob("*") if f.is_file()}
     assert shipped == {name for name in files if "__pycache__" not in name}
     assert {Path(name).suffix for name in shipped} == set(SOURCES)
-    assert "proton-viewer = proton.viewer.cli:main" in entries
+    for name in ("proton-tile", "proton-viewer"):
+        assert f"{name} = proton.viewer.cli:main" in entries
     assert "proton.pytest_plugin = proton.pytest_plugin" in entries
     said = message(wheel)
     assert "Homepage" in " ".join(said.get_all("Project-URL", []))
@@ -127,9 +128,9 @@ def test_the_viewer_alone_needs_no_compiler(wheel: Path, tmp_path: Path) -> None
     needed = names(message(wheel).get_all("Requires-Dist", []), ("", "viewer"))
     assert not needed & COMPILER
     python = install(wheel, needed, tmp_path / "env")
-    viewer = python.parent / "proton-viewer"
+    viewer = python.parent / "proton-tile"
     Run(random_run(3)).save(tmp_path / "run.proton")
-    assert done(viewer, "--version").startswith("proton-viewer ")
+    assert done(viewer, "--version").startswith("proton-tile ")
     assert "slices" in done(viewer, "run.proton", cwd=tmp_path)
     done(viewer, "timeline", "run.proton", "-o", "run.html", cwd=tmp_path)  # from page.html
     done(viewer, "export", "run.proton", "run.pftrace", cwd=tmp_path)

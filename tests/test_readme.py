@@ -38,7 +38,7 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_variable_that_is_named_is_read(page: Path) -> None:
     ours = {
-        f"PROTON_TEST_{word}" for word in ("EMULATED", "PRODUCTS", "PROGRAMS", "SEED")
+        f"PROTON_TEST_{word}" for word in ("EMULATED", "FUZZ", "PRODUCTS", "PROGRAMS", "SEED")
     }  # of the tests
     known = {knob.variable for knob in KNOBS.values()} | ours
     assert set(re.findall(r"\bPROTON_[A-Z_]+\b", page.read_text())) - known == set()
@@ -53,7 +53,7 @@ def test_the_viewers_commands_teach(command: str) -> None:
         timeout=60,
     )
     assert done.returncode == 0
-    assert "proton-viewer" in done.stdout
+    assert "proton-tile" in done.stdout
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", CONTRIBUTING], ids=lambda page: page.name)

@@ -144,6 +144,13 @@ class Knobs:
         triton="TRITON_CACHE_DIR",
         derived=_folder("cache"),
     )
+    cache_shared = Knob(
+        "PROTON_CACHE_SHARED",
+        switch,
+        False,
+        "take kernels from the disk cache that other users wrote or may change: whoever can write "
+        "there runs code as you",
+    )
     home = Knob(
         "PROTON_HOME",
         str,

@@ -223,11 +223,14 @@ def _histogram(input: object, num_bins: object, mask: object = None) -> tensor:
             f"tl.histogram takes a row of integers, got {value.type}",
             "flatten it with .ravel(), or convert with .to(tl.int32)",
         )
+    if value.dtype.primitive_bitwidth != 32:
+        raise error(
+            f"tl.histogram takes integers of 32 bits, got {value.type}",
+            "convert with .to(tl.int32)",
+        )
     (bins,) = check_shape(num_bins)
     if mask is not None:
         mask = broadcast_to(to_bool(mask), value.shape).handle
-    if value.dtype.primitive_bitwidth < 32:
-        value = cast(value, ty.int32)
     type_ = ty.block_type(ty.int32, (bins,))
     return wrap(tc.HistogramOp(value.handle, to_ir(type_), mask=mask), type_)
 

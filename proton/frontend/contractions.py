@@ -195,6 +195,7 @@ def _dot_scaled(
     columns = right.shape[-1] * (2 if packed[1] and not rhs_k_pack else 1)
     for name, scale, size in (("lhs", lhs_scale, rows), ("rhs", rhs_scale, columns)):
         _check_scale(name, scale, (*left.shape[:-2], size), depths[0])
+    _check_groups(lhs_scale, rhs_scale, depths[0])
     is_fp16 = "fp16" in (lhs_format, rhs_format)
     arguments = [
         *(left, lhs_scale, packed[0], right, rhs_scale, packed[1], acc),
@@ -235,6 +236,18 @@ def _scaled_operand(side: str, value: object, format_: object, k_pack: object) -
 
 
 _SIGNED = {ty.uint8: ty.int8, ty.uint16: ty.int16}
+
+
+def _check_groups(lhs_scale: object, rhs_scale: object, depth: int) -> None:
+    """A scale of either side is for as many elements."""
+    if isinstance(lhs_scale, tensor) and isinstance(rhs_scale, tensor):
+        sizes = [depth // scale.shape[-1] for scale in (lhs_scale, rhs_scale)]
+        if sizes[0] != sizes[1]:
+            raise error(
+                f"tl.dot_scaled: lhs_scale is for {sizes[0]} elements each, rhs_scale for "
+                f"{sizes[1]}",
+                "repeat the scales of one side for one of the sizes",
+            )
 
 
 def _check_scale(side: str, scale: object, rows: tuple[int, ...], depth: int) -> None:

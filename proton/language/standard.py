@@ -68,32 +68,23 @@ def _is_there(pointer, expected_value, sem, scope):
     return value == core.cast(expected_value, value.dtype)
 
 
-@DeviceFunction
-def _all(conditions):
-    return core.reduce(conditions, None, _and) if conditions.shape else conditions
-
-
 @member
 @DeviceFunction
 def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns=None):
-    """Reads atomically until each element was `expected_value`; whether it was before `timeout_ns`
+    """Reads one number atomically until it is `expected_value`; whether it was before `timeout_ns`
     had passed, which GPUs alone count. The program that writes it must run meanwhile."""
+    core.static_assert(not pointer.shape, "tl.atomic_poll takes one pointer, no block of them")
     found = _is_there(pointer, expected_value, sem, scope)
     if timeout_ns is None:
-        while not _all(found):
-            found = found | _is_there(pointer, expected_value, sem, scope)
+        while not found:
+            found = _is_there(pointer, expected_value, sem, scope)
     else:
         is_known = not isinstance(timeout_ns, core.tensor)
         core.static_assert(not is_known or timeout_ns >= 0, "timeout_ns must be non-negative")
         end = cuda.globaltimer() + timeout_ns
-        while not _all(found) and cuda.globaltimer() < end:
-            found = found | _is_there(pointer, expected_value, sem, scope)
+        while not found and cuda.globaltimer() < end:
+            found = _is_there(pointer, expected_value, sem, scope)
     return found
-
-
-@DeviceFunction
-def _and(a, b):
-    return a & b
 
 
 @DeviceFunction

@@ -63,12 +63,12 @@ class FileCacheManager:
         return self.put(json.dumps({"child_paths": group}), _group_file(filename))
 
     def get_group(self, filename: str) -> dict[str, str] | None:
-        """The files of a group that are there; None where there is no such group."""
+        """The files of a group; None where there is no such group, or one of them is gone."""
         path = self.get_file(_group_file(filename))
         if path is None:
             return None
         paths: dict[str, str] = json.loads(Path(path).read_text())["child_paths"]
-        return {name: where for name, where in paths.items() if Path(where).exists()}
+        return paths if all(Path(where).exists() for where in paths.values()) else None
 
 
 CacheManager = FileCacheManager

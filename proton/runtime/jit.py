@@ -235,6 +235,10 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
             launcher = self._launchers.setdefault(backend.name, backend.launcher(self))
         return launcher
 
+    def launchers(self) -> list[Launcher]:
+        """Those of the back ends that it was compiled for."""
+        return list(self._launchers.values())
+
     def warmup(self, /, *args: object, **kwargs: object) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
 
@@ -405,6 +409,11 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
         if isinstance(annotation, str):
             annotation = _evaluate_annotation(fn, annotation)
         is_const = annotation is ty.const
+        if annotation is ty.constexpr and {name, position} & {*fn.do_not_specialize}:
+            raise ValueError(
+                f"{fn.__name__}: {name} is a constexpr, for which a kernel is specialised: take it "
+                "out of do_not_specialize"
+            )
         parameters.append(
             Parameter(
                 name,

@@ -163,6 +163,12 @@ class DeviceCaches:
         kernels = CompiledCode(launcher, self._put.setdefault(backend.name, {}))
         return kernels, kernels, backend.target(), backend.compiler, binder(self._kernel)
 
+    def clear(self) -> None:
+        """Drops what is compiled, for all devices; what lies on disk stays."""
+        for launcher in self._kernel.launchers():
+            launcher.forget()
+        self._put.clear()
+
 
 Binding = tuple[dict[str, object], list[tuple[object, ...]], object]
 
@@ -198,6 +204,7 @@ def preload(kernel: Any, specialization_data: str) -> CompiledKernel:
     data = json.loads(specialization_data)
     if data["name"] != kernel.__name__:
         raise LaunchError(f"Specialization data is for {data['name']}, not {kernel.__name__}")
+    _check_target(kernel, data.get("target"))
     if data["constants"] is None:
         raise LaunchError(f"{kernel.__name__} was compiled with constants that are no JSON")
     divisible = set(data["divisible"])
@@ -215,6 +222,17 @@ def preload(kernel: Any, specialization_data: str) -> CompiledKernel:
             f"of Proton, or for arrays that 16 does not divide: compiled now is {found.signature}"
         )
     return found
+
+
+def _check_target(kernel: Any, said: dict[str, object] | None) -> None:
+    """Raises for data that says another target than the one that is there."""
+    if said is not None:
+        found = kernel.device_caches[None][2]
+        here = {name: getattr(found, name, None) for name in ("backend", "arch", "warp_size")}
+        if said != here:
+            raise LaunchError(
+                f"{kernel.__name__}: the specialization data is for the target {said}, not {here}"
+            )
 
 
 def _constant(value: object) -> object:

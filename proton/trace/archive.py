@@ -194,7 +194,7 @@ def _check_kind(path: Path) -> None:
         raise TraceFormatError(f"{path}: is no .proton file: it is empty")
     hint = ""
     if begin.lstrip().startswith(b"["):
-        hint = "; if it is a Hatchet file of Triton's Proton, `proton-viewer metrics` opens it"
+        hint = "; if it is a Hatchet file of Triton's Proton, `proton-tile metrics` opens it"
     raise TraceFormatError(f"{path}: is no .proton file, which is a zip archive{hint}")
 
 

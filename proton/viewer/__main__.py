@@ -1,4 +1,4 @@
-"""`python -m proton.viewer` is `proton-viewer`."""
+"""`python -m proton.viewer` is `proton-tile`."""
 
 from proton.viewer.cli import main
 

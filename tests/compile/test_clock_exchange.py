@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.base.targets import GPUTarget
@@ -42,7 +42,6 @@ class Timer:
         assert pair.timer_ns <= self.at(pair.host_ns + error)
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
     drift=st.sampled_from([0.0, 2e-5, -9e-5]),
@@ -68,7 +67,6 @@ def test_the_true_relation_is_within_the_bound(
     assert pair.error_ns <= least - LEAST_WAY_NS + step + 1
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
     drift=st.sampled_from([0.0, 2e-5, -9e-5]),

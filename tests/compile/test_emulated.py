@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import proton
 import proton.language as tl
@@ -22,6 +22,7 @@ from tests.compile.ptx.memory import Race
 from tests.cpu.harness import decode, encode, kernels_of, pointer
 from tests.cpu.random_programs import Drawn, programs
 from tests.cpu.test_random_programs import run as check_program
+from tests.draws import PROGRAMS, kernels
 
 Edit = Callable[[str], str]
 SYNCHRONIZATION = (
@@ -265,15 +266,7 @@ def test_threads_that_wait_for_ever_are_named(rng: np.random.Generator) -> None:
         run_sums(rng, edit)
 
 
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@kernels(PROGRAMS // 25)
 @given(programs())
 def test_random_programs(drawn: Drawn) -> None:
     with Emulation(4, np.random.default_rng(0)).installed():

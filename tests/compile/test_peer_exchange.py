@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.base.targets import GPUTarget
@@ -18,7 +18,6 @@ from tests.compile.fake_cuda import check_loadable
 from tests.compile.test_clock_exchange import Timer
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
     drifts=st.tuples(*[st.sampled_from([0.0, 2e-5, -4e-5])] * 2),

@@ -2,10 +2,9 @@
 
 What a unit's ring buffer holds is held against a model of what records there must be, and against
 the same program without `compact-turns`: a thread's clock counts its readings, so equal work has
-equal records. PROTON_TEST_PROGRAMS says how many; a twentieth of that of others.
+equal records. A twentieth as many as other random programs.
 """
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +24,8 @@ from proton.transforms.records.compact_turns import CompactTurns
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
+from tests.draws import PROGRAMS
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200")) // 20
 ARGUMENTS = 6
 TURN = ("",)  # in place of the loops around a record that each turn makes
 Rings = list[tuple[int, np.ndarray]]
@@ -326,7 +325,7 @@ def check_equal(ring: np.ndarray, other: np.ndarray) -> None:
         assert np.array_equal(ring[name], other[name])
 
 
-@pytest.mark.parametrize("number", range(PROGRAMS))
+@pytest.mark.parametrize("number", range(PROGRAMS // 20))
 def test_random_records(number: int, session_seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     print(f"rerun with PROTON_TEST_SEED={session_seed}")
     rng = np.random.default_rng([session_seed, number])

@@ -8,7 +8,8 @@ import random
 import proton
 import proton.language as tl
 from tests.cpu.harness import kernels_of
-from tests.cpu.test_random_returns import PROGRAMS, Source
+from tests.cpu.test_random_returns import Source
+from tests.draws import PROGRAMS
 
 TARGET = proton.GPUTarget("cuda", 90)
 
@@ -17,7 +18,7 @@ def test_early_returns_compile() -> None:
     seed = random.SystemRandom().randrange(2**32)
     print("seed", seed)
     rng = random.Random(seed)
-    for _ in range(PROGRAMS // 3):
+    for _ in range(PROGRAMS // 10):
         source = Source(rng).text()
         static = {"S0": rng.random() < 0.5, "S1": rng.random() < 0.5}
         num_warps = rng.choice([1, 4])

@@ -237,8 +237,8 @@ def moved(x_ptr, out_ptr, seen_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_store(out_ptr + offs, x, mask=offs < n, scope="sys")
     tl.atomic_store(out_ptr + BLOCK, (x_ptr + 1).atomic_load())
     tl.debug_barrier()
-    there = (out_ptr + tl.arange(0, 2)).atomic_poll(tl.atomic_load(x_ptr + tl.arange(0, 2)))
-    tl.store(seen_ptr + tl.arange(0, 2), there)
+    for i in tl.static_range(2):
+        tl.store(seen_ptr + i, (out_ptr + i).atomic_poll(tl.atomic_load(x_ptr + i)))
     tl.store(seen_ptr + 2, tl.atomic_poll(out_ptr + BLOCK, tl.load(x_ptr + 1), sem="acquire"))
 
 

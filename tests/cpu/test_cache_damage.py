@@ -215,6 +215,51 @@ def test_an_entry_that_cannot_be_replaced_is_a_warning(
     assert entry_of(cache_dir, KEY).exists()
 
 
+@pytest.mark.parametrize("what", ["entry", "code.o", "meta.json"])
+def test_what_others_may_write_is_not_loaded(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """... with one warning, and is not removed; where it is shared on purpose it is."""
+    old = os.umask(0)
+    try:
+        cache.store(KEY, DATA, FILES)
+    finally:
+        os.umask(old)
+    entry = entry_of(cache_dir, KEY)
+    path = entry if what == "entry" else entry / what
+    assert cache.load(KEY) == (DATA, FILES)  # a umask of 0 opens nothing to others
+    path.chmod(path.stat().st_mode | 0o020)
+    with pytest.warns(RuntimeWarning, match="other users may write") as caught:  # noqa: PT031
+        assert cache.load(KEY) is None
+        cache.store(KEY, DATA, FILES)
+    assert len(caught) == 1
+    monkeypatch.setenv("PROTON_CACHE_SHARED", "1")
+    assert cache.load(KEY) == (DATA, FILES)
+
+
+@pytest.mark.parametrize("owner", [0, 1, 4242])
+def test_what_another_user_owns_is_not_loaded(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch, owner: int
+) -> None:
+    """But for root's, who can do everything anyway; `owner` is a user that this is not."""
+    cache.store(KEY, DATA, FILES)
+    real = os.fstat
+
+    def owned(file: int) -> os.stat_result:
+        status = list(real(file))
+        status[4] = owner
+        return os.stat_result(status)
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "fstat", owned)
+    if owner == 0:
+        assert cache.load(KEY) == (DATA, FILES)
+        return
+    with pytest.warns(RuntimeWarning, match=f"the user's with the number {owner}") as caught:
+        assert cache.load(KEY) is None
+    assert len(caught) == 1
+
+
 OTHER_USER = """
 import os, sys, warnings
 import proton, proton.language as tl

@@ -75,11 +75,17 @@ def test_the_demo_runs_four_kernels_and_writes_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_script_runs_as_it_would_alone(tmp_path: Path) -> None:
+    """... and the run's reader is named, where another package has the name that it had before."""
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "helper.py").write_text("VALUE = 42")
     path = script(tmp_path / "beside", "import helper; print(helper.VALUE)")
-    done = python(tmp_path, "-m", "proton", path, "--name", "x", "-m")
+    other = tmp_path / "proton-viewer"
+    other.write_text("#!/bin/python3\nfrom triton.profiler.viewer import main\nmain()\n")
+    other.chmod(0o755)
+    search = f"{tmp_path}:{os.environ['PATH']}"
+    done = python(tmp_path, "-m", "proton", path, "--name", "x", "-m", PATH=search)
     assert done.returncode == 0, done.stderr
+    assert f"proton-viewer on PATH is triton.profiler.viewer's ({other})" in done.stderr
     assert done.stdout == "__main__ ['--name', 'x', '-m']\n42\n"
     assert "add_kernel" in done.stderr
     assert launches(tmp_path / "work.proton") == 1

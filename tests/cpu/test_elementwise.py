@@ -321,7 +321,8 @@ def saturated(values: np.ndarray, out: str) -> np.ndarray:
     exact = np.nan_to_num(values.astype(np.float64), nan=0.0)
     inside = (exact > float(info.min) - 1) & (exact < float(info.max) + 1)
     whole = np.where(inside, exact, 0).astype(out)
-    return np.where(inside, whole, np.where(exact < 0, info.min, info.max).astype(out))
+    ends = np.array([info.max, info.min], out)
+    return np.where(inside, whole, ends[(exact < 0).astype(int)])
 
 
 @pytest.mark.interpreted

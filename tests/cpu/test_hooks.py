@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import json
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -296,6 +297,9 @@ def test_a_kernel_is_preloaded_from_what_a_hook_was_told(tmp_path: Path) -> None
         other.preload(data)
     with pytest.raises(proton.LaunchError, match="of another source"):
         kernel().preload(data.replace('"n": "i32"', '"n": "i64"'))
+    elsewhere = json.dumps(json.loads(data) | {"target": {"backend": "moon", "arch": 1}})
+    with pytest.raises(RuntimeError, match=r"is for the target .*moon"):
+        kernel().preload(elsewhere)
 
 
 def test_preloading_says_what_it_cannot_make() -> None:

@@ -21,6 +21,7 @@ from proton.runtime.backend import Backend
 from proton.runtime.benchmark import summary
 from proton.runtime.cpu.caches import levels_below
 from proton.testing import peaks
+from tests.cpu.harness import kernels_of
 
 HOPPER = proton.GPUTarget("cuda", 90)
 
@@ -395,9 +396,11 @@ def test_libraries_keep_files_beside_kernels(cache_dir: Path) -> None:
         assert files.get_file("tuned.json") is None
         path = files.put("{}", "tuned.json", binary=False)
         assert FileCacheManager(files.key).get_file("tuned.json") == path
-        files.put_group("all", {"tuned.json": path, "gone.json": path + "x"})
+        files.put_group("all", {"tuned.json": path})
         assert files.get_group("all") == {"tuned.json": path}
         assert files.get_group("none") is None
+        Path(path).unlink()
+        assert files.get_group("all") is None  # of which one is gone
 
 
 def test_the_driver_names_devices_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,3 +466,21 @@ def test_a_cpu_has_no_peaks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_what_is_not_there_says_what_to_do(module: Any, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=f"{name}.*{instead}"):
         getattr(module, name)
+
+
+def test_what_is_compiled_is_dropped_for_all_devices() -> None:
+    out = np.zeros(1, np.int32)
+    kernel = kernels_of("@proton.jit\ndef kernel(p): tl.store(p, 1)\n").kernel
+    kernel[(1,)](out)
+    assert len(kernel.device_caches["cpu"][0]) == 1
+    kernel.device_caches.clear()
+    assert len(kernel.device_caches["cpu"][0]) == 0
+    kernel[(1,)](out)
+    assert out[0] == 1
+
+
+def test_a_constexpr_is_always_specialised() -> None:
+    source = "@proton.jit(do_not_specialize=[{}])\ndef kernel(p, N: tl.constexpr): pass\n"
+    for name in ("'N'", "1"):
+        with pytest.raises(ValueError, match="kernel: N is a constexpr, for which"):
+            kernels_of(source.format(name)).kernel.warmup(tl.int32, 1, grid=(1,))

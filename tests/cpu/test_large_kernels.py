@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import proton
 import proton.language as tl
@@ -19,6 +19,7 @@ from proton.kernels import CASES
 from proton.transforms.cpu.outline_loops import LOOPS, OutlineLoops
 from tests.cpu.random_programs import Drawn, programs
 from tests.cpu.test_random_programs import check
+from tests.draws import PROGRAMS, kernels
 
 
 @proton.jit
@@ -101,14 +102,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROTON_ALWAYS_COMPILE", "1")
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    database=None,
-    print_blob=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@kernels(PROGRAMS // 8)
 @given(drawn=programs())
 def test_random_programs_in_pieces(in_pieces: None, drawn: Drawn) -> None:
     check(drawn)

@@ -1,10 +1,9 @@
 """Random kernels of pointers (random_pointers.py) against numpy, and through each pass alone.
 
-PROTON_TEST_PROGRAMS says how many; an eighth of that of other random programs.
+An eighth as many as other random programs.
 """
 
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -18,8 +17,8 @@ from proton.dialect.mlir import ir
 from proton.passes import Pass, Upstream
 from tests.cpu.harness import kernels_of
 from tests.cpu.random_pointers import MARGIN, Drawn, draw
+from tests.draws import PROGRAMS
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200")) // 8
 PASSES: list[Pass] = [TritonToStructured(), TritonPointersToLLVM(), StructuredToMemref()]
 ORDERS = [
     *((step,) for step in PASSES),
@@ -49,7 +48,7 @@ def check_alone(text: str, passes: tuple[Pass, ...]) -> None:
             assert module.operation.verify(), f"{step.name} of\n{text}"
 
 
-@pytest.mark.parametrize("number", range(PROGRAMS))
+@pytest.mark.parametrize("number", range(PROGRAMS // 8))
 def test_random_pointers(number: int, session_seed: int) -> None:
     print(f"rerun with PROTON_TEST_SEED={session_seed}")
     rng = np.random.default_rng([session_seed, number])

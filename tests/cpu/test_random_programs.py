@@ -1,18 +1,12 @@
-"""Random kernels (random_programs.py), compiled and interpreted, against numpy, bit for bit.
-
-PROTON_TEST_PROGRAMS says how many.
-"""
-
-import os
+"""Random kernels (random_programs.py), compiled and interpreted, against numpy, bit for bit."""
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import proton
 from tests.cpu.harness import assert_number, kernels_of
 from tests.cpu.random_programs import GRID, MARGIN, Drawn, programs
-
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200"))
+from tests.draws import PROGRAMS, kernels
 
 
 def in_one_buffer(arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -49,15 +43,7 @@ def run(drawn: Drawn) -> None:
         raise AssertionError(f"{how}: {problem}\nwith {program.scalars} in\n{source}") from None
 
 
-@settings(
-    max_examples=PROGRAMS,
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    database=None,
-    phases=[Phase.generate],  # a smaller program is seldom clearer, and costs minutes
-    suppress_health_check=list(HealthCheck),
-)
+@kernels(PROGRAMS)
 @given(programs())
 def test_random_programs(drawn: Drawn) -> None:
     check(drawn)

@@ -4,7 +4,6 @@ The conditions are known while compiling, at run time, or partly so; ifs nest, a
 more. Nothing of Proton takes part in the reference: its `tl` is a few lines here.
 """
 
-import os
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tests.cpu.harness import kernels_of
+from tests.draws import PROGRAMS
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "300")) // 5
 GRID = 6
 ROOM = 64  # elements of the output per program
 LOOP = "in a loop"
@@ -126,7 +125,7 @@ def test_early_returns_mean_what_python_means() -> None:
     seed = random.SystemRandom().randrange(2**32)
     print("seed", seed)
     rng = random.Random(seed)
-    for _ in range(PROGRAMS):
+    for _ in range(PROGRAMS * 3 // 10):
         source = Source(rng).text()
         x = np.array([rng.randint(-4, 8) for _ in range(GRID)], np.int32)
         static = {"S0": rng.random() < 0.5, "S1": rng.random() < 0.5}

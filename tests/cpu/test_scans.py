@@ -8,7 +8,6 @@ import pytest
 import proton
 from tests.cpu.harness import (
     FLOATS,
-    INTEGERS,
     NUMBERS,
     OF_TYPE,
     assert_same,
@@ -257,7 +256,7 @@ def counted(x: np.ndarray, bins: int) -> np.ndarray:
     return np.bincount(x[inside].astype(np.int64), minlength=bins).astype(np.int32)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
 @pytest.mark.parametrize("bins", [1, 16, 256])
 def test_a_histogram_counts_what_lies_in_a_bin(
     rng: np.random.Generator, dtype: str, bins: int

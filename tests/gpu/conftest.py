@@ -24,6 +24,35 @@ NUM_WARPS = (1, 2, 4, 8, 16)
 EMULATED = int(os.environ.get("PROTON_TEST_EMULATED") or 0)  # warps
 
 
+class Idle(pytest.Module):
+    """A file of tests that cannot run here: it is imported, and skipped as one test."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        assert self.obj is not None
+        yield Skipped.from_parent(self, name="all")
+
+
+class Skipped(pytest.Item):
+    """Stands for all tests of a file."""
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+    def runtest(self) -> None:
+        pytest.skip("needs an NVIDIA GPU")
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Without a GPU thousands of tests would be collected, and skipped one by one."""
+    names_a_test = any("::" in word for word in parent.config.args)
+    if cuda.device_count() or EMULATED or names_a_test:
+        return None
+    idle: pytest.Module = Idle.from_parent(parent, path=module_path)
+    return idle
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks every test of this folder, and skips it where there is no GPU."""
     for item in items:

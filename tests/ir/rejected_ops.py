@@ -218,6 +218,13 @@ def dot_scaled_by_floats(n):
     tl.dot_scaled(a, tl.zeros((32, 1), tl.float32), "fp16", a, None, "fp16")
 
 
+@rejected("is for 16 elements each, rhs_scale for 32", "tl.dot_scaled(", "one of the sizes")
+def dot_scaled_of_unlike_groups(n):
+    a = tl.zeros((32, 64), tl.uint8)
+    few, many = tl.zeros((32, 2), tl.uint8), tl.zeros((32, 4), tl.uint8)
+    tl.dot_scaled(a, many, "e5m2", tl.zeros((64, 32), tl.uint8), few, "e5m2")
+
+
 @rejected("the inner size must be 16 elements or more", "tl.dot_scaled(", "more of K")
 def dot_scaled_of_eight(n):
     a = tl.zeros((8, 8), tl.float16)
@@ -331,6 +338,11 @@ def scan_results(n):
 @rejected("tl.histogram takes a row of integers, got fp32[4]", "tl.histogram(", ".to(tl.int32)")
 def histogram_of_floats(n):
     tl.histogram(tl.zeros((4,), tl.float32), 8)
+
+
+@rejected("tl.histogram takes integers of 32 bits, got i16[4]", "tl.histogram(", ".to(tl.int32)")
+def histogram_of_short(n):
+    tl.histogram(tl.zeros((4,), tl.int16), 8)
 
 
 @rejected("tl.histogram takes a row of integers, got i32[4, 4]", "tl.histogram(", ".ravel()")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
@@ -27,6 +27,7 @@ from proton.layout.named import (
 )
 from proton.layout.tensor_cores import WarpTiling, warp_group_tiling
 from proton.passes import Pipeline
+from tests.draws import examples
 from tests.ir.thread_interpreter import ThreadInterpreter
 from tests.pure.layout_strategies import distributed, flat, shapes_of_rank
 
@@ -117,7 +118,7 @@ def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout]:
     return draw(distributed(shape, warps)), draw(distributed(shape, warps))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(pairs(), st.sampled_from(sorted(BITS)), st.sampled_from([80, 90]))
 def test_any_conversion(pair: tuple[LinearLayout, LinearLayout], element: str, arch: int) -> None:
     source, target = pair
@@ -162,7 +163,7 @@ def test_results_as_bytes_become_left_operands_within_the_warp(
     assert found.shuffles == target.in_size("register") // 4
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.sampled_from([1, 2, 8]), st.permutations(range(5)), st.permutations(range(5)))
 def test_halves_of_words_of_bytes(words: int, sources: list[int], targets: list[int]) -> None:
     """The halves of a word lie in two lanes, in one of two registers, by the number of the lane
@@ -227,7 +228,7 @@ def test_operands_from_shared_memory(element: str, warps: tuple[int, int]) -> No
             assert {name for name in found if name != "llvm.store"} == {expected}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(pairs(), st.sampled_from(sorted(BITS)), st.sampled_from([80, 90]), st.data())
 def test_conversions_in_parts(
     pair: tuple[LinearLayout, LinearLayout], element: str, arch: int, data: st.DataObject

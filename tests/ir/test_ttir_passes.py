@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import proton.language as tl
@@ -27,6 +27,7 @@ from proton.transforms.records.strip_mine import strip_mine
 from proton.transforms.tile.combine import Combine
 from proton.transforms.tile.loop_unroll import LoopUnroll
 from proton.transforms.tile.reorder_broadcast import ReorderBroadcast
+from tests.draws import examples
 
 PASSES = ("tt-combine", "tt-reorder-broadcast", "tt-loop-unroll")
 STAGE = (
@@ -469,7 +470,7 @@ def check(pipeline: str, random: Random) -> bool:
 
 
 @pytest.mark.parametrize("pipeline", [*PASSES, STAGE])
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 2**32))
 def test_a_random_program_means_the_same(pipeline: str, seed: int) -> None:
     check(pipeline, Random(seed))

@@ -20,7 +20,7 @@ from proton.trace.model import Kernel, Launch, RawRun
 from proton.viewer import Run, TraceFormatError
 from tests.perfetto_equality import read_back
 
-QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def plain(value: Any) -> Any:
@@ -147,7 +147,7 @@ def test_each_wrong_archive_is_refused_with_its_reason(tmp_path: Path, saved: by
     for content, reason in (
         (b"", "is no .proton file: it is empty"),
         (b"no zip", "is no .proton file, which is a zip archive"),
-        (b' [{"frame": {}}]', "`proton-viewer metrics` opens it"),
+        (b' [{"frame": {}}]', "`proton-tile metrics` opens it"),
     ):
         path.write_bytes(content)
         assert refused(path).endswith(reason)

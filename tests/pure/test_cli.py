@@ -1,4 +1,4 @@
-"""`proton-viewer` from a user's seat: its output, its errors, its exit status."""
+"""`proton-tile` from a user's seat: its output, its errors, its exit status."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ def call(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
 ) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of one command."""
-    monkeypatch.setattr(sys, "argv", ["proton-viewer", *map(str, words)])
+    monkeypatch.setattr(sys, "argv", ["proton-tile", *map(str, words)])
     status: object = 0
     try:
         cli.main()
@@ -135,14 +135,14 @@ def test_help_has_the_lines_of_the_terminal_and_not_those_of_the_source(
     _, out, _ = viewer("stats", "--help")
     paragraph = "total is the time of a group's outermost slices, self that of all its slices "
     assert f"{paragraph}without what lies in slices inside them" in out
-    assert "\n     proton-viewer stats add.proton " in out
+    assert "\n     proton-tile stats add.proton " in out
 
 
 def test_help_teaches_by_examples(viewer) -> None:
     for command in ("list", "summary", "stats", "export"):
         status, out, _ = viewer(command, "--help")
         assert status == 0
-        assert f"proton-viewer {command} add.proton" in out
+        assert f"proton-tile {command} add.proton" in out
 
 
 def test_a_bad_file_is_one_line_and_status_2(viewer, saved, tmp_path) -> None:
@@ -151,7 +151,7 @@ def test_a_bad_file_is_one_line_and_status_2(viewer, saved, tmp_path) -> None:
     for words in (("summary", bad), ("list", tmp_path / "none.proton"), ("stats", tmp_path)):
         status, out, err = viewer(*words)
         assert (status, out) == (2, "")
-        assert err.startswith("proton-viewer: ")
+        assert err.startswith("proton-tile: ")
         assert err.count("\n") == 1
     status, _, err = viewer("export", saved, tmp_path / "no folder" / "a.csv")
     assert status == 2
@@ -244,5 +244,5 @@ def test_a_file_that_is_not_there_is_no_unknown_command(viewer, saved, tmp_path)
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert "cannot be read: No such file or directory" in err
     status, _, err = viewer("check", saved, "--budget", "none.toml")
-    assert (status, err) == (2, "proton-viewer: none.toml: No such file or directory\n")
+    assert (status, err) == (2, "proton-tile: none.toml: No such file or directory\n")
     assert "Did you mean" in viewer("sumary")[2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import (
     ORIGIN_NS,
@@ -26,7 +26,6 @@ from proton.trace.model import GPUClock, Kernel, Launch, RawRun
 from proton.viewer import Run, TraceFormatError
 
 OWNER = kernel(name="add", target="cuda:90", clock_bits=32)
-UNHURRIED = settings(deadline=None)
 
 
 def launched(
@@ -57,7 +56,6 @@ def assert_within_error(row: Any, record: Record) -> None:
     assert abs(row.dur_ns - (record.end - record.start)) <= error
 
 
-@UNHURRIED
 @given(
     seed=st.integers(0, 1 << 32),
     rate=st.floats(0.3, 1.5),
@@ -131,7 +129,6 @@ def slices_of(whole: Run) -> list[Any]:
     return list(whole.frame.query("kind == 'scope'").itertuples())
 
 
-@UNHURRIED
 @given(
     seed=st.integers(0, 1 << 32),
     rate=st.floats(0.3, 1.5),
@@ -146,7 +143,6 @@ def test_times_lie_within_their_errors_where_sms_run_at_rates_of_their_own(
         assert_within_error(row, record)
 
 
-@UNHURRIED
 @given(seed=st.integers(0, 1 << 32), rate=st.floats(0.3, 1.5))
 def test_a_long_launch_knows_the_rate_of_each_sm(seed: int, rate: float) -> None:
     """At one rate for all, 100 ns would be missing at one SM and too many at another."""
@@ -156,7 +152,6 @@ def test_a_long_launch_knows_the_rate_of_each_sm(seed: int, rate: float) -> None
         assert row.error_ns <= 32 + 2
 
 
-@UNHURRIED
 @given(seed=st.integers(0, 1 << 32), rate=st.floats(0.3, 1.5))
 def test_the_sms_of_a_short_launch_share_a_rate(seed: int, rate: float) -> None:
     """By their own slopes some durations would be off by 20 ns and more."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run
 
@@ -18,6 +18,7 @@ from proton.trace.gpu_peers import PeerPair, aligned
 from proton.trace.merge import merge
 from proton.trace.model import BOOT, WALL_CLOCKED, GPUClock, RawRun, Scope
 from proton.viewer import Run, cli
+from tests.draws import examples
 
 TABLE = tuple(Scope(name=name, path=name) for name in ("set", "seen"))
 OWNER = kernel(name="talk", target="cuda:90", table=TABLE, clock_bits=32)
@@ -81,7 +82,7 @@ def assert_in_order(whole: Run, took: list[int]) -> None:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 1 << 32),
     drifts=st.tuples(*[st.sampled_from([0.0, 3e-5, -8e-5])] * 2),
@@ -114,7 +115,7 @@ def test_a_flag_is_seen_after_it_was_set(
     assert_in_order(whole, took)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 1 << 32),
     drifts=st.tuples(*[st.sampled_from([0.0, 3e-5, -8e-5])] * 2),
@@ -203,7 +204,7 @@ def test_merge_says_how_well_clocks_agree(
         files.append(str(tmp_path / f"rank{number}.proton"))
         raw.origin_unix_ns += number
         Run(raw).save(files[-1])
-    words = ["proton-viewer", "merge", *files, "-o", str(tmp_path / "job.proton")]
+    words = ["proton-tile", "merge", *files, "-o", str(tmp_path / "job.proton")]
     monkeypatch.setattr(sys, "argv", words)
     with contextlib.suppress(SystemExit):
         cli.main()

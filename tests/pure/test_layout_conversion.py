@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout
@@ -20,6 +20,7 @@ from proton.layout.named import (
     wgmma_accumulator,
 )
 from proton.layout.tensor_cores import WarpTiling
+from tests.draws import examples
 from tests.pure.layout_strategies import distributed, flat, shapes_of_rank
 
 WARP = 32
@@ -69,7 +70,7 @@ def offsets_of(way: Exchange, layout: LinearLayout) -> np.ndarray:
     return where[flat(layout)]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(pairs(), st.sampled_from([1, 2, 4, 8]))
 def test_a_plan_brings_every_element_to_its_place(
     pair: tuple[LinearLayout, LinearLayout], element_bytes: int
@@ -106,7 +107,7 @@ def within_threads(source: LinearLayout, target: LinearLayout) -> bool:
     )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(pairs())
 def test_memory_is_used_only_if_data_leaves_its_thread(
     pair: tuple[LinearLayout, LinearLayout],
@@ -182,7 +183,7 @@ def lanes_hold_copies(layout: LinearLayout) -> bool:
     return any(not any(basis) for basis in layout.bases("lane"))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(pairs(), st.sampled_from([1, 2, 4, 8]), st.booleans())
 def test_an_exchange_has_no_bank_conflicts(
     pair: tuple[LinearLayout, LinearLayout], element_bytes: int, has_stmatrix: bool
@@ -206,7 +207,7 @@ def test_an_exchange_moves_the_vectors_that_both_sides_have(data: st.DataObject)
     assert min(way.store_vector, way.load_vector) >= min(run, 16 // element_bytes)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(pairs(), st.sampled_from([1, 2, 4, 8]))
 def test_an_exchange_takes_no_longer_than_what_both_sides_have_would(
     pair: tuple[LinearLayout, LinearLayout], element_bytes: int

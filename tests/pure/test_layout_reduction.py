@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout, shapes
 from proton.layout.named import blocked, mma_v2, wgmma_accumulator
 from proton.layout.reduction import Reduction, plan_reduction
+from tests.draws import examples
 from tests.pure.layout_strategies import distributed, flat, indices, shapes_of_rank
 
 
@@ -57,7 +58,7 @@ def check(source: LinearLayout, axis: int, seed: int) -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_every_thread_gets_the_sums_of_its_elements(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))

@@ -4,11 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout, shapes
 from proton.layout.named import blocked, dim
+from tests.draws import examples
 from tests.pure.layout_strategies import Shape, distributed, flat, indices, shapes_of_rank
 
 WARPS = st.sampled_from([1, 2, 4, 8])
@@ -162,7 +163,7 @@ def test_vectors_then_lanes_then_warps_follow_the_order(rank: int, data: st.Data
         assert shapes.default(shape, warps) == layout
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(1, 3), st.data())
 def test_a_scan_runs_through_registers_then_lanes_then_warps(
     rank: int, data: st.DataObject

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout
@@ -16,6 +16,7 @@ from proton.layout.named import (
     shared_swizzled,
 )
 from proton.layout.tensor_cores import WarpTiling
+from tests.draws import examples
 from tests.pure.layout_strategies import distributed, shapes_of_rank
 
 WARP, BANKS = 32, 32
@@ -158,7 +159,7 @@ def anywhere(draw: st.DrawFn) -> tuple[LinearLayout, int]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(anywhere())
 def test_whatever_is_loaded_by_matrices_arrives(case: tuple[LinearLayout, int]) -> None:
     places, element_bytes = case

@@ -1,4 +1,4 @@
-"""`proton-viewer` on terminals of all widths, on streams of all kinds, with names of all kinds."""
+"""`proton-tile` on terminals of all widths, on streams of all kinds, with names of all kinds."""
 
 import csv
 import dataclasses
@@ -98,7 +98,7 @@ def in_pipes(*words: object, encoding: str = "utf-8") -> Done:
     streams = [io.TextIOWrapper(io.BytesIO(), encoding, write_through=True) for _ in range(2)]
     streams[1].reconfigure(errors="backslashreplace")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["proton-viewer", *map(str, words)])
+        patch.setattr(sys, "argv", ["proton-tile", *map(str, words)])
         patch.setattr(sys, "stdout", streams[0])
         patch.setattr(sys, "stderr", streams[1])
         with pytest.raises(SystemExit) as caught:
@@ -261,8 +261,8 @@ def test_standard_output_may_be_ascii(tmp_path: Path, command: str) -> None:
     "words, status, reason",
     [
         ("list {} >&-", 2, "standard output is closed"),
-        ("stats {} > /dev/full", 2, "proton-viewer: No space left"),
-        ("export {} /dev/full --format csv", 2, "proton-viewer: /dev/full: No space left"),
+        ("stats {} > /dev/full", 2, "proton-tile: No space left"),
+        ("export {} /dev/full --format csv", 2, "proton-tile: /dev/full: No space left"),
         ("summary {} 2>&-", 0, ""),
         ("export {} a.csv >&- 2>&-", 0, ""),
     ],

@@ -1,4 +1,4 @@
-"""Every command of `proton-viewer` on every odd run, in this process."""
+"""Every command of `proton-tile` on every odd run, in this process."""
 
 import importlib.util
 import io
@@ -98,7 +98,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
     LC_ALL=C do."""
     buffers = io.BytesIO(), io.BytesIO()
     out, err = (io.TextIOWrapper(buffer, "ascii", "backslashreplace") for buffer in buffers)
-    monkeypatch.setattr(sys, "argv", ["proton-viewer", *words])
+    monkeypatch.setattr(sys, "argv", ["proton-tile", *words])
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
     status: object = 0
@@ -192,7 +192,7 @@ def test_every_command_ends_quietly_when_nobody_reads(
         if any(OUT in word for word in words):
             continue
         err = io.StringIO()
-        monkeypatch.setattr(sys, "argv", ["proton-viewer", *filled_words])
+        monkeypatch.setattr(sys, "argv", ["proton-tile", *filled_words])
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Closed()), "utf-8"))
         monkeypatch.setattr(sys, "stderr", err)
         with pytest.raises(SystemExit):

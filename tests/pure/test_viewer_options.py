@@ -1,4 +1,4 @@
-"""Every command of `proton-viewer` with random options, on odd runs: each says something, or what
+"""Every command of `proton-tile` with random options, on odd runs: each says something, or what
 is wrong in words, and JSON is JSON."""
 
 import itertools
@@ -122,7 +122,7 @@ def test_random_options(
         try:
             fine += check(given) == 0
         except (Exception, SystemExit) as error:
-            raise AssertionError(f"proton-viewer {given}") from error
+            raise AssertionError(f"proton-tile {given}") from error
     assert fine > CALLS // 8, "not everything is refused"
 
 

@@ -85,7 +85,7 @@ def emit_object(text: str) -> tuple[bytes, str]:
     """(object code, optimised LLVM IR) of LLVM IR text."""
     with _lock:
         machine = _target_machine()
-        module = llvm.parse_assembly(text + (_NARROW_BF16 if "bfloat" in text else ""))
+        module = _parsed(text + (_NARROW_BF16 if "bfloat" in text else ""))
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()
@@ -93,11 +93,16 @@ def emit_object(text: str) -> tuple[bytes, str]:
         return machine.emit_object(module), str(module)
 
 
+def _parsed(text: str) -> Any:
+    """The module, in a context of its own: the global one would keep its constants and metadata."""
+    return llvm.parse_assembly(text, llvm.create_context())
+
+
 def object_with_one_symbol(text: str, symbol: str, name: str) -> bytes:
     """The object code of optimised LLVM IR, in which the function `symbol` is called `name`, and
     nothing else that it defines is seen: objects of several kernels are linked together."""
     with _lock:
-        module = llvm.parse_assembly(text)
+        module = _parsed(text)
         for function in module.functions:
             if function.name == symbol:
                 function.name = name
@@ -110,7 +115,7 @@ def object_with_one_symbol(text: str, symbol: str, name: str) -> bytes:
 def disassembly(text: str) -> str:
     """The assembly of optimised LLVM IR."""
     with _lock:
-        return str(_target_machine().emit_assembly(llvm.parse_assembly(text)))
+        return str(_target_machine().emit_assembly(_parsed(text)))
 
 
 def _optimize(module: object, machine: object) -> None:

@@ -55,30 +55,34 @@ def _spread(value: Value, target: Type) -> Value:
 
 @lowers("arith.fptosi", "arith.fptoui")
 def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
-    """To the nearest integer that the type has, of NaN 0. `cvt.rzi` does so to 16 and 32 bits; LLVM
-    leaves it open what else there is, and knows that of constants."""
+    """To the nearest integer that the type has, of NaN 0. `cvt.rzi` saturates to 16 bits and more,
+    and NaN becomes 0 on the way from fp32 to at most 32 bits, else the upper bit (an H200, all
+    pairs of types). LLVM leaves open what is outside of the type, and knows that of constants."""
     (value,), target = site.operands, llvm_type(site.result_type)
     is_signed, bits = site.op.name == "arith.fptosi", scalar_type(target).width
     name = "llvm.fptosi" if is_signed else "llvm.fptoui"
     source = site.op.operands[0].owner
     if isinstance(source, ir.Operation | ir.OpView) and source.name == "arith.constant":
         return [intrinsic(f"{name}.sat", target, value)]
-    if bits == 64:  # NaN has the upper bit
-        unordered = i64_attr(arith.CmpFPredicate.UNO)
-        is_nan = v.create(
-            "arith.cmpf", v.like(value, v.integer(1)), value, value, predicate=unordered
-        )
-        whole = v.create(name, target, value)
-        return [v.create("arith.select", target, is_nan, v.constant(0, target), whole)]
-    if bits > 8:
-        return [v.create(name, target, value)]
-    whole = v.create(name, v.like(value, v.integer(16)), value)
-    if is_signed:
-        whole = v.binary("llvm.intr.smax", whole, v.constant(-128, whole.type))
-        whole = v.binary("llvm.intr.smin", whole, v.constant(127, whole.type))
+    whole = _limited(name, value, max(16, bits), bits)
+    if bits == 64 or v.element(value).width == 64:
+        truth, unordered = v.like(value, v.integer(1)), i64_attr(arith.CmpFPredicate.UNO)
+        is_nan = v.create("arith.cmpf", truth, value, value, predicate=unordered)
+        whole = v.create("arith.select", target, is_nan, v.constant(0, target), whole)
+    return [whole]
+
+
+def _limited(name: str, value: Value, converted: int, bits: int) -> Value:
+    """A conversion to an integer of `converted` bits, then to the range of `bits` of them."""
+    whole = v.create(name, v.like(value, v.integer(converted)), value)
+    if converted == bits:
+        return whole
+    if name == "llvm.fptosi":
+        whole = v.binary("llvm.intr.smax", whole, v.constant(-(1 << bits - 1), whole.type))
+        whole = v.binary("llvm.intr.smin", whole, v.constant((1 << bits - 1) - 1, whole.type))
     else:
-        whole = v.binary("llvm.intr.umin", whole, v.constant(255, whole.type))
-    return [v.create("llvm.trunc", target, whole)]
+        whole = v.binary("llvm.intr.umin", whole, v.constant((1 << bits) - 1, whole.type))
+    return v.create("llvm.trunc", v.like(value, v.integer(bits)), whole)
 
 
 # Division and remainder

@@ -1,4 +1,4 @@
-"""`proton-viewer`: read a `.proton` file in a terminal, or turn it into something else.
+"""`proton-tile`: read a `.proton` file in a terminal, or turn it into something else.
 
 A file without a command is for `summary`.
 
@@ -70,5 +70,5 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(1)  # as click does where a reader leaves: nobody is there to be told
     except (ProtonError, OSError) as error:
-        print(f"proton-viewer: {printable(' '.join(reason(error).split()))}", file=sys.stderr)
+        print(f"proton-tile: {printable(' '.join(reason(error).split()))}", file=sys.stderr)
         sys.exit(BAD)

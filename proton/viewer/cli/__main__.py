@@ -1,4 +1,4 @@
-"""`python -m proton.viewer.cli` is `proton-viewer`."""
+"""`python -m proton.viewer.cli` is `proton-tile`."""
 
 from proton.viewer.cli import main
 

@@ -1,4 +1,4 @@
-"""What the commands of `proton-viewer` share: the application, arguments, and how tables print."""
+"""What the commands of `proton-tile` share: the application, arguments, and how tables print."""
 
 import enum
 import sys
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(
-    name="proton-viewer",
+    name="proton-tile",
     help="Read what a profiled run recorded (a .proton file, from run.save('add.proton')).\n\n"
-    "Start with: proton-viewer summary add.proton",
+    "Start with: proton-tile summary add.proton",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -35,7 +35,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A .proton file.")]
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"proton-viewer {metadata.version('proton-tile')}")
+        print(f"proton-tile {metadata.version('proton-tile')}")
         raise typer.Exit
 
 
@@ -59,7 +59,7 @@ class Shape(enum.Enum):
 def warn(run: Run) -> None:
     """Says on standard error what the numbers lack."""
     for line in run.loss_warnings():
-        print(f"proton-viewer: warning: {printable(line)}", file=sys.stderr)
+        print(f"proton-tile: warning: {printable(line)}", file=sys.stderr)
 
 
 def as_json(table: "pd.DataFrame") -> str:

@@ -24,7 +24,7 @@ from proton.viewer.compare.report import (
     report_markdown,
 )
 
-TITLE = "proton-viewer check"
+TITLE = "proton-tile check"
 JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
 Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")]
 
@@ -61,7 +61,7 @@ def warn(*sides: Side) -> None:
     """Says on standard error what the runs of sides lack."""
     for process in (process for side in sides for process in side.processes):
         for line in process.missing:
-            text = f"proton-viewer: warning: {process.path}: {line}"
+            text = f"proton-tile: warning: {process.path}: {line}"
             print(printable(text), file=sys.stderr)
 
 

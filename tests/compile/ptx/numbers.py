@@ -192,13 +192,17 @@ def narrowed(values: np.ndarray, dtype: str, how: str) -> np.ndarray:
 
 
 def to_integer(values: np.ndarray, type_: str, how: str) -> np.ndarray:
-    """A float as an integer: within the type's range, 0 for NaN."""
-    info = np.iinfo(f"{'i' if type_[0] == 's' else 'u'}{BITS[type_] // 8}")
+    """A float as an integer within the type's range; NaN is 0 on the way from fp32 to at most 32
+    bits, else the upper bit (an H200)."""
+    bits, is_signed = BITS[type_], type_[0] == "s"
+    info = np.iinfo(f"{'i' if is_signed else 'u'}{bits // 8}")
     numbers = whole(values.astype(np.float64), how)
     inside = (numbers >= float(info.min)) & (numbers < float(info.max) + 1)
     found = np.where(inside, numbers, 0).astype(info.dtype)
-    found = np.where(np.isnan(numbers) | inside, found, np.where(numbers < 0, info.min, info.max))
-    return found.astype(info.dtype)
+    of_nan = 0 if bits <= 32 and values.dtype.itemsize <= 4 else 1 << bits - 1
+    ends = np.array([info.max, info.min, info.min if is_signed and of_nan else of_nan], info.dtype)
+    kind = np.where(np.isnan(numbers), 2, (numbers < 0).astype(int))
+    return np.where(inside, found, ends[kind])
 
 
 def approximate(function: Callable[..., Any], *values: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""The commands of `proton-viewer`, one a module; `proton.viewer.cli` finds them here."""
+"""The commands of `proton-tile`, one a module; `proton.viewer.cli` finds them here."""

@@ -1,4 +1,4 @@
-"""`proton-viewer analyze`."""
+"""`proton-tile analyze`."""
 
 import json
 from typing import Annotated
@@ -32,9 +32,9 @@ def analyze(
 
     [bold]Examples[/bold]
 
-        proton-viewer analyze matmul.proton
+        proton-tile analyze matmul.proton
 
-        proton-viewer analyze matmul.proton --launch 3 --program 17
+        proton-tile analyze matmul.proton --launch 3 --program 17
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)

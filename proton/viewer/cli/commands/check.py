@@ -1,4 +1,4 @@
-"""`proton-viewer check`."""
+"""`proton-tile check`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,9 +41,9 @@ def check(
 
     [bold]Examples[/bold]
 
-        proton-viewer check runs/candidate --baseline runs/baseline --budget budgets.toml
+        proton-tile check runs/candidate --baseline runs/baseline --budget budgets.toml
 
-        proton-viewer check runs/candidate --budget budgets.toml --junit gate.xml --picture gate.svg
+        proton-tile check runs/candidate --budget budgets.toml --junit gate.xml --picture gate.svg
     """
     budgets = Budgets.load(budget)
     budgets = replace(

@@ -1,4 +1,4 @@
-"""`proton-viewer diff`."""
+"""`proton-tile diff`."""
 
 import enum
 from pathlib import Path
@@ -36,7 +36,7 @@ class Shape(enum.Enum):
 
 OF_LAUNCHES = (
     "One run a side: the intervals are of its launches, and say nothing of other processes. "
-    "proton-viewer measure gathers runs of several."
+    "proton-tile measure gathers runs of several."
 )
 
 
@@ -61,17 +61,17 @@ def diff(
 ) -> None:
     """Compare two runs, or two folders of runs, scope by scope.
 
-    A folder has the runs of several fresh processes (proton-viewer measure makes such). The
+    A folder has the runs of several fresh processes (proton-tile measure makes such). The
     interval of each ratio is that of processes; of one run a side it is that of launches, which
     says nothing of what another process would measure. All intervals hold together with 99 %.
 
     [bold]Examples[/bold]
 
-        proton-viewer diff before.proton after.proton
+        proton-tile diff before.proton after.proton
 
-        proton-viewer diff runs/baseline runs/candidate --stat p90 --picture diff.svg
+        proton-tile diff runs/baseline runs/candidate --stat p90 --picture diff.svg
 
-        proton-viewer diff before.proton after.proton --format markdown
+        proton-tile diff before.proton after.proton --format markdown
     """
     format = Shape.JSON if to_json else format
     sides = [Side.load([path], warps=warps) for path in (baseline, candidate)]

@@ -1,4 +1,4 @@
-"""`proton-viewer export`."""
+"""`proton-tile export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,9 +34,9 @@ def export(
 
     [bold]Examples[/bold]
 
-        proton-viewer export add.proton add.pftrace
+        proton-tile export add.proton add.pftrace
 
-        proton-viewer export add.proton tables.json --format json
+        proton-tile export add.proton tables.json --format json
     """
     try:
         chosen = format_of(out) if format is None else format_named(format)

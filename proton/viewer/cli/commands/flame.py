@@ -1,4 +1,4 @@
-"""`proton-viewer flame`."""
+"""`proton-tile flame`."""
 
 from proton.viewer.cli import drawing
 from proton.viewer.cli.app import File, Json, app, warn
@@ -25,9 +25,9 @@ def flame(
 
     [bold]Examples[/bold]
 
-        proton-viewer flame add.proton
+        proton-tile flame add.proton
 
-        proton-viewer flame add.proton --include matmul/ -o matmul.svg
+        proton-tile flame add.proton --include matmul/ -o matmul.svg
     """
     where = Filter(include=include, exclude=exclude, start_ns=start, end_ns=end)
     run = Run.load(file)

@@ -1,4 +1,4 @@
-"""`proton-viewer heatmap`."""
+"""`proton-tile heatmap`."""
 
 from typing import Annotated
 
@@ -37,9 +37,9 @@ def heatmap(
 
     [bold]Examples[/bold]
 
-        proton-viewer heatmap add.proton
+        proton-tile heatmap add.proton
 
-        proton-viewer heatmap add.proton --by program --scope load --launch 3 -o load.svg
+        proton-tile heatmap add.proton --by program --scope load --launch 3 -o load.svg
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
     run = Run.load(file)

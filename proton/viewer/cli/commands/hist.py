@@ -1,4 +1,4 @@
-"""`proton-viewer hist`."""
+"""`proton-tile hist`."""
 
 from typing import Annotated
 
@@ -31,9 +31,9 @@ def hist(
 
     [bold]Examples[/bold]
 
-        proton-viewer hist add.proton --limit 2
+        proton-tile hist add.proton --limit 2
 
-        proton-viewer hist add.proton --scope load --warp 0 -o load.svg
+        proton-tile hist add.proton --scope load --warp 0 -o load.svg
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
     run = Run.load(file)

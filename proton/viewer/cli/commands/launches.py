@@ -1,4 +1,4 @@
-"""`proton-viewer launches`."""
+"""`proton-tile launches`."""
 
 from typing import Annotated
 
@@ -27,9 +27,9 @@ def launches(
 
     [bold]Examples[/bold]
 
-        proton-viewer launches add.proton --limit 20
+        proton-tile launches add.proton --limit 20
 
-        proton-viewer launches add.proton --kernel add --format csv > launches.csv
+        proton-tile launches add.proton --kernel add --format csv > launches.csv
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)

@@ -1,4 +1,4 @@
-"""`proton-viewer list`."""
+"""`proton-tile list`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def list_(
 
     [bold]Example[/bold]
 
-        proton-viewer list add.proton
+        proton-tile list add.proton
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)

@@ -1,4 +1,4 @@
-"""`proton-viewer measure`."""
+"""`proton-tile measure`."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ Command = Annotated[
 
 
 def _say(text: str) -> None:
-    print(printable(f"proton-viewer: {text}"), file=sys.stderr, flush=True)
+    print(printable(f"proton-tile: {text}"), file=sys.stderr, flush=True)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -69,11 +69,11 @@ def measure(
 
     [bold]Examples[/bold]
 
-        proton-viewer measure -n 10 -o runs -- bench.py --size 4096
+        proton-tile measure -n 10 -o runs -- bench.py --size 4096
 
-        proton-viewer measure -o runs --baseline-dir ../main --budget budgets.toml -- bench.py
+        proton-tile measure -o runs --baseline-dir ../main --budget budgets.toml -- bench.py
 
-        proton-viewer measure -n 10 -o runs -- ./run-kernels --profile {run}
+        proton-tile measure -n 10 -o runs -- ./run-kernels --profile {run}
     """
     here = Path.cwd()
     programs = {CANDIDATE: Program(words=command, folder=here)}

@@ -1,4 +1,4 @@
-"""`proton-viewer merge`."""
+"""`proton-tile merge`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,7 @@ def merge(
 
     [bold]Example[/bold]
 
-        proton-viewer merge rank0.proton rank1.proton -o job.proton
+        proton-tile merge rank0.proton rank1.proton -o job.proton
     """
     if len(files) < 2:
         raise typer.BadParameter("needs at least two files", param_hint="'FILES'")

@@ -1,4 +1,4 @@
-"""`proton-viewer metrics`: what Triton's proton-viewer prints, with its options."""
+"""`proton-tile metrics`: what Triton's proton-viewer prints, with its options."""
 
 import json
 import math
@@ -80,9 +80,9 @@ def metrics(
 
     [bold]Examples[/bold]
 
-        proton-viewer -m time/ms,count add.proton
+        proton-tile -m time/ms,count add.proton
 
-        proton-viewer -m avg_time/us -i matmul -d 3 --print-sorted torch.hatchet
+        proton-tile -m avg_time/us -i matmul -d 3 --print-sorted torch.hatchet
     """
     if format not in FORMATS:
         raise typer.BadParameter(f"must be one of {', '.join(FORMATS)}", param_hint="'--format'")

@@ -1,4 +1,4 @@
-"""`proton-viewer occupancy`."""
+"""`proton-tile occupancy`."""
 
 from typing import Annotated
 
@@ -34,9 +34,9 @@ def occupancy(
 
     [bold]Examples[/bold]
 
-        proton-viewer occupancy add.proton
+        proton-tile occupancy add.proton
 
-        proton-viewer occupancy add.proton --launch 3 -o resident.svg
+        proton-tile occupancy add.proton --launch 3 -o resident.svg
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)

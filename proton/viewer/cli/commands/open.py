@@ -1,4 +1,4 @@
-"""`proton-viewer open`."""
+"""`proton-tile open`."""
 
 import importlib.util
 import io
@@ -43,9 +43,9 @@ def open_(
 
     [bold]Examples[/bold]
 
-        proton-viewer open add.proton
+        proton-tile open add.proton
 
-        proton-viewer open add.proton --offline
+        proton-tile open add.proton --offline
     """
     run = Run.load(file)
     with tempfile.TemporaryDirectory() as folder:

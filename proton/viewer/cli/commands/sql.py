@@ -1,4 +1,4 @@
-"""`proton-viewer sql`."""
+"""`proton-tile sql`."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,9 +33,9 @@ def sql(
 
     [bold]Examples[/bold]
 
-        proton-viewer sql add.proton
+        proton-tile sql add.proton
 
-        proton-viewer sql add.proton "select scope, sum(dur_ns) from slices group by all"
+        proton-tile sql add.proton "select scope, sum(dur_ns) from slices group by all"
     """
     format = Shape.JSON if to_json else format
     need("sql", "duckdb", "sql", "run.frame and export need no package")

@@ -1,4 +1,4 @@
-"""`proton-viewer stats`."""
+"""`proton-tile stats`."""
 
 import enum
 from collections.abc import Callable
@@ -99,17 +99,17 @@ def stats(
 
     [bold]Examples[/bold]
 
-        proton-viewer stats add.proton
+        proton-tile stats add.proton
 
-        proton-viewer stats add.proton --by scope,program --sort p99 --limit 10
+        proton-tile stats add.proton --by scope,program --sort p99 --limit 10
 
-        proton-viewer stats add.proton --by payload.k --include matmul/load
+        proton-tile stats add.proton --by payload.k --include matmul/load
 
-        proton-viewer stats add.proton --tree --threshold 0.01
+        proton-tile stats add.proton --tree --threshold 0.01
 
-        proton-viewer stats add.proton --by scope --sort gbytes/s --peak gbytes/s=80
+        proton-tile stats add.proton --by scope --sort gbytes/s --peak gbytes/s=80
 
-        proton-viewer stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
+        proton-tile stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
     format = Shape.JSON if to_json else format
     groups = _checked("--by", check_groups, [name.strip() for name in by.split(",")])

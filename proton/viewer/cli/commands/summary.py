@@ -1,4 +1,4 @@
-"""`proton-viewer summary`."""
+"""`proton-tile summary`."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +31,7 @@ def summary(
 
     [bold]Example[/bold]
 
-        proton-viewer summary add.proton
+        proton-tile summary add.proton
     """
     format = Shape.JSON if to_json else format
     found = Run.load(file).summary()
@@ -53,7 +53,7 @@ def summary(
             print_frame(with_units(shown, TIMES), Shape.TABLE, COLUMNS)
     more = len(found.scopes) - SCOPES
     if more > 0:
-        console.print(f"and {more} more scopes: see proton-viewer stats")
+        console.print(f"and {more} more scopes: see proton-tile stats")
     terminal.print_warnings(console, found.warnings)
 
 

@@ -1,4 +1,4 @@
-"""`proton-viewer timeline`."""
+"""`proton-tile timeline`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -40,11 +40,11 @@ def timeline(
 
     [bold]Examples[/bold]
 
-        proton-viewer timeline add.proton
+        proton-tile timeline add.proton
 
-        proton-viewer timeline add.proton -o add.html
+        proton-tile timeline add.proton -o add.html
 
-        proton-viewer timeline add.proton --kernel add --launch 3 --sm 0 --scope load -o load.svg
+        proton-tile timeline add.proton --kernel add --launch 3 --sm 0 --scope load -o load.svg
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
     chosen = None if out is None else drawing.picture_format(out, "where")

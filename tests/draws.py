@@ -1,0 +1,36 @@
+"""From which seed tests draw, and how much.
+
+A run draws the same each time, so that a red gate is a fault of the change. `make fuzz` sets
+PROTON_TEST_FUZZ, which says how many times as many examples are drawn, and a seed of its own.
+PROTON_TEST_SEED repeats one.
+"""
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+TIMES = int(os.environ.get("PROTON_TEST_FUZZ") or 1)
+IS_SEEDED = bool(os.environ.get("PROTON_TEST_SEED"))
+SEED = int(os.environ.get("PROTON_TEST_SEED") or 0)
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or 200 * TIMES)
+
+settings.register_profile(
+    "proton",
+    deadline=None,  # no test depends on how long something takes
+    database=None,
+    derandomize=not IS_SEEDED,
+    print_blob=True,
+    max_examples=100 * TIMES,
+)
+
+
+def examples(count: int) -> settings:
+    """Draws that many examples."""
+    return settings(max_examples=count * TIMES)
+
+
+def kernels(count: int) -> settings:
+    """Draws that many whole kernels: a smaller one is seldom clearer, and costs minutes."""
+    return settings(
+        max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )

@@ -1,0 +1,41 @@
+"""Tests pass wherever they are started: in the background, in another locale, without a home."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Of those that depend on it: one of signals, of text on streams, of files and of kernels.
+CHOSEN = (
+    "tests/cpu/test_threads.py::test_an_interrupted_launch_waits_for_its_threads",
+    "tests/pure/test_cli.py",
+    "tests/cpu/test_print.py",
+    "tests/cpu/test_cache_damage.py::test_a_thousand_damaged_entries",
+)
+
+
+def unfriendly() -> None:
+    """What a process finds that a script starts in the background of a hardened machine."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.umask(0o077)
+    os.setsid()  # no terminal
+
+
+def test_tests_set_what_they_rely_on() -> None:
+    kept = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "PYTHONPYCACHEPREFIX")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= {"LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "31"}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *CHOSEN]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment,
+        preexec_fn=unfriendly,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
