@@ -64,24 +64,25 @@ def stays_in_memory(kernel: GPUKernel) -> bool:
 def test_an_operand_that_does_not_fit_waits_in_shared_memory(arch: int) -> None:
     large = compiled(attention_like, 64, 32, 128, warps=1, arch=arch)
     assert stays_in_memory(large)
-    assert stays_in_memory(compiled(right_factor, 16, 128, 64, warps=1, arch=arch))
+    assert stays_in_memory(compiled(right_factor, 64, 128, 64, warps=1, arch=arch))
 
 
 @pytest.mark.parametrize("warps", [1, 2])
 def test_what_fits_stays_in_registers(warps: int) -> None:
     assert not stays_in_memory(compiled(attention_like, 16, 16, 64, warps=warps))
     assert not stays_in_memory(compiled(right_factor, 16, 32, 32, warps=warps))
+    assert not stays_in_memory(compiled(right_factor, 16, 128, 64, warps=warps))
     assert not stays_in_memory(compiled(both_changed, 64, 64, 128, warps=warps))
 
 
 def test_what_waits_in_shared_memory_is_right(rng: np.random.Generator) -> None:
     q, k = (rng.standard_normal((64, 128)).astype(np.float16) for _ in range(2))
     out = np.full((64, 128), np.nan, np.float32)
-    w, x = rng.standard_normal((128, 64)).astype(np.float16), k[:32]
-    product = np.full((32, 64), np.nan, np.float32)
+    w, x = rng.standard_normal((128, 64)).astype(np.float16), np.concatenate([k, q])
+    product = np.full((128, 64), np.nan, np.float32)
     with Emulation(1, rng).installed():
         attention_like[(1,)](q, k, out, 64, 64, 32, 128, num_warps=1)
-        right_factor[(1,)](x, w, product, 32, 16, 128, 64, num_warps=1)
+        right_factor[(1,)](x, w, product, 128, 64, 128, 64, num_warps=1)
     scores = (q.astype(np.float32) @ k.T.astype(np.float32)).astype(np.float16)
     want = scores.astype(np.float32) @ k.astype(np.float32)
     np.testing.assert_allclose(out, want, rtol=2e-3, atol=1e-1)

@@ -5,8 +5,8 @@
       %s = ttng.mma_sync %q, %k, %c       =>      %q = ttg.local_load %m : #operand
                                                   %s = ttng.mma_sync %q, %k, %c
 
-Registers hold what a loop carries, what it computes, and what it takes from outside. Where that is
-more than a thread has, the assembler spills, and reads the operand from local memory in each
+Registers hold what a loop carries, its largest product, and the operands from outside. Where that
+is more than a thread has, the assembler spills, and reads the operand from local memory in each
 iteration, element by element. Shared memory gives it four matrices at a time (`ldmatrix`), right
 before they are multiplied, a step of K at a time.
 """
@@ -14,12 +14,13 @@ before they are multiplied, a step of K at a time.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.scratch import desc_bytes, stored_bytes
+from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
 from proton.base.targets import MAX_REGISTERS, GPUTarget
 from proton.dialect import ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
+from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.ttg_memory import LocalAllocOp, LocalLoadOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
@@ -27,8 +28,10 @@ from proton.layout.matrix_memory import matrix_layout
 from proton.passes import Pass, register
 
 WORD_BITS = 32
-# Registers of a thread for addresses, counters and what products are issued with.
-OTHER_REGISTERS = 40
+# Programs that an SM keeps where it had them: one waits while another computes. In blocks of 64 x 64
+# with two warps one program took 1.46 of the time of two, and spilled less
+# (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
+PROGRAMS = 2
 # Of an operand: an iteration reads all of it at once. Of the specimens of fla-core, those of fp32
 # whose operand has 256 registers spill as much when it is read in the loop (12,168 bytes and 12,504
 # for 9.0), those of at most 128 less than half as much.
@@ -53,26 +56,31 @@ class KeepOperandsInMemory(Pass):
                 if (loop := loop_around(op)) is not None:
                     by_loop.setdefault(loop, []).append(op)
             for loop, inner in by_loop.items():
-                room = GPUTarget("cuda", self.arch).facts.shared_bytes - _shared_bytes(function)
-                _relieve(loop, inner, room)
+                _relieve(loop, inner, self._room(_shared_bytes(function)))
+
+    def _room(self, taken: int) -> int:
+        """Bytes of shared memory that a program that takes so many may take more."""
+        facts = GPUTarget("cuda", self.arch).facts
+        most = facts.most_shared(PROGRAMS)
+        return (most if taken <= most else facts.shared_bytes) - taken
 
 
 def _relieve(loop: Operation, products: list[Operation], room: int) -> None:
     """Moves operands of the products of a loop, as far as `room` bytes of shared memory go."""
     inside = {loop, *all_ops(loop)}
-    outside = {value for op in inside for value in op.operands if _is_outside(value, inside)}
-    words = sum(map(registers, outside)) + _computed(loop, products)
     operands = {
         value: k_axis
         for op in products
         for value, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True)
-        if value in outside and registers(value) <= MOST_OF_OPERAND
+        if _is_outside(value, inside)
     }
+    words = sum(map(registers, operands)) + _computed(loop, products)
     for operand in sorted(operands, key=registers, reverse=True):
-        if words <= MAX_REGISTERS - OTHER_REGISTERS:
+        if words <= MAX_REGISTERS:
             return
         memory = _memory_type(operand, operands[operand])
-        if memory is None or desc_bytes(memory) > room:
+        is_small = registers(operand) <= MOST_OF_OPERAND
+        if memory is None or not is_small or desc_bytes(memory) > room:
             continue
         room -= desc_bytes(memory)
         words -= registers(operand)
@@ -101,8 +109,11 @@ def _is_outside(value: Value, inside: set[Operation]) -> bool:
 
 
 def _shared_bytes(function: Operation) -> int:
-    found = ops_named(function, "ttg.local_alloc", "ttg.local_reserve")
-    return sum(desc_bytes(op.results[0].type) for op in found)
+    """Of buffers, and of the scratch memory that one op at a time takes."""
+    ops = all_ops(function)
+    buffers = [op for op in ops if has(op, AllocatesShared)]
+    scratch = max((scratch_bytes(op) for op in ops if not has(op, AllocatesShared)), default=0)
+    return scratch + sum(desc_bytes(op.results[0].type) for op in buffers)
 
 
 def _memory_type(operand: Value, k_axis: int) -> Type | None:
