@@ -32,7 +32,15 @@ _META, _META_HASH = "meta.json", "meta.sha256"
 # Of proton/trace, what code depends on; the rest only reads runs.
 RECORDED = frozenset(
     f"trace/{name}.py"
-    for name in ("instrumentation", "model", "profile", "scope_path", "strategy", "turns", "wire")
+    for name in (
+        "instrumentation",
+        "model",
+        "profile",
+        "scope_path",
+        "strategy",
+        "iterations",
+        "wire",
+    )
 )
 _MOST_META = 1 << 26  # bytes: an assertion's message or a scope's name is all that grows
 

@@ -24,10 +24,10 @@ from proton.dialect.mlir import Operation
 from proton.dialect.regions import If
 from proton.dialect.traits import (
     AllocatesShared,
+    AwaitsOrder,
     Barrier,
     Concurrent,
     SharedEffects,
-    TakesTurn,
     has,
 )
 
@@ -123,7 +123,7 @@ class _Dataflow(ForwardDataflow[State]):
     def transfer(self, op: Operation, state: State) -> State:
         if op.name == "func.call":
             return self._call(op, state)
-        if has(op, Barrier, TakesTurn):
+        if has(op, Barrier, AwaitsOrder):
             return state.behind_a_barrier()
         if op in self.users or SharedEffects.of(op).ends_reads:
             state = self._named(op, state)

@@ -27,7 +27,7 @@ from proton.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class BF16ToBits(Pass):
-    """Turns bf16 into i16."""
+    """Iterations bf16 into i16."""
 
     name: ClassVar[str] = "bf16-to-bits"
 

@@ -7,7 +7,7 @@ The tile of the result, some rows of some vectors, stays in registers while k ru
                C[i + r, j : j + cols] += acc[r]
 
 A tile that is deep adds to the result at its end: the next tile then begins without a wait for
-what this one stores, and sums of sums have half the rounding error. One of few turns takes the
+what this one stores, and sums of sums have half the rounding error. One of few iterations takes the
 result as its first sum, as the additions would be 2 % of its work.
 
 Four rows of four AVX-512 registers are 16 accumulators, enough to hide the latency of a fused
@@ -33,7 +33,7 @@ from proton.passes import Pass, register
 ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
 VECTORS = {512: 4, 256: 2}  # in a row of the tile, at most
 MOST_ROWS = 8  # of a tile that has fewer vectors in a row
-DEEP = 64  # turns of a tile whose sums begin with 0
+DEEP = 64  # iterations of a tile whose sums begin with 0
 
 
 @register
@@ -139,7 +139,7 @@ class _Tile:
     def _rows_of_a(self, places: list[Value]) -> list[Value]:
         """The tile's rows of the left factor: their indices, or where their distance is not
         known their addresses, by way of an empty instruction. LLVM would compute some from others
-        in each turn of the loop, to save registers, though there are enough."""
+        in each iteration of the loop, to save registers, though there are enough."""
         strides, _ = self.a.type.get_strides_and_offset()
         if strides[0] != DYNAMIC or strides[1] != 1:
             return places

@@ -4,9 +4,9 @@
     b = load depth x columns, of which d rows are there, the others 0
     a @ b  is  a[:, :d] @ b[:d, :]
 
-So the last turn of a loop over K does not multiply zeros, and a buffer for a block that nothing
-else reads, and nothing else cuts, needs none. One value has to cut both blocks: 0 times what stands
-in the other one otherwise may be NaN.
+So the last iteration of a loop over K does not multiply zeros, and a buffer for a block that
+nothing else reads, and nothing else cuts, needs none. One value has to cut both blocks: 0 times
+what stands in the other one otherwise may be NaN.
 """
 
 from proton.dialect.linalg import matmul

@@ -1,13 +1,13 @@
 """Unrolls short loops with records, so that their ends cost little.
 
-At the end of a turn everything waits for the last store and for the compare. LLVM unrolls a short
-loop whose count it does not know as often as its size allows, and records make it longer, so it
-would be unrolled less than without them (docs/decisions.md, 36). So this pass asks for more turns,
-by the size of the work alone. Loops of tensor cores are long, and stay, and so do those in which
-threads meet: LLVM unrolls none of them by itself, and a barrier is work that must stay the same. It
-would take their first turn out of such a loop, since before that nothing is pending; saying that
-enough turns have been taken out already keeps it from that. A loop that takes records out of shared
-memory has several accesses under way in one turn, and is not unrolled.
+At the end of an iteration everything waits for the last store and for the compare. LLVM unrolls a
+short loop whose count it does not know as often as its size allows, and records make it longer, so
+it would be unrolled less than without them (docs/decisions.md, 36). So this pass asks for more
+iterations, by the size of the work alone. Loops of tensor cores are long, and stay, and so do those
+in which threads meet: LLVM unrolls none of them by itself, and a barrier is work that must stay the
+same. It would take their first iteration out of such a loop, since before that nothing is pending;
+saying that enough iterations have been taken out already keeps it from that. A loop that takes
+records out of shared memory has several accesses under way in one iteration, and is not unrolled.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from proton.dialect.traits import FreeInThread, has
 from proton.passes import Pass, register
 
 SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
-MOST = 8  # turns
-ALL_PEELED = 7  # turns that LLVM takes out of a loop at most
+MOST = 8  # iterations
+ALL_PEELED = 7  # iterations that LLVM takes out of a loop at most
 
 
 @register
@@ -51,7 +51,7 @@ def _annotate(blocks: list[Block]) -> None:
         if not is_innermost or terminators[end].name != "llvm.br":
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
-        turns = _turns(sum(map(_size, ops)))
+        iterations = _iterations(sum(map(_size, ops)))
         if not any(map(_records, ops)):
             continue
         if any(map(_takes_records, ops)):
@@ -59,19 +59,19 @@ def _annotate(blocks: list[Block]) -> None:
             continue
         if any(map(_is_convergent, ops)):
             _annotate_loop(terminators[end], f"peeled = <count = {ALL_PEELED} : i32>")
-        elif turns > 1 and not any(map(_multiplies_matrices, ops)):
-            _annotate_loop(terminators[end], f"unroll = <count = {turns} : i32>")
+        elif iterations > 1 and not any(map(_multiplies_matrices, ops)):
+            _annotate_loop(terminators[end], f"unroll = <count = {iterations} : i32>")
 
 
 def _annotate_loop(branch: Operation, what: str) -> None:
     branch.attributes["loop_annotation"] = ir.Attribute.parse(f"#llvm.loop_annotation<{what}>")
 
 
-def _turns(size: int) -> int:
-    turns = 1
-    while 2 * turns <= MOST and 2 * turns * size <= SIZE:
-        turns *= 2
-    return turns
+def _iterations(size: int) -> int:
+    iterations = 1
+    while 2 * iterations <= MOST and 2 * iterations * size <= SIZE:
+        iterations *= 2
+    return iterations
 
 
 def _size(op: Operation) -> int:

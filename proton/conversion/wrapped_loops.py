@@ -3,8 +3,8 @@
     for i = start .. limit - 1:  (offset + i) rem parent
 
 becomes a loop over what comes before the first wrap, whose places are contiguous, and one over the
-rest, in which a turn hands the remainder to the next. Remainders of what is negative are negative:
-they go from 1 - |parent| to 0, the others from 0 to |parent| - 1.
+rest, in which an iteration hands the remainder to the next. Remainders of what is negative are
+negative: they go from 1 - |parent| to 0, the others from 0 to |parent| - 1.
 """
 
 import contextlib

@@ -110,7 +110,7 @@ def set_iteration(op: Operation, number: int) -> None:
 
 
 @dataclass(frozen=True)
-class Turn:
+class WorkIteration:
     """Which iteration of a loop work belongs to: of the one that runs, or of one that comes `ahead`
     iterations later; where the loop is still to come, `ahead` counts from its first (`is_before`).
     """
@@ -119,8 +119,8 @@ class Turn:
     is_before: bool = False
 
     @classmethod
-    def of(cls, op: Operation) -> "Turn | None":
-        """The turn of an op; None for one that says nothing."""
+    def of(cls, op: Operation) -> "WorkIteration | None":
+        """The iteration of an op; None for one that says nothing."""
         for name, is_before in ((AHEAD, False), (ITERATION, True)):
             if name in op.attributes:
                 return cls(int(op.attributes[name].value), is_before)
@@ -132,8 +132,9 @@ class Turn:
         return self.is_before or self.ahead != 0
 
     def number(self, op: Operation, known: Value | None = None) -> Value | None:
-        """Emits the number of the turn's iteration, an i64, for an op; None outside of loops that
-        count. `known` is the number of the iteration that runs, if something else counts it."""
+        """Emits the number of the iteration's iteration, an i64, for an op; None outside of loops
+        that count. `known` is the number of the iteration that runs, if something else counts
+        it."""
         loop = following_loop(op) if self.is_before else innermost_loop(op)
         if loop is None:
             return None

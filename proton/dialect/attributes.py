@@ -45,8 +45,8 @@ UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
 
 # On an op
 SOURCE_LOOP = "proton.source_loop"  # unit on a loop that is one of the source (label_work.py)
-TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
-COPIED_AHEAD = "proton.copied_ahead"  # unit on a view that a turn copies for the next one
+TILE_LOOP = "proton.tile_loop"  # unit on a loop each iteration of which computes a register tile
+COPIED_AHEAD = "proton.copied_ahead"  # unit on a view that an iteration copies for the next one
 STORED_EXTENT = "proton.stored_extent"  # i64, an axis: on a test whether a store's mask leaves all
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 RECOMPUTED = "ttg.recomputed"  # unit on a tt.addptr: an instruction each, where it stands
@@ -58,5 +58,5 @@ ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop
 ORIGIN = "proton.origin"  # on a record that a pass placed: what it is of (records.py)
 STORES = "proton.stores"  # unit where a record may be pending: it is stored there
 BEHIND_BARRIER = "proton.behind_barrier"  # unit on a reading right behind one
-CARRIED = "proton.carried"  # unit on a reading that is pending when a turn of a loop ends
+CARRIED = "proton.carried"  # unit on a reading that is pending when an iteration of a loop ends
 PLACE = "proton.place"  # i64 on ops while their block is cut: where they are in it

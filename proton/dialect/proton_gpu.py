@@ -20,7 +20,7 @@ class SegmentType(ProtonGPU.Type, name="segment"):
     """The place where a unit's records go, with the count of records so far."""
 
 
-class TurnsType(ProtonGPU.Type, name="turns"):
+class IterationsType(ProtonGPU.Type, name="iterations"):
     """What a loop has kept of its records."""
 
 
@@ -63,32 +63,33 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     counter: Result[ir.IntegerType[64]]
 
 
-class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
-    """`%loop = proton_gpu.begin_turns %segment {slots = 2, words = 4, turns = 128}`: ahead of a
-    loop, each turn of which makes the same `slots` records, and keeps `words` readings for them.
-    The readings of the newest `turns` are kept: of all that are not written, where the loop has
-    `kept_turns`."""
+class BeginIterationsOp(ProtonGPU.Operation, name="begin_iterations", traits=[Records]):
+    """`%loop = proton_gpu.begin_iterations %segment {slots = 2, words = 4, iterations = 128}`:
+    ahead of a loop, each iteration of which makes the same `slots` records, and keeps `words`
+    readings for them. The readings of the newest `iterations` are kept: of all that are not
+    written, where the loop has `kept_iterations`."""
 
     segment: Operand[SegmentType]
     slots: ir.IntegerAttr
     words: ir.IntegerAttr
-    turns: ir.IntegerAttr
-    loop: Result[TurnsType]
+    iterations: ir.IntegerAttr
+    loop: Result[IterationsType]
 
 
-class KeptTurnsOp(ProtonGPU.Operation, name="kept_turns", traits=[Records]):
-    """`%turns = proton_gpu.kept_turns %loop`: behind the end of a turn or of the loop, how many
-    turns are kept whose records are not written, i32; all lanes have the same."""
+class KeptIterationsOp(ProtonGPU.Operation, name="kept_iterations", traits=[Records]):
+    """`%iterations = proton_gpu.kept_iterations %loop`: behind the end of an iteration or of the
+    loop, how many iterations are kept whose records are not written, i32; all lanes have the
+    same."""
 
-    loop: Operand[TurnsType]
-    turns: Result[ir.IntegerType[32]]
+    loop: Operand[IterationsType]
+    iterations: Result[ir.IntegerType[32]]
 
 
 class KeepReadingsOp(ProtonGPU.Operation, name="keep_readings", traits=[Records]):
-    """`proton_gpu.keep_readings %loop, %readings {first = 4}`: keeps readings of a turn, one, two
-    or four, side by side behind its `first`."""
+    """`proton_gpu.keep_readings %loop, %readings {first = 4}`: keeps readings of an iteration, one,
+    two or four, side by side behind its `first`."""
 
-    loop: Operand[TurnsType]
+    loop: Operand[IterationsType]
     readings: Sequence[Operand[ir.IntegerType[64]]]
     first: ir.IntegerAttr
 
@@ -98,16 +99,16 @@ class KeepReadingsOp(ProtonGPU.Operation, name="keep_readings", traits=[Records]
         return count in (1, 2, 4) or reject(op, f"keeps 1, 2 or 4 readings at once, got {count}")
 
 
-class EndTurnOp(ProtonGPU.Operation, name="end_turn", traits=[Records]):
-    """`proton_gpu.end_turn %loop`: the end of a turn."""
+class EndIterationOp(ProtonGPU.Operation, name="end_iteration", traits=[Records]):
+    """`proton_gpu.end_iteration %loop`: the end of an iteration."""
 
-    loop: Operand[TurnsType]
+    loop: Operand[IterationsType]
 
 
-class EndTurnsOp(ProtonGPU.Operation, name="end_turns", traits=[Records]):
-    """`proton_gpu.end_turns %loop`: behind the loop; its records are counted."""
+class EndIterationsOp(ProtonGPU.Operation, name="end_iterations", traits=[Records]):
+    """`proton_gpu.end_iterations %loop`: behind the loop; its records are counted."""
 
-    loop: Operand[TurnsType]
+    loop: Operand[IterationsType]
 
 
 class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
@@ -115,18 +116,18 @@ class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
     that are not written yet and that a lane writes are `first` and each 32nd behind it, below
     `end`; i32."""
 
-    loop: Operand[TurnsType]
+    loop: Operand[IterationsType]
     first: Result[ir.IntegerType[32]]
     end: Result[ir.IntegerType[32]]
 
 
 class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]):
-    """`%start, %end = proton_gpu.kept_readings %loop, %turn, %slot {starts = [0, 1], ends =
+    """`%start, %end = proton_gpu.kept_readings %loop, %iteration, %slot {starts = [0, 1], ends =
     [1, 2]}`: the readings of a record of the loop, which may be none: which of its turn's they are,
     by its slot."""
 
-    loop: Operand[TurnsType]
-    turn: Operand[ir.IntegerType[32]]
+    loop: Operand[IterationsType]
+    iteration: Operand[ir.IntegerType[32]]
     slot: Operand[ir.IntegerType[32]]
     starts: ir.ArrayAttr
     ends: ir.ArrayAttr
@@ -135,23 +136,23 @@ class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]
 
 
 class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
-    """`proton_gpu.write_record %loop, %turn, %slot, %when, %start, %end, %iterations {scope_ids,
-    kinds}`: writes a record of a loop, whole, to its place in the ring buffer, if `%when`. There is
-    an iteration for each slot of a turn, a scope and a kind."""
+    """`proton_gpu.write_record %loop, %iteration, %slot, %when, %start, %end, %slot_iterations
+    {scope_ids, kinds}`: writes a record of a loop, whole, to its place in the ring buffer, if
+    `%when`. There is an iteration for each slot of an iteration, a scope and a kind."""
 
-    loop: Operand[TurnsType]
-    turn: Operand[ir.IntegerType[32]]
+    loop: Operand[IterationsType]
+    iteration: Operand[ir.IntegerType[32]]
     slot: Operand[ir.IntegerType[32]]
     when: Operand[ir.IntegerType[1]]
     start: Operand[ir.IntegerType[64]]
     end: Operand[ir.IntegerType[64]]
-    iterations: Sequence[Operand[ir.IntegerType[32]]]
+    slot_iterations: Sequence[Operand[ir.IntegerType[32]]]
     scope_ids: ir.ArrayAttr
     kinds: ir.ArrayAttr
 
     @staticmethod
     def verify_invariants(op: "WriteRecordOp") -> bool:
-        count = len(op.iterations)
+        count = len(op.slot_iterations)
         for what in ("scope_ids", "kinds"):
             if len(op.attributes[what]) != count:
                 given = len(op.attributes[what])
@@ -160,20 +161,20 @@ class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
 
 
 class WriteBatchOp(ProtonGPU.Operation, name="write_batch", traits=[Records]):
-    """`proton_gpu.write_batch %loop, %first {number = 0}`: writes the readings of the turns that
-    are kept, 32 at most, as a batch (proton/trace/turns.py) of the loop with this number in the
-    profile; `%first` turns of the loop came before `begin_turns`."""
+    """`proton_gpu.write_batch %loop, %first {number = 0}`: writes the readings of the iterations
+    that are kept, 32 at most, as a batch (proton/trace/iterations.py) of the loop with this number
+    in the profile; `%first` iterations of the loop came before `begin_iterations`."""
 
-    loop: Operand[TurnsType]
+    loop: Operand[IterationsType]
     first: Operand[ir.IntegerType[32]]
     number: ir.IntegerAttr
 
 
-class ForgetTurnsOp(ProtonGPU.Operation, name="forget_turns", traits=[Records]):
-    """`proton_gpu.forget_turns %loop`: the loop's records are written; its next turns, or the next
-    loop, may take their place."""
+class ForgetIterationsOp(ProtonGPU.Operation, name="forget_iterations", traits=[Records]):
+    """`proton_gpu.forget_iterations %loop`: the loop's records are written; its next iterations, or
+    the next loop, may take their place."""
 
-    loop: Operand[TurnsType]
+    loop: Operand[IterationsType]
 
 
 def _verify_record(op: OpView) -> bool:

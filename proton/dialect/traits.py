@@ -164,8 +164,8 @@ class Barrier(Trait):
     """The program's threads wait for each other."""
 
 
-class TakesTurn(Trait):
-    """What other warps did ahead of passing the turn to this one is done."""
+class AwaitsOrder(Trait):
+    """What other warps did ahead of passing the iteration to this one is done."""
 
 
 class Orders(Trait):

@@ -9,12 +9,12 @@ from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
 from proton.dialect.traits import (
+    AwaitsOrder,
     LayoutAnchor,
     MakesData,
     Multiplies,
     Pure,
     SharedEffects,
-    TakesTurn,
     Writes,
 )
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
@@ -113,12 +113,12 @@ class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writ
     and bulk copies (PTX: `fence.proxy.async`)."""
 
 
-# Warp groups that take turns. `ttng.order_begin`, then `order_pass` and `order_wait` by turns, then
+# Warp groups that alternate. `ttng.order_begin`, then `order_pass` and `order_wait` by turns, then
 # `ttng.order_end`: every warp of the program comes by each of them equally often.
 
 
 class OrderBeginOp(TTNG.Operation, name="order_begin", traits=[Writes]):
-    """`ttng.order_begin`: from here on the program's warp groups take turns, the first one first;
+    """`ttng.order_begin`: from here on the program's warp groups alternate, the first one first;
     it is the group's turn then."""
 
 
@@ -126,7 +126,7 @@ class OrderPassOp(TTNG.Operation, name="order_pass", traits=[Writes]):
     """`ttng.order_pass`: it is the next warp group's turn."""
 
 
-class OrderWaitOp(TTNG.Operation, name="order_wait", traits=[Writes, TakesTurn]):
+class OrderWaitOp(TTNG.Operation, name="order_wait", traits=[Writes, AwaitsOrder]):
     """`ttng.order_wait`: until it is the warp group's turn. What each other group did to shared
     memory ahead of its last `ttng.order_pass` is done."""
 

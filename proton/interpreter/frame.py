@@ -313,7 +313,7 @@ class Frame:
         if not is_static:
             self.types[site] = self._meeting(site, node, variables)
 
-    def turns(self, site: int) -> Iterator[Any]:
+    def iterations(self, site: int) -> Iterator[Any]:
         """What the variable of a `for` becomes."""
         is_static, bounds = self.loops[site]
         if is_static:

@@ -327,8 +327,8 @@ class _Rewriter(ast.NodeTransformer):
         arguments = _locals(), self.visit(call.func), *positional
         enter = _at(ast.Expr(self._ask("enter_for", site, *arguments, keywords=keywords)), node)
         joins = self._joins(site, names, node.iter)
-        turns = self._ask("turns", site)
-        loop = _at(ast.For(node.target, turns, self._loop(site, node, names), []), node)
+        iterations = self._ask("iterations", site)
+        loop = _at(ast.For(node.target, iterations, self._loop(site, node, names), []), node)
         return [enter, *joins, loop]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:

@@ -211,7 +211,7 @@ def attention_backward(
 
     Arrays are (batch, heads, length, size), the last dimension contiguous and a power of two; the
     gradients are contiguous. `options`: BLOCK, the rows of gradients of a program, STEP, the rows
-    of a turn of its loop, and those of the launches (num_warps, ...).
+    of an iteration of its loop, and those of the launches (num_warps, ...).
     """
     check_shapes(q=q, k=k, v=v, out=out, dout=dout)
     batch, heads, length, head = q.shape

@@ -352,7 +352,7 @@ def softmax(
 
 @DeviceFunction
 def gpu_calibration(out_ptr, n, INNER: constexpr):
-    """The same on a GPU: a loop of multiply-adds, with a scope around each turn or without."""
+    """The same on a GPU: a loop of multiply-adds, with a scope around each iteration or without."""
     lane = core.arange(0, 128)
     x = lane.to(float32)
     y = x

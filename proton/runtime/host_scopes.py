@@ -127,7 +127,7 @@ class HostRecorder:
 
     def exit_block(self, name: str, has_failed: bool) -> None:
         """Ends the innermost scope of this name that a `with` opened; others that do may go on, as
-        those of generators that take turns. What `enter_scope` opened inside and left open is an
+        those of generators that alternate. What `enter_scope` opened inside and left open is an
         error, and ends with the block that an exception leaves."""
         end, innermost = time.perf_counter_ns(), self.innermost()
         chain = [] if innermost is None else [s for s in innermost.chain() if not s.has_ended]

@@ -44,8 +44,8 @@ def pair(
     np.logical_or.at(back, group, lossy[track[rows]])
     order = np.lexsort((is_end, ticks[rows], group))
     rows, group, is_end = rows[order], group[order], is_end[order]
-    turn = _turned(group, back)  # where the queue runs from the newest: ends come first
-    rows, closes = rows[turn], (is_end ^ back[group])[turn]
+    iteration = _turned(group, back)  # where the queue runs from the newest: ends come first
+    rows, closes = rows[iteration], (is_end ^ back[group])[iteration]
     opened, closed, alone = _queue(group, closes)
     first, second = rows[opened], rows[closed]
     swapped = back[group[opened]]

@@ -8,10 +8,10 @@ cache; lowerings, runtime and the run that is saved read it from there.
 from dataclasses import dataclass
 from typing import Any
 
+from proton.trace.iterations import IterationRecords, iteration_from_plain, iteration_to_plain
 from proton.trace.model import PayloadField, Scope
 from proton.trace.scope_path import ScopePath
 from proton.trace.strategy import Strategy
-from proton.trace.turns import Turn, turn_from_plain, turn_to_plain
 from proton.trace.wire import Block, RecordSchema
 
 Plain = dict[str, Any]  # of numbers, text, lists and such
@@ -71,11 +71,12 @@ class KernelProfile:
     """How a kernel records: its strategy, the layout of a program's block, and its scopes.
 
     A unit has `unit_warps` warps on a GPU, where its ring buffer may lie in shared memory while the
-    kernel runs, from byte `ring` on; or the readings of the loops that run, from byte `turns` on,
-    `turn_bytes` of each unit; `loops` has those that write batches of turns. `sampled_units` has a
-    bit for each unit that records (0: all do), and of the programs each `sample_programs`-th does.
-    Units of a GPU take chunks under strategy flush, but for those of a kernel that is known to make
-    no more records than a segment holds: nothing of these ever has to leave it.
+    kernel runs, from byte `ring` on; or the readings of the loops that run, from byte `iterations`
+    on, `iteration_bytes` of each unit; `loops` has those that write batches of iterations.
+    `sampled_units` has a bit for each unit that records (0: all do), and of the programs each
+    `sample_programs`-th does. Units of a GPU take chunks under strategy flush, but for those of a
+    kernel that is known to make no more records than a segment holds: nothing of these ever has to
+    leave it.
     """
 
     strategy: Strategy
@@ -83,9 +84,9 @@ class KernelProfile:
     table: ScopeTable = ScopeTable()
     unit_warps: int = 1
     ring: int | None = None
-    turns: int | None = None
-    turn_bytes: int = 0
-    loops: tuple[Turn, ...] = ()
+    iterations: int | None = None
+    iteration_bytes: int = 0
+    loops: tuple[IterationRecords, ...] = ()
     sampled_units: int = 0
     sample_programs: int = 1
     takes_chunks: bool = False
@@ -120,9 +121,9 @@ class KernelProfile:
             "payload_slots": self.schema.payload_slots,
             "clock_bits": self.schema.clock_bits,
             "ring": self.ring,
-            "turns": self.turns,
-            "turn_bytes": self.turn_bytes or None,
-            "loops": list(map(turn_to_plain, self.loops)) or None,
+            "iterations": self.iterations,
+            "iteration_bytes": self.iteration_bytes or None,
+            "loops": list(map(iteration_to_plain, self.loops)) or None,
             "sampled_units": self.sampled_units,
             "sample_programs": self.sample_programs,
             "takes_chunks": self.takes_chunks or None,
@@ -138,9 +139,9 @@ class KernelProfile:
             table=ScopeTable.from_plain(plain),
             unit_warps=plain["unit_warps"],
             ring=plain.get("ring"),
-            turns=plain.get("turns"),
-            turn_bytes=plain.get("turn_bytes") or 0,
-            loops=tuple(map(turn_from_plain, plain.get("loops") or ())),
+            iterations=plain.get("iterations"),
+            iteration_bytes=plain.get("iteration_bytes") or 0,
+            loops=tuple(map(iteration_from_plain, plain.get("loops") or ())),
             sampled_units=plain["sampled_units"],
             sample_programs=plain["sample_programs"],
             takes_chunks=bool(plain.get("takes_chunks")),

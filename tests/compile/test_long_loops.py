@@ -1,7 +1,7 @@
 """Loops of products with records, run thread by thread on the machine of PTX.
 
 Their turns keep readings alone, and each so many of them write their records, while products are
-under way. What the ring buffers hold is what they hold without `compact-turns`.
+under way. What the ring buffers hold is what they hold without `compact-iterations`.
 """
 
 import itertools
@@ -17,8 +17,8 @@ from proton.base.knobs import knobs
 from proton.runtime.jit import JITFunction
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
-from proton.trace.turns import expand
-from proton.transforms.records.compact_turns import CompactTurns
+from proton.trace.iterations import expand
+from proton.transforms.records.compact_iterations import CompactIterations
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.compile.test_random_records import check_equal, unchanged
@@ -106,12 +106,12 @@ def test_a_loop_of_products(
     options: dict[str, Any] = {"num_warps": WARPS, "instrumentation": Instrumentation(**how)}
     with pytest.MonkeyPatch.context() as patch, knobs.scope(always_compile=True):
         if not has_room:
-            patch.setattr(CompactTurns, "_place", lambda *_: None)
+            patch.setattr(CompactIterations, "_place", lambda *_: None)
         compact = compiled(kernel, *types, *numbers, 3, **options)
-        patch.setattr(CompactTurns, "run", unchanged)
+        patch.setattr(CompactIterations, "run", unchanged)
         plain = compiled(kernel, *types, *numbers, 3, **options)
     assert compact.profile is not None
-    assert (compact.profile.turns is not None) == has_room
+    assert (compact.profile.iterations is not None) == has_room
     assert len(compact.profile.loops) == ("clock_bits" not in how)  # written as batches
     assert "wgmma" in compact.asm["ptx"]
     depths = [0, 1, int(rng.integers(2, 40))] + [64] * (not how and not several)

@@ -1,8 +1,8 @@
 """Random programs with records, compiled for a GPU and run thread by thread without one.
 
 What a unit's ring buffer holds is held against a model of what records there must be, and against
-the same program without `compact-turns`: a thread's clock counts its readings, so equal work has
-equal records. A twentieth as many as other random programs.
+the same program without `compact-iterations`: a thread's clock counts its readings, so equal work
+has equal records. A twentieth as many as other random programs.
 """
 
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ from proton.dialect.mlir import Module
 from proton.runtime.jit import JITFunction
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
-from proton.trace.turns import expand
-from proton.transforms.records import compact_turns
-from proton.transforms.records.compact_turns import CompactTurns
+from proton.trace.iterations import expand
+from proton.transforms.records import compact_iterations
+from proton.transforms.records.compact_iterations import CompactIterations
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
@@ -271,9 +271,9 @@ def check_program(
     with pytest.MonkeyPatch.context() as patch, knobs.scope(always_compile=True):
         if not has_room:
             print("no room in shared memory")
-            patch.setattr(CompactTurns, "_place", lambda *_: None)
+            patch.setattr(CompactIterations, "_place", lambda *_: None)
         compact = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
-        patch.setattr(CompactTurns, "run", unchanged)
+        patch.setattr(CompactIterations, "run", unchanged)
         plain = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
     for numbers in every:
         records = records_of(numbers, body)
@@ -284,12 +284,12 @@ def check_program(
         assert np.array_equal(x, other_x)
         check(compact, found, others, records)
     assert compact.profile is not None
-    assert has_room or compact.profile.turns is None
+    assert has_room or compact.profile.iterations is None
     return compact.asm["ptx"] != plain.asm["ptx"]
 
 
-def unchanged(self: CompactTurns, module: Module) -> None:
-    """`compact-turns` without effect."""
+def unchanged(self: CompactIterations, module: Module) -> None:
+    """`compact-iterations` without effect."""
 
 
 def check(kernel: GPUKernel, found: Rings, others: Rings, records: list[Record]) -> None:
@@ -333,9 +333,9 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
     warps, how = options_of(rng)
     if rng.random() < 0.5:
         print("each loop that may be is long")
-        monkeypatch.setattr(compact_turns, "_LONG", 0)
-    monkeypatch.setattr(compact_turns, "_CHUNK", int(rng.choice([4, 16, 64])))
-    monkeypatch.setattr(compact_turns, "_AT_ONCE", int(rng.choice([1, 4])))
+        monkeypatch.setattr(compact_iterations, "_LONG", 0)
+    monkeypatch.setattr(compact_iterations, "_CHUNK", int(rng.choice([4, 16, 64])))
+    monkeypatch.setattr(compact_iterations, "_AT_ONCE", int(rng.choice([1, 4])))
     every = [numbers_of(rng, body) for _ in range(2)]
     check_program(body, warps, how, every, rng, has_room=rng.random() < 0.6)
 
@@ -371,7 +371,7 @@ def test_what_is_behind_a_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if is_long:
-        monkeypatch.setattr(compact_turns, "_LONG", 0)
+        monkeypatch.setattr(compact_iterations, "_LONG", 0)
     body = [scope('"begin"'), turns("one", "two"), *BEHIND[behind], scope('"y"'), scope('"z"')]
     every = [[trips, is_there, 0, 0, 0, 0] for trips in (0, 1, 7) for is_there in (0, 1)]
     has_room = "buffer" not in how or rng.random() < 0.5

@@ -19,7 +19,7 @@ from proton.kernels.attention import attention_kernel
 from proton.passes import parse_pipeline
 from proton.tools.opt import Piece, register_all_passes
 from proton.trace.instrumentation import Instrumentation
-from proton.trace.turns import expand
+from proton.trace.iterations import expand
 from proton.trace.wire import MAX_SCOPE_ID
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx.machine import run

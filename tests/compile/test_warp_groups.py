@@ -15,7 +15,7 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.passes import Upstream
 from proton.transforms.layout.membar import Membar
-from proton.transforms.records.compact_turns import CompactTurns
+from proton.transforms.records.compact_iterations import CompactIterations
 from tests.compile.edited import edited
 from tests.compile.ptx.emulation import Emulation
 
@@ -214,7 +214,7 @@ def test_readings_of_groups_lie_apart() -> None:
     256 bytes for 64 turns of one reading."""
     with mlir_context():
         module = ir.Module.parse(RECORDED)
-        steps = [CompactTurns(), Membar(), TTGToLLVM(), Upstream("canonicalize,cse")]
+        steps = [CompactIterations(), Membar(), TTGToLLVM(), Upstream("canonicalize,cse")]
         for step in steps:
             step.run(module)
         text = str(module)

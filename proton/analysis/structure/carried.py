@@ -56,14 +56,14 @@ def groups_of(op: Operation) -> list[Group]:
             branch = If(op)
             return [Group((list(op.results),), tuple(branch.yielded))] if op.results else []
         case "scf.while":
-            turn = WhileLoop(op)
-            after = list(turn.after.arguments)
+            iteration = WhileLoop(op)
+            after = list(iteration.after.arguments)
             return [
                 Group(
-                    (list(turn.before.arguments),),
-                    (list(op.operands), list(end_of(turn.after).operands)),
+                    (list(iteration.before.arguments),),
+                    (list(op.operands), list(end_of(iteration.after).operands)),
                 ),
-                Group((after, list(op.results)), (turn.passed,)),
+                Group((after, list(op.results)), (iteration.passed,)),
             ]
     return []
 

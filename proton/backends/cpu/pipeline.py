@@ -28,14 +28,14 @@ from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
-from proton.transforms.cpu.copy_next_turn import CopyNextTurn
+from proton.transforms.cpu.copy_next_iteration import CopyNextIteration
 from proton.transforms.cpu.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.cpu.expand_math import ExpandMath
 from proton.transforms.cpu.loop_destinations import LoopDestinations
 from proton.transforms.cpu.outline_loops import OutlineLoops
-from proton.transforms.cpu.prefetch_next_turn import PrefetchNextTurn
+from proton.transforms.cpu.prefetch_next_iteration import PrefetchNextIteration
 from proton.transforms.cpu.stack_buffers import StackBuffers
-from proton.transforms.cpu.store_last_turn import StoreLastTurn
+from proton.transforms.cpu.store_last_iteration import StoreLastIteration
 from proton.transforms.records.label_work import SEPARATOR, LabelWork
 from proton.transforms.records.materialize_at_records import MaterializeAtRecords
 from proton.transforms.records.place_records import PlaceRecords
@@ -85,8 +85,8 @@ def memref_passes(
         MemrefCopyToLinalg(),
         LinalgMatmulToVector(vector_bits=vector_bits),
         # In this order: the former takes loops that write no memory.
-        CopyNextTurn(in_place=large_first_level, in_order=in_order),
-        StoreLastTurn(in_order=in_order),
+        CopyNextIteration(in_place=large_first_level, in_order=in_order),
+        StoreLastIteration(in_order=in_order),
     ]
     if instrumentation is not None:
         if not in_order:
@@ -104,7 +104,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
     """Loops, vectors, and everything else to the llvm dialect."""
     return [
         # While linalg ops are there, and the tiles of products are: it spreads fetches over both.
-        PrefetchNextTurn(),
+        PrefetchNextIteration(),
         StackBuffers(),
         *([ProtonGPUToLLVM()] if instrumented else []),
         GridToLoop(noalias=disjoint),

@@ -33,7 +33,7 @@ from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.sink_scalars import SinkScalars
-from proton.transforms.records.compact_turns import CompactTurns
+from proton.transforms.records.compact_iterations import CompactIterations
 from proton.transforms.records.insert_optimization_barriers import InsertOptimizationBarriers
 from proton.transforms.records.place_records import PlaceRecords
 from proton.transforms.records.record_work import SEPARATOR, RecordWork
@@ -146,7 +146,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
                 sample_programs=instrumentation.sample_programs,
             )
         )
-        passes.append(CompactTurns(arch=options.target.arch))
+        passes.append(CompactIterations(arch=options.target.arch))
     return [
         *passes,
         *([] if is_ready else [Membar()]),

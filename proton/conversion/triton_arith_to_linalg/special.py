@@ -109,9 +109,9 @@ def _bessel(order: int) -> Callable[[Number], Number]:
 
 
 def _sin_pi(x: Number) -> Number:
-    """Of what is left after whole turns, folded to a quarter of one: all of that is exact."""
-    turn = x - 2.0 * (x * 0.5).function("roundeven")  # from -1 to 1
-    folded = turn.where(abs(turn).compare("OLE", 0.5), _reflected(turn))
+    """Of what is left after whole iterations, folded to a quarter of one: all of that is exact."""
+    iteration = x - 2.0 * (x * 0.5).function("roundeven")  # from -1 to 1
+    folded = iteration.where(abs(iteration).compare("OLE", 0.5), _reflected(iteration))
     return (
         (folded * math.pi)
         .function("sin")
@@ -120,14 +120,14 @@ def _sin_pi(x: Number) -> Number:
     )
 
 
-def _reflected(turn: Number) -> Number:
-    """The point with the same sine on the other side of a quarter turn."""
-    return (1.0 - abs(turn)).function("copysign", turn)
+def _reflected(iteration: Number) -> Number:
+    """The point with the same sine on the other side of a quarter iteration."""
+    return (1.0 - abs(iteration)).function("copysign", iteration)
 
 
 def _cos_pi(x: Number) -> Number:
-    turn = abs(x - 2.0 * (x * 0.5).function("roundeven"))
-    from_quarter = 0.5 - turn
+    iteration = abs(x - 2.0 * (x * 0.5).function("roundeven"))
+    from_quarter = 0.5 - iteration
     return (from_quarter * math.pi).function("sin")
 
 

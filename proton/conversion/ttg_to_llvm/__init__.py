@@ -14,6 +14,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     debug,
     dot,
     elementwise,
+    kept_iterations,
     layouts,
     memory,
     optimization_barriers,
@@ -23,7 +24,6 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     tensor_cores,
     tensor_maps,
     tma,
-    turns,
     warp_groups,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering

@@ -1,8 +1,8 @@
 """Barriers in shared memory (mbarriers), and the order of warp groups. One thread of the program's
 first warp starts barriers and says what they wait for.
 
-Warp groups that take turns meet at barriers of hardware, one for each: the group waits at its own,
-at which the one before it arrives when it passes the turn on (PTX ISA, "bar.arrive"). With the
+Warp groups that alternate meet at barriers of hardware, one for each: the group waits at its own,
+at which the one before it arrives when it passes the iteration on (PTX ISA, "bar.arrive"). With the
 groups 0 and 1:
 
     group 0    wait(0) ... arrive(1)          wait(0) ... arrive(1)          wait(0) ...
@@ -112,9 +112,7 @@ def _own(threads: Threads) -> tuple[Value, Value]:
     """The numbers of the barriers of the warp's group and of the one behind it, i32."""
     count = threads.warps // GROUP_WARPS
     if threads.barrier_number or count < 2:
-        raise PassError(
-            "warp groups take turns in a program of several, outside of groups of warps"
-        )
+        raise PassError("warp groups alternate in a program of several, outside of groups of warps")
     group = v.binary("llvm.lshr", threads.warp, v.i32(log2(GROUP_WARPS)))
     behind = v.binary("llvm.and", v.add(group, v.i32(1)), v.i32(count - 1))
     first = v.i32(BARRIERS - count)

@@ -75,7 +75,7 @@ def _extracts(argument: Value, result: Value) -> list[Operation] | None:
 
 
 def _yields(end: Operation, number: int, argument: Value) -> bool:
-    """Whether an op yields what becomes `argument` in the next turn."""
+    """Whether an op yields what becomes `argument` in the next iteration."""
     if end.name != "scf.yield":
         return False
     around = parent_of(end)

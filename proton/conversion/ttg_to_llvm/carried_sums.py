@@ -1,8 +1,8 @@
 """What a loop carries: the sums of products one by one.
 
 `wgmma` takes and gives each of its sums by itself. As a vector they would be put together at the
-end of each turn and taken apart at the beginning of the next, by ops that LLVM looks at in each of
-its passes.
+end of each iteration and taken apart at the beginning of the next, by ops that LLVM looks at in
+each of its passes.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,8 @@ def carry_sums(loop: Operation, scalars: Scalars) -> None:
 
 
 def _are_sums(argument: Value, yielded: Value) -> bool:
-    """Whether a vector is taken apart in each turn, and at its end put together of what one op, the
-    wait for a product, gave."""
+    """Whether a vector is taken apart in each iteration, and at its end put together of what one
+    op, the wait for a product, gave."""
     end = defining_op(yielded)
     if end is None or end.name != _TOGETHER or len(end.operands) < _LEAST:
         return False

@@ -17,7 +17,7 @@ from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
-from proton.conversion.ttg_to_llvm.units import Turns, Unit
+from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
@@ -116,7 +116,9 @@ class Lowering:
     scalars: Scalars = field(default_factory=Scalars)
     state: tuple[Value, ...] = ()  # of records: the profile buffer, the variables of the kernel
     unit: Unit = field(init=False, repr=False)  # what records know, behind the op that begins them
-    turns: dict[Value, Turns] = field(default_factory=dict)  # of loops that keep readings alone
+    iterations: dict[Value, KeptIterations] = field(
+        default_factory=dict
+    )  # of loops that keep readings alone
 
     # Shared memory
 

@@ -3,9 +3,9 @@
 A record is stored once, in the unit's own ring buffer, and not where its slice ends but behind the
 next reading of the clock: until then it is *pending*, in registers. A store keeps the registers
 that it reads for some time, and a clock that is read into one of them waits for it; stored later,
-the record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where
-the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value,
-for that would wait, too. Stores and readings are predicated, so nothing branches.
+the record costs a loop of one scope 5 cycles per iteration where it costs 36 stored at once, and 3
+where the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock
+value, for that would wait, too. Stores and readings are predicated, so nothing branches.
 
 The number of records so far, the pending one among them, lives in a register. Its place in a ring
 buffer in shared memory follows from that number; in global memory, where addresses have 64 bits,
@@ -89,7 +89,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
         variables += [unit.slab.address, unit.slab.launch]
     # Where control has one way, LLVM knows what it is.
-    if ops_named(ctx.function, "proton_gpu.begin_turns"):
+    if ops_named(ctx.function, "proton_gpu.begin_iterations"):
         pending.live = variable(ctx.function, v.integer(1))
         v.store(pending.live, v.constant(1, v.integer(1)), 1)
     for place, first in zip(variables, firsts, strict=True):

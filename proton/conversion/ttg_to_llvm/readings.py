@@ -13,23 +13,24 @@ from proton.trace.strategy import Strategy
 # What makes a record pending, and what nothing is pending behind.
 _KEEPING = (*RECORDS, "proton_gpu.keep_readings")
 _ENDS = tuple(
-    f"proton_gpu.{name}" for name in ("read_counter", "begin_turns", "end_turns", "finalize")
+    f"proton_gpu.{name}"
+    for name in ("read_counter", "begin_iterations", "end_iterations", "finalize")
 )
 
 
 def _is_end(op: Operation) -> bool:
-    """Whether an op leaves nothing pending. The end of a turn of several records does: a register
-    that is carried to the next one is read late, and its loop is not unrolled (decision 138). So
-    does that of a turn behind which records are written."""
-    if op.name != "proton_gpu.end_turn":
+    """Whether an op leaves nothing pending. The end of an iteration of several records does: a
+    register that is carried to the next one is read late, and its loop is not unrolled (decision
+    138). So does that of an iteration behind which records are written."""
+    if op.name != "proton_gpu.end_iteration":
         return op.name in _ENDS
     begin = producer_of(op.operands[0])
     return int(begin.attributes["slots"].value) > 1 or is_written_in_loop(begin)
 
 
 def is_written_in_loop(begin: Operation) -> bool:
-    """Whether the loop of a `proton_gpu.begin_turns` writes its records itself."""
-    return any(user.name == "proton_gpu.kept_turns" for user in users(begin.results[0]))
+    """Whether the loop of a `proton_gpu.begin_iterations` writes its records itself."""
+    return any(user.name == "proton_gpu.kept_iterations" for user in users(begin.results[0]))
 
 
 class _Places(ForwardDataflow[bool]):
@@ -86,7 +87,7 @@ def mark_readings(ctx: Lowering, strategy: Strategy, pending: bool) -> None:
 
 def _mark_carried(block: Block) -> None:
     """Marks the readings that the last record of a loop's block has, if it has several: a loop of
-    one is unrolled where that is possible, so few of its turns carry a record to the next."""
+    one is unrolled where that is possible, so few of its iterations carry a record to the next."""
     records = [view.operation for view in block.operations if view.operation.name in RECORDS]
     for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
         if isinstance(reading, ir.OpResult):

@@ -46,7 +46,7 @@ class Unit:
     lane: Value  # in the unit
     is_sampled: Value | None  # whether the unit records; None: each does
     is_writer: Value  # whether this lane writes
-    turns: "Turns | None" = None  # while a loop is lowered that keeps readings alone
+    iterations: "KeptIterations | None" = None  # while a loop is lowered that keeps readings alone
 
     @property
     def schema(self) -> wire.RecordSchema:
@@ -78,16 +78,18 @@ class Made:
 
 
 @dataclass
-class Turns:
-    """What a loop keeps while it runs: of each turn the readings of its records, one after the
+class KeptIterations:
+    """What a loop keeps while it runs: of each iteration the readings of its records, one after the
     other. Its variables become registers, as those of `Pending` do."""
 
-    slots: int  # records of a turn
-    words: int  # readings of a turn that there is room for
-    most: int  # turns that are kept, a power of two
+    slots: int  # records of an iteration
+    words: int  # readings of an iteration that there is room for
+    most: int  # iterations that are kept, a power of two
     ring: Value | None  # the unit's, in shared memory; None where registers have it
-    lanes: list[Value]  # there, the variables with the readings of the turn that a lane keeps
-    number: Value  # where the number of turns is, so far, or with `kept` of those that are written
+    lanes: list[Value]  # there, the variables with the readings of the iteration that a lane keeps
+    number: (
+        Value  # where the number of iterations is, so far, or with `kept` of those that are written
+    )
     kept: Value | None  # where that of the others is, if the loop writes its records itself
     offset: Value  # where the place of the readings is that are not stored yet
     pending: list[Value]  # where they are
@@ -95,12 +97,12 @@ class Turns:
     count: int  # how many these are
     made: Made | None = None  # None in the loop
 
-    def row(self, turn: Value) -> Value:
-        """Where among the turns that are kept one is."""
-        return v.binary("llvm.and", turn, v.i32(self.most - 1))
+    def row(self, iteration: Value) -> Value:
+        """Where among the iterations that are kept one is."""
+        return v.binary("llvm.and", iteration, v.i32(self.most - 1))
 
     def place(self, row: Value, word: Value) -> Value:
-        """Where a reading of a turn lies, bytes."""
+        """Where a reading of an iteration lies, bytes."""
         size = int(self.clock.width) // 8
         row = v.binary("llvm.mul", row, v.i32(self.words * size))
         return v.add(row, v.binary("llvm.mul", word, v.i32(size)))
@@ -135,8 +137,8 @@ def _moved_on(unit: Unit, place: Value, first: Value) -> Value:
 def store_pending(unit: Unit) -> None:
     """Stores the pending record: 16 bytes at once where it is as long as that. In a loop that keeps
     readings alone it is one of that loop."""
-    if unit.turns is not None:
-        unit.turns.store(unit.is_writer)
+    if unit.iterations is not None:
+        unit.iterations.store(unit.is_writer)
         return
     pending = unit.pending
     offset = v.load(pending.offset, v.integer(32), 4)

@@ -202,13 +202,13 @@ note:
   store i64 {posted}, ptr %before_at
   br label %done
 look:
-  %turn = phi i64 [ 0, %begin ], [ %next, %again ]
+  %iteration = phi i64 [ 0, %begin ], [ %next, %again ]
   %state = load atomic i64, ptr %desk acquire, align 8
   %busy = icmp uge i64 %state, {taken}
   br i1 %busy, label %again, label %done
 again:
   call void asm sideeffect "{pause}", "~{{memory}}"()
-  %next = add i64 %turn, 1
+  %next = add i64 %iteration, 1
   %more = icmp ult i64 %next, %looks
   br i1 %more, label %look, label %ask
 ask:

@@ -97,7 +97,7 @@ done:
 """
 
 # Writes the clock into a cell until the kernel has read it often enough, which its answer says, and
-# leaves each value. A fence ends each turn: the next value is read when this one is there.
+# leaves each value. A fence ends each iteration: the next value is read when this one is there.
 _PUBLISH_IR = """
 declare i32 @clock_gettime(i32, ptr)
 define i64 @proton_publish(ptr %cell, ptr %answer, i64 %last, ptr %out, i64 %most) {

@@ -20,7 +20,7 @@ from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
 from proton.runtime.recording import SessionState
-from proton.trace import turns, wire
+from proton.trace import iterations, wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
@@ -195,7 +195,7 @@ class GPURecording(LaunchBuffer):
         _take_chunks(launch, self.profile.block, chunks)
         if self.profile.loops:
             block = replace(self.profile.block, capacity=arrived.capacity)
-            turns.expand(launch.buffer, block, self.profile.loops)
+            iterations.expand(launch.buffer, block, self.profile.loops)
         return launch
 
 

@@ -12,7 +12,7 @@ from proton.analysis.scratch import scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.mlir import Block, Module, Operation, Value
 from proton.dialect.regions import end_of
-from proton.dialect.traits import AllocatesShared, Barrier, Loop, SharedEffects, TakesTurn, has
+from proton.dialect.traits import AllocatesShared, AwaitsOrder, Barrier, Loop, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
 from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.walk import all_ops, before, functions, ops_named
@@ -167,7 +167,7 @@ def _may_meet(op: Operation) -> bool:
 def _meets(op: Operation) -> bool:
     if has(op, AllocatesShared):
         return bool(len(op.operands))
-    if has(op, Barrier, TakesTurn) or op.name == "func.call" or scratch_bytes(op):
+    if has(op, Barrier, AwaitsOrder) or op.name == "func.call" or scratch_bytes(op):
         return True
     effects = SharedEffects.of(op)
     return any(is_mem_desc(op.operands[n].type) for n in (*effects.reads, *effects.writes))

@@ -28,8 +28,8 @@ from proton.layout.matrix_memory import matrix_layout
 from proton.passes import Pass, register
 
 WORD_BITS = 32
-# Programs that an SM keeps where it had them: one waits while another computes. In blocks of 64 x 64
-# with two warps one program took 1.46 of the time of two, and spilled less
+# Programs that an SM keeps where it had them: one waits while another computes. In blocks of 64 x
+# 64 with two warps one program took 1.46 of the time of two, and spilled less
 # (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
 PROGRAMS = 2
 # Of an operand: an iteration reads all of it at once. Of the specimens of fla-core, those of fp32

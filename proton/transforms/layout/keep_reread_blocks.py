@@ -7,17 +7,17 @@
       %y = tt.load %q                       %y = tt.load %q {evict = "evict_first"}
     }                                     }
 
-where %p and %q are the same in each turn: a row is loaded for its sum, and again for what is made
-of it. The programs of an SM share the cache, which evicts what was used least recently. Where their
-rows do not fit, none of a row is left when it is loaded again. With these hints a part is, and what
-was loaded last makes room.
+where %p and %q are the same in each iteration: a row is loaded for its sum, and again for what is
+made of it. The programs of an SM share the cache, which evicts what was used least recently. Where
+their rows do not fit, none of a row is left when it is loaded again. With these hints a part is,
+and what was loaded last makes room.
 """
 
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from proton.analysis.loop_turns import turns_of
+from proton.analysis.loop_iterations import iterations_of
 from proton.dialect.attributes import REREAD_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
@@ -72,8 +72,8 @@ def _bytes_between(first: Operation, last: Operation) -> int:
     whose turns are not counts as one."""
     value = first.results[0]
     loops = [op for op in _around(first) if op.name == "scf.for" and op not in _around(last)]
-    turns = prod(turns_of(loop) or 1 for loop in loops)
-    return turns * prod(shape_of(value)) * element_of(value).width // 8
+    iterations = prod(iterations_of(loop) or 1 for loop in loops)
+    return iterations * prod(shape_of(value)) * element_of(value).width // 8
 
 
 def _set_priority(load: Operation, priority: str) -> None:
@@ -132,8 +132,8 @@ def _around(op: Operation) -> list[Operation]:
 
 
 def _same(left: Value, right: Value) -> bool:
-    """Whether two values are computed alike: in loops of the same bounds, in each turn. Carried
-    values are, if they begin alike, and what they become is alike given that they are."""
+    """Whether two values are computed alike: in loops of the same bounds, in each iteration.
+    Carried values are, if they begin alike, and what they become is alike given that they are."""
     known, waiting = set[tuple[Value, Value]](), [(left, right)]
     while waiting:
         pair = _unconverted(waiting[-1][0]), _unconverted(waiting.pop()[1])

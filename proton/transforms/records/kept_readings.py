@@ -1,11 +1,11 @@
-"""Which readings of a turn are stored to shared memory together (compact_turns.py), and where: not
-where such a store would hold up other work."""
+"""Which readings of an iteration are stored to shared memory together (compact_iterations.py), and
+where: not where such a store would hold up other work."""
 
 from collections.abc import Sequence
 
 from proton.dialect.asynchronous import Retires
 from proton.dialect.mlir import Operation, Value
-from proton.dialect.traits import Asynchronous, Barrier, Loop, TakesTurn, has
+from proton.dialect.traits import Asynchronous, AwaitsOrder, Barrier, Loop, has
 
 _STORE_BITS = 128  # at most, of the readings that are stored together
 
@@ -25,7 +25,7 @@ def keeping_place(records: list[Operation], readings: list[Value]) -> Operation:
     found = _first_that_has_all(records, readings)
     ops = [view.operation for view in found.block.operations]
     for number, op in enumerate(ops[ops.index(found) :], ops.index(found)):
-        if Retires.of(op) is not None or has(op, Barrier, Loop, TakesTurn):
+        if Retires.of(op) is not None or has(op, Barrier, Loop, AwaitsOrder):
             break
         if has(op, Asynchronous):
             found = ops[number + 1]

@@ -13,9 +13,9 @@ a slice shows when the work ran:
 
 Work that was fused across scopes is one slice with all their names in the order of the source.
 
-Work that a pass begins for another iteration than the one that runs (`Turn`) is a slice of its own,
-with the number of that iteration. Payload and conditions are of the iteration that runs, so it has
-none.
+Work that a pass begins for another iteration than the one that runs (`WorkIteration`) is a slice of
+its own, with the number of that iteration. Payload and conditions are of the iteration that runs,
+so it has none.
 
 A scope with payload or a condition (`when`) begins a slice of its own each time it is entered. The
 slice is kept where the condition holds, and one that several scopes share where that of any does.
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import traits
-from proton.dialect.asynchronous import Turn, following_loop
+from proton.dialect.asynchronous import WorkIteration, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, arith, ir
@@ -94,16 +94,16 @@ class _Item:
 
     `glue` is an op that takes next to no time, or takes it only for blocks that a mask cuts: it
     joins a neighbouring run of its scopes. A view that finds none is a run of its own. `entered`
-    are the scopes with payload or conditions that were entered since the item before. `turn` is the
-    iteration that its work is of, None where that is any; of its scopes the `around` outermost are
-    around the loop, and know no iterations.
+    are the scopes with payload or conditions that were entered since the item before. `iteration`
+    is the iteration that its work is of, None where that is any; of its scopes the `around`
+    outermost are around the loop, and know no iterations.
     """
 
     op: Operation
     paths: Paths
     glue: bool
     entered: Paths
-    turn: Turn | None = None
+    iteration: WorkIteration | None = None
     around: int = 0
 
     def relative(self) -> "_Item":
@@ -111,12 +111,12 @@ class _Item:
         rest, entered = (
             frozenset(path.rest for path in paths) - {""} for paths in (self.paths, self.entered)
         )
-        return _Item(self.op, rest, self.glue, entered, self.turn, max(0, self.around - 1))
+        return _Item(self.op, rest, self.glue, entered, self.iteration, max(0, self.around - 1))
 
     @property
-    def own_turn(self) -> Turn | None:
-        """The turn as far as its outermost scope knows of iterations."""
-        return None if self.around else self.turn
+    def own_iteration(self) -> WorkIteration | None:
+        """The iteration as far as its outermost scope knows of iterations."""
+        return None if self.around else self.iteration
 
 
 def _first_components(paths: Paths) -> frozenset[str]:
@@ -192,7 +192,7 @@ class BufferWork:
     """What takes time where the work is loops over buffers."""
 
     @staticmethod
-    def turn(op: Operation) -> Turn | None:
+    def iteration(op: Operation) -> WorkIteration | None:
         return None
 
     does_work = staticmethod(_does_work)
@@ -205,10 +205,10 @@ class TileWork:
     and floating point of scalars."""
 
     @staticmethod
-    def turn(op: Operation) -> Turn | None:
+    def iteration(op: Operation) -> WorkIteration | None:
         """Of address arithmetic and the like none: it goes with its neighbours."""
         is_any = has(op, traits.Pure, traits.AllocatesShared) or len(op.regions)
-        return Turn.of(op) or (None if is_any else Turn(0))
+        return WorkIteration.of(op) or (None if is_any else WorkIteration(0))
 
     @staticmethod
     def does_work(op: Operation) -> bool:
@@ -269,10 +269,10 @@ class _Placer:
                 continue
             glue = self.work.is_glue(op)
             paths = self.work.paths(op)
-            begun, turn = _below(frozenset(entered), context), self.work.turn(op)
+            begun, iteration = _below(frozenset(entered), context), self.work.iteration(op)
             below = _below(paths, context)
-            around = self._around(op, below, context) if turn and turn.is_before else 0
-            items.append(_Item(op, below, glue, begun, turn, around))
+            around = self._around(op, below, context) if iteration and iteration.is_before else 0
+            items.append(_Item(op, below, glue, begun, iteration, around))
             entered.clear()
             if op.name.startswith("scf.") and not glue and not _is_product(op):
                 nested.append((op, next(iter(paths)) if len(paths) == 1 else context))
@@ -312,9 +312,9 @@ class _Placer:
     def _bracket(self, run: list[_Item], path: ScopePath, members: list[ScopePath]) -> None:
         """Records right before a run's first op and right after its last."""
         first, last = run[0].op, run[-1].op
-        turn = _turn_of(run)
-        if turn is not None and turn.is_other:
-            payload, names, kinds = self._number(first, members, turn)
+        iteration = _iteration_of(run)
+        if iteration is not None and iteration.is_other:
+            payload, names, kinds = self._number(first, members, iteration)
         else:
             payload, names, kinds = self._payload(first, members)
         scope, empty = string_attr(path), ir.ArrayAttr.get([])
@@ -329,18 +329,18 @@ class _Placer:
                 origin.write(start.operation)
         with ir.InsertionPoint.after(last), last.location:
             # The condition stands here because a run may begin before all its scopes are entered.
-            is_other = turn is not None and turn.is_other
+            is_other = iteration is not None and iteration.is_other
             when = None if is_other else self._condition(last, members)
             RecordOp([], scope, string_attr("end"), empty, empty, when=when)
 
     def _number(
-        self, op: Operation, members: list[ScopePath], turn: Turn
+        self, op: Operation, members: list[ScopePath], iteration: WorkIteration
     ) -> tuple[list[Value], Attribute, Attribute]:
         """The iteration of a run that begins at `op`, as payload."""
         placeholders = [p for member in members for p in self._placeholders_before(op, member)]
         known = iteration_of(placeholders[-1]) if placeholders else None
         with before(op):
-            number = turn.number(op, known)
+            number = iteration.number(op, known)
         if number is None:
             return [], ir.ArrayAttr.get([]), ir.ArrayAttr.get([])
         return [number], strings_attr([ITERATION_FIELD]), strings_attr(["int"])
@@ -418,7 +418,7 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
                 pending.append(item)
             continue
         begun = item.entered.union(*(glue.entered for glue in pending))
-        follows = current is not None and _is_same_turn(current[1], item)
+        follows = current is not None and _is_same_iteration(current[1], item)
         if current is not None and components == current[0] and follows and not begun & components:
             current[1].extend([*pending, item])
             pending = []
@@ -432,15 +432,15 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
     return runs + _own_runs(pending)
 
 
-def _turn_of(run: list[_Item]) -> Turn | None:
+def _iteration_of(run: list[_Item]) -> WorkIteration | None:
     """The iteration that the work of a run is of."""
-    return next((item.own_turn for item in run if item.own_turn is not None), None)
+    return next((item.own_iteration for item in run if item.own_iteration is not None), None)
 
 
-def _is_same_turn(run: list[_Item], item: _Item) -> bool:
+def _is_same_iteration(run: list[_Item], item: _Item) -> bool:
     """Whether an item can be of the iteration of a run."""
-    turn = _turn_of(run)
-    return turn is None or item.own_turn is None or item.own_turn == turn
+    iteration = _iteration_of(run)
+    return iteration is None or item.own_iteration is None or item.own_iteration == iteration
 
 
 def _trailing(glue: list[_Item], components: frozenset[str]) -> list[_Item]:

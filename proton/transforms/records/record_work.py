@@ -7,7 +7,7 @@ or run of ops, of the kinds of work that are asked for:
     dots       a product; one that goes on by itself has an issue and a wait
     copies     asynchronous copies: an issue, and a wait
     barriers   a barrier, and an op that meets the other warps inside, such as a reduction
-    loops      a loop, and each of its turns
+    loops      a loop, and each of its iterations
     stages     of a software pipeline: prologue, steady state, epilogue
 
 Names say what it is and where it stands in the source, as in `load softmax.py:31`. An issue and the
@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from proton.base.errors import SourceSpan
 from proton.dialect import traits
-from proton.dialect.asynchronous import Issues, Queue, Retires, Turn
+from proton.dialect.asynchronous import Issues, Queue, Retires, WorkIteration
 from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.emit import emit_when, number_of
@@ -140,7 +140,7 @@ class _Finder:
         assert body is not None
         ops = [view.operation for view in body.operations]
         if len(ops) > 1:
-            self._add(ops[:-1], f"turn {place}", origin, is_body=True)
+            self._add(ops[:-1], f"iteration {place}", origin, is_body=True)
 
     def _stages(self, ops: list[Operation]) -> None:
         """The parts of the software pipelines of a block."""
@@ -148,7 +148,11 @@ class _Finder:
             if loop.name != "scf.for" or not any(AHEAD in op.attributes for op in _body(loop)):
                 continue
             place, origin = place_of([loop]), Origin(work="stages")
-            begun = [op for op in ops[:number] if (turn := Turn.of(op)) and turn.is_before]
+            begun = [
+                op
+                for op in ops[:number]
+                if (iteration := WorkIteration.of(op)) and iteration.is_before
+            ]
             previous = [n for n, op in enumerate(ops[:number]) if op.name == "scf.for"]
             begun = [op for op in begun if op not in ops[: max(previous, default=-1) + 1]]
             if begun:
@@ -237,10 +241,10 @@ def _place(piece: _Piece) -> None:
         first, last = _balanced(ops, first, last)
     path = ScopePath.of((_context(ops[first]), piece.name))
     scope, nothing = string_attr(path), ir.ArrayAttr.get([])
-    turn = Turn.of(piece.first) if piece.origin.queue else None
+    iteration = WorkIteration.of(piece.first) if piece.origin.queue else None
     end = ops[last + 1]
     with before(ops[first]), piece.location:
-        number = _given_number(piece.last) if turn is None else turn.number(piece.first)
+        number = _given_number(piece.last) if iteration is None else iteration.number(piece.first)
         payload = [] if number is None else [number]
         names, kinds = ([ITERATION_FIELD], ["int"]) if payload else ([], [])
         listed = strings_attr(names), strings_attr(kinds)

@@ -1,4 +1,4 @@
-"""Warp groups that take turns at the tensor cores.
+"""Warp groups that alternate at the tensor cores.
 
 In attention's loop a product makes scores, the scores become weights, and a product takes them.
 Two warp groups that meet at a barrier in each iteration do each at the same time: tensor cores wait
@@ -24,8 +24,8 @@ weights and the next scores, while the other computes its weights:
 No barrier of all warps is left in the loop, so a group may be half an iteration ahead. What one
 reads the other has copied half of, so each tells the other when its copies have landed: an mbarrier
 for each buffer. Copies of iteration i + d write the buffer of iteration i - 1. When it is a group's
-turn before values i, the other has passed it on behind scores i at the earliest, and had waited for
-values i - 1 before.
+iteration before values i, the other has passed it on behind scores i at the earliest, and had
+waited for values i - 1 before.
 
 Source of the order: Shah et al., "FlashAttention-3", section 3.1 (pingpong scheduling).
 """
@@ -80,7 +80,7 @@ _GROUPS = 2
 @register
 @dataclass(frozen=True)
 class OrderWarpGroups(Pass):
-    """Two warp groups take turns in pipelined loops of two products, of which the second takes
+    """Two warp groups alternate in pipelined loops of two products, of which the second takes
     exponentials, or other functions, of the first."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-order-warp-groups"
@@ -89,13 +89,13 @@ class OrderWarpGroups(Pass):
     def run(self, module: Module) -> None:
         for function in functions(module):
             for loop in ops_named(function, "scf.for"):
-                if is_innermost(loop) and (found := _Turns.of(loop)) is not None:
+                if is_innermost(loop) and (found := _PingPong.of(loop)) is not None:
                     found.order()
 
 
 @dataclass
-class _Turns:
-    """A loop whose groups may take turns: its products and the waits for them, its wait for copies
+class _PingPong:
+    """A loop whose groups may alternate: its products and the waits for them, its wait for copies
     and the group of those that begin, and the buffers' number of the iteration that is read."""
 
     loop: Operation
@@ -107,7 +107,7 @@ class _Turns:
     read: int  # which of the values that the loop carries
 
     @classmethod
-    def of(cls, loop: Operation) -> "_Turns | None":
+    def of(cls, loop: Operation) -> "_PingPong | None":
         """None for other loops."""
         products, waits, landed, groups = ops_of_each(loop, _PRODUCT, _WAIT, _LANDED, _GROUP)
         if [len(found) for found in (products, waits, landed, groups)] != [2, 2, 1, 1]:
@@ -138,7 +138,7 @@ class _Turns:
         return cls(loop, products, waits, landed[0], groups[0], *buffers)
 
     def order(self) -> None:
-        """Lets the groups take turns."""
+        """Lets the groups alternate."""
         distance, (first, second) = self.stages - 1, self.products
         with before(self.loop):
             full = LocalReserveOp(barriers(self.stages)).result

@@ -10,7 +10,7 @@ from proton.dialect.walk import producer_of
 CACHE_LINE = 64  # bytes
 
 
-def turns(op: Operation) -> int:
+def iterations(op: Operation) -> int:
     """How often a loop of constant bounds runs."""
     lower, upper, step = (producer_of(v).attributes["value"].value for v in ForLoop(op).bounds)
     return -(-(upper - lower) // step)
@@ -20,12 +20,12 @@ def share_number(outer: Operation, tiles: Operation) -> Value:
     """The number of a tile, at the beginning of the inner loop's body."""
     loops = ForLoop(outer), ForLoop(tiles)
     numbers = [arith.DivUIOp(of.induction_var, of.bounds[2]).result for of in loops]
-    before_row = arith.MulIOp(numbers[0], index_constant(turns(tiles))).result
+    before_row = arith.MulIOp(numbers[0], index_constant(iterations(tiles))).result
     return arith.AddIOp(before_row, numbers[1]).result
 
 
 def fetch_lines(address: Value, lines: int, level: str) -> None:
-    """Fetches lines in a row into a cache. One by one: where all begin at once, what the turn
+    """Fetches lines in a row into a cache. One by one: where all begin at once, what the iteration
     itself reads waits for them."""
     step = f"prefetch{level} ($0); addq $${CACHE_LINE}, $0"
     create(
@@ -44,7 +44,7 @@ class Shares:
     def __init__(self, type_: Type, outer: Operation, tiles: Operation) -> None:
         self.type = type_
         (rows, columns), element = type_.shape, type_.element_type
-        shares = turns(outer) * turns(tiles)
+        shares = iterations(outer) * iterations(tiles)
         lines = columns * element.width // (CACHE_LINE * 8)
         most = max(1, min(-(-rows * lines // shares), lines))
         self.per_row = lines // (1 << (most.bit_length() - 1))

@@ -62,6 +62,6 @@ def cost_line(table: pd.DataFrame) -> str:
     """The table in one line."""
     total, cost = int(table["records"].sum()), float(table["cost_ns"].sum())
     each = cost / total if total else 0.0
-    turns = table.groupby(["kernel", "variant"])["per_iteration"].sum()
-    most = f"{turns.max():.0f} an iteration" if len(turns) else "none"
+    iterations = table.groupby(["kernel", "variant"])["per_iteration"].sum()
+    most = f"{iterations.max():.0f} an iteration" if len(iterations) else "none"
     return f"{len(table)} scopes, {total} records of {each:.1f} ns each, at most {most}"

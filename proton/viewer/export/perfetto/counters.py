@@ -47,7 +47,7 @@ class Counters:
 
 
 def counter_name(scope: Scope, field: str) -> str:
-    """`turn.i` for the value i of scope turn; the name alone for a mark's value."""
+    """`iteration.i` for the value i of scope iteration; the name alone for a mark's value."""
     if scope.kind == "mark" and field == MARK_VALUE:
         return scope.name
     return f"{scope.name}.{field}"

@@ -19,17 +19,17 @@ func.func @counting(%s: !proton_gpu.segment) {
   return
 }
 // -----
-func.func @keep_readings(%l: !proton_gpu.turns, %t: i64) {
+func.func @keep_readings(%l: !proton_gpu.iterations, %t: i64) {
   // expected-error@+1 {{'proton_gpu.keep_readings' keeps 1, 2 or 4 readings at once, got 3}}
-  "proton_gpu.keep_readings"(%l, %t, %t, %t) {first = 0 : i32, operandSegmentSizes = array<i32: 1, 3>} : (!proton_gpu.turns, i64, i64, i64) -> ()
+  "proton_gpu.keep_readings"(%l, %t, %t, %t) {first = 0 : i32, operandSegmentSizes = array<i32: 1, 3>} : (!proton_gpu.iterations, i64, i64, i64) -> ()
   return
 }
 
 // -----
 
-func.func @write_record(%l: !proton_gpu.turns, %i: i32, %t: i64, %b: i1) {
+func.func @write_record(%l: !proton_gpu.iterations, %i: i32, %t: i64, %b: i1) {
   // expected-error@+1 {{'proton_gpu.write_record' kinds must have 2 entries, got 1}}
-  "proton_gpu.write_record"(%l, %i, %i, %b, %t, %t, %i, %i) {scope_ids = [0 : i32, 1 : i32], kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 2>} : (!proton_gpu.turns, i32, i32, i1, i64, i64, i32, i32) -> ()
+  "proton_gpu.write_record"(%l, %i, %i, %b, %t, %t, %i, %i) {scope_ids = [0 : i32, 1 : i32], kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 2>} : (!proton_gpu.iterations, i32, i32, i1, i64, i64, i32, i32) -> ()
   return
 }
 // -----

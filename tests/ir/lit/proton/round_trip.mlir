@@ -58,27 +58,27 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   // CHECK: "proton_gpu.counting_record"(%[[S]]) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 0>, scope_id = 0 : i32}
   "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
-  // CHECK: %[[L:.*]] = "proton_gpu.begin_turns"(%[[S]]) {slots = 2 : i32, turns = 8 : i32, words = 4 : i32} : (!proton_gpu.segment) -> !proton_gpu.turns
-  %l = "proton_gpu.begin_turns"(%s) {slots = 2 : i32, turns = 8 : i32, words = 4 : i32} : (!proton_gpu.segment) -> !proton_gpu.turns
-  // CHECK: "proton_gpu.keep_readings"(%[[L]], %[[T]], %[[T]]) {first = 2 : i32, operandSegmentSizes = array<i32: 1, 2>} : (!proton_gpu.turns, i64, i64) -> ()
-  "proton_gpu.keep_readings"(%l, %t, %t) {first = 2 : i32, operandSegmentSizes = array<i32: 1, 2>} : (!proton_gpu.turns, i64, i64) -> ()
-  // CHECK: "proton_gpu.end_turn"(%[[L]]) : (!proton_gpu.turns) -> ()
-  "proton_gpu.end_turn"(%l) : (!proton_gpu.turns) -> ()
-  // CHECK: "proton_gpu.kept_turns"(%[[L]]) : (!proton_gpu.turns) -> i32
-  %n = "proton_gpu.kept_turns"(%l) : (!proton_gpu.turns) -> i32
-  // CHECK: "proton_gpu.end_turns"(%[[L]]) : (!proton_gpu.turns) -> ()
-  "proton_gpu.end_turns"(%l) : (!proton_gpu.turns) -> ()
-  // CHECK: %[[K:.*]]:2 = "proton_gpu.kept_records"(%[[L]]) : (!proton_gpu.turns) -> (i32, i32)
-  %k:2 = "proton_gpu.kept_records"(%l) : (!proton_gpu.turns) -> (i32, i32)
-  // CHECK: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[K]]#0, %[[K]]#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.turns, i32, i32) -> (i64, i64)
-  %r:2 = "proton_gpu.kept_readings"(%l, %k#0, %k#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.turns, i32, i32) -> (i64, i64)
+  // CHECK: %[[L:.*]] = "proton_gpu.begin_iterations"(%[[S]]) {iterations = 8 : i32, slots = 2 : i32, words = 4 : i32} : (!proton_gpu.segment) -> !proton_gpu.iterations
+  %l = "proton_gpu.begin_iterations"(%s) {iterations = 8 : i32, slots = 2 : i32, words = 4 : i32} : (!proton_gpu.segment) -> !proton_gpu.iterations
+  // CHECK: "proton_gpu.keep_readings"(%[[L]], %[[T]], %[[T]]) {first = 2 : i32, operandSegmentSizes = array<i32: 1, 2>} : (!proton_gpu.iterations, i64, i64) -> ()
+  "proton_gpu.keep_readings"(%l, %t, %t) {first = 2 : i32, operandSegmentSizes = array<i32: 1, 2>} : (!proton_gpu.iterations, i64, i64) -> ()
+  // CHECK: "proton_gpu.end_iteration"(%[[L]]) : (!proton_gpu.iterations) -> ()
+  "proton_gpu.end_iteration"(%l) : (!proton_gpu.iterations) -> ()
+  // CHECK: "proton_gpu.kept_iterations"(%[[L]]) : (!proton_gpu.iterations) -> i32
+  %n = "proton_gpu.kept_iterations"(%l) : (!proton_gpu.iterations) -> i32
+  // CHECK: "proton_gpu.end_iterations"(%[[L]]) : (!proton_gpu.iterations) -> ()
+  "proton_gpu.end_iterations"(%l) : (!proton_gpu.iterations) -> ()
+  // CHECK: %[[K:.*]]:2 = "proton_gpu.kept_records"(%[[L]]) : (!proton_gpu.iterations) -> (i32, i32)
+  %k:2 = "proton_gpu.kept_records"(%l) : (!proton_gpu.iterations) -> (i32, i32)
+  // CHECK: %[[R:.*]]:2 = "proton_gpu.kept_readings"(%[[L]], %[[K]]#0, %[[K]]#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.iterations, i32, i32) -> (i64, i64)
+  %r:2 = "proton_gpu.kept_readings"(%l, %k#0, %k#1) {ends = [1 : i32, 2 : i32], starts = [0 : i32, 1 : i32]} : (!proton_gpu.iterations, i32, i32) -> (i64, i64)
   %w = arith.cmpi ult, %k#0, %k#1 : i32
   // CHECK: "proton_gpu.write_record"(%[[L]], %[[K]]#0, %[[K]]#1, %{{.*}}, %[[R]]#0, %[[R]]#1, %{{.*}}) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]}
-  "proton_gpu.write_record"(%l, %k#0, %k#1, %w, %r#0, %r#1, %i) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]} : (!proton_gpu.turns, i32, i32, i1, i64, i64, i32) -> ()
-  // CHECK: "proton_gpu.write_batch"(%[[L]], %{{.*}}) {number = 0 : i32} : (!proton_gpu.turns, i32) -> ()
-  "proton_gpu.write_batch"(%l, %i) {number = 0 : i32} : (!proton_gpu.turns, i32) -> ()
-  // CHECK: "proton_gpu.forget_turns"(%[[L]]) : (!proton_gpu.turns) -> ()
-  "proton_gpu.forget_turns"(%l) : (!proton_gpu.turns) -> ()
+  "proton_gpu.write_record"(%l, %k#0, %k#1, %w, %r#0, %r#1, %i) {kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, scope_ids = [1 : i32]} : (!proton_gpu.iterations, i32, i32, i1, i64, i64, i32) -> ()
+  // CHECK: "proton_gpu.write_batch"(%[[L]], %{{.*}}) {number = 0 : i32} : (!proton_gpu.iterations, i32) -> ()
+  "proton_gpu.write_batch"(%l, %i) {number = 0 : i32} : (!proton_gpu.iterations, i32) -> ()
+  // CHECK: "proton_gpu.forget_iterations"(%[[L]]) : (!proton_gpu.iterations) -> ()
+  "proton_gpu.forget_iterations"(%l) : (!proton_gpu.iterations) -> ()
   // CHECK: "proton_gpu.finalize"(%[[S]]) : (!proton_gpu.segment) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return

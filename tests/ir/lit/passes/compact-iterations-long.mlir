@@ -1,31 +1,31 @@
-// RUN: proton-opt --pipeline='compact-turns{arch=90}' %s | filecheck %s
+// RUN: proton-opt --pipeline='compact-iterations{arch=90}' %s | filecheck %s
 module attributes {"ttg.num-warps" = 4 : i32} {
 // Turns of 64 x 64 x 64 multiply-adds are long: each 64 of them write their records, 64 of one, two for
 // each lane, and behind the loop what is left is written.
 
 // CHECK-LABEL: func.func @long(
-// CHECK-SAME: turn_bytes = 512 : i64, turns = 1024 : i64
-// CHECK: %[[L:.*]] = "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
+// CHECK-SAME: iteration_bytes = 512 : i64, iterations = 1024 : i64
+// CHECK: %[[L:.*]] = "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 64 : i32, slots = 1 : i32, words = 2 : i32}
 // CHECK: scf.for
 // CHECK: "tt.dot"
 // CHECK: "proton_gpu.keep_readings"
-// CHECK-NEXT: "proton_gpu.end_turn"(%[[L]])
-// CHECK-NEXT: %[[N:.*]] = "proton_gpu.kept_turns"(%[[L]])
+// CHECK-NEXT: "proton_gpu.end_iteration"(%[[L]])
+// CHECK-NEXT: %[[N:.*]] = "proton_gpu.kept_iterations"(%[[L]])
 // CHECK-NEXT: %[[MOST:.*]] = arith.constant 64 : i32
 // CHECK-NEXT: %[[FULL:.*]] = arith.cmpi eq, %[[N]], %[[MOST]]
 // CHECK-NEXT: scf.if %[[FULL]] {
 // CHECK-NEXT: %[[K:.*]]:2 = "proton_gpu.kept_records"(%[[L]])
 // CHECK-COUNT-2: "proton_gpu.kept_readings"(%[[L]], {{.*}}) {ends = [1 : i32], starts = [0 : i32]}
 // CHECK-COUNT-2: "proton_gpu.write_record"(%[[L]],
-// CHECK-NEXT: "proton_gpu.forget_turns"(%[[L]])
+// CHECK-NEXT: "proton_gpu.forget_iterations"(%[[L]])
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.yield
-// CHECK: "proton_gpu.end_turns"(%[[L]])
-// CHECK-NEXT: %[[M:.*]] = "proton_gpu.kept_turns"(%[[L]])
+// CHECK: "proton_gpu.end_iterations"(%[[L]])
+// CHECK-NEXT: %[[M:.*]] = "proton_gpu.kept_iterations"(%[[L]])
 // CHECK: %[[SOME:.*]] = arith.cmpi ne, %[[M]],
 // CHECK-NEXT: scf.if %[[SOME]] {
 // CHECK-COUNT-2: "proton_gpu.write_record"(%[[L]],
-// CHECK-NEXT: "proton_gpu.forget_turns"(%[[L]])
+// CHECK-NEXT: "proton_gpu.forget_iterations"(%[[L]])
 // CHECK-NEXT: }
 // CHECK-NEXT: "proton_gpu.finalize"
 func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
@@ -48,16 +48,16 @@ func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
 
 // CHECK-LABEL: func.func @batches(
 // CHECK-SAME{LITERAL}: loops = [[[4, 0, 1, 1, 0], [5, 1, 2, 1, 2], [4, 1, 2, 0, -1]]]
-// CHECK-SAME: turn_bytes = 512 : i64
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 3 : i32, turns = 16 : i32, words = 4 : i32}
+// CHECK-SAME: iteration_bytes = 512 : i64
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 16 : i32, slots = 3 : i32, words = 4 : i32}
 // CHECK: scf.if
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : i32
 // CHECK-NEXT: "proton_gpu.write_batch"(%{{.*}}, %[[ZERO]]) {number = 0 : i32}
-// CHECK-NEXT: "proton_gpu.forget_turns"
-// CHECK: "proton_gpu.end_turns"
+// CHECK-NEXT: "proton_gpu.forget_iterations"
+// CHECK: "proton_gpu.end_iterations"
 // CHECK: scf.if
 // CHECK: "proton_gpu.write_batch"(%{{.*}}, %{{.*}}) {number = 0 : i32}
-// CHECK-NEXT: "proton_gpu.forget_turns"
+// CHECK-NEXT: "proton_gpu.forget_iterations"
 // CHECK: scf.if
 // CHECK-NEXT: "proton_gpu.kept_records"
 // CHECK-NOT: write_batch
@@ -101,7 +101,7 @@ func.func @batches(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profi
 // Arithmetic beside the product: its threads are not idle.
 
 // CHECK-LABEL: func.func @busy(
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 64 : i32, slots = 1 : i32, words = 2 : i32}
 // CHECK-NOT: kept_turns
 func.func @busy(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
@@ -123,9 +123,9 @@ func.func @busy(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
 // nested loops as well.
 
 // CHECK-LABEL: func.func @global(
-// CHECK-SAME: turn_bytes = 512 : i64, turns = 5120 : i64
+// CHECK-SAME: iteration_bytes = 512 : i64, iterations = 5120 : i64
 // CHECK-SAME: ttg.shared = 7168 : i32
-// CHECK: "proton_gpu.kept_turns"
+// CHECK: "proton_gpu.kept_iterations"
 func.func @global(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32
@@ -147,19 +147,19 @@ func.func @global(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profil
 // iteration is counted from the beginning of the loop.
 
 // CHECK-LABEL: func.func @short(
-// CHECK-SAME: turn_bytes = 512 : i64, turns = 5120 : i64
+// CHECK-SAME: iteration_bytes = 512 : i64, iterations = 5120 : i64
 // CHECK-SAME: ttg.shared = 7168 : i32
 // CHECK: scf.for
 // CHECK: scf.for unsigned %[[CHUNK:.*]] = %{{.*}} to %{{.*}} step
 // CHECK: %[[FIRST:.*]] = arith.muli %[[CHUNK]],
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 64 : i32, words = 2 : i32}
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 64 : i32, slots = 1 : i32, words = 2 : i32}
 // CHECK: scf.for
 // CHECK: "proton_gpu.keep_readings"
-// CHECK: "proton_gpu.end_turns"
+// CHECK: "proton_gpu.end_iterations"
 // CHECK-NEXT: "proton_gpu.kept_records"
 // CHECK: %[[NUMBER:.*]] = arith.addi %[[FIRST]],
 // CHECK-NEXT: "proton_gpu.write_record"({{.*}}, %[[NUMBER]])
-// CHECK: "proton_gpu.forget_turns"
+// CHECK: "proton_gpu.forget_iterations"
 // CHECK: "proton_gpu.finalize"
 func.func @short(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
@@ -184,7 +184,7 @@ func.func @short(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
 
 // CHECK-LABEL: func.func @alone(
 // CHECK: scf.for unsigned
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 2 : i32, turns = 32 : i32, words = 2 : i32}
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 32 : i32, slots = 2 : i32, words = 2 : i32}
 // CHECK-NOT: kept_turns
 func.func @alone(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
@@ -205,9 +205,9 @@ func.func @alone(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
 // Fewer turns are kept where more would leave fewer programs on an SM.
 
 // CHECK-LABEL: func.func @tight(
-// CHECK-SAME: turn_bytes = 128 : i64, turns = 56576 : i64
+// CHECK-SAME: iteration_bytes = 128 : i64, iterations = 56576 : i64
 // CHECK-SAME: ttg.shared = 57088 : i32
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 16 : i32, words = 2 : i32}
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 16 : i32, slots = 1 : i32, words = 2 : i32}
 func.func @tight(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 56576 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32
@@ -230,7 +230,7 @@ func.func @tight(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile
 
 // CHECK-LABEL: func.func @full(
 // CHECK-SAME: ttg.shared = 57344 : i32
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 1 : i32, turns = 32 : i32, words = 2 : i32}
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 32 : i32, slots = 1 : i32, words = 2 : i32}
 func.func @full(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 57344 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32

@@ -1,20 +1,21 @@
-"""Fetches the blocks that the next turn of a loop reads while this turn computes.
+"""Fetches the blocks that the next iteration of a loop reads while this iteration computes.
 
 The processor's own prefetchers stop at the end of a page, and a row of a matrix often is one. So
-each row, or row of a block, begins with a wait, and the compiler knows the address a turn before:
+each row, or row of a block, begins with a wait, and the compiler knows the address an iteration
+before:
 
     for i, (offset = 0):                         for i, (offset = 0):
-      %block = view (base + offset)                %then = last turn ? offset : offset + step
+      %block = view (base + offset)                %then = last iteration ? offset : offset + step
       work(%block)                                 %next = view (base + %then)
       yield offset + step                          %block = view (base + offset)
                                                    prefetch %next; work(%block)
                                                    yield offset + step
 
 The fetches are spread over the work, as the processor can wait for a dozen lines at a time: each
-`linalg` op of the turn, or each register tile of a product, is preceded by its share of them. The
-last turn fetches what it has, so there is no branch. One piece of assembly, a loop, fetches the
-lines of a row: LLVM takes as long for a loop of fetches, or for calls of `llvm.prefetch`, as for a
-loop that computes.
+`linalg` op of the iteration, or each register tile of a product, is preceded by its share of them.
+The last iteration fetches what it has, so there is no branch. One piece of assembly, a loop,
+fetches the lines of a row: LLVM takes as long for a loop of fetches, or for calls of
+`llvm.prefetch`, as for a loop that computes.
 """
 
 import math
@@ -29,8 +30,8 @@ from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
-from proton.transforms.schedule.next_turn import NextTurn
-from proton.transforms.schedule.shares import CACHE_LINE, fetch_lines, share_number, turns
+from proton.transforms.schedule.next_iteration import NextIteration
+from proton.transforms.schedule.shares import CACHE_LINE, fetch_lines, iterations, share_number
 
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
@@ -38,20 +39,20 @@ FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache
 
 @register
 @dataclass(frozen=True)
-class PrefetchNextTurn(Pass):
+class PrefetchNextIteration(Pass):
     """Adds fetches to loops that read blocks in place or copy them."""
 
-    name: ClassVar[str] = "prefetch-next-turn"
+    name: ClassVar[str] = "prefetch-next-iteration"
 
     def run(self, module: Module) -> None:
         for function in functions(module):
             for op in ops_named(function, "scf.for"):
-                _Turn(op).prefetch()
+                _FetchingIteration(op).prefetch()
 
 
 @dataclass
-class _Turn:
-    """One turn of a loop."""
+class _FetchingIteration:
+    """One iteration of a loop."""
 
     loop: Operation
 
@@ -60,12 +61,12 @@ class _Turn:
         return ForLoop(self.loop).body
 
     def prefetch(self) -> None:
-        works, turn = self._works(), NextTurn(self.loop)
-        views = [view for view in self._views() if works and turn.changes(view)]
+        works, iteration = self._works(), NextIteration(self.loop)
+        views = [view for view in self._views() if works and iteration.changes(view)]
         if not views:
             return
         with ir.InsertionPoint.at_block_begin(self.block), self.loop.location:
-            blocks = [_Block(turn.later(view)) for view in views]
+            blocks = [_Block(iteration.later(view)) for view in views]
         for number, work in enumerate(works):
             for block in blocks:
                 if work.name == "scf.for":
@@ -87,17 +88,18 @@ class _Turn:
         return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
 
     def _views(self) -> list[Value]:
-        """Blocks of memory that a turn reads: in it, or in a branch that depends on the mask."""
+        """Blocks of memory that an iteration reads: in it, or in a branch that depends on the
+        mask."""
         return [
             op.results[0]
             for op in ops_named(self.loop, "memref.reinterpret_cast")
             if _is_fetched(op.results[0].type)
             and COPIED_AHEAD not in op.attributes
-            and self._is_of_turn(op)
+            and self._is_of_iteration(op)
             and not _is_written(op.results[0])
         ]
 
-    def _is_of_turn(self, op: Operation) -> bool:
+    def _is_of_iteration(self, op: Operation) -> bool:
         parent = parent_of(op)
         if parent.name == "scf.if":
             parent = parent_of(parent)
@@ -132,10 +134,10 @@ def _is_written(view: Value) -> bool:
 
 
 def _fetch_by_tiles(block: "_Block", tiles: Operation) -> None:
-    """Fetches a block by the turns of a tile loop and of the loop around it."""
+    """Fetches a block by the iterations of a tile loop and of the loop around it."""
     outer = parent_of(tiles)
     with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
-        block.fetch_share(share_number(outer, tiles), turns(outer) * turns(tiles))
+        block.fetch_share(share_number(outer, tiles), iterations(outer) * iterations(tiles))
 
 
 class _Block:

@@ -1,4 +1,4 @@
-"""How many turns a loop has, where its bounds are a known number apart."""
+"""How many iterations a loop has, where its bounds are a known number apart."""
 
 from collections import Counter
 
@@ -10,8 +10,8 @@ from proton.dialect.walk import defining_op
 _SIGNS = {"arith.addi": 1, "arith.subi": -1}  # of the second operand
 
 
-def turns_of(loop: Operation) -> int | None:
-    """Turns of an `scf.for` whose bounds are the same sum of values but for a constant, as
+def iterations_of(loop: Operation) -> int | None:
+    """Iterations of an `scf.for` whose bounds are the same sum of values but for a constant, as
     `range(i * 4, (i + 1) * 4)` has, and do not wrap around; None where that is not so."""
     lower, upper, step_value = ForLoop(loop).bounds
     step = number_of(step_value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proton.analysis.loop_turns import turns_of
+from proton.analysis.loop_iterations import iterations_of
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.walk import ops_named
@@ -43,8 +43,8 @@ func.func @f(%n: i32) {{
 
 
 @pytest.mark.parametrize(("bounds", "turns"), LOOPS.items())
-def test_turns(bounds: str, turns: int | None) -> None:
+def test_iterations(bounds: str, turns: int | None) -> None:
     with mlir_context():
         module = ir.Module.parse(TEXT.format(bounds=bounds))
         (loop,) = ops_named(module, "scf.for")
-        assert turns_of(loop) == turns
+        assert iterations_of(loop) == turns

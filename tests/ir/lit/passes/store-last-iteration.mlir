@@ -1,5 +1,5 @@
-// RUN: proton-opt --pipeline='store-last-turn' %s | filecheck %s
-// RUN: proton-opt --pipeline='store-last-turn{in-order=true}' %s | filecheck %s --check-prefix=ORDER
+// RUN: proton-opt --pipeline='store-last-iteration' %s | filecheck %s
+// RUN: proton-opt --pipeline='store-last-iteration{in-order=true}' %s | filecheck %s --check-prefix=ORDER
 
 // The first turn's tiles add to a row of zeros, the last one's write the memory. What is stored is
 // that row where there was no turn.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from proton.trace import turns, wire
-from proton.trace.turns import Slot, Turn
+from proton.trace import iterations, wire
+from proton.trace.iterations import IterationRecords, Slot
 
 RECORD = np.dtype([("start", "<u4"), ("end", "<u4"), ("tag", "<u4"), ("iteration", "<u4")])
-LOOPS: tuple[Turn, ...] = (
+LOOPS: tuple[IterationRecords, ...] = (
     (Slot(0, 0, 1, 1, 0), Slot(1, 1, 2, 1, 0), Slot(0, 2, 3, 1, 2)),
     (Slot(2, 0, 1, 0, -1), Slot(1 << wire.KIND_SHIFT | 3, 2, 2, -1, 7)),
     (Slot(4, 0, 3, 1, 0), Slot(4, 1, 2, 0, 5), Slot(2, 0, 0, 1, 1), Slot(5, 3, 3, 2, 0)),
@@ -83,7 +83,7 @@ def test_a_buffer_of_batches(capacity: int, rng: np.random.Generator) -> None:
         for of in (plain, compact):
             block.headers(of)["state"] = states
         before = compact.copy()
-        turns.expand(compact, block, LOOPS)
+        iterations.expand(compact, block, LOOPS)
         for program in range(programs):
             rows = (x[program * block.bytes :][: block.bytes] for x in (plain, compact, before))
             expected, found, left = rows
@@ -121,20 +121,20 @@ def test_of_a_kernel_without_batches_nothing_changes(rng: np.random.Generator) -
     block = wire.Block(units=1, capacity=4, schema=wire.RecordSchema(clock_bits=32))
     buffer = rng.integers(0, 256, 2 * block.bytes).astype(np.uint8)
     before = buffer.copy()
-    turns.expand(buffer, block, ())
+    iterations.expand(buffer, block, ())
     assert np.array_equal(buffer, before)
 
 
 def test_no_record_has_the_tag_of_a_batch() -> None:
-    assert turns.BATCH not in [kind.value for kind in wire.Kind]
-    tags = [turns.batch_tag(loop) | count for loop in (0, 1, 4095) for count in (1, 32)]
-    assert {tag >> wire.KIND_SHIFT for tag in tags} == {turns.BATCH}
+    assert iterations.BATCH not in [kind.value for kind in wire.Kind]
+    tags = [iterations.batch_tag(loop) | count for loop in (0, 1, 4095) for count in (1, 32)]
+    assert {tag >> wire.KIND_SHIFT for tag in tags} == {iterations.BATCH}
     assert len(set(tags)) == len(tags)
 
 
 def test_a_profile_keeps_its_loops() -> None:
-    plain = [turns.turn_to_plain(turn) for turn in LOOPS]
-    assert tuple(map(turns.turn_from_plain, plain)) == LOOPS
+    plain = [iterations.iteration_to_plain(turn) for turn in LOOPS]
+    assert tuple(map(iterations.iteration_from_plain, plain)) == LOOPS
 
 
 def test_what_no_unit_can_have_written_stays(rng: np.random.Generator) -> None:
@@ -149,5 +149,5 @@ def test_what_no_unit_can_have_written_stays(rng: np.random.Generator) -> None:
         ring["tag"] = rng.integers(0, 6, block.capacity)
         ring["tag"][(written - 1) % block.capacity] = 4 << 28 | loop << 16 | count
         before = buffer.copy()
-        turns.expand(buffer, block, LOOPS)
+        iterations.expand(buffer, block, LOOPS)
         assert np.array_equal(buffer, before), (written, loop, count)

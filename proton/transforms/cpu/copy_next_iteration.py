@@ -1,20 +1,21 @@
-"""Copies the factors of a product for the next turn of a loop while this turn computes.
+"""Copies the factors of a product for the next iteration of a loop while this iteration computes.
 
     for i:                            for i:
-      copy block(i) to buffer           if first turn: copy block(i) to buffer[0]
+      copy block(i) to buffer           if first iteration: copy block(i) to buffer[0]
       for each register tile:           for each register tile:
         product of buffer                 copy a share of block(i + 1) to buffer[(i + 1) % 2]
                                           product of buffer[i % 2]
 
 A copy by itself waits for memory, as its loads come faster than the lines do. A share of it, a few
 vectors, is next to nothing beside a tile of a product, and its lines are fetched some tiles ahead.
-A block that the mask cuts, or that wraps around, is copied by the turn that reads it, as before.
+A block that the mask cuts, or that wraps around, is copied by the iteration that reads it, as
+before.
 
-With `in_place` a block that is read in place is copied, too, for all turns but the first, if its
-rows lie a multiple of 8 KiB apart: they meet in a few sets of the second-level cache, where lines
-that are fetched a turn ahead, and those that the turn reads, put each other out. Of others shares
-are fetched alone. A copy takes room in the first-level cache beside what a tile reads: with 48 KiB
-it is a gain, with 32 KiB a loss (docs/cpu-results.md).
+With `in_place` a block that is read in place is copied, too, for all iterations but the first, if
+its rows lie a multiple of 8 KiB apart: they meet in a few sets of the second-level cache, where
+lines that are fetched an iteration ahead, and those that the iteration reads, put each other out.
+Of others shares are fetched alone. A copy takes room in the first-level cache beside what a tile
+reads: with 48 KiB it is a gain, with 32 KiB a loss (docs/cpu-results.md).
 
 A share has the scopes of its copy, and the product is work of these as well (`place-records`).
 
@@ -50,7 +51,7 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
-from proton.transforms.schedule.next_turn import NextTurn
+from proton.transforms.schedule.next_iteration import NextIteration
 from proton.transforms.schedule.shares import Shares, share_number
 
 AHEAD = 2  # tiles between fetching a share and copying it
@@ -59,11 +60,11 @@ CROWDED = 8 << 10  # bytes between rows of which 256 fill sets of 16 lines in 2 
 
 @register
 @dataclass(frozen=True)
-class CopyNextTurn(Pass):
-    """Moves copies in loops of products into the turn before; with `in_place` also copies what
+class CopyNextIteration(Pass):
+    """Moves copies in loops of products into the iteration before; with `in_place` also copies what
     would be read in place."""
 
-    name: ClassVar[str] = "copy-next-turn"
+    name: ClassVar[str] = "copy-next-iteration"
 
     in_place: bool = False
     in_order: bool = False
@@ -82,25 +83,25 @@ class CopyNextTurn(Pass):
 
     def _found(
         self, loop: Operation
-    ) -> "tuple[list[_Copy], NextTurn, Operation, Operation] | None":
+    ) -> "tuple[list[_Copy], NextIteration, Operation, Operation] | None":
         """The copies to move of a loop with one product, and the product's loops."""
         ops = [view.operation for view in ForLoop(loop).body.operations]
         nests = [(op, tiles) for op in ops if op.name == "scf.for" and (tiles := _tile_loop(op))]
         if len(nests) != 1:
             return None
         nest, tiles = nests[0]
-        end, turn = ops.index(nest), NextTurn(loop)
+        end, iteration = ops.index(nest), NextIteration(loop)
         copies = [
             copy
             for number, op in enumerate(ops[:end])
             if (copy := _as_copy(op)) is not None
             and (self.in_place or not copy.in_place)
-            and copy.is_for(nest, turn)
+            and copy.is_for(nest, iteration)
             and not (self.in_order and any(has(other, Records) for other in ops[number:end]))
         ]
         if not copies or any(_may_write(op) for op in all_ops(loop)):
             return None
-        return copies, turn, nest, tiles
+        return copies, iteration, nest, tiles
 
 
 def _tile_loop(nest: Operation) -> Operation | None:
@@ -113,7 +114,7 @@ def _tile_loop(nest: Operation) -> Operation | None:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A block of memory that a turn copies, or reads in place where it is whole."""
+    """A block of memory that an iteration copies, or reads in place where it is whole."""
 
     op: Operation  # the copy, or a branch by whether the block is whole
     view: Value  # the memory
@@ -129,17 +130,17 @@ class _Copy:
         """Whether the block is whole; None where it always is."""
         return self.op.operands[0] if self.op.name == "scf.if" else None
 
-    def is_for(self, nest: Operation, turn: NextTurn) -> bool:
-        """Whether the product alone reads it, and the next turn's block is known."""
+    def is_for(self, nest: Operation, iteration: NextIteration) -> bool:
+        """Whether the product alone reads it, and the next iteration's block is known."""
         known = [self.view] if self.condition is None else [self.view, self.condition]
-        if not Shares.divide(self.view.type) or not all(map(turn.is_known, known)):
+        if not Shares.divide(self.view.type) or not all(map(iteration.is_known, known)):
             return False
         readers = users(self.used)
         if not self.in_place:
             buffer = _allocation(self.used)
             if buffer is None or any(u not in readers for u in _all_readers(buffer)):
                 return False
-        return turn.changes(self.view) and all(
+        return iteration.changes(self.view) and all(
             user == self.op or is_inside(user, self.op) or is_inside(user, nest) for user in readers
         )
 
@@ -229,21 +230,23 @@ def _may_write(op: Operation) -> bool:
     return True
 
 
-def _move(copies: list[_Copy], turn: NextTurn, nest: Operation, tiles: Operation) -> None:
-    """Moves copies of a loop one turn ahead."""
-    with before(turn.loop):
+def _move(copies: list[_Copy], iteration: NextIteration, nest: Operation, tiles: Operation) -> None:
+    """Moves copies of a loop one iteration ahead."""
+    with before(iteration.loop):
         addresses = [copy.doubled() for copy in copies]
     for copy in copies:
         _marked(copy.view)  # and so are its clones
-    with ir.InsertionPoint.at_block_begin(turn.block), turn.loop.location:
-        number, is_later = _place_of_turn(turn)
+    with ir.InsertionPoint.at_block_begin(iteration.block), iteration.loop.location:
+        number, is_later = _place_of_iteration(iteration)
         this = arith.RemUIOp(number, index_constant(2)).result
         other = arith.SubIOp(index_constant(1), this).result
         pairs = list(zip(copies, addresses, strict=True))
         halves, others = ([copy.half(both, n) for copy, both in pairs] for n in (this, other))
-        blocks = [turn.later(copy.view) for copy in copies]
-        wholes = [_is_whole_later(copy, turn) for copy in copies]
-        crowded = [_is_crowded(turn.now(copy.view)) if copy.in_place else None for copy in copies]
+        blocks = [iteration.later(copy.view) for copy in copies]
+        wholes = [_is_whole_later(copy, iteration) for copy in copies]
+        crowded = [
+            _is_crowded(iteration.now(copy.view)) if copy.in_place else None for copy in copies
+        ]
     with ir.InsertionPoint.at_block_begin(ForLoop(tiles).body), tiles.location:
         share = share_number(nest, tiles)
         for place, copy in enumerate(copies):
@@ -259,10 +262,10 @@ def _move(copies: list[_Copy], turn: NextTurn, nest: Operation, tiles: Operation
         _read(copy, half, [is_later] if apart is None else [is_later, apart], nest)
 
 
-def _place_of_turn(turn: NextTurn) -> tuple[Value, Value]:
-    """A turn's number (`index`, whose lowest bit counts), and whether it is not the first."""
-    lower, _, step = ForLoop(turn.loop).bounds
-    passed = arith.SubIOp(ForLoop(turn.loop).induction_var, lower).result
+def _place_of_iteration(iteration: NextIteration) -> tuple[Value, Value]:
+    """An iteration's number (`index`, whose lowest bit counts), and whether it is not the first."""
+    lower, _, step = ForLoop(iteration.loop).bounds
+    passed = arith.SubIOp(ForLoop(iteration.loop).induction_var, lower).result
     is_later = arith.CmpIOp(arith.CmpIPredicate.ne, passed, constant(0, passed.type)).result
     number = arith.DivUIOp(passed, step).result
     if not isinstance(number.type, ir.IndexType):
@@ -270,11 +273,11 @@ def _place_of_turn(turn: NextTurn) -> tuple[Value, Value]:
     return number, is_later
 
 
-def _is_whole_later(copy: _Copy, turn: NextTurn) -> Value:
-    """Whether there is a next turn whose block is whole."""
+def _is_whole_later(copy: _Copy, iteration: NextIteration) -> Value:
+    """Whether there is a next iteration whose block is whole."""
     if copy.condition is None:
-        return turn.goes_on
-    return arith.AndIOp(turn.goes_on, turn.later(copy.condition)).result
+        return iteration.goes_on
+    return arith.AndIOp(iteration.goes_on, iteration.later(copy.condition)).result
 
 
 def _is_crowded(block: Value) -> Value:
@@ -289,8 +292,8 @@ def _not(condition: Value) -> Value:
 
 
 def _read(copy: _Copy, half: Value, conditions: list[Value], nest: Operation) -> None:
-    """Has a turn read what the turn before copied, where it did: under all of `conditions`, if the
-    block is whole."""
+    """Has an iteration read what the iteration before copied, where it did: under all of
+    `conditions`, if the block is whole."""
     if copy.condition is not None:
         conditions = [*conditions, copy.condition]
     with before(nest if copy.in_place else copy.op):

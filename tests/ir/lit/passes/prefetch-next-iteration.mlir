@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='prefetch-next-turn' %s | filecheck %s
+// RUN: proton-opt --pipeline='prefetch-next-iteration' %s | filecheck %s
 
 // The next turn's row is fetched in equal shares, lines 0 to 31 and 32 to 63, before each loop of
 // this turn. In the last turn it is that turn's own.

@@ -1,7 +1,7 @@
-"""Which loops write batches of turns (proton/trace/turns.py) in the place of records.
+"""Which loops write batches of iterations (proton/trace/iterations.py) in the place of records.
 
-The records of a turn have to follow from its readings, of which it has four, and its number: each
-iteration is a times the number of the turn, and b, with a and b known.
+The records of an iteration have to follow from its readings, of which it has four, and its number:
+each iteration is a times the number of the iteration, and b, with a and b known.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from proton.dialect.regions import ForLoop
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op
 from proton.trace import wire
-from proton.trace.turns import MOST_READINGS, Slot, Turn
+from proton.trace.iterations import MOST_READINGS, IterationRecords, Slot
 
 _SIGNS = {"arith.addi": 1, "arith.subi": -1}
 
 
-def is_turn_number(op: Operation, view: ForLoop, lower: Value) -> bool:
-    """Whether an op of a loop computes the number of the turn, as `emit.number_of_iteration` does;
-    `lower` is where the loop began before it ran in chunks."""
+def is_iteration_number(op: Operation, view: ForLoop, lower: Value) -> bool:
+    """Whether an op of a loop computes the number of the iteration, as `emit.number_of_iteration`
+    does; `lower` is where the loop began before it ran in chunks."""
     step, index = view.bounds[2], view.induction_var
     if op.name == "arith.subi":
         return list(op.operands) == [index, lower] and number_of(step) == 1
@@ -29,21 +29,21 @@ def is_turn_number(op: Operation, view: ForLoop, lower: Value) -> bool:
     return of is not None and of.name == "arith.subi" and list(of.operands) == [index, lower]
 
 
-def batch_turn(
+def batch_iteration(
     records: Sequence[Operation],
     readings: Sequence[Value],
     view: ForLoop,
     schema: wire.RecordSchema,
-) -> Turn | None:
-    """What the turns of a loop are in batches, by the records of one and its readings; None for a
-    loop that has to write records."""
+) -> IterationRecords | None:
+    """What the iterations of a loop are in batches, by the records of one and its readings; None
+    for a loop that has to write records."""
     is_narrow = schema.bytes == wire.RECORD_ALIGNMENT and schema.clock_bits == 32
     if not is_narrow or len(records) < 2 or not 3 <= len(readings) <= MOST_READINGS:
         return None
     number = {reading: n for n, reading in enumerate(readings)}
     slots = []
     for record in records:
-        op, iteration = record.opview, _by_turn(record.opview.iteration, view)
+        op, iteration = record.opview, _by_iteration(record.opview.iteration, view)
         if iteration is None:
             return None
         tag = wire.tag(wire.Kind(op.kind.value), op.scope_id.value)
@@ -51,8 +51,9 @@ def batch_turn(
     return tuple(slots)
 
 
-def _by_turn(value: Value, view: ForLoop) -> tuple[int, int] | None:
-    """(a, b) of an integer that is a times the number of the turn, and b; None of another one."""
+def _by_iteration(value: Value, view: ForLoop) -> tuple[int, int] | None:
+    """(a, b) of an integer that is a times the number of the iteration, and b; None of another
+    one."""
     known = number_of(value)
     if known is not None:
         return 0, known
@@ -62,13 +63,13 @@ def _by_turn(value: Value, view: ForLoop) -> tuple[int, int] | None:
     op = defining_op(value)
     if op is None:
         return None
-    if is_turn_number(op, view, view.bounds[0]):
+    if is_iteration_number(op, view, view.bounds[0]):
         return 1, 0
     if has(op, KeepsNumber):
-        return _by_turn(op.operands[0], view)
+        return _by_iteration(op.operands[0], view)
     if op.name not in _SIGNS:
         return None
-    left, right = (_by_turn(operand, view) for operand in op.operands)
+    left, right = (_by_iteration(operand, view) for operand in op.operands)
     if left is None or right is None:
         return None
     sign = _SIGNS[op.name]

@@ -1,6 +1,6 @@
-// RUN: proton-opt --pipeline='copy-next-turn' %s | filecheck %s
-// RUN: proton-opt --pipeline='copy-next-turn{in-place=true}' %s | filecheck %s --check-prefix=BOTH
-// RUN: proton-opt --pipeline='copy-next-turn{in-order=true}' %s | filecheck %s --check-prefix=ORDER
+// RUN: proton-opt --pipeline='copy-next-iteration' %s | filecheck %s
+// RUN: proton-opt --pipeline='copy-next-iteration{in-place=true}' %s | filecheck %s --check-prefix=BOTH
+// RUN: proton-opt --pipeline='copy-next-iteration{in-order=true}' %s | filecheck %s --check-prefix=ORDER
 
 // The first turn copies its block, and each turn's tiles that of the next one, into two buffers.
 

@@ -1,7 +1,7 @@
-"""Values as the next turn of a loop has them, computed a turn before.
+"""Values as the next iteration of a loop has them, computed an iteration before.
 
 for i, (offset = 0):                for i, (offset = 0):
-  address = base + offset             then = last turn ? offset : offset + step
+  address = base + offset             then = last iteration ? offset : offset + step
   ...                                 next = base + then
   yield offset + step                 address = base + offset
                                       ...
@@ -19,9 +19,9 @@ from proton.dialect.walk import defining_op
 
 
 @dataclass
-class NextTurn:
-    """What a loop has in its next turn. Values are computed anew, where the insertion point is: the
-    beginning of the loop's body."""
+class NextIteration:
+    """What a loop has in its next iteration. Values are computed anew, where the insertion point
+    is: the beginning of the loop's body."""
 
     loop: Operation
     _later: dict[Value, Value] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class NextTurn:
         return self._reaches(value) is not None
 
     def changes(self, value: Value) -> bool:
-        """Whether it can, and the value changes with the turn."""
+        """Whether it can, and the value changes with the iteration."""
         return bool(self._reaches(value))
 
     def _reaches(self, value: Value) -> bool | None:
@@ -62,19 +62,20 @@ class NextTurn:
         return changes
 
     def _yielded(self, argument: Value) -> list[Value]:
-        """What a turn gives to the next for an argument of its block, but the loop's variable."""
+        """What an iteration gives to the next for an argument of its block, but the loop's
+        variable."""
         number = ir.BlockArgument(argument).arg_number
         return [ForLoop(self.loop).yielded[number - 1]] if number else []
 
     @cached_property
     def goes_on(self) -> Value:
-        """Whether there is a next turn. What is left is without sign: it may have all bits."""
+        """Whether there is a next iteration. What is left is without sign: it may have all bits."""
         _, end, step = ForLoop(self.loop).bounds
         left = arith.SubIOp(end, self.block.arguments[0]).result
         return arith.CmpIOp(arith.CmpIPredicate.ugt, left, step).result
 
     def later(self, value: Value) -> Value:
-        """A value as the next turn has it, or this one if it is the last."""
+        """A value as the next iteration has it, or this one if it is the last."""
         if value not in self._later:
             if self._is_argument(value):
                 given = self._yielded(value)
@@ -86,7 +87,7 @@ class NextTurn:
         return self._later[value]
 
     def now(self, value: Value) -> Value:
-        """A value of this turn, computed anew where it may come too late."""
+        """A value of this iteration, computed anew where it may come too late."""
         if value not in self._now:
             self._now[value] = self._copied(value, self.now)
         return self._now[value]

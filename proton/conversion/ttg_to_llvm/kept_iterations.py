@@ -1,19 +1,20 @@
-"""Loops that keep only the readings of their records while they run: the ops of `compact-turns`.
+"""Loops that keep only the readings of their records while they run: the ops of
+`compact-iterations`.
 
 In the loop readings are stored as many as 16 bytes hold, at a place that follows from the number of
-the turn. Later the lanes of the unit's first warp write the loop's newest records,
+the iteration. Later the lanes of the unit's first warp write the loop's newest records,
 neighbours side by side, to where the ring buffer has them: the same bytes as without this. Records
 that came behind the loop may have taken the places of its oldest.
 
-Some loops write them themselves, whenever no room is left. How many turns are kept is counted, not
-found by an address: unless the assembler sees that all lanes agree on a branch, what follows leaves
-uniform registers.
+Some loops write them themselves, whenever no room is left. How many iterations are kept is counted,
+not found by an address: unless the assembler sees that all lanes agree on a branch, what follows
+leaves uniform registers.
 
-Where shared memory has no room, lane n of the warp keeps the readings of turn n in registers, and
-others have them by shuffles, between barriers of the warp: LLVM copies no block that has one.
+Where shared memory has no room, lane n of the warp keeps the readings of iteration n in registers,
+and others have them by shuffles, between barriers of the warp: LLVM copies no block that has one.
 
-Loops whose turns are batches (proton/trace/turns.py) write the readings as they are, a turn for
-each lane.
+Loops whose turns are batches (proton/trace/iterations.py) write the readings as they are, an
+iteration for each lane.
 """
 
 from proton.base.targets import WARP_SIZE
@@ -23,8 +24,8 @@ from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
+    KeptIterations,
     Made,
-    Turns,
     Unit,
     cursor_of,
     ring_place,
@@ -36,23 +37,23 @@ from proton.conversion.ttg_to_llvm.units import (
 from proton.dialect.attributes import STORES
 from proton.dialect.mlir import Value
 from proton.trace import wire
-from proton.trace.turns import MOST_READINGS, batch_tag
+from proton.trace.iterations import MOST_READINGS, batch_tag
 
 _AT_ONCE = 4  # readings that a store has room for
 
 
-@lowers("proton_gpu.begin_turns")
-def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
+@lowers("proton_gpu.begin_iterations")
+def _begin_iterations(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     if STORES in site.op.attributes:
         store_pending(unit)
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
     words = site.number("words")
-    ring = None if profile.turns is None else _ring(ctx, site, profile.turns)
-    turns = Turns(
+    ring = None if profile.iterations is None else _ring(ctx, site, profile.iterations)
+    iterations = KeptIterations(
         slots=site.number("slots"),
         words=words,
-        most=site.number("turns"),
+        most=site.number("iterations"),
         ring=ring,
         lanes=[variable(ctx.function, clock) for _ in range(0 if ring is not None else words)],
         number=variable(ctx.function, v.integer(32)),
@@ -62,80 +63,80 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
         count=min(words, _AT_ONCE),  # what a loop of one record carries
         clock=clock,
     )
-    for place in filter(None, (turns.number, turns.kept, turns.offset)):
+    for place in filter(None, (iterations.number, iterations.kept, iterations.offset)):
         v.store(place, v.i32(0), 4)
-    for place in (*turns.pending, *turns.lanes):
+    for place in (*iterations.pending, *iterations.lanes):
         v.store(place, v.constant(0, clock), 4)
     found = v.i32(0)  # what later ops find it by
-    unit.turns = ctx.turns[found] = turns
+    unit.iterations = ctx.iterations[found] = iterations
     return [found]
 
 
-def _ring(ctx: Lowering, site: Site, turns: int) -> Value:
-    """Where shared memory has the unit's readings; those of all are from byte `turns` on."""
-    rings = byte_at(ctx.program_shared(), v.i32(turns))
+def _ring(ctx: Lowering, site: Site, iterations: int) -> Value:
+    """Where shared memory has the unit's readings; those of all are from byte `iterations` on."""
+    rings = byte_at(ctx.program_shared(), v.i32(iterations))
     number = v.create("llvm.trunc", v.integer(32), ctx.unit.number)
-    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(ctx.unit.profile.turn_bytes)))
+    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(ctx.unit.profile.iteration_bytes)))
     if not is_written_in_loop(site.op):
         return ring
     word = nvidia.copied(v.create("llvm.ptrtoint", v.integer(32), ring))
     return v.create("llvm.inttoptr", ring.type, word)
 
 
-def _turns_of(ctx: Lowering, site: Site) -> Turns:
-    return ctx.turns[site.op.operands[0]]
+def _iterations_of(ctx: Lowering, site: Site) -> KeptIterations:
+    return ctx.iterations[site.op.operands[0]]
 
 
 @lowers("proton_gpu.keep_readings")
 def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
-    turns, readings = _turns_of(ctx, site), site.operands[1:]
+    iterations, readings = _iterations_of(ctx, site), site.operands[1:]
     if STORES in site.op.attributes:
         store_pending(ctx.unit)
-    if turns.kept is None:
-        row = turns.row(v.load(turns.number, v.integer(32), 4))
+    if iterations.kept is None:
+        row = iterations.row(v.load(iterations.number, v.integer(32), 4))
     else:
-        row = v.load(turns.kept, v.integer(32), 4)
-    if turns.ring is None:
+        row = v.load(iterations.kept, v.integer(32), 4)
+    if iterations.ring is None:
         is_own = v.compare("eq", _lane(ctx.unit), row)
-        for place, value in zip(turns.lanes[site.number("first") :], readings, strict=False):
+        for place, value in zip(iterations.lanes[site.number("first") :], readings, strict=False):
             v.store(place, v.select(is_own, value, v.load(place, value.type, 4)), 4)
         return []
-    v.store(turns.offset, turns.place(row, v.i32(site.number("first"))), 4)
-    turns.count = len(readings)
-    for place, value in zip(turns.pending, readings, strict=False):
+    v.store(iterations.offset, iterations.place(row, v.i32(site.number("first"))), 4)
+    iterations.count = len(readings)
+    for place, value in zip(iterations.pending, readings, strict=False):
         v.store(place, value, 4)
     return []
 
 
-@lowers("proton_gpu.end_turn")
-def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
-    turns = _turns_of(ctx, site)
+@lowers("proton_gpu.end_iteration")
+def _end_iteration(ctx: Lowering, site: Site) -> list[Value]:
+    iterations = _iterations_of(ctx, site)
     if STORES in site.op.attributes:
         store_pending(ctx.unit)
-    count = turns.number if turns.kept is None else turns.kept
+    count = iterations.number if iterations.kept is None else iterations.kept
     v.store(count, v.add(v.load(count, v.integer(32), 4), v.i32(1)), 4)
     return []
 
 
-@lowers("proton_gpu.kept_turns")
-def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
-    kept = _turns_of(ctx, site).kept
+@lowers("proton_gpu.kept_iterations")
+def _kept_iterations(ctx: Lowering, site: Site) -> list[Value]:
+    kept = _iterations_of(ctx, site).kept
     assert kept is not None, "of loops that write their records"
     return [v.load(kept, v.integer(32), 4)]
 
 
-@lowers("proton_gpu.end_turns")
-def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = ctx.unit, _turns_of(ctx, site)
+@lowers("proton_gpu.end_iterations")
+def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
+    unit, iterations = ctx.unit, _iterations_of(ctx, site)
     if STORES in site.op.attributes:
         store_pending(unit)
-    unit.turns = None
-    number = v.load(turns.number, v.integer(32), 4)
-    if turns.kept is not None:
-        number = v.add(number, v.load(turns.kept, v.integer(32), 4))
-    records = v.binary("llvm.mul", number, v.i32(turns.slots))
-    turns.made = Made(v.load(unit.count, v.integer(32), 4), records)
-    count = v.add(turns.made.first, records)
+    unit.iterations = None
+    number = v.load(iterations.number, v.integer(32), 4)
+    if iterations.kept is not None:
+        number = v.add(number, v.load(iterations.kept, v.integer(32), 4))
+    records = v.binary("llvm.mul", number, v.i32(iterations.slots))
+    iterations.made = Made(v.load(unit.count, v.integer(32), 4), records)
+    count = v.add(iterations.made.first, records)
     v.store(unit.count, count, 4)
     if unit.pending.live is not None:
         v.store(unit.pending.live, v.constant(0, v.integer(1)), 1)
@@ -146,19 +147,19 @@ def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
 @lowers("proton_gpu.kept_records")
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
-    unit, turns = ctx.unit, _turns_of(ctx, site)
+    unit, iterations = ctx.unit, _iterations_of(ctx, site)
     nvidia.warp_barrier()
-    if turns.kept is None:
-        assert turns.made is not None, "of loops that write no records, behind them"
-        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.made.first)
-        oldest, end = _saturated(count, unit.profile.capacity), turns.made.count
+    if iterations.kept is None:
+        assert iterations.made is not None, "of loops that write no records, behind them"
+        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), iterations.made.first)
+        oldest, end = _saturated(count, unit.profile.capacity), iterations.made.count
     else:  # no record of the loop is older than a ring buffer is long
-        slots, written = v.i32(turns.slots), v.load(turns.number, v.integer(32), 4)
+        slots, written = v.i32(iterations.slots), v.load(iterations.number, v.integer(32), 4)
         oldest = v.binary("llvm.mul", written, slots)
-        if turns.made is not None:
-            end = turns.made.count
+        if iterations.made is not None:
+            end = iterations.made.count
         else:
-            end = v.add(oldest, v.i32(turns.most * turns.slots))
+            end = v.add(oldest, v.i32(iterations.most * iterations.slots))
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         end = v.select(in_first, end, v.i32(0))
@@ -174,28 +175,30 @@ def _saturated(number: Value, less: int) -> Value:
 
 @lowers("proton_gpu.kept_readings")
 def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
-    turns, (_, turn, slot) = _turns_of(ctx, site), site.operands
+    iterations, (_, iteration, slot) = _iterations_of(ctx, site), site.operands
     starts, ends = ([n.value for n in site.op.attributes[name]] for name in ("starts", "ends"))
-    if turns.ring is None:
-        row = turns.row(turn)
+    if iterations.ring is None:
+        row = iterations.row(iteration)
         kept = [
-            v.extract(nvidia.shuffle_lanes("idx", v.splat(_kept(turns, n), 1), row, COMMENT), 0)
+            v.extract(
+                nvidia.shuffle_lanes("idx", v.splat(_kept(iterations, n), 1), row, COMMENT), 0
+            )
             for n in range(1 + max(*starts, *ends))
         ]
         return [_of_slot(slot, [kept[n] for n in numbers]) for numbers in (starts, ends)]
     if (starts, ends) == ([0], [1]):
-        source = byte_at(turns.ring, turns.place(turns.row(turn), v.i32(0)))
-        return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
+        source = byte_at(iterations.ring, iterations.place(iterations.row(iteration), v.i32(0)))
+        return nvidia.load(source, iterations.clock, 2, space="shared", note=COMMENT)
     sources = []
     for numbers in (starts, ends):
         word = _number(slot, numbers)
-        sources.append(byte_at(turns.ring, turns.place(turns.row(turn), word)))
-    return [nvidia.load(s, turns.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
+        sources.append(byte_at(iterations.ring, iterations.place(iterations.row(iteration), word)))
+    return [nvidia.load(s, iterations.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
 
 
-def _kept(turns: Turns, number: int) -> Value:
-    """Of the turn that a lane keeps, a reading."""
-    return v.load(turns.lanes[number], turns.clock, 4)
+def _kept(iterations: KeptIterations, number: int) -> Value:
+    """Of the iteration that a lane keeps, a reading."""
+    return v.load(iterations.lanes[number], iterations.clock, 4)
 
 
 def _lane(unit: Unit) -> Value:
@@ -213,17 +216,19 @@ def _number(slot: Value, numbers: list[int]) -> Value:
 
 @lowers("proton_gpu.write_record")
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
-    unit, turns = ctx.unit, _turns_of(ctx, site)
-    _, turn, slot, when, start, end, *iterations = site.operands
+    unit, iterations = ctx.unit, _iterations_of(ctx, site)
+    _, iteration, slot, when, start, end, *slot_iterations = site.operands
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
     tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
     values = {
         "start": start,
         "end": end,
         "tag": _of_slot(slot, [v.i32(signed(tag)) for tag in tags]),
-        "iteration": _of_slot(slot, iterations),
+        "iteration": _of_slot(slot, slot_iterations),
     }
-    target = _target(unit, turns, v.add(v.binary("llvm.mul", turn, v.i32(turns.slots)), slot))
+    target = _target(
+        unit, iterations, v.add(v.binary("llvm.mul", iteration, v.i32(iterations.slots)), slot)
+    )
     for offset, names in unit.schema.stores:
         if not values.keys() >= set(names):
             continue  # payload, which records outside of loops have
@@ -232,41 +237,46 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-def _target(unit: Unit, turns: Turns, record: Value) -> Value:
+def _target(unit: Unit, iterations: KeptIterations, record: Value) -> Value:
     """Where in the ring buffer a record of the loop lies, counted from its first."""
-    first = v.load(unit.count, v.integer(32), 4) if turns.made is None else turns.made.first
+    first = (
+        v.load(unit.count, v.integer(32), 4) if iterations.made is None else iterations.made.first
+    )
     return byte_at(unit.segments, wide(ring_place(unit, v.add(first, record))))
 
 
 @lowers("proton_gpu.write_batch")
 def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
-    """A lane for each turn. The last record is whole, by the lane that has the last turn."""
-    unit, turns = ctx.unit, _turns_of(ctx, site)
+    """A lane for each iteration. The last record is whole, by the lane that has the last
+    iteration."""
+    unit, iterations = ctx.unit, _iterations_of(ctx, site)
     number, i32 = site.number("number"), v.integer(32)
     last = unit.profile.loops[number][-1]
     nvidia.warp_barrier()
-    kept = end = v.load(turns.number if turns.kept is None else turns.kept, i32, 4)
-    if turns.kept is not None:
-        end = v.add(v.load(turns.number, i32, 4), kept)  # turns since `begin_turns`
-    behind = v.binary("llvm.mul", end, v.i32(turns.slots))  # the record behind its last
-    turn = v.binary("llvm.sub", v.add(site.operands[1], end), v.i32(1))
+    kept = end = v.load(iterations.number if iterations.kept is None else iterations.kept, i32, 4)
+    if iterations.kept is not None:
+        end = v.add(v.load(iterations.number, i32, 4), kept)  # iterations since `begin_iterations`
+    behind = v.binary("llvm.mul", end, v.i32(iterations.slots))  # the record behind its last
+    iteration = v.binary("llvm.sub", v.add(site.operands[1], end), v.i32(1))
     lane = unit.lane
     writes = v.compare("ult", lane, kept)
     ends = v.compare("eq", v.add(lane, v.i32(1)), kept)
     if unit.is_sampled is not None:
         writes, ends = (v.binary("llvm.and", of, unit.is_sampled) for of in (writes, ends))
-    if turns.ring is None:
-        some = [_kept(turns, n) for n in range(turns.words)]
-        readings = [*some, *some[-1:] * (MOST_READINGS - turns.words)]
+    if iterations.ring is None:
+        some = [_kept(iterations, n) for n in range(iterations.words)]
+        readings = [*some, *some[-1:] * (MOST_READINGS - iterations.words)]
     else:
-        source = byte_at(turns.ring, turns.place(turns.row(lane), v.i32(0)))
-        readings = nvidia.load(source, turns.clock, MOST_READINGS, space="shared", note=COMMENT)
+        source = byte_at(iterations.ring, iterations.place(iterations.row(lane), v.i32(0)))
+        readings = nvidia.load(
+            source, iterations.clock, MOST_READINGS, space="shared", note=COMMENT
+        )
     record = v.add(v.binary("llvm.sub", behind, v.add(kept, v.i32(1))), lane)
-    nvidia.store(_target(unit, turns, record), readings, predicate=writes, note=COMMENT)
+    nvidia.store(_target(unit, iterations, record), readings, predicate=writes, note=COMMENT)
     tag = v.binary("llvm.or", v.i32(signed(batch_tag(number))), kept)
-    whole = [readings[last.start], readings[last.end], tag, turn]
+    whole = [readings[last.start], readings[last.end], tag, iteration]
     record = v.binary("llvm.sub", behind, v.i32(1))
-    nvidia.store(_target(unit, turns, record), whole, predicate=ends, note=COMMENT)
+    nvidia.store(_target(unit, iterations, record), whole, predicate=ends, note=COMMENT)
     return []
 
 
@@ -279,12 +289,12 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
     return found
 
 
-@lowers("proton_gpu.forget_turns")
-def _forget_turns(ctx: Lowering, site: Site) -> list[Value]:
-    turns = _turns_of(ctx, site)
+@lowers("proton_gpu.forget_iterations")
+def _forget_iterations(ctx: Lowering, site: Site) -> list[Value]:
+    iterations = _iterations_of(ctx, site)
     nvidia.warp_barrier()
-    if turns.kept is not None and turns.made is None:  # in the loop
-        v.store(turns.kept, v.i32(0), 4)
-        number = v.load(turns.number, v.integer(32), 4)
-        v.store(turns.number, v.add(number, v.i32(turns.most)), 4)
+    if iterations.kept is not None and iterations.made is None:  # in the loop
+        v.store(iterations.kept, v.i32(0), 4)
+        number = v.load(iterations.number, v.integer(32), 4)
+        v.store(iterations.number, v.add(number, v.i32(iterations.most)), 4)
     return []

@@ -1,13 +1,14 @@
-"""Has the last turn of a loop of products write the result to the memory that it is stored to.
+"""Has the last iteration of a loop of products write the result to the memory that it is stored to.
 
     fill buffer with 0                      row = 0, 0, ...
     for i:                                  for i:
-      for each register tile:                 from = first turn ? row : buffer
-        buffer[tile] += product               to = last turn, store is whole ? memory : buffer
+      for each register tile:                 from = first iteration ? row : buffer
+        buffer[tile] += product               to = last iteration, store is whole ? memory : buffer
     copy buffer to memory                     for each register tile:
                                                 to[tile] = from[tile] + product
-                                            copy buffer to memory, unless the last turn wrote that;
-                                              where there was no turn, row
+                                            copy buffer to memory, unless the last iteration wrote
+                                            that;
+                                              where there was no iteration, row
 
 So the result passes the caches once in place of three times, beside a product that leaves them
 idle. Sums stay in the buffer until then: rows of the memory may meet in a few sets of the caches.
@@ -44,10 +45,10 @@ from proton.transforms.cpu.streamed_stores import can_stream, fence, is_streamed
 
 @register
 @dataclass(frozen=True)
-class StoreLastTurn(Pass):
-    """Moves stores of sums of products into the loop's last turn."""
+class StoreLastIteration(Pass):
+    """Moves stores of sums of products into the loop's last iteration."""
 
-    name: ClassVar[str] = "store-last-turn"
+    name: ClassVar[str] = "store-last-iteration"
 
     in_order: bool = False
 
@@ -158,7 +159,7 @@ class _Result:
         return bool(op.block == self.loop.block and not op.is_before_in_block(self.loop))
 
     def move(self, function: Operation) -> None:
-        """Has the turns write where they should."""
+        """Has the iterations write where they should."""
         view, step, stores = ForLoop(self.loop), ForLoop(self.loop).bounds[2], self._stores()
         lower, upper, _ = view.bounds
         copies: dict[Value, Value] = {}
@@ -189,8 +190,8 @@ class _Result:
         self.fill.erase()
 
     def _finish(self, runs: Value, memory: Value, start: Value) -> None:
-        """What the loop did not do: where there was no turn, and where the mask cuts the block,
-        which is written from the buffer."""
+        """What the loop did not do: where there was no iteration, and where the mask cuts the
+        block, which is written from the buffer."""
         sums, write_back = _chosen(runs, self.buffer, start), self._write_back()
         if self.whole is None or write_back is None:
             has_none = arith.XOrIOp(runs, constant(1, integer(1))).result

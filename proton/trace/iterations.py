@@ -1,19 +1,19 @@
-"""Turns of loops in a GPU's buffer, and the records that they stand for.
+"""Iterations of loops in a GPU's buffer, and the records that they stand for.
 
-Where a turn of a loop makes the same records in the same order, and no more than four readings of
-32 bits tell them apart, a unit writes the readings of its turns instead: 16 bytes a turn. A *batch*
-of T turns of S records takes the S T slots of its records in the ring buffer, and of these it
-writes the last T + 1:
+Where an iteration of a loop makes the same records in the same order, and no more than four
+readings of 32 bits tell them apart, a unit writes the readings of its iterations instead: 16 bytes
+an iteration. A *batch* of T iterations of S records takes the S T slots of its records in the ring
+buffer, and of these it writes the last T + 1:
 
     slot, from the batch's first    what lies there
     0 to S T - T - 2                nothing: what was there before
-    S T - T - 1 to S T - 2          the readings of turns 0 to T - 1, in order
+    S T - T - 1 to S T - 2          the readings of iterations 0 to T - 1, in order
     S T - 1                         the last record, whole, but that its tag says `batch_tag`, and
-                                    its iteration the number of the last turn in the loop
+                                    its iteration the number of the last iteration in the loop
 
 So what tells of a record is never overwritten before the record's own slot would be: the readings
-of turn j lie behind all of its records (of the last turn's, all but the last, which is whole). A
-batch may have more records than the ring buffer; T + 1 slots it has.
+of iteration j lie behind all of its records (of the last iteration's, all but the last, which is
+whole). A batch may have more records than the ring buffer; T + 1 slots it has.
 
 `expand` writes the records into their slots, and a buffer then has what wire.py says. The runtime
 calls it for each launch that has ended, so no file has a batch.
@@ -29,7 +29,7 @@ from proton.trace import wire
 from proton.trace.wire import KIND_SHIFT, Block, State
 
 BATCH = 4  # in the place of a kind, of which none has this number
-MOST_READINGS = 4  # of a turn
+MOST_READINGS = 4  # of an iteration
 MOST_LOOPS, MOST_TURNS = 1 << 12, 1 << 16
 _WORDS = wire.RECORD_ALIGNMENT // 4  # of a slot
 _START, _END, _TAG, _ITERATION = range(_WORDS)
@@ -37,8 +37,8 @@ _START, _END, _TAG, _ITERATION = range(_WORDS)
 
 @dataclass(frozen=True)
 class Slot:
-    """A record of a turn: its tag, the numbers of the readings at its edges, and its iteration,
-    `step` times the number of the turn and `ahead`."""
+    """A record of an iteration: its tag, the numbers of the readings at its edges, and its
+    iteration, `step` times the number of the iteration and `ahead`."""
 
     tag: int
     start: int
@@ -47,49 +47,50 @@ class Slot:
     ahead: int
 
 
-Turn = tuple[Slot, ...]
+IterationRecords = tuple[Slot, ...]
 
 
-def turn_to_plain(turn: Turn) -> list[list[int]]:
-    """A turn as numbers."""
-    return [[slot.tag, slot.start, slot.end, slot.step, slot.ahead] for slot in turn]
+def iteration_to_plain(iteration: IterationRecords) -> list[list[int]]:
+    """An iteration as numbers."""
+    return [[slot.tag, slot.start, slot.end, slot.step, slot.ahead] for slot in iteration]
 
 
-def turn_from_plain(plain: list[list[int]]) -> Turn:
-    """The turn that `turn_to_plain` gave."""
+def iteration_from_plain(plain: list[list[int]]) -> IterationRecords:
+    """The iteration that `iteration_to_plain` gave."""
     return tuple(Slot(*numbers) for numbers in plain)
 
 
 def batch_tag(loop: int) -> int:
     """The tag of the last record of a batch of the kernel's loop with this number, without the
-    number of turns, which its low 16 bits are."""
+    number of iterations, which its low 16 bits are."""
     assert loop < MOST_LOOPS
     return BATCH << KIND_SHIFT | loop * MOST_TURNS
 
 
-def expand(buffer: np.ndarray, block: Block, loops: Sequence[Turn]) -> None:
+def expand(buffer: np.ndarray, block: Block, loops: Sequence[IterationRecords]) -> None:
     """Writes the records of all batches in a buffer of whole blocks into their slots, in place.
 
-    `loops` says what the turns of the kernel's loops are. A program that did not finish has not
-    said how many records it wrote, so its batches stay as they are.
+    `loops` says what the iterations of the kernel's loops are. A program that did not finish has
+    not said how many records it wrote, so its batches stay as they are.
     """
     if not (block.capacity and loops and buffer.size):
         return
     slots = buffer.view(f"V{wire.RECORD_ALIGNMENT}")
     batches = _batches(slots, buffer, block, loops)
-    for number, turn in enumerate(loops):
-        _write(slots, batches.of_loop(number), turn, block.capacity)
+    for number, iteration in enumerate(loops):
+        _write(slots, batches.of_loop(number), iteration, block.capacity)
 
 
 @dataclass(frozen=True)
 class _Batches:
-    """By batch: the first slot of its unit's segment, the record behind its last one, its turns,
-    the number of its last turn, its loop, and the first record that the ring buffer still has."""
+    """By batch: the first slot of its unit's segment, the record behind its last one, its
+    iterations, the number of its last iteration, its loop, and the first record that the ring
+    buffer still has."""
 
     first: np.ndarray
     behind: np.ndarray
-    turns: np.ndarray
-    turn: np.ndarray
+    iterations: np.ndarray
+    iteration: np.ndarray
     loop: np.ndarray
     oldest: np.ndarray
 
@@ -104,7 +105,7 @@ class _Batches:
 
 
 def _batches(
-    slots: np.ndarray, buffer: np.ndarray, block: Block, loops: Sequence[Turn]
+    slots: np.ndarray, buffer: np.ndarray, block: Block, loops: Sequence[IterationRecords]
 ) -> _Batches:
     """The batches whose last record the ring buffers still have."""
     capacity = block.capacity
@@ -117,22 +118,22 @@ def _batches(
     program, unit, slot = np.nonzero(tags >> np.uint32(KIND_SHIFT) == BATCH)
     tag = tags[program, unit, slot].astype(np.int64)
     track = program * block.units + unit
-    loop, turns = tag % (BATCH << KIND_SHIFT) // MOST_TURNS, tag % MOST_TURNS
+    loop, iterations = tag % (BATCH << KIND_SHIFT) // MOST_TURNS, tag % MOST_TURNS
     count = written[track]
     last = count - 1 - (count - 1 - slot) % capacity
-    sizes = np.array([len(turn) for turn in loops], np.int64)
+    sizes = np.array([len(iteration) for iteration in loops], np.int64)
     is_known = (last >= 0) & (loop < len(loops))
-    size = np.where(is_known, turns * sizes[np.minimum(loop, len(loops) - 1)], 0)
+    size = np.where(is_known, iterations * sizes[np.minimum(loop, len(loops) - 1)], 0)
     found = _Batches(
         first=first[track],
         behind=last + 1,
-        turns=turns,
-        turn=_fields(slots[first[track] + slot])[:, _ITERATION].astype(np.int64),
+        iterations=iterations,
+        iteration=_fields(slots[first[track] + slot])[:, _ITERATION].astype(np.int64),
         loop=loop,
         oldest=np.maximum(count - capacity, 0),
     )
-    # What no unit can have written is none: more turns than slots, or records than were made.
-    is_possible = (size > 0) & (size <= last + 1) & (turns < capacity)
+    # What no unit can have written is none: more iterations than slots, or records than were made.
+    is_possible = (size > 0) & (size <= last + 1) & (iterations < capacity)
     return found.only(_outermost(track, last, size, is_known & is_possible))
 
 
@@ -155,25 +156,27 @@ def _outermost(
     return numbers
 
 
-def _write(slots: np.ndarray, batches: _Batches, turn: Turn, capacity: int) -> None:
+def _write(
+    slots: np.ndarray, batches: _Batches, iteration: IterationRecords, capacity: int
+) -> None:
     """Writes the records of some batches of one loop that the ring buffers still have."""
-    turns = batches.turns
-    number = np.repeat(np.arange(turns.size), turns)
+    iterations = batches.iterations
+    number = np.repeat(np.arange(iterations.size), iterations)
     first, end, oldest = batches.first[number], batches.behind[number], batches.oldest[number]
-    # How many turns follow, with this one.
-    behind = np.repeat(np.cumsum(turns), turns) - np.arange(number.size)
+    # How many iterations follow, with this one.
+    behind = np.repeat(np.cumsum(iterations), iterations) - np.arange(number.size)
     readings = _fields(slots[first + (end - 1 - behind) % capacity])
     last = np.flatnonzero(behind == 1)
     wholes = _fields(slots[first[last] + (end[last] - 1) % capacity])
-    of_turn = batches.turn[number] - (behind - 1)
-    for place, slot in enumerate(turn):
-        record = end - behind * len(turn) + place
+    of_iteration = batches.iteration[number] - (behind - 1)
+    for place, slot in enumerate(iteration):
+        record = end - behind * len(iteration) + place
         own = np.empty_like(readings)
         own[:, _START], own[:, _END] = readings[:, slot.start], readings[:, slot.end]
-        if place == len(turn) - 1:
+        if place == len(iteration) - 1:
             own[last, _START], own[last, _END] = wholes[:, _START], wholes[:, _END]
         own[:, _TAG] = slot.tag
-        own[:, _ITERATION] = slot.step * of_turn + slot.ahead & 0xFFFFFFFF
+        own[:, _ITERATION] = slot.step * of_iteration + slot.ahead & 0xFFFFFFFF
         is_kept = record >= oldest
         slots[(first + record % capacity)[is_kept]] = own.view(slots.dtype)[is_kept, 0]
 

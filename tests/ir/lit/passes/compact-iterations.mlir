@@ -1,22 +1,22 @@
-// RUN: proton-opt --pipeline='compact-turns' %s | filecheck %s
-// RUN: proton-opt --pipeline='compact-turns,ttg-to-llvm' %s | filecheck %s --check-prefix=LLVM
+// RUN: proton-opt --pipeline='compact-iterations' %s | filecheck %s
+// RUN: proton-opt --pipeline='compact-iterations,ttg-to-llvm' %s | filecheck %s --check-prefix=LLVM
 // A loop keeps readings alone, each once; its records are written at the end. 64 records are 22 turns
 // of 3, rounded up to 32, of two readings: 32 * 8 = 256 bytes of each of 4 units behind the kernel's
 // own 1024.
 
 module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-LABEL: func.func @three(
-// CHECK-SAME: turn_bytes = 256 : i64, turns = 1024 : i64
+// CHECK-SAME: iteration_bytes = 256 : i64, iterations = 1024 : i64
 // CHECK-SAME: ttg.shared = 2048 : i32
 // CHECK-NOT: ring =
-// CHECK: %[[L:.*]] = "proton_gpu.begin_turns"(%{{.*}}) {slots = 3 : i32, turns = 32 : i32, words = 2 : i32}
+// CHECK: %[[L:.*]] = "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 32 : i32, slots = 3 : i32, words = 2 : i32}
 // CHECK: scf.for
 // CHECK: %[[T0:.*]] = "proton_gpu.read_counter"
 // CHECK: %[[T1:.*]] = "proton_gpu.read_counter"
 // CHECK: "proton_gpu.keep_readings"(%[[L]], %[[T0]], %[[T1]]) {first = 0 : i32,
 // CHECK-NOT: keep_readings
-// CHECK: "proton_gpu.end_turn"(%[[L]])
-// CHECK: "proton_gpu.end_turns"(%[[L]])
+// CHECK: "proton_gpu.end_iteration"(%[[L]])
+// CHECK: "proton_gpu.end_iterations"(%[[L]])
 // CHECK: %[[LAST:.*]] = "proton_gpu.read_counter"
 // CHECK: "proton_gpu.circular_record"(%{{.*}}, %[[LAST]], %[[LAST]],
 // CHECK: %[[KEPT:.*]]:2 = "proton_gpu.kept_records"(%[[L]])
@@ -31,7 +31,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK: %[[TIMES:.*]] = arith.muli %[[TURN]],
 // CHECK: %[[INDEX:.*]] = arith.addi %{{.*}}, %[[TIMES]]
 // CHECK: "proton_gpu.write_record"(%[[L]], %[[TURN]], %[[SLOT]], %{{.*}}, %[[R]]#0, %[[R]]#1, %[[TURN]], %[[NEXT]], %[[INDEX]]) {kinds = [0 : i32, 1 : i32, 0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 3>, scope_ids = [4 : i32, 5 : i32, 6 : i32]}
-// CHECK: "proton_gpu.forget_turns"(%[[L]])
+// CHECK: "proton_gpu.forget_iterations"(%[[L]])
 // CHECK: "proton_gpu.finalize"
 
 // In the loop one store of 8 bytes, at the end of the turn; at the end ones of 16, ahead of the
@@ -85,11 +85,11 @@ func.func @three(%n: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.
 // LLVM: }
 // LLVM: "@$2 st.shared.b32 [$0], $1; // proton"
 // LLVM: nvvm.bar.warp.sync
-// CHECK: "proton_gpu.end_turns"(%[[A:.*]]) :
-// CHECK: "proton_gpu.forget_turns"(%[[A]])
+// CHECK: "proton_gpu.end_iterations"(%[[A:.*]]) :
+// CHECK: "proton_gpu.forget_iterations"(%[[A]])
 // CHECK: scf.if
-// CHECK: "proton_gpu.begin_turns"
-// CHECK: "proton_gpu.forget_turns"
+// CHECK: "proton_gpu.begin_iterations"
+// CHECK: "proton_gpu.forget_iterations"
 // CHECK: "proton_gpu.finalize"
 func.func @two(%n: i32, %b: i1, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
@@ -113,14 +113,14 @@ func.func @two(%n: i32, %b: i1, %profile: !llvm.ptr<1>) attributes {tt.kernel, p
 // rounded up to the widest store.
 
 // CHECK-LABEL: func.func @eight(
-// CHECK: "proton_gpu.begin_turns"(%{{.*}}) {slots = 8 : i32, turns = 8 : i32, words = 12 : i32}
+// CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 8 : i32, slots = 8 : i32, words = 12 : i32}
 // CHECK-COUNT-4: "proton_gpu.read_counter"
 // CHECK-NEXT: "proton_gpu.keep_readings"(%{{.*}}) {first = 0 : i32, operandSegmentSizes = array<i32: 1, 4>}
 // CHECK-COUNT-4: "proton_gpu.read_counter"
 // CHECK-NEXT: "proton_gpu.keep_readings"(%{{.*}}) {first = 4 : i32, operandSegmentSizes = array<i32: 1, 4>}
 // CHECK-NEXT: "proton_gpu.read_counter"
 // CHECK-NEXT: "proton_gpu.keep_readings"(%{{.*}}) {first = 8 : i32, operandSegmentSizes = array<i32: 1, 1>}
-// CHECK-NEXT: "proton_gpu.end_turn"
+// CHECK-NEXT: "proton_gpu.end_iteration"
 func.func @eight(%n: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], ttg.shared = 5120 : i32, proton.profile = {capacity = 64 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 1024 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %lower = arith.constant 0 : i32
   %step = arith.constant 1 : i32

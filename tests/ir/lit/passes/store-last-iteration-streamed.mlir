@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='store-last-turn' %s | filecheck %s
+// RUN: proton-opt --pipeline='store-last-iteration' %s | filecheck %s
 
 // A large block of whole lines goes past the caches in the last turn, where each of its rows begins
 // with a line, and the blocks of all programs have a MiB. A fence comes before what follows the loop.

@@ -1,5 +1,5 @@
-"""Loops that keep only the readings of their records while they run (`compact-turns`): what the
-ring buffer holds at the end is what it would hold without that."""
+"""Loops that keep only the readings of their records while they run (`compact-iterations`): what
+the ring buffer holds at the end is what it would hold without that."""
 
 import itertools
 from typing import Any
@@ -57,7 +57,7 @@ def test_the_loops_are_such() -> None:
     profile = compiled(loops, tl.float32, 0, 10, 10, 1, instrumentation=Instrumentation()).profile
     assert profile is not None
     assert profile.ring is None
-    assert profile.turns is not None
+    assert profile.iterations is not None
 
 
 @pytest.mark.parametrize("options", [
@@ -228,5 +228,5 @@ def test_turns_are_long_there(stages: int) -> None:
         profile = compiled(products, *args, instrumentation=how).profile
         assert profile is not None
         # No more records than a ring buffer holds, of 8 bytes each; a chunk would have 64.
-        keeps_few = profile.turns is not None and profile.turn_bytes <= 8 * 16
+        keeps_few = profile.iterations is not None and profile.iteration_bytes <= 8 * 16
         assert keeps_few == is_long
