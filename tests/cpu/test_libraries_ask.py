@@ -68,7 +68,7 @@ MODULES = """
 import importlib
 import pkgutil
 import sys
-from proton import _as_triton
+from proton.compat import triton as _as_triton
 
 for module in pkgutil.walk_packages(proton.__path__, "proton."):
     if not module.name.endswith("__main__"):

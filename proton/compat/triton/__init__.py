@@ -24,18 +24,20 @@ NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
-    "triton.backends": "proton.runtime.plug_ins",
+    "triton._filecheck": "proton.compat.triton.filecheck",
+    "triton._internal_testing": "proton.compat.triton.internal_testing",
+    "triton.backends": "proton.compat.triton.plug_ins",
     "triton.backends.compiler": "proton.backends.compiler",
     # Not the package `proton.backends.nvidia`: importing `triton.backends.nvidia.compiler` sets
     # `compiler` of its parent.
-    "triton.backends.nvidia": "proton.backends.nvidia.for_libraries",
-    "triton.backends.nvidia.compiler": "proton.backends.nvidia.for_libraries",
-    "triton.backends.nvidia.driver": "proton.backends.nvidia.for_libraries",
+    "triton.backends.nvidia": "proton.compat.triton.nvidia",
+    "triton.backends.nvidia.compiler": "proton.compat.triton.nvidia",
+    "triton.backends.nvidia.driver": "proton.compat.triton.nvidia",
     "triton.errors": "proton.base.errors",
-    "triton.experimental": "proton._gluon",
-    "triton.experimental.gluon": "proton._gluon",
-    "triton.experimental.gluon._runtime": "proton._gluon",
-    "triton.experimental.gluon.language": "proton._gluon_language",
+    "triton.experimental": "proton.compat.triton.gluon",
+    "triton.experimental.gluon": "proton.compat.triton.gluon",
+    "triton.experimental.gluon._runtime": "proton.compat.triton.gluon",
+    "triton.experimental.gluon.language": "proton.compat.triton.gluon_language",
     "triton.language.extra.cuda.gdc": "proton.language.extra.cuda",
     "triton.language.extra.cuda.utils": "proton.language.extra.cuda",
     "triton.knobs": "proton.base.knobs",
