@@ -162,6 +162,10 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         code = DeviceFunction, types.ModuleType, type
         return {n: v for n, v in found.items() if not callable(v) and not isinstance(v, code)}
 
+    @used_global_vals.setter
+    def used_global_vals(self, value: object) -> None:
+        """Nothing is kept, likewise; torch drops what Triton keeps."""
+
     @property
     def cache_key(self) -> str:
         """A hash of the source, of what it reads and of the functions that it calls."""

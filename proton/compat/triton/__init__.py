@@ -27,7 +27,11 @@ _HOMES = {
     "triton._filecheck": "proton.compat.triton.filecheck",
     "triton._internal_testing": "proton.compat.triton.internal_testing",
     "triton.backends": "proton.compat.triton.plug_ins",
-    "triton.backends.compiler": "proton.backends.compiler",
+    "triton.backends.compiler": "proton.compat.triton.targets",
+    "triton.compiler": "proton.compat.triton.compiler",
+    "triton.compiler.code_generator": "proton.backends.code_generator",
+    "triton.compiler.compiler": "proton.compat.triton.compiler",
+    "triton.compiler.errors": "proton.base.errors",
     # Not the package `proton.backends.nvidia`: importing `triton.backends.nvidia.compiler` sets
     # `compiler` of its parent.
     "triton.backends.nvidia": "proton.compat.triton.nvidia",
@@ -48,6 +52,8 @@ _HOMES = {
     "triton.runtime._async_compile": "proton.runtime.async_compile",
     "triton.runtime.driver": "proton.runtime.driver",
 }
+# Names of `triton` itself that are not those of `proton`.
+_OWN = {"compile": "proton.compat.triton.compiler"}
 # What `import triton` imports of it: programs find these by attributes, `triton.backends.compiler`.
 _IMPORTED = (
     *("backends.compiler", "backends.nvidia.compiler", "compiler", "knobs", "language.extra.cuda"),
@@ -73,6 +79,7 @@ def install_as_triton() -> None:
             "`python -m proton --as-triton script.py`"
         )
     sys.meta_path.insert(0, _Finder())
+    sys.path.insert(1, str(Path(__file__).parent / "found"))  # for processes that take it over
     knobs.stands_for_triton = True
     knobs.generation += 1
 
@@ -88,6 +95,8 @@ class _Triton(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if f"{NAME}.{name}" in _HOMES:
             return importlib.import_module(f"{NAME}.{name}")
+        if name in _OWN:
+            return getattr(importlib.import_module(_OWN[name]), name)
         proton = importlib.import_module("proton")
         try:
             return getattr(proton, name)

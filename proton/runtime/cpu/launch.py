@@ -31,7 +31,7 @@ from proton.runtime.hooks import loaded
 
 
 @dataclass
-class _Variant:
+class Variant:
     """Machine code of one kernel, ready to be called."""
 
     kernel: CPUKernel
@@ -52,7 +52,7 @@ class _Variant:
 class Prepared:
     """Code, and what it is given but for the grid; nothing is asked of such a launch any more."""
 
-    variant: _Variant
+    variant: Variant
     given: list[Any]
 
     def run(self, grid: tuple[int, int, int]) -> None:
@@ -67,7 +67,7 @@ class CPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
-        self._variants: dict[object, _Variant] = {}
+        self._variants: dict[object, Variant] = {}
         self._prepared = Lately[Prepared]()
 
     def launch(
@@ -106,10 +106,10 @@ class CPULauncher(Launcher):
             variant = self._compiled((*keys, True, *suffix))
         if variant.has_tuples:
             values, given = self._flat(keys, values, given)
-        if not _disjoint(variant, given):
+        if not is_disjoint(variant, given):
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
-            passed = _run(variant, values, given, sizes, recorder)
+            passed = run_variant(variant, values, given, sizes, recorder)
             if seen is not None and not variant.kernel.metadata["extras"]:
                 self._prepared.keep((seen, suffix), Prepared(variant, passed))
         return variant.kernel
@@ -163,7 +163,7 @@ class CPULauncher(Launcher):
             check_num_warps(options["num_warps"], CPUTarget.warp_size)
         return self.kernel.checks(options), options.get("ir_override")
 
-    def _compiled(self, key: tuple[object, ...]) -> _Variant:
+    def _compiled(self, key: tuple[object, ...]) -> Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
         nothing else, and the options."""
         variant = self._variants.get(key)
@@ -174,38 +174,42 @@ class CPULauncher(Launcher):
                     variant = self._variants[key] = self._compile(key)
         return variant
 
-    def _compile(self, key: tuple[object, ...]) -> _Variant:
+    def _compile(self, key: tuple[object, ...]) -> Variant:
         links = self.kernel.links()
         request = self._request(key)
-        signature = request.signature
         kernel: CPUKernel = compile_function(*request)
         self.kernel.watch_globals(links)
-        names = _leaf_names(self.kernel.arg_names, signature)
-        runtime = [names.index(name) for name in signature.types]
-        parts = [ty.parts_of(type_) for type_ in signature.types.values()]
-        passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
-        extra = {"thread": ctypes.c_int32}
-        types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
-        prototype = ctypes.CFUNCTYPE(
-            None,
-            *types,
-            *[ctypes.c_int64] * 2,
-            *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
-        )
-        written = kernel.metadata["written"]
-        return _Variant(
-            kernel,
-            loaded(kernel, lambda: prototype(kernel.code.address)),
-            types,
-            written=sorted({passed[number] for number in written if number >= 0}),
-            writes_anywhere=-1 in written,
-            names=names,
-            runtime=runtime,
-            pointers=[p for p, of in zip(runtime, parts, strict=True) if of[0].is_ptr()],
-            describes=len(passed) > len(runtime),
-            passed=passed,
-            has_tuples=bool(signature.tuples),
-        )
+        return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
+
+
+def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
+    """A kernel's code, loaded; `names` are those of the values that a launch has."""
+    signature = kernel.signature
+    runtime = [names.index(name) for name in signature.types]
+    parts = [ty.parts_of(type_) for type_ in signature.types.values()]
+    passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
+    extra = {"thread": ctypes.c_int32}
+    types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
+    prototype = ctypes.CFUNCTYPE(
+        None,
+        *types,
+        *[ctypes.c_int64] * 2,
+        *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
+    )
+    written = kernel.metadata["written"]
+    return Variant(
+        kernel,
+        loaded(kernel, lambda: prototype(kernel.code.address)),
+        types,
+        written=sorted({passed[number] for number in written if number >= 0}),
+        writes_anywhere=-1 in written,
+        names=names,
+        runtime=runtime,
+        pointers=[p for p, of in zip(runtime, parts, strict=True) if of[0].is_ptr()],
+        describes=len(passed) > len(runtime),
+        passed=passed,
+        has_tuples=bool(signature.tuples),
+    )
 
 
 def _stand_in(parameter: Parameter, value: Any) -> Any:
@@ -234,7 +238,7 @@ def _leaf_names(names: list[str], signature: Signature) -> list[str]:
     return found
 
 
-def _disjoint(variant: _Variant, values: list[Any]) -> bool:
+def is_disjoint(variant: Variant, values: list[Any]) -> bool:
     """Whether no argument that the kernel writes shares a byte with another argument."""
     if variant.writes_anywhere:
         return False
@@ -248,8 +252,8 @@ def _disjoint(variant: _Variant, values: list[Any]) -> bool:
     return True
 
 
-def _run(
-    variant: _Variant,
+def run_variant(
+    variant: Variant,
     bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
@@ -277,7 +281,7 @@ def _run(
     return given
 
 
-def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
+def _flat(variant: Variant, values: list[Any]) -> list[Any]:
     """What the code takes, where it takes several values for an argument."""
     flat: list[Any] = []
     for position in variant.runtime:
@@ -288,7 +292,7 @@ def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
 
 
 def _by_name(
-    variant: _Variant, bound: tuple[object, ...], values: list[Any]
+    variant: Variant, bound: tuple[object, ...], values: list[Any]
 ) -> list[tuple[str, object, object]]:
     """Of each value that the code takes: the parameter's name, what it was given, and the memory of
     an array; of the numbers of a descriptor none."""
@@ -301,7 +305,7 @@ def _by_name(
 
 
 def _run_with_extras(
-    variant: _Variant,
+    variant: Variant,
     given: list[Any],
     grid: tuple[int, int, int],
     recorder: CPURecorder | None,

@@ -1,0 +1,192 @@
+"""`triton.compiler`: what `proton.compiler` has, and the launch interface of compiled kernels.
+
+`triton.compile` gives a kernel that programs launch themselves: `kernel.run` with the sizes of the
+grid, the stream, `kernel.function` and the arguments. It goes through a pickle to another process.
+"""
+
+import copyreg
+import importlib.util
+import sys
+from collections import namedtuple
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import proton.compiler
+from proton.backends.compiler import CompiledKernel as Kernel
+from proton.base import targets
+from proton.base.errors import ProtonError
+from proton.base.words import shown
+from proton.compat.triton.targets import GPUTarget as GPUTarget
+from proton.compat.triton.targets import make_backend as make_backend
+from proton.compat.triton.targets import options_of
+from proton.compiler import IRSource as IRSource
+from proton.runtime import driver
+from proton.runtime.backend import backend_named
+from proton.runtime.cache import triton_key as triton_key
+from proton.runtime.hooks import LazyDict as LazyDict
+from proton.runtime.jit import JITFunction
+
+compiler = sys.modules[__name__]  # Triton has a package here
+
+
+class ASTSource(proton.compiler.ASTSource):
+    """The same, with the signature as it was given: what launches of compiled code look at."""
+
+    def __init__(
+        self,
+        fn: Any,
+        signature: dict[Any, str],
+        constexprs: Mapping[Any, object] | None = None,
+        attrs: Mapping[Any, object] | None = None,
+    ) -> None:
+        super().__init__(fn, signature, constexprs, attrs)
+        self.attrs, self.given = attrs or {}, SourceOfKernel(fn, signature, dict(constexprs or {}))
+
+
+class SourceOfKernel(NamedTuple):
+    """`kernel.src`: the function and what it was compiled for, as the program said it."""
+
+    fn: Any
+    signature: dict[Any, str]
+    constants: dict[Any, object]
+
+
+class _AnyKernel(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Kernel) or type.__instancecheck__(cls, value)
+
+
+class CompiledKernel(metaclass=_AnyKernel):
+    """A compiled kernel, with what Triton's launchers take of it. It has all of Proton's kernel,
+    too."""
+
+    def __init__(self, kernel: Kernel, source: SourceOfKernel) -> None:
+        self.compiled, self.src = kernel, source
+        self.name, self.hash, self.asm = kernel.name, kernel.hash, kernel.asm
+        self.metadata = _metadata_of(kernel)
+        self.packed_metadata = (self.metadata.num_warps, 1, self.metadata.shared, 1, 1, 1)
+        self.module, self.function, self.run = None, None, None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "compiled":
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
+
+    def __getitem__(self, grid: object) -> Any:
+        return self.compiled[grid]
+
+    def _init_handles(self) -> None:
+        """Loads the code: from then on `run` launches it."""
+        if self.run is None:
+            target = self.compiled.metadata["target"]
+            launch = backend_named(target.partition(":")[0]).direct(self.compiled)
+            self.function, self.run = self.hash, _Run(launch, self._passed())
+
+    def _passed(self) -> list[int]:
+        """Of all arguments of a launch the positions of those that code takes."""
+        types = self.compiled.signature.types
+        return [number for number, name in enumerate(self.src.fn.arg_names) if name in types]
+
+    def launch_metadata(self, grid: tuple[int, ...], stream: int, *args: object) -> LazyDict:
+        """What hooks are told of a launch."""
+        facts = LazyDict({"name": self.name, "function": self.function, "stream": stream})
+        more = getattr(self.src.fn, "launch_metadata", None)
+        if more is not None:
+            names = self.src.fn.arg_names
+            facts.add(more, (grid, self.metadata, dict(zip(names, args, strict=False))))
+        return facts
+
+
+class _Run:
+    """Launches: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook,
+    exit_hook, *args)`, of which `args` are all arguments of the function."""
+
+    def __init__(self, launch: Any, passed: list[int]) -> None:
+        self._launch, self._passed = launch, passed
+
+    def __call__(
+        self, x: int, y: int, z: int, stream: int, function: object, packed: object,
+        metadata: object, enter: Any, leave: Any, *args: object,
+    ) -> None:  # fmt: skip
+        values = tuple([args[number] for number in self._passed])
+        if enter:
+            enter(metadata)
+        self._launch((x, y, z), stream, values)
+        if leave:
+            leave(metadata)
+
+
+def _metadata_of(kernel: Kernel) -> Any:
+    """Its facts and options as a named tuple, as Triton's are."""
+    facts = {"shared": 0, "global_scratch_size": 0, "profile_scratch_size": 0}
+    facts |= vars(options_of(kernel.options)) | dict(kernel.metadata)
+    facts |= {"hash": kernel.hash, "target": kernel.metadata["target"]}
+    kept = {name: value for name, value in facts.items() if name.isidentifier()}
+    return _metadata_class(tuple(sorted(kept)))(**kept)
+
+
+def compile(
+    src: Any, target: Any = None, options: dict[str, object] | None = None, **_: object
+) -> Any:
+    """As `proton.compile`; of a source it gives a kernel with Triton's launch interface."""
+    kernel = driver.compile(src, target, options)
+    return CompiledKernel(kernel, src.given) if isinstance(src, ASTSource) else kernel
+
+
+def _metadata_class(names: tuple[str, ...]) -> Any:
+    return namedtuple("KernelMetadata", names)
+
+
+# A kernel in a pickle
+
+
+class LateFunction:
+    """A kernel's function that came out of a pickle: what is asked of it without its code, which is
+    loaded from its file where something is compiled of it again."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.fn = None
+
+    def repr(self, specialization: object = None) -> str:
+        """What it is called."""
+        return self._shown
+
+    @cached_property
+    def _loaded(self) -> Any:
+        if not Path(self.file).is_file():
+            raise ProtonError(f"{self.__name__} is compiled again, and {self.file} is not there")
+        spec = importlib.util.spec_from_file_location(self.__module__, self.file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found = getattr(module, self.__name__)
+        while not isinstance(found, JITFunction):
+            found = found.fn
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._loaded, name)
+
+
+def _reduced(fn: JITFunction) -> tuple[Any, tuple[dict[str, Any]]]:
+    shown = fn.__dict__.get("repr")  # torch has put what it gave in its place
+    state = {
+        "__name__": fn.__name__,
+        "__module__": fn.__module__,
+        "arg_names": fn.arg_names,
+        "params": fn.params,
+        "file": fn.file,
+        "src": fn.src,
+        "launch_metadata": None,
+        "_shown": fn.__name__ if shown is None else shown(fn),
+    }
+    return LateFunction, (state,)
+
+
+copyreg.pickle(JITFunction, _reduced)
