@@ -50,6 +50,7 @@ from proton.runtime.reinterpret import reinterpret as reinterpret
 from proton.runtime.specializations import SpecializedKernel
 from proton.runtime.specializations import compute_cache_key as compute_cache_key
 from proton.runtime.specializations import mangle_type as mangle_type
+from proton.runtime.specializations import specialize_impl as specialize_impl
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "

@@ -48,6 +48,25 @@ def mangle_type(arg: Any, specialize: bool = False) -> Any:
     return parameter.pointer(addressed_element("arg", arg))
 
 
+def specialize_impl(
+    arg: Any,
+    specialize_extra: Callable[..., str],
+    is_const: bool = False,
+    specialize_value: bool = True,
+    align: bool = True,
+) -> tuple[Any, Any]:
+    """The type of an argument, as `mangle_type` has it, and what code depends on besides: of a
+    constant the value, of addresses and integers "D" where 16 divides them, else None."""
+    type_ = mangle_type(arg, specialize_value)
+    if type_ == "constexpr":
+        return type_, arg
+    is_number = isinstance(arg, int) and not isinstance(arg, bool)
+    if not is_number and not hasattr(arg, "data_ptr"):
+        return type_, None
+    is_asked = align and (specialize_value or not is_number)
+    return type_, specialize_extra(arg, "int" if is_number else "tensor", align=align) * is_asked
+
+
 class SpecializedKernel:
     """What a kernel has for tools of Triton's that look at its launches, or take them apart: they
     bind arguments, compile for those (in another process, say), and have later launches find it."""

@@ -24,6 +24,10 @@ NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
+    "triton._C": "proton.compat.triton.libtriton",
+    "triton._C.libtriton": "proton.compat.triton.libtriton",
+    "triton._C.libtriton.ir": "proton.compat.triton.libtriton",
+    "triton._utils": "proton.compat.triton.utils",
     "triton._filecheck": "proton.compat.triton.filecheck",
     "triton._internal_testing": "proton.compat.triton.internal_testing",
     "triton.backends": "proton.compat.triton.plug_ins",
@@ -62,7 +66,7 @@ _IMPORTED = (
 )
 # Parts of Triton that Proton is not made of.
 _ABSENT = {
-    "triton._C": "it is Triton's own compiler in C++",
+    "triton._C.libtriton": "it is Triton's own compiler in C++",
     "triton.experimental": "kernels in Gluon are not supported, and gsan is not there",
 }
 

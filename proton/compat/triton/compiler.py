@@ -19,10 +19,12 @@ from proton.backends.compiler import CompiledKernel as Kernel
 from proton.base import targets
 from proton.base.errors import ProtonError
 from proton.base.words import shown
+from proton.compat.triton.libtriton import AccessModule, access_module
 from proton.compat.triton.targets import GPUTarget as GPUTarget
 from proton.compat.triton.targets import make_backend as make_backend
 from proton.compat.triton.targets import options_of
 from proton.compiler import IRSource as IRSource
+from proton.language.signature import Signature
 from proton.runtime import driver
 from proton.runtime.backend import backend_named
 from proton.runtime.cache import triton_key as triton_key
@@ -44,6 +46,14 @@ class ASTSource(proton.compiler.ASTSource):
     ) -> None:
         super().__init__(fn, signature, constexprs, attrs)
         self.attrs, self.given = attrs or {}, SourceOfKernel(fn, signature, dict(constexprs or {}))
+
+
+    def make_ir(
+        self, target: Any, options: Any, implementation: Any, modules: Any, context: object
+    ) -> AccessModule:
+        """What torch reads of the kernel's IR; the other arguments are what Triton needs for it."""
+        signature = Signature(self.signature, self.constants, self.divisible)
+        return access_module(self.fn, signature, target)
 
 
 class SourceOfKernel(NamedTuple):
