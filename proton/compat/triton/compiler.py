@@ -5,13 +5,13 @@ grid, the stream, `kernel.function` and the arguments. It goes through a pickle 
 """
 
 import copyreg
+import functools
 import importlib.util
 import sys
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import proton.compiler
@@ -85,6 +85,9 @@ class CompiledKernel(metaclass=_AnyKernel):
             raise AttributeError(name)
         return getattr(self.compiled, name)
 
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | dict.fromkeys(("module", "function", "run"))
+
     def __getitem__(self, grid: object) -> Any:
         return self.compiled[grid]
 
@@ -132,10 +135,20 @@ class _Run:
 def _metadata_of(kernel: Kernel) -> Any:
     """Its facts and options as a named tuple, as Triton's are."""
     facts = {"shared": 0, "global_scratch_size": 0, "profile_scratch_size": 0}
-    facts |= vars(options_of(kernel.options)) | dict(kernel.metadata)
-    facts |= {"hash": kernel.hash, "target": kernel.metadata["target"]}
-    kept = {name: value for name, value in facts.items() if name.isidentifier()}
-    return _metadata_class(tuple(sorted(kept)))(**kept)
+    facts |= vars(options_of(kernel.options)) | dict(kernel.metadata) | {"hash": kernel.hash}
+    return _metadata({name: facts[name] for name in sorted(facts)})
+
+
+def _metadata(facts: dict[str, object]) -> Any:
+    return _metadata_class(tuple(facts))(**facts)
+
+
+@functools.cache
+def _metadata_class(names: tuple[str, ...]) -> Any:
+    """A named tuple that a pickle may have, though its class is no module's."""
+    plain: Any = namedtuple("KernelMetadata", names)
+    reduced = {"__reduce__": lambda self: (_metadata, (self._asdict(),)), "__slots__": ()}
+    return type("KernelMetadata", (plain,), reduced)
 
 
 def compile(
@@ -144,10 +157,6 @@ def compile(
     """As `proton.compile`; of a source it gives a kernel with Triton's launch interface."""
     kernel = driver.compile(src, target, options)
     return CompiledKernel(kernel, src.given) if isinstance(src, ASTSource) else kernel
-
-
-def _metadata_class(names: tuple[str, ...]) -> Any:
-    return namedtuple("KernelMetadata", names)
 
 
 # A kernel in a pickle
