@@ -26,7 +26,7 @@ BROWSER ?= chromium
 BENCHMARKS ?= compile_time profiling trace_io viewer
 
 .PHONY: bench bless clean demo docs docs-pictures format help lint lock setup style test test-fast \
-	test-gpu
+	test-gpu test-torch
 
 help: ## what the targets do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -47,6 +47,11 @@ test-fast: $(STAMP) ## run tests that compile no kernel: seconds
 
 test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip install torch)
 	@$(BIN)/python -m pytest tests/gpu $(PYTEST)
+
+# TORCH is a Python with torch (its wheel for CPUs will do) beside what the lock has.
+TORCH ?= $(BIN)/python
+test-torch: $(STAMP) ## run torch.compile's tests, with TORCH=python that has torch
+	@PROTON_TEST_TORCH=1 $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch $(PYTEST)
 
 bench: $(STAMP) ## measure kernels, launches, compilation and profiling on the CPU
 	@for name in $(BENCHMARKS); do echo "==> $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
