@@ -19,11 +19,13 @@ from proton.backends.compiler import CompiledKernel as Kernel
 from proton.base import targets
 from proton.base.errors import ProtonError
 from proton.base.words import shown
+from proton.compat.triton.inductor import as_operator
 from proton.compat.triton.libtriton import AccessModule, access_module
 from proton.compat.triton.targets import GPUTarget as GPUTarget
 from proton.compat.triton.targets import make_backend as make_backend
 from proton.compat.triton.targets import options_of
 from proton.compiler import IRSource as IRSource
+from proton.language import profiling
 from proton.language.signature import Signature
 from proton.runtime import driver
 from proton.runtime.backend import backend_named
@@ -96,7 +98,7 @@ class CompiledKernel(metaclass=_AnyKernel):
         if self.run is None:
             target = self.compiled.metadata["target"]
             launch = backend_named(target.partition(":")[0]).direct(self.compiled)
-            self.function, self.run = self.hash, _Run(launch, self._passed())
+            self.function, self.run = self.hash, _Run(self.name, launch, self._passed())
 
     def _passed(self) -> list[int]:
         """Of all arguments of a launch the positions of those that code takes."""
@@ -117,8 +119,8 @@ class _Run:
     """Launches: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook,
     exit_hook, *args)`, of which `args` are all arguments of the function."""
 
-    def __init__(self, launch: Any, passed: list[int]) -> None:
-        self._launch, self._passed = launch, passed
+    def __init__(self, name: str, launch: Any, passed: list[int]) -> None:
+        self._name, self._launch, self._passed = name, launch, passed
 
     def __call__(
         self, x: int, y: int, z: int, stream: int, function: object, packed: object,
@@ -127,7 +129,11 @@ class _Run:
         values = tuple([args[number] for number in self._passed])
         if enter:
             enter(metadata)
-        self._launch((x, y, z), stream, values)
+        if profiling.host is None:
+            self._launch((x, y, z), stream, values)
+        else:
+            with as_operator(self._name):
+                self._launch((x, y, z), stream, values)
         if leave:
             leave(metadata)
 
