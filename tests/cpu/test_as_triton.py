@@ -100,7 +100,8 @@ MODULES = """
 import proton
 proton.install_as_triton()
 import triton
-print(triton.backends.compiler.GPUTarget is proton.GPUTarget, triton.runtime.autotuner.Autotuner)
+made = triton.backends.compiler.GPUTarget("cuda", 90, 32)
+print(made == proton.GPUTarget("cuda", 90), triton.runtime.autotuner.Autotuner)
 print(triton.language.extra.cuda.libdevice.sqrt, triton.compiler.errors.CompilationError)
 triton.set_allocator(lambda *asked: None)
 triton.set_allocator(triton.runtime._allocation.NullAllocator())

@@ -58,12 +58,20 @@ _HOMES = {
 }
 # Names of `triton` itself that are not those of `proton`.
 _OWN = {"compile": "proton.compat.triton.compiler"}
-# What `import triton` imports of it: programs find these by attributes, `triton.backends.compiler`.
-_IMPORTED = (
-    *("backends.compiler", "backends.nvidia.compiler", "compiler", "knobs", "language.extra.cuda"),
-    *("runtime._allocation", "runtime._async_compile", "runtime.autotuner", "runtime.cache"),
-    *("runtime.driver", "runtime.errors", "runtime.jit", "tools"),
-)
+# Programs find these by attributes, `triton.backends.compiler`, without an import of them: what is
+# right below `triton` is imported when it is asked for, and the rest with what it is part of.
+_PARTS = {
+    "triton": (
+        *("_C", "backends", "compiler", "errors", "experimental", "knobs", "language", "profiler"),
+        *("runtime", "testing", "tools"),
+    ),
+    "triton.backends": ("compiler", "nvidia.compiler"),
+    "triton.compiler": ("code_generator", "compiler", "errors"),
+    "triton.language": ("extra.cuda",),
+    "triton.runtime": (
+        *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
+    ),
+}
 # Parts of Triton that Proton is not made of.
 _ABSENT = {
     "triton._C.libtriton": "it is Triton's own compiler in C++",
@@ -97,7 +105,7 @@ class _Triton(ModuleType):
         self.__path__ = []  # a package, of which only `_Finder` knows the modules
 
     def __getattr__(self, name: str) -> Any:
-        if f"{NAME}.{name}" in _HOMES:
+        if name in _PARTS[NAME]:
             return importlib.import_module(f"{NAME}.{name}")
         if name in _OWN:
             return getattr(importlib.import_module(_OWN[name]), name)
@@ -141,15 +149,16 @@ class _Loader(Loader):
         home = _home(spec.name)
         assert home is not None, "the finder has refused it"
         module = importlib.import_module(home)
-        self.spec = module.__spec__  # which the import system is about to replace by its own
+        # The import system is about to replace it by its own.
+        self.name, self.spec = spec.name, module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        if not isinstance(module, _Triton):
-            module.__spec__ = self.spec
+        if isinstance(module, _Triton):
             return
-        for part in _IMPORTED:
-            importlib.import_module(f"{NAME}.{part}")
+        module.__spec__ = self.spec
+        for part in _PARTS.get(self.name, ()):
+            importlib.import_module(f"{self.name}.{part}")
 
 
 class _Distribution(Distribution):

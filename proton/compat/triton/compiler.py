@@ -215,3 +215,9 @@ def _reduced(fn: JITFunction) -> tuple[Any, tuple[dict[str, Any]]]:
 
 
 copyreg.pickle(JITFunction, _reduced)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(proton.compiler, name)

@@ -21,9 +21,11 @@ from types import FrameType
 
 from proton.base.knobs import set_environment
 from proton.language import profiling
+from proton.runtime import open_sessions
 from proton.trace.model import OPERATOR
 
 _PROVENANCE = "INDUCTOR_PROVENANCE"
+_TRIES = "torch/_inductor/runtime/benchmarking.py"
 _FRAMES = 16  # between a call in Inductor's code and a launch, at most
 _COMMENTS = 8  # lines above a call that may be its comments
 _OPS = re.compile(r"Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
@@ -38,25 +40,35 @@ def keep_origins() -> None:
 
 @contextlib.contextmanager
 def as_operator(kernel: str) -> Iterator[None]:
-    """Shows the running session a launch as one of the operator that the kernel is of."""
-    name, start = _origin_of_caller(kernel), time.perf_counter_ns()
+    """Shows the running session a launch as one of the operator that the kernel is of. What
+    Inductor tries, to choose between configurations, it does not see."""
+    caller = _caller()
+    if caller is not None and caller.f_code.co_filename.endswith(_TRIES):
+        with open_sessions.paused():
+            yield
+        return
+    start = time.perf_counter_ns()
     try:
         yield
     finally:
+        code = None if caller is None else caller.f_code
+        name = "" if code is None else _origin(code.co_filename, caller.f_lineno, kernel)
         if name and profiling.host is not None:
             profiling.host.add(name, start, OPERATOR)
 
 
-def _origin_of_caller(kernel: str) -> str:
-    """The origin of a launch, by the call in Inductor's code that is under way; "" for none."""
+def _caller() -> FrameType | None:
+    """Who asked for the launch that is under way: Inductor's code for a graph, or what measures
+    configurations for it; None for another."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_FRAMES):
         if frame is None:
-            return ""
-        if "AsyncCompile" in frame.f_globals:  # one of Inductor's modules
-            return _origin(frame.f_code.co_filename, frame.f_lineno, kernel)
+            return None
+        is_graph = "AsyncCompile" in frame.f_globals
+        if is_graph or frame.f_code.co_filename.endswith(_TRIES):
+            return frame
         frame = frame.f_back
-    return ""
+    return None
 
 
 @functools.cache
