@@ -77,6 +77,10 @@ class SpecializedKernel:
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
         self._fn_name, self._repr = f"{fn.__module__}.{fn.__qualname__}", repr
 
+    def is_gluon(self) -> bool:
+        """False: it is a kernel in the tile language."""
+        return False
+
     def repr(self, specialization: object) -> str:
         """What it is called where it is compiled so: what `repr=` of `proton.jit` says, or its
         module and name."""

@@ -255,9 +255,11 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     # two operands
     "add mul": _with(lambda x, y: (x + 2 * y) * (x - y), X, Y),
     "div modes": _with(
-        lambda x, y: torch.div(x, y, rounding_mode="floor")
-        + torch.div(x, y, rounding_mode="trunc"),
-        X, positive(*Y),
+        lambda x, y: (
+            torch.div(x, y, rounding_mode="floor") + torch.div(x, y, rounding_mode="trunc")
+        ),
+        X,
+        positive(*Y),
     ),
     "fmod remainder": _with(
         lambda x, y: torch.fmod(3 * x, y) + torch.remainder(3 * x, y), X, positive(*Y)
@@ -343,7 +345,9 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "cross entropy": _with(F.cross_entropy, (33, 65), ints(33, low=0, high=65), grad=True),
     "cross entropy ignore": _with(
         lambda x, y: F.cross_entropy(x, y, ignore_index=3, label_smoothing=0.1),
-        (33, 9), ints(33, low=0, high=9), grad=True,
+        (33, 9),
+        ints(33, low=0, high=9),
+        grad=True,
     ),
     "nll": _with(F.nll_loss, (33, 65), ints(33, low=0, high=65), grad=True),
     "bce": _with(
@@ -352,7 +356,9 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "bce logits": _with(F.binary_cross_entropy_with_logits, X, positive(*Y), grad=True),
     "kl": _with(
         lambda x, y: F.kl_div(x.log_softmax(1), y.softmax(1), reduction="batchmean"),
-        X, Y, grad=True,
+        X,
+        Y,
+        grad=True,
     ),
     "hinge": _with(lambda x: F.relu(1 - x).mean(), X, grad=True),
     "margin ranking": _with(
@@ -372,33 +378,34 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
         lambda w, i: F.embedding(i, w).mean(1), (20, 33), ints(7, 9, low=0, high=20), grad=True
     ),
     "index": _with(lambda x, i: x[i] + 1, (20, 33), ints(9, low=-20, high=20)),
-    "index two": _with(
-        lambda x, i, j: x[i, j] * 2, (20, 33), ints(9, low=0), ints(9, low=0)
-    ),
-    "index_select": _with(
-        lambda x, i: x.index_select(1, i), (20, 33), ints(9, low=0), grad=True
-    ),
+    "index two": _with(lambda x, i, j: x[i, j] * 2, (20, 33), ints(9, low=0), ints(9, low=0)),
+    "index_select": _with(lambda x, i: x.index_select(1, i), (20, 33), ints(9, low=0), grad=True),
     "gather": _with(lambda x, i: x.gather(1, i), (20, 33), ints(20, 7, low=0, high=33), grad=True),
     "take_along_dim": _with(
         lambda x, i: torch.take_along_dim(x, i, 0), (20, 33), ints(5, 33, low=0, high=20)
     ),
     "scatter": _with(
         lambda x, y: x.scatter(1, torch.arange(33).flip(0)[None].expand(20, -1), y),
-        (20, 33), (20, 33),
+        (20, 33),
+        (20, 33),
     ),
     "scatter_add": _with(
         lambda x, i, y: x.scatter_add(1, i, y), (20, 33), ints(20, 33, low=0, high=33), (20, 33)
     ),
     "scatter_reduce amax": _with(
         lambda x, i, y: x.scatter_reduce(1, i, y, "amax"),
-        (20, 33), ints(20, 33, low=0, high=33), (20, 33),
+        (20, 33),
+        ints(20, 33, low=0, high=33),
+        (20, 33),
     ),
     "index_add": _with(
         lambda x, i, y: x.index_add(0, i, y), (20, 33), ints(50, low=0, high=20), (50, 33)
     ),
     "index_put accumulate": _with(
         lambda x, i, y: x.index_put((i,), y, accumulate=True),
-        (20, 33), ints(50, low=0, high=20), (50, 33),
+        (20, 33),
+        ints(50, low=0, high=20),
+        (50, 33),
     ),
     "index_copy": _with(
         lambda x, y: x.index_copy(0, torch.tensor([3, 1, 7]), y), (20, 33), (3, 33)
@@ -423,11 +430,13 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "grad of rms norm": _with(lambda x, w: F.rms_norm(x, (65,), w), X, (65,), grad=True),
     "grad of batch norm": _with(
         lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
-        X, (65,), (65,), grad=True, tolerance=1e-4,
+        X,
+        (65,),
+        (65,),
+        grad=True,
+        tolerance=1e-4,
     ),
-    "grad of group norm": _with(
-        lambda x, w: F.group_norm(x, 4, w), (3, 8, 40), (8,), grad=True
-    ),
+    "grad of group norm": _with(lambda x, w: F.group_norm(x, 4, w), (3, 8, 40), (8,), grad=True),
     "grad of gelu": _with(F.gelu, X, grad=True),
     "grad of silu": _with(lambda x, y: F.silu(x) * y, X, Y, grad=True),
     "grad of max": _with(lambda x: x.amax(1), X, grad=True),
@@ -447,7 +456,10 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     ),
     "grad of attention": _with(
         lambda q, k, v: torch.softmax(torch.tanh(q @ k.transpose(-1, -2)), -1) @ v,
-        (2, 3, 9, 16), (2, 3, 11, 16), (2, 3, 11, 16), grad=True,
+        (2, 3, 9, 16),
+        (2, 3, 11, 16),
+        (2, 3, 11, 16),
+        grad=True,
     ),
     "grad in half": _with(lambda x: F.gelu(x).sum(1), halves(9, 65), grad=True),
     "grad in bfloat16": _with(lambda x: F.silu(x) * x, brains(9, 65), grad=True, tolerance=3e-2),

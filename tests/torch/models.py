@@ -26,7 +26,9 @@ class ViTBlock(nn.Module):
         self.place = nn.Parameter(torch.randn(1, 16, width) * 0.02)
         self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.patches(x).flatten(2).transpose(1, 2) + self.place
@@ -151,8 +153,12 @@ class Flex(nn.Module):
 
 def _over_all(of: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of one score and its indices, of all."""
-    for axes in ((0, None, None, None, 0), (0, None, None, 0, None), (0, None, 0, None, None),
-                 (0, 0, None, None, None)):
+    for axes in (
+        (0, None, None, None, 0),
+        (0, None, None, 0, None),
+        (0, None, 0, None, None),
+        (0, 0, None, None, None),
+    ):
         of = torch.vmap(of, in_dims=axes)
     return of
 
@@ -200,11 +206,11 @@ MODELS: dict[str, tuple[type[nn.Module], Callable[[], tuple[Tensor, ...]], bool]
     "convolution net": (ConvNet, lambda: (torch.randn(4, 3, 14, 14),), True),
     "rnn cell": (RNNCell, lambda: (torch.randn(3, 5, 12), torch.randn(3, 20)), True),
     "diffusion block": (DiffusionBlock, lambda: (torch.randn(2, 16, 9, 9), torch.rand(2)), True),
-    "flex attention": (
-        Flex, lambda: tuple(torch.randn(2, 3, 41, 16) for _ in range(3)), False
-    ),
+    "flex attention": (Flex, lambda: tuple(torch.randn(2, 3, 41, 16) for _ in range(3)), False),
     "quantised linear": (QuantisedLinear, lambda: (torch.randn(9, 40),), False),
     "sparse gather": (
-        SparseGather, lambda: (torch.randn(30, 16), _ints(30, 77), _ints(30, 77)), True
+        SparseGather,
+        lambda: (torch.randn(30, 16), _ints(30, 77), _ints(30, 77)),
+        True,
     ),
 }

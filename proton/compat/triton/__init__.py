@@ -19,6 +19,8 @@ from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
+from proton.compat.triton.absent import reason
+
 
 NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
@@ -53,7 +55,9 @@ _HOMES = {
     "triton.language.semantic": "proton.base.errors",
     "triton.profiler.proton": "proton.profiler",
     "triton.runtime._allocation": "proton.runtime.allocation",
-    "triton.runtime._async_compile": "proton.runtime.async_compile",
+    "triton.runtime._async_compile": "proton.compat.triton.async_compile",
+    "triton.runtime.interpreter": "proton.compat.triton.interpreter",
+    "triton.tools.disasm": "proton.compat.triton.disasm",
     "triton.runtime.driver": "proton.runtime.driver",
 }
 # Names of `triton` itself that are not those of `proton`.
@@ -72,10 +76,17 @@ _PARTS = {
         *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
     ),
 }
-# Parts of Triton that Proton is not made of.
-_ABSENT = {
-    "triton._C.libtriton": "it is Triton's own compiler in C++",
-    "triton.experimental": "kernels in Gluon are not supported, and gsan is not there",
+# What is added to modules of Proton under the names of Triton's: `extras` has it.
+_EXTRAS = {
+    "triton.knobs": (
+        *("AutotuneListener", "BuildImpl", "CompilationListener", "InitHandleHook", "JITHook"),
+        *("JITHookCompileInfo", "LaunchHook", "PipelineStagesHook"),
+    ),
+    "triton.runtime": ("RedisRemoteCacheBackend", "RemoteCacheBackend"),
+    "triton.runtime.cache": (
+        *("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager"),
+    ),
+    "triton.testing": ("cuda_graph_without_gc",),
 }
 
 
@@ -157,6 +168,9 @@ class _Loader(Loader):
         if isinstance(module, _Triton):
             return
         module.__spec__ = self.spec
+        if self.name in _EXTRAS:
+            extras = importlib.import_module("proton.compat.triton.extras")
+            module.__dict__.update({name: getattr(extras, name) for name in _EXTRAS[self.name]})
         for part in _PARTS.get(self.name, ()):
             importlib.import_module(f"{self.name}.{part}")
 
@@ -181,7 +195,7 @@ def _home(name: str) -> str | None:
 
 
 def _lack(name: str) -> str:
-    absent = next((why for part, why in _ABSENT.items() if f"{name}.".startswith(f"{part}.")), "")
+    absent = reason(name)
     return (
         f"No module named {name!r}: Proton stands for triton here, and has no such module"
         f"{': ' * bool(absent)}{absent}"

@@ -49,7 +49,6 @@ class ASTSource(proton.compiler.ASTSource):
         super().__init__(fn, signature, constexprs, attrs)
         self.attrs, self.given = attrs or {}, SourceOfKernel(fn, signature, dict(constexprs or {}))
 
-
     def make_ir(
         self, target: Any, options: Any, implementation: Any, modules: Any, context: object
     ) -> AccessModule:

@@ -25,9 +25,7 @@ class DirectLaunch:
         self._pointers = [number for number, of in enumerate(types.values()) if of.is_ptr()]
         self._variants: dict[tuple[bool, Instrumentation | None], Variant] = {}
 
-    def __call__(
-        self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]
-    ) -> None:
+    def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
         recorder: CPURecorder | None = sessions.recorder_of(HOST)
         instrumentation = None if recorder is None else recorder.instrumentation
         given: list[Any] = list(values)

@@ -33,9 +33,7 @@ class DirectLaunch:
         ]
         self._variants: dict[int, Variant] = {}  # by device
 
-    def __call__(
-        self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]
-    ) -> None:
+    def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
         passed = list(values)
         for number, read, is_several in reversed(self._readers):
             found = read(values[number])

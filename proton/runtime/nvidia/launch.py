@@ -222,9 +222,7 @@ def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> Varia
     _check_runs_on(kernel.metadata.target, cuda.target_of(device))
     function = _loaded(kernel)
     added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.takes_chunks]
-    return Variant(
-        kernel, variant_launch(kernel, function, device, types, added), function
-    )
+    return Variant(kernel, variant_launch(kernel, function, device, types, added), function)
 
 
 def instrumented(
