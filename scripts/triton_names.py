@@ -23,9 +23,9 @@ PAGE = ROOT / "docs/triton-names.md"
 PRIVATE = ("_allocation", "_async_compile", "_filecheck", "_internal_testing", "_utils")
 HEAD = """# Names of Triton
 
-What `import triton` of `install_as_triton` (`--as-triton`) has of the public names of Triton 3.9, by
-module. Made by `scripts/triton_names.py`; a test compares it with what is there. What a name means
-where it is there: [The language, op by op](language.md), [Move from Triton](from-triton.md).
+What `import triton` of `install_as_triton` (`--as-triton`) has of the public names of Triton 3.9,
+by module. Made by `scripts/triton_names.py`; a test compares it with what is there. What a name
+means where it is there: [The language, op by op](language.md), [Move from Triton](from-triton.md).
 
 | module | there | not there, and why |
 |---|---|---|
@@ -70,7 +70,8 @@ def _level(body: list[ast.stmt]) -> list[ast.stmt]:
 def listed() -> dict[str, list[str]]:
     """The names of every module of the Triton that this Python has."""
     spec = importlib.util.find_spec("triton")
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     root = Path(spec.submodule_search_locations[0])
     found = {}
     for file in sorted(root.rglob("*.py")):

@@ -482,3 +482,5 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "expanded input": _with(lambda x: x.sin().sum(0), torch.randn(1, 33).expand(9, 33)),
     "offset input": _with(lambda x: x * 2 + 1, torch.randn(99)[3:78]),
 }
+# torch computes these itself.
+WITHOUT_KERNELS = ()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._inductor import metrics
 
-from tests.torch.functions import ROWS, Row
+from tests.torch.functions import ROWS, WITHOUT_KERNELS, Row
 
 
 def _arguments(row: Row) -> list[torch.Tensor]:
@@ -37,6 +37,7 @@ def test_a_compiled_function_gives_what_torch_gives(name: str) -> None:
     compiled = torch.compile(row.of, fullgraph=True, dynamic=False)
     found = _results(compiled, arguments, row.grad)
     wanted = _results(row.of, arguments, row.grad)
+    assert (metrics.generated_kernel_count > before) != (name in WITHOUT_KERNELS)
     if row.is_random:
         for one, other in zip(found, wanted, strict=True):
             assert one.float().mean().sub(other.float().mean()).abs() < 0.1 * other.abs().max()

@@ -35,7 +35,7 @@ def test_each_launch_of_a_training_step_has_its_op_and_line(tmp_path: Path) -> N
     more = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
     more["PYTHONPATH"] = str(Path(proton.__file__).parents[1])
     command = [sys.executable, "-m", "proton", "--as-triton", "--auto", "loads", "-q", "model.py"]
-    for again in (False, True):  # the second time graphs come from torch's cache
+    for _again in (False, True):  # the second time graphs come from torch's cache
         done = subprocess.run(
             command, cwd=tmp_path, env=os.environ | more, capture_output=True, text=True
         )

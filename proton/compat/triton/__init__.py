@@ -21,7 +21,6 @@ from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.compat.triton.absent import reason
 
-
 NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 # Modules of Triton whose names are elsewhere here; all others have the same name.

@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 
 import proton.compiler
 from proton.backends.compiler import CompiledKernel as Kernel
-from proton.base import targets
 from proton.base.errors import ProtonError
-from proton.base.words import shown
 from proton.compat.triton.inductor import as_operator
 from proton.compat.triton.libtriton import AccessModule, access_module
 from proton.compat.triton.targets import GPUTarget as GPUTarget
@@ -74,12 +72,15 @@ class CompiledKernel(metaclass=_AnyKernel):
     """A compiled kernel, with what Triton's launchers take of it. It has all of Proton's kernel,
     too."""
 
+    function: str | None  # what stands for the driver's handle
+    run: "_Run | None"
+
     def __init__(self, kernel: Kernel, source: SourceOfKernel) -> None:
         self.compiled, self.src = kernel, source
         self.name, self.hash, self.asm = kernel.name, kernel.hash, kernel.asm
         self.metadata = _metadata_of(kernel)
         self.packed_metadata = (self.metadata.num_warps, 1, self.metadata.shared, 1, 1, 1)
-        self.module, self.function, self.run = None, None, None
+        self.module = self.function = self.run = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "compiled":
@@ -151,7 +152,7 @@ def _metadata(facts: dict[str, object]) -> Any:
 @functools.cache
 def _metadata_class(names: tuple[str, ...]) -> Any:
     """A named tuple that a pickle may have, though its class is no module's."""
-    plain: Any = namedtuple("KernelMetadata", names)
+    plain: Any = namedtuple("KernelMetadata", names)  # type: ignore[misc]  # known at run time
     reduced = {"__reduce__": lambda self: (_metadata, (self._asdict(),)), "__slots__": ()}
     return type("KernelMetadata", (plain,), reduced)
 
@@ -184,7 +185,8 @@ class LateFunction:
         if not Path(self.file).is_file():
             raise ProtonError(f"{self.__name__} is compiled again, and {self.file} is not there")
         spec = importlib.util.spec_from_file_location(self.__module__, self.file)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         found = getattr(module, self.__name__)

@@ -1,5 +1,5 @@
-"""`triton.tools.disasm`: machine code of NVIDIA's GPUs as text, of which `kernel.asm["sass"]` is that
-of one's own kernels."""
+"""`triton.tools.disasm`: machine code of NVIDIA's GPUs as text. That of one's own kernels is
+`kernel.asm["sass"]`."""
 
 from pathlib import Path
 

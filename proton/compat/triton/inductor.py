@@ -51,8 +51,9 @@ def as_operator(kernel: str) -> Iterator[None]:
     try:
         yield
     finally:
-        code = None if caller is None else caller.f_code
-        name = "" if code is None else _origin(code.co_filename, caller.f_lineno, kernel)
+        name = ""
+        if caller is not None:
+            name = _origin(caller.f_code.co_filename, caller.f_lineno, kernel)
         if name and profiling.host is not None:
             profiling.host.add(name, start, OPERATOR)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.compiler import compile_function, compile_lock
 from proton.runtime import session as sessions
@@ -20,6 +21,7 @@ class DirectLaunch:
 
     def __init__(self, kernel: CPUKernel) -> None:
         self.kernel = kernel
+        self._options: CPUOptions = kernel.options  # type: ignore[assignment]
         types = kernel.signature.types
         self._parameters = [_parameter(name, number) for number, name in enumerate(types)]
         self._pointers = [number for number, of in enumerate(types.values()) if of.is_ptr()]
@@ -31,8 +33,8 @@ class DirectLaunch:
         given: list[Any] = list(values)
         for number in self._pointers:
             given[number] = classify(self._parameters[number], values[number])[1]
-        variant = self._variant(self.kernel.options.disjoint, instrumentation)
-        if variant.kernel.options.disjoint and not is_disjoint(variant, given):
+        variant = self._variant(self._options.disjoint, instrumentation)
+        if variant.kernel.metadata["disjoint"] and not is_disjoint(variant, given):
             variant = self._variant(False, instrumentation)
         if all(grid):
             run_variant(variant, values, given, grid, recorder)
@@ -46,7 +48,7 @@ class DirectLaunch:
         return found
 
     def _loaded(self, disjoint: bool, instrumentation: Instrumentation | None) -> Variant:
-        kernel, asked = self.kernel, self.kernel.options
+        kernel, asked = self.kernel, self._options
         options = replace(asked, disjoint=disjoint, instrumentation=instrumentation)
         if options != asked:
             kernel = compile_function(CPU, kernel.fn, kernel.signature, options)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.compiler import compile_function, compile_lock
 from proton.language import types as ty
@@ -24,6 +25,7 @@ class DirectLaunch:
 
     def __init__(self, kernel: GPUKernel) -> None:
         self.kernel = kernel
+        self._options: GPUOptions = kernel.options  # type: ignore[assignment]
         types = kernel.signature.types.values()
         self._types: list[str | None] = [p.short for of in types for p in ty.parts_of(of)]
         self._readers = [
@@ -62,7 +64,7 @@ class DirectLaunch:
         """The kernel that is launched in a plain one's place while a session runs."""
 
         def make(more: dict[str, Any]) -> Variant:
-            options = replace(self.kernel.options, instrumentation=key, **more)
+            options = replace(self._options, instrumentation=key, **more)
             made = compile_function(NVIDIA, self.kernel.fn, self.kernel.signature, options)
             return variant_of(made, device, self._types)
 

@@ -1,5 +1,5 @@
-"""What `import triton` finds in a process that was started by one in which Proton stands for Triton,
-and has its `sys.path`: Proton, too. Torch's processes that compile are such."""
+"""What `import triton` finds in a process that has the `sys.path` of one in which Proton stands for
+Triton: Proton, too. Torch's processes that compile are such."""
 
 import importlib
 import sys
