@@ -22,6 +22,7 @@ from types import FrameType
 from proton.base.knobs import set_environment
 from proton.language import profiling
 from proton.runtime import open_sessions
+from proton.runtime import session as sessions
 from proton.trace.model import OPERATOR
 
 _PROVENANCE = "INDUCTOR_PROVENANCE"
@@ -47,12 +48,13 @@ def as_operator(kernel: str) -> Iterator[None]:
         with open_sessions.paused():
             yield
         return
-    start = time.perf_counter_ns()
+    session, start = sessions.current(), time.perf_counter_ns()
+    before = 0 if session is None else session.begun
     try:
         yield
     finally:
         name = ""
-        if caller is not None:
+        if caller is not None and session is not None and session.begun > before:  # is recorded
             name = _origin(caller.f_code.co_filename, caller.f_lineno, kernel)
         if name and profiling.host is not None:
             profiling.host.add(name, start, OPERATOR)

@@ -6,12 +6,9 @@ from typing import Any
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.compiler import compile_function, compile_lock
-from proton.runtime import session as sessions
 from proton.runtime.arguments import Parameter
-from proton.runtime.backend import HOST
 from proton.runtime.cpu.arguments import classify
-from proton.runtime.cpu.launch import Variant, is_disjoint, run_variant, variant_of
-from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.cpu.launch import Variant, is_disjoint, recorder_for, run_variant, variant_of
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -28,7 +25,7 @@ class DirectLaunch:
         self._variants: dict[tuple[bool, Instrumentation | None], Variant] = {}
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
-        recorder: CPURecorder | None = sessions.recorder_of(HOST)
+        recorder = recorder_for(self.kernel.name)
         instrumentation = None if recorder is None else recorder.instrumentation
         given: list[Any] = list(values)
         for number in self._pointers:

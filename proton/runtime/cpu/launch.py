@@ -78,7 +78,7 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
-        recorder: CPURecorder | None = sessions.recorder_of(HOST)
+        recorder = recorder_for(self.kernel.__name__)
         instrumentation = recorder and recorder.instrumentation
         suffix = *self._chosen(options), instrumentation, knobs.check_bounds
         seen = signature(values) if recorder is None else None
@@ -180,6 +180,12 @@ class CPULauncher(Launcher):
         kernel: CPUKernel = compile_function(*request)
         self.kernel.watch_globals(links)
         return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
+
+
+def recorder_for(kernel: str) -> CPURecorder | None:
+    """What records the launch of a kernel that begins; None where nothing does."""
+    recorder: CPURecorder | None = sessions.recorder_of(HOST)
+    return recorder if recorder is not None and recorder.state.takes(kernel) else None
 
 
 def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
