@@ -261,6 +261,61 @@ def run(code: str, folder: Path, *arguments: str, **variables: str) -> list[str]
     return done.stdout.splitlines()
 
 
+HOOKS = """
+import numpy as np
+import triton
+import triton.language as tl
+from triton.profiler.hooks import Hook, HookManager
+
+@triton.jit
+def one(x_ptr):
+    tl.store(x_ptr, 1.0)
+
+heard = []
+
+class Heard(Hook):
+    def __init__(self, name, priority=0):
+        self.name, self.priority = name, priority
+    def activate(self):
+        heard.append(f"{self.name}+")
+    def deactivate(self):
+        heard.append(f"{self.name}-")
+    def enter(self, metadata):
+        heard.append(f"{self.name} {metadata.get()['name']}")
+    def exit(self, metadata):
+        heard.append(f"{self.name} end")
+
+def launched():
+    one[(1,)](np.zeros(1, np.float32))
+    print(*heard, sep=", ")
+    heard.clear()
+
+low, high = Heard("low"), Heard("high", 9)
+HookManager.register(low, 0)
+HookManager.register(high, 0)
+HookManager.register(high, 1)
+launched()
+HookManager.deactivate(0)
+launched()
+HookManager.activate()
+HookManager.unregister(1)
+launched()
+HookManager.unregister()
+launched()
+print(triton.knobs.runtime.launch_enter_hook.calls)
+"""
+
+
+def test_hooks_of_sessions_hear_of_launches(tmp_path: Path) -> None:
+    assert run(HOOKS, tmp_path) == [
+        "low+, high+, high one, low one, low end, high end",
+        "low-, high one, high end",
+        "low+, high one, low one, low end, high end",
+        "high-, low-",
+        "[]",
+    ]
+
+
 def test_one_plug_in_is_active_and_it_is_where_kernels_run(tmp_path: Path) -> None:
     there = "['cpu', 'nvidia']"
     no_version = "/bin/true does not say its version, as ptxas does"

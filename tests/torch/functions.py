@@ -483,4 +483,7 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "offset input": _with(lambda x: x * 2 + 1, torch.randn(99)[3:78]),
 }
 # torch computes these itself.
-WITHOUT_KERNELS = ()
+WITHOUT_KERNELS = (
+    *("topk", "median", "kthvalue", "cdist", "adaptive_avg_pool", "int gcd", "complex product"),
+    "no elements",
+)

@@ -52,6 +52,8 @@ _HOMES = {
     "triton.knobs": "proton.base.knobs",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",
+    "triton.profiler.hooks": "proton.compat.triton.profiler_hooks",
+    "triton.profiler.hooks.hook": "proton.compat.triton.profiler_hooks",
     "triton.profiler.proton": "proton.profiler",
     "triton.runtime._allocation": "proton.runtime.allocation",
     "triton.runtime._async_compile": "proton.compat.triton.async_compile",

@@ -34,6 +34,10 @@ from proton.runtime.jit import JITFunction
 compiler = sys.modules[__name__]  # Triton has a package here
 
 
+# Options of Triton's by which its library of functions is chosen: Proton's flushes no denormals.
+_MEANINGLESS = ("enable_reflect_ftz",)
+
+
 class ASTSource(proton.compiler.ASTSource):
     """The same, with the signature as it was given: what launches of compiled code look at."""
 
@@ -141,7 +145,8 @@ class _Run:
 def _metadata_of(kernel: Kernel) -> Any:
     """Its facts and options as a named tuple, as Triton's are."""
     facts = {"shared": 0, "global_scratch_size": 0, "profile_scratch_size": 0}
-    facts |= vars(options_of(kernel.options)) | dict(kernel.metadata) | {"hash": kernel.hash}
+    facts |= vars(options_of(kernel.options)) | dict(kernel.metadata)
+    facts |= {"hash": kernel.hash, "name": kernel.metadata["symbol"]}  # the name in the code
     return _metadata({name: facts[name] for name in sorted(facts)})
 
 
@@ -161,7 +166,8 @@ def compile(
     src: Any, target: Any = None, options: dict[str, object] | None = None, **_: object
 ) -> Any:
     """As `proton.compile`; of a source it gives a kernel with Triton's launch interface."""
-    kernel = driver.compile(src, target, options)
+    given = {name: of for name, of in (options or {}).items() if name not in _MEANINGLESS}
+    kernel = driver.compile(src, target, given)
     return CompiledKernel(kernel, src.given) if isinstance(src, ASTSource) else kernel
 
 
