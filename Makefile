@@ -50,8 +50,9 @@ test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip inst
 
 # TORCH is a Python with torch (its wheel for CPUs will do) beside what the lock has.
 TORCH ?= $(BIN)/python
-test-torch: $(STAMP) ## run torch.compile's tests, with TORCH=python that has torch
-	@PROTON_TEST_TORCH=1 $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch $(PYTEST)
+DEVICE ?= cpu
+test-torch: $(STAMP) ## run torch.compile's tests, with TORCH=python that has torch (DEVICE=cuda)
+	@PROTON_TEST_TORCH=$(DEVICE) $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch $(PYTEST)
 
 bench: $(STAMP) ## measure kernels, launches, compilation and profiling on the CPU
 	@for name in $(BENCHMARKS); do echo "==> $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

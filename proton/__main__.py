@@ -27,7 +27,6 @@ from proton.base.errors import ProtonError, reason
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
 from proton.base.text import printable
-from proton.compat.triton.inductor import keep_origins
 from proton.language.profiling import check_text
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
@@ -172,7 +171,7 @@ def main(
     try:
         if as_triton:
             proton.install_as_triton()
-            keep_origins()
+            importlib.import_module("proton.compat.triton.inductor").keep_origins()
         if not knobs.profile_disable:
             title = check_text(name or what.title, "a session's name")
             given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}

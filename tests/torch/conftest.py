@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-# Proton stands for triton in the whole process: not in that of the other tests.
-IS_ASKED_FOR = bool(os.environ.get("PROTON_TEST_TORCH"))
+# Where tests run: "cpu" or "cuda". Proton stands for triton in the whole process, which is not that
+# of the other tests.
+DEVICE = os.environ.get("PROTON_TEST_TORCH", "")
 
-if not IS_ASKED_FOR or importlib.util.find_spec("torch") is None:
+if not DEVICE or importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]
 else:
     import proton
@@ -18,6 +19,7 @@ else:
     import torch
     import torch._inductor.config
 
+    torch.set_default_device(DEVICE)
     torch._inductor.config.cpu_backend = "triton"
     torch._inductor.config.compile_threads = 1
     torch._inductor.config.force_disable_caches = True
