@@ -118,6 +118,18 @@ def test_import_triton_brings_its_modules_along() -> None:
     assert all(name in shown.stdout for name in names), shown.stdout
 
 
+def test_import_triton_loads_nothing_before_it_is_asked_for() -> None:
+    code = (
+        "import sys, proton; proton.install_as_triton(); import triton;"
+        "print([n for n in sys.modules if n in ('numpy', 'torch', 'numba_cuda_mlir')"
+        " or n.startswith(('proton.runtime', 'proton.language', 'proton.dialect'))]);"
+        "triton.runtime.jit.JITFunction, triton.language.float32, triton.testing.do_bench;"
+        "print({'triton.runtime.jit', 'triton.language', 'triton.testing'} <= sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["[]", "True"], done.stderr
+
+
 CHILDREN = """
 import triton
 import triton.language as tl
