@@ -8,7 +8,7 @@ after the cache is gone, and launches of this process find it.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
@@ -76,6 +76,16 @@ class SpecializedKernel:
     def __init__(self, fn: Callable[..., Any], repr: Callable[..., str] | None) -> None:
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
         self._fn_name, self._repr = f"{fn.__module__}.{fn.__qualname__}", repr
+
+    def __copy__(self) -> Self:
+        """Another kernel that is all that this one is."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The same one, as of a function."""
+        return self
 
     def is_gluon(self) -> bool:
         """False: it is a kernel in the tile language."""

@@ -78,7 +78,7 @@ print(kernel.src.fn.arg_names, kernel.src.fn.fn, kernel.metadata.num_warps)
 print(sorted(set(run.frame["scope"])))
 """
 FIRST = """
-import pickle, sys
+import copy, pickle, sys
 import proton
 proton.install_as_triton()
 import triton
@@ -88,6 +88,8 @@ from weighing import weigh
 types = {{"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "factor": "fp32", "BLOCK": "constexpr"}}
 divisible = {{(0,): [["tt.divisibility", 16]]}}
 source = triton.compiler.ASTSource(weigh, types, {{"BLOCK": 128}}, divisible)
+assert copy.deepcopy({{"kernel": weigh}})["kernel"] is weigh
+assert type(copy.copy(weigh)) is type(weigh) is triton.runtime.JITFunction
 kernel = triton.compile(source, target=triton.backends.compiler.GPUTarget("cpu", "", 1))
 pickle.dump(kernel, open(sys.argv[1], "wb"))
 """
