@@ -52,7 +52,7 @@ test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip inst
 TORCH ?= $(BIN)/python
 DEVICE ?= cpu
 test-torch: $(STAMP) ## run torch.compile's tests, with TORCH=python that has torch (DEVICE=cuda)
-	@PROTON_TEST_TORCH=$(DEVICE) $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch $(PYTEST)
+	@PROTON_TEST_TORCH=$(DEVICE) $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch_compile $(PYTEST)
 
 bench: $(STAMP) ## measure kernels, launches, compilation and profiling on the CPU
 	@for name in $(BENCHMARKS); do echo "==> $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

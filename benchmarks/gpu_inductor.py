@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_inductor.py [--rounds 3] [--model "gpt block"]
 
-Each round is a process of each compiler, in which every model of tests/torch/models.py takes steps.
+Each round is a process of each compiler, in which every model of tests/torch_compile/models.py takes steps.
 Times of kernels are torch's profiler's (CUPTI), by the kernels' names; those of compiling the sum
 of the calls of `triton.compile`, with caches off.
 """
@@ -33,7 +33,7 @@ def measured(model: str | None) -> dict[str, Any]:
     torch._inductor.config.compile_threads = 1
     torch._inductor.config.force_disable_caches = True
     sys.path.insert(0, str(ROOT))
-    from tests.torch.models import MODELS
+    from tests.torch_compile.models import MODELS
 
     spent, compile_one = [0.0], triton.compile
 

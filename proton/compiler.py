@@ -246,6 +246,7 @@ def _key(
 _version = functools.cache(metadata.version)
 _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
     "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
+    "make_backend": "proton.compile takes a target",
 }
 
 

@@ -151,7 +151,7 @@ class SessionState(ABC):
         if number is None:
             number = self.kernel_numbers[kernel.key] = len(self.kernels)
             every = self.options.every_launch
-            said = {} if every == 1 else {"every_launch": every}
+            said: dict[str, object] = {} if every == 1 else {"every_launch": every}
             said |= instrumentation.noted() | (noted or {})
             self.kernels.append(kernel_model(kernel, said))
         return number

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import proton.compiler
 from proton.backends.compiler import CompiledKernel as Kernel
 from proton.base.errors import ProtonError
+from proton.base.targets import Target
 from proton.compat.triton.inductor import as_operator
 from proton.compat.triton.libtriton import AccessModule, access_module
 from proton.compat.triton.targets import GPUTarget as GPUTarget
@@ -26,7 +27,7 @@ from proton.compiler import IRSource as IRSource
 from proton.language import profiling
 from proton.language.signature import Signature
 from proton.runtime import driver
-from proton.runtime.backend import backend_named
+from proton.runtime.backend import DirectLaunch, backend_named
 from proton.runtime.cache import triton_key as triton_key
 from proton.runtime.hooks import LazyDict as LazyDict
 from proton.runtime.jit import JITFunction
@@ -52,7 +53,12 @@ class ASTSource(proton.compiler.ASTSource):
         self.attrs, self.given = attrs or {}, SourceOfKernel(fn, signature, dict(constexprs or {}))
 
     def make_ir(
-        self, target: Any, options: Any, implementation: Any, modules: Any, context: object
+        self,
+        target: Target,
+        options: object,
+        implementation: object,
+        modules: object,
+        context: object,
     ) -> AccessModule:
         """What torch reads of the kernel's IR; the other arguments are what Triton needs for it."""
         signature = Signature(self.signature, self.constants, self.divisible)
@@ -63,8 +69,8 @@ class SourceOfKernel(NamedTuple):
     """`kernel.src`: the function and what it was compiled for, as the program said it."""
 
     fn: Any
-    signature: dict[Any, str]
-    constants: dict[Any, object]
+    signature: Mapping[Any, str]
+    constants: Mapping[Any, object]
 
 
 class _AnyKernel(type):
@@ -123,7 +129,7 @@ class _Run:
     """Launches: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook,
     exit_hook, *args)`, of which `args` are all arguments of the function."""
 
-    def __init__(self, name: str, launch: Any, passed: list[int]) -> None:
+    def __init__(self, name: str, launch: DirectLaunch, passed: list[int]) -> None:
         self._name, self._launch, self._passed = name, launch, passed
 
     def __call__(

@@ -5,14 +5,14 @@ import contextlib
 import gc
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from proton.base.errors import ProtonError
 from proton.runtime.cache import FileCacheManager
 
-AutotuneListener = CompilationListener = JITHook = LaunchHook = Callable[..., Any]
-InitHandleHook = BuildImpl = PipelineStagesHook = Callable[..., Any]
-JITHookCompileInfo = dict[str, Any]
+AutotuneListener = CompilationListener = JITHook = LaunchHook = Callable[..., object]
+InitHandleHook = BuildImpl = PipelineStagesHook = Callable[..., object]
+JITHookCompileInfo = dict[str, object]
 
 
 class RemoteCacheBackend:
@@ -38,7 +38,7 @@ def _no_remote_cache() -> NoReturn:
 
 
 @contextlib.contextmanager
-def cuda_graph_without_gc(*args: Any, **kwargs: Any) -> Iterator[Any]:
+def cuda_graph_without_gc(*args: object, **kwargs: object) -> Iterator[object]:
     """`torch.cuda.graph(...)`, with Python's garbage collector off: what it drops must not call the
     driver meanwhile."""
     torch, was_enabled = importlib.import_module("torch"), gc.isenabled()

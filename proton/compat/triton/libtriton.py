@@ -8,10 +8,15 @@ to as the kernel does, by Proton's own analysis of pointers.
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn
 
 from proton.base.targets import Target
 from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
+
+if TYPE_CHECKING:  # what asks for no IR loads no MLIR
+    from proton.dialect.mlir import Module
 
 libtriton = ir = sys.modules[__name__]  # Triton has modules here
 
@@ -57,7 +62,7 @@ class Op:
     operands: tuple[_Named, ...] = ()
     results: tuple[_Named, ...] = ()
     regions: tuple[_Named, ...] = ()
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, object] = field(default_factory=dict)
 
     def get_name(self) -> str:
         return self.name
@@ -83,7 +88,7 @@ class Op:
     def get_region(self, number: int) -> _Named:
         return self.regions[number]
 
-    def get_str_attr(self, name: str) -> Any:
+    def get_str_attr(self, name: str) -> object:
         return self.attributes.get(name)
 
     get_bool_attr = get_flat_symbol_ref_attr = get_str_attr
@@ -124,7 +129,7 @@ class AccessModule:
         if self.uses.has_effects:
             visit(Op(_INLINE_ASSEMBLY, self._block, attributes={"pure": False}))
         visit(Op("tt.return", self._block))
-        function = {"sym_name": self.name}
+        function: dict[str, object] = {"sym_name": self.name}
         visit(Op("tt.func", None, regions=(self._region,), attributes=function))
 
     def _op(self, name: str, argument: int, results: int = 0) -> Op:
@@ -136,7 +141,7 @@ class AccessModule:
         return f"{self.name}: loads {self.uses.loads}, stores {self.uses.stores}"
 
 
-def access_module(fn: Any, signature: Any, target: Target) -> AccessModule:
+def access_module(fn: DeviceFunction, signature: Signature, target: Target) -> AccessModule:
     """The module of a kernel for a signature. Raises CompilationError where it does not compile."""
     from proton.dialect.context import mlir_context
     from proton.frontend import build_module
@@ -161,7 +166,7 @@ def _torch_count(type_: ty.dtype) -> int:
     return 1 + 2 * len(type_.block_type.shape) if is_descriptor else 1  # type: ignore[attr-defined]
 
 
-def _arguments(signature: Any) -> list[int]:
+def _arguments(signature: Signature) -> list[int]:
     """Of each argument of the IR the number by which torch counts its parameter."""
     found: list[int] = []
     number = 0
@@ -171,7 +176,7 @@ def _arguments(signature: Any) -> list[int]:
     return found
 
 
-def _uses(module: Any, arguments: list[int]) -> Uses:
+def _uses(module: "Module", arguments: list[int]) -> Uses:
     """How the kernel of a module uses its arguments."""
     from proton.analysis.alias import UNKNOWN, Roots
     from proton.dialect import traits
@@ -198,5 +203,5 @@ def _uses(module: Any, arguments: list[int]) -> Uses:
     return Uses(tuple(loads), tuple(stores), has_effects)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"triton._C.libtriton has no {name!r}: it is Triton's own compiler in C++")

@@ -24,7 +24,7 @@ class Hook:
         """It does not any more."""
 
     def init_handle(
-        self, module: Any, function: Any, name: str, metadata_group: dict[str, str], hash: str
+        self, module: object, function: object, name: str, metadata_group: dict[str, str], hash: str
     ) -> None:
         """A kernel's code has been loaded."""
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import proton
-from tests.torch.models import MODELS
+from tests.torch_compile.models import MODELS
 
 
 def _trained(model: Any, run: Any, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:

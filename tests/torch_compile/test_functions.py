@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._inductor import metrics
 
-from tests.torch.functions import ROWS, WITHOUT_KERNELS, Row
+from tests.torch_compile.functions import ROWS, WITHOUT_KERNELS, Row
 
 
 def _arguments(row: Row) -> list[torch.Tensor]:
