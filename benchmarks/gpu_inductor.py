@@ -2,7 +2,8 @@
 
     python benchmarks/gpu_inductor.py [--rounds 3] [--model "gpt block"]
 
-Each round is a process of each compiler, in which every model of tests/torch_compile/models.py takes steps.
+Each round is a process of each compiler, in which every model of tests/torch_compile/models.py
+takes steps.
 Times of kernels are torch's profiler's (CUPTI), by the kernels' names; those of compiling the sum
 of the calls of `triton.compile`, with caches off.
 """

@@ -150,7 +150,8 @@ class _Run:
 
 def _metadata_of(kernel: Kernel) -> Any:
     """Its facts and options as a named tuple, as Triton's are."""
-    facts = {"shared": 0, "global_scratch_size": 0, "profile_scratch_size": 0}
+    none = dict.fromkeys(("shared", "global_scratch_size", "profile_scratch_size"), 0)
+    facts: dict[str, object] = dict(none)
     facts |= vars(options_of(kernel.options)) | dict(kernel.metadata)
     facts |= {"hash": kernel.hash, "name": kernel.metadata["symbol"]}  # the name in the code
     return _metadata({name: facts[name] for name in sorted(facts)})
