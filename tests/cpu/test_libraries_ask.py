@@ -306,6 +306,43 @@ print(triton.knobs.runtime.launch_enter_hook.calls)
 """
 
 
+TARGETS = """
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
+
+@triton.jit
+def fill(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+
+types = {"x_ptr": "*fp32", "BLOCK": "constexpr"}
+source = triton.compiler.ASTSource(fill, types, {"BLOCK": 16})
+for target in (GPUTarget("cpu", "", 1), GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)):
+    try:
+        metadata = triton.compile(source, target=target).metadata
+        options = make_backend(target).parse_options({"num_warps": 8, "of_others": 1})
+        print(isinstance(target, GPUTarget), metadata.num_warps, options.num_warps)
+    except triton.errors.TritonError as problem:
+        print(problem)
+    try:
+        print(len(make_backend(target).hash()))
+    except triton.errors.TritonError as problem:
+        print(problem)
+"""
+
+
+def test_targets_of_every_device_can_be_named(tmp_path: Path) -> None:
+    assert run(TARGETS, tmp_path) == [
+        "True 1 1",  # a CPU's program has one warp, whatever is asked for
+        "64",
+        "True 4 8",
+        "64",
+        "no back end is named 'hip'; there are cpu, cuda",
+        "kernels are compiled for cpu and cuda, not for hip",
+    ]
+
+
 def test_hooks_of_sessions_hear_of_launches(tmp_path: Path) -> None:
     assert run(HOOKS, tmp_path) == [
         "low+, high+, high one, low one, low end, high end",
