@@ -81,6 +81,11 @@ class Entry:
         self.run = shape.prototype(shape.enter.address)
         self.block, self.call = shape.block, shape.call.address
 
+    def __call__(self, *given: object) -> None:
+        """Calls it, on this thread."""
+        if self.run(self.address, *given):
+            raise_caught()
+
 
 def arm() -> int:
     """Has Ctrl-C end kernels from now on, also where the program has set a handler since; what
