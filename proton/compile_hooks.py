@@ -4,7 +4,7 @@
 import json
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import ProtonError
@@ -141,18 +141,33 @@ def serialize_specialization_data(
 ) -> str:
     """What `JITFunction.preload` makes the kernel of again: JSON, in which `constants` is null
     where one of them is none."""
-    constants: dict[str, object] | None = {
-        name: {"dtype": value.short} if isinstance(value, dtype) else value
-        for name, value in signature.constants.items()
-    }
+    constants = {name: _in_json(value) for name, value in signature.constants.items()}
     data = {
         "name": fn.__name__,
         "key": key,
         "types": {name: type_.short for name, type_ in signature.types.items()},
         "divisible": sorted(signature.divisible),
+        "tuples": {
+            name: {"class": _place(form.kind), "count": form.count}
+            for name, form in signature.tuples.items()
+        },
         "options": {n: getattr(options, n) for n in _KEPT_OPTIONS if hasattr(options, n)},
     }
     try:
         return json.dumps(data | {"constants": constants})
     except TypeError:
         return json.dumps(data | {"constants": None})
+
+
+def _in_json(value: object) -> object:
+    """A constant as `preload` reads it: a dtype by its name, a kernel by name and source."""
+    if isinstance(value, dtype):
+        return {"dtype": value.short}
+    if isinstance(value, DeviceFunction):
+        return {"function": _place(value.fn), "source": value.source_key()}
+    return value
+
+
+def _place(value: Any) -> list[str]:
+    """Where Python has a class or a function, if it is no local one."""
+    return [value.__module__, value.__qualname__]

@@ -1,6 +1,5 @@
 """Attributes and globals that a kernel names, and what to say of those that are not there."""
 
-import ast
 import enum
 import inspect
 import types
@@ -13,6 +12,7 @@ from proton.base.words import did_you_mean, shown
 from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.numbers import is_typed
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
@@ -121,30 +121,17 @@ def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
     return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
 
 
-def type_of(g: CodeGenerator, node: ast.expr, owner: Any) -> Any:
-    """`node.type` of a value. A number is a constexpr where the source says so, else a scalar."""
+def type_of(g: CodeGenerator, owner: Any) -> Any:
+    """`.type` of a value. A number is a scalar where it has a name, else a constexpr."""
     if isinstance(owner, tensor) or hasattr(owner, "type"):
         return attribute(g, owner, "type")
     if isinstance(owner, tuple | list):
-        return _tuple_type(owner)
-    source = getattr(node, "original", node)  # of an operand of the interpreter
-    is_named = isinstance(source, ast.Name) and source.id in g.fn.constexpr_names
-    if owner is None or isinstance(owner, str | ty.dtype) or (is_number(owner) and is_named):
+        types = [type_of(g, value) for value in owner]
+        return tuple_type(types, getattr(type(owner), "_fields", None))
+    is_constant = owner is None or isinstance(owner, str | ty.dtype) or is_number(owner)
+    if is_constant and not is_typed(owner):
         return constexpr_type(owner)
     return attribute(g, owner, "type")
-
-
-def _tuple_type(values: Any) -> tuple_type:
-    """The type of a tuple; a number in it is a scalar."""
-    types: list[ty.dtype] = []
-    for value in values:
-        if isinstance(value, tuple | list):
-            types.append(_tuple_type(value))
-        elif isinstance(value, tensor) or is_number(value):
-            types.append(as_tensor(value).type)
-        else:
-            types.append(getattr(value, "type", None) or constexpr_type(value))
-    return tuple_type(types, getattr(type(values), "_fields", None))
 
 
 def _of_descriptor(owner: Any, name: str) -> Any:

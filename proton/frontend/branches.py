@@ -23,7 +23,7 @@ from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth, warn
-from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
+from proton.frontend.flow import FELL_OFF, EndedLoop, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import same_number
 from proton.frontend.promotion import cast, promote_integers, to_bool
@@ -275,6 +275,8 @@ class _Join:
             others = (parts_of(dead) if same_form(live, dead) else None) or (None,) * len(parts)
             pairs = zip(parts, others, strict=True)
             return with_parts(live, [self._one(*both, is_left=is_left) for both in pairs])
+        if isinstance(live, EndedLoop):
+            return Undefined(live.name, "it is the variable of a loop in a branch of an if")
         if not isinstance(live, tensor):
             return live
         if not isinstance(dead, tensor) or dead.type != live.type:

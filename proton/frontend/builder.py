@@ -174,8 +174,8 @@ def as_tensor(value: Any, what: str = "the operand") -> tensor:
 def named(value: Any) -> Any:
     """What a variable holds to which a value is assigned: of numbers, and of those in a tuple,
     scalars with a type."""
-    if isinstance(value, tuple | list) and not hasattr(value, "_make"):
-        return type(value)(map(named, value))
+    if isinstance(value, tuple | list):
+        return getattr(value, "_make", type(value))(map(named, value))
     if not is_number(value) or is_typed(value):
         return value
     return typed(value, default_type(value))

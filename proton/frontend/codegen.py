@@ -26,7 +26,7 @@ from proton.frontend import aggregates, branches, calls, expressions, loops, sco
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import check_unpacked, constant, error, named, truth
-from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
+from proton.frontend.flow import FELL_OFF, EndedLoop, Outcome, Returned, Undefined
 from proton.frontend.interface import DOT_PRECISION, CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.numbers import untyped
 from proton.frontend.promotion import to_bool
@@ -196,6 +196,8 @@ class Generator(CodeGenerator):
         """The value of a name: a local, a global, or a Python builtin."""
         if name in self.env:
             value = self.env[name]
+            if isinstance(value, EndedLoop):
+                return value.last()
             if isinstance(value, Undefined):
                 raise error(f"{name} may be undefined here: {value.why}", "assign it before")
             return value

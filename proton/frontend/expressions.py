@@ -122,7 +122,7 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> object:
         case ast.Call():
             return _call(g, node)
         case ast.Attribute(attr="type"):
-            return type_of(g, node.value, g.evaluate(node.value))
+            return type_of(g, g.evaluate(node.value))
         case ast.Attribute():
             return attribute(g, g.evaluate(node.value), node.attr)
         case ast.Subscript():

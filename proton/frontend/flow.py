@@ -1,5 +1,6 @@
 """What control flow leaves behind: a value that was returned, a variable that may be unbound."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,14 @@ class Undefined:
 
     name: str
     why: str
+
+
+@dataclass(frozen=True)
+class EndedLoop(Undefined):
+    """The variable of a loop that has ended: `last` emits the value of its last iteration, any
+    value where it had none."""
+
+    last: Callable[[], object]
 
 
 # How a list of statements ends; None where every path reaches its end. `break` and `continue`

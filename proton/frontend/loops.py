@@ -14,7 +14,7 @@ from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
 from proton.frontend.branches import condition_of, exits
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number
-from proton.frontend.flow import Outcome, Returned, Undefined
+from proton.frontend.flow import EndedLoop, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import same_number
 from proton.frontend.promotion import cast
@@ -290,6 +290,9 @@ def _compile_carrying(
     """Compiles a loop that assigns `names` by `compile_`, which gives its op, until it is known
     what it carries."""
     changing: set[tuple[str, int]] = set()
+    for name in names:
+        if isinstance(g.env.get(name), EndedLoop):
+            g.env[name] = Undefined(name, "it is the variable of a loop inside a loop")
     before = dict(g.env)
     while True:
         initial = {name: _initial(g.env[name], name, changing) for name in names if name in g.env}
@@ -353,6 +356,7 @@ def _compile_for(g: CodeGenerator, node: ast.For, bounds: _Range) -> None:
     if not _breaks(node.body):
         handles = [bound.handle for bound in (lower, upper, step)]
         _compile_carrying(g, names, False, partial(_for, g, handles, bounds.attributes, run))
+        behind = None
     else:
         counter = f"$count of {variable}"
         g.env[counter] = lower
@@ -366,9 +370,21 @@ def _compile_for(g: CodeGenerator, node: ast.For, bounds: _Range) -> None:
             return logical("and", go_on, compare("<", g.env[counter], upper))
 
         _compile_carrying(g, [counter, *names], True, partial(_while, g, test, count_and_run))
-        del g.env[counter]
-    ended = Undefined(variable, "it is the variable of a loop that has ended")
-    g.env[variable] = ended if before is None else before
+        behind = g.env.pop(counter)
+
+    def last() -> object:
+        if behind is not None:
+            index = binary("-", behind, step)
+        else:
+            count = binary("//", binary("-", binary("-", upper, lower), 1), step)
+            index = binary("+", lower, binary("*", count, step))
+        if descending is not None:
+            return binary("+", descending, binary("*", index, bounds.step))
+        return index
+
+    if before is None or isinstance(before, Undefined):
+        before = EndedLoop(variable, "it is the variable of a loop", last)
+    g.env[variable] = before
 
 
 def _breaks(body: list[ast.stmt]) -> bool:

@@ -91,6 +91,17 @@ def _mask_of(pointer: tensor, mask: object, what: str) -> tensor:
     return mask
 
 
+def _saturated(other: Any, type_: ty.dtype) -> Any:
+    """What stands for elements that a mask leaves out: of a float beyond an integer type what a
+    conversion gives, as -inf is written for each type."""
+    if not isinstance(other, float) or not type_.is_int():
+        return other
+    if other != other:
+        return 0
+    low, high = type_.get_int_min_value(), type_.get_int_max_value()
+    return low if other <= low else high if other >= high else int(other)
+
+
 def _loaded(
     pointer: Any, mask: object, other: object
 ) -> tuple[tensor, tensor | None, tensor | None]:
@@ -105,7 +116,7 @@ def _loaded(
     if other is None:
         pointer, chosen = broadcast_all(pointer, chosen)
         return pointer, chosen, None
-    instead = cast(other, memory_type(element))
+    instead = cast(_saturated(other, memory_type(element)), memory_type(element))
     if instead.is_block() and not pointer.is_block():
         raise error(
             f"{what}: a scalar pointer takes a scalar other, got {instead.type}",

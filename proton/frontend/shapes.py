@@ -19,7 +19,6 @@ from proton.frontend.builder import (
     warn,
     wrap,
 )
-from proton.frontend.numbers import untyped
 from proton.frontend.promotion import bitcast, cast
 from proton.frontend.rules import rule
 from proton.language import core
@@ -50,7 +49,7 @@ def _num_programs(axis: int) -> tensor:
 @rule(core.arange)
 def _arange(start: Any, end: Any) -> tensor:
     for name, value in (("start", start), ("end", end)):
-        if not isinstance(value, int) or isinstance(untyped(value), bool):
+        if not isinstance(value, int):
             raise error(
                 f"tl.arange: {name} must be a constexpr integer, got {shown(value)}",
                 "mark the parameter as tl.constexpr",

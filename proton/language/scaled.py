@@ -64,7 +64,6 @@ def from_packed_e2m1(x, axis: constexpr, dtype: constexpr):
 def _from_e8m0(scale, dtype: constexpr):
     """Powers of two as bf16, which has all of them, or as fp16."""
     bits = scale.to(uint16) << 7
-    bits = core.where(scale == 0, 1 << 6, bits)  # 2**-127 is subnormal
     bits = core.where(scale == 255, 0x7FC0, bits)
     return bits.to(uint16).to(bfloat16, bitcast=True).to(dtype)
 

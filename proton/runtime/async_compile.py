@@ -45,10 +45,13 @@ class AsyncCompileMode:
         self._kernels: dict[str, FutureKernel] = {}  # by their keys in the disk cache
 
     def submit(
-        self, compile_: Callable[[], CompiledKernel], request: Callable[[], Request | None]
+        self,
+        compile_: Callable[[], CompiledKernel],
+        request: Callable[[], Request | None],
+        under_way: dict[object, Any],
     ) -> FutureKernel:
         """Has a kernel compiled, unless the mode was asked for the same before; `request` gives
-        what it is compiled from."""
+        what it is compiled from. Until it is there `under_way` has it."""
         try:
             found = request()
             key = None if found is None else found.key
@@ -60,7 +63,8 @@ class AsyncCompileMode:
         self.futures.append(future)
         kernel = FutureKernel(future)
         if key is not None:
-            self._kernels[key] = kernel
+            self._kernels[key] = under_way[key] = kernel
+            future.add_done_callback(lambda _: under_way.pop(key, None))
         return kernel
 
     def __enter__(self) -> "AsyncCompileMode":

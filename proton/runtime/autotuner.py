@@ -206,7 +206,7 @@ class Autotuner(Decorated):
                 print(head + self.table(), end="", file=sys.stderr)
             if knobs.autotuning.listener is not None:
                 knobs.autotuning.listener(
-                    fn=self.kernel,
+                    fn=self.kernel or self.fn,
                     key=key,
                     best_config=best,
                     configs_timings=timings,
@@ -331,7 +331,7 @@ class Autotuner(Decorated):
         key, so with hooks it is not."""
         if not (self.cache_results or knobs.cache_autotuning):
             return None
-        if any(config.pre_hook is not None for config in configs):
+        if self.kernel is None or any(config.pre_hook is not None for config in configs):
             return None
         return cache.make_key(
             {

@@ -2,6 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 from proton.base.errors import NotAKernel
@@ -13,13 +14,16 @@ from proton.runtime.jit import JITFunction
 
 class Decorated(KernelInterface, ABC):
     """A kernel, launched as `kernel[grid](...)`, that asks another one, `fn`, which may be such a
-    kernel itself. `kernel` is the innermost one, `base_fn` its Python function."""
+    kernel itself. `kernel` is the innermost one, `base_fn` its Python function; where there is
+    none an object with `run` and `fn` is asked, and `kernel` is None."""
 
     def __init__(self, fn: Any, by: str) -> None:
         self.fn, self.kernel = fn, _innermost(fn, by)
-        self.base_fn, self.arg_names = self.kernel.fn, self.kernel.arg_names
-        self.__name__, self.__doc__ = self.kernel.__name__, self.kernel.__doc__
-        self.__module__, self.__wrapped__ = self.kernel.__module__, fn
+        self.base_fn = self.kernel.fn if self.kernel else _last_function(fn)
+        self.arg_names = self.kernel.arg_names if self.kernel else getattr(fn, "arg_names", [])
+        self.__name__ = getattr(self.base_fn, "__name__", type(fn).__name__)
+        self.__doc__, self.__wrapped__ = self.base_fn.__doc__, fn
+        self.__module__ = getattr(self.base_fn, "__module__", type(fn).__module__)
 
     def __getitem__(self, grid: object) -> Any:
         if type(self).run is not Decorated.run:  # a class derived from this one has its own
@@ -70,13 +74,25 @@ class Decorated(KernelInterface, ABC):
         return f"<{type(self).__name__} of {self.fn!r}>"
 
 
-def _innermost(fn: object, by: str) -> JITFunction:
+def _innermost(fn: object, by: str) -> JITFunction | None:
     """The kernel that everything is around. What is around one may be an object of any class, with
-    the next one as `fn`."""
-    inner, seen = fn, list[object]()
-    while not isinstance(inner, JITFunction) and all(inner is not other for other in seen):
-        seen.append(inner)
-        inner = getattr(inner, "fn", None)
-    if not isinstance(inner, JITFunction):
-        raise NotAKernel(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
-    return inner
+    the next one as `fn`; None where the first of them can run and no kernel is in it."""
+    chain = list(_chain(fn))
+    if chain and isinstance(chain[-1], JITFunction):
+        return chain[-1]
+    if len(chain) > 1 and callable(getattr(fn, "run", None)):
+        return None
+    raise NotAKernel(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
+
+
+def _chain(fn: object) -> Iterator[object]:
+    """An object, its `fn`, and so on, up to a kernel."""
+    seen = list[object]()
+    while fn is not None and all(fn is not other for other in seen):
+        yield fn
+        seen.append(fn)
+        fn = None if isinstance(fn, JITFunction) else getattr(fn, "fn", None)
+
+
+def _last_function(fn: object) -> Any:
+    return list(_chain(fn))[-1]

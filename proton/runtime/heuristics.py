@@ -16,7 +16,8 @@ class Heuristics(Decorated):
     def __init__(self, fn: Any, values: dict[str, Callable[[dict[str, Any]], Any]]) -> None:
         super().__init__(fn, "proton.heuristics")
         for name, function in values.items():
-            if name not in (known := (*self.arg_names, *self.kernel.options)):
+            known = (*self.arg_names, *self.kernel.options) if self.kernel else (name,)
+            if name not in known:
                 guess = did_you_mean(name, known)
                 raise ValueError(
                     f"heuristics: {self.__name__} has no parameter {shown(name)}{guess}"
@@ -49,7 +50,7 @@ class _Known(dict[str, Any]):
     """The arguments of a launch, those with defaults included."""
 
     def __init__(self, kernel: Heuristics, given: dict[str, Any]) -> None:
-        parameters = kernel.kernel.signature.parameters.values()
+        parameters = kernel.kernel.signature.parameters.values() if kernel.kernel else ()
         super().__init__({p.name: p.default for p in parameters if p.default is not p.empty})
         self.update(given)
         self.kernel = kernel

@@ -255,7 +255,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         task = functools.partial(compile_hooks.warming, launcher.compile, *asked)
         if (mode := active_mode()) is not None:
             request = functools.partial(launcher.request, *asked)
-            return mode.submit(task, request)  # type: ignore[return-value]  # stands for the kernel
+            return mode.submit(task, request, self.under_way(launcher))  # type: ignore[return-value]  # stands for the kernel
         try:
             return task()
         except Vetoed:

@@ -6,6 +6,7 @@ after the cache is gone, and launches of this process find it.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self, cast
@@ -17,6 +18,9 @@ from proton.base.words import shown
 from proton.compiler import ASTSource, compile_source
 from proton.dialect.attributes import DIVISIBILITY
 from proton.language import types as ty
+from proton.language.constants import constexpr
+from proton.language.function import DeviceFunction
+from proton.language.signature import Form
 from proton.runtime.arguments import Constant, Parameter, addressed_element, refused
 from proton.runtime.backend import HOST, Launcher, backend_named, default_backend, owner_of
 
@@ -75,6 +79,7 @@ class SpecializedKernel:
 
     def __init__(self, fn: Callable[..., Any], repr: Callable[..., str] | None) -> None:
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
+        self._under_way: dict[Launcher, dict[object, Any]] = {}  # by the keys on disk
         self._fn_name, self._repr = f"{fn.__module__}.{fn.__qualname__}", repr
 
     def __copy__(self) -> Self:
@@ -107,6 +112,10 @@ class SpecializedKernel:
     def device_caches(self) -> "DeviceCaches":
         """What is compiled, by device, as Triton has it."""
         return DeviceCaches(self, self._put)
+
+    def under_way(self, launcher: Launcher) -> dict[object, Any]:
+        """The kernels that are being compiled (`AsyncCompileMode`)."""
+        return self._under_way.setdefault(launcher, {})
 
     def create_binder(self) -> tuple[Any, ...]:
         """`device_caches` of the default device; the last is a function that binds arguments."""
@@ -150,16 +159,18 @@ class SpecializedKernel:
 
 class CompiledCode(Mapping[object, CompiledKernel]):
     """The kernels that launches of this process have, also by the key that hooks are told
-    (`kernel.key`), and those that were put here; `clear` drops them."""
+    (`kernel.key`), those that are under way, and those that were put here; `clear` drops them."""
 
-    def __init__(self, launcher: Launcher, put: dict[object, CompiledKernel]) -> None:
-        self._launcher, self._put = launcher, put
+    def __init__(
+        self, launcher: Launcher, put: dict[object, CompiledKernel], under_way: dict[object, Any]
+    ) -> None:
+        self._launcher, self._put, self._under_way = launcher, put, under_way
 
     def __getitem__(self, key: object) -> CompiledKernel:
         kernels = self._kernels()
         if key in kernels:
             return kernels[key]
-        for kernel in kernels.values():
+        for kernel in self._launcher.compiled().values():
             if kernel.key == key:
                 return kernel
         raise KeyError(key)
@@ -175,12 +186,16 @@ class CompiledCode(Mapping[object, CompiledKernel]):
         return len(self._kernels())
 
     def clear(self) -> None:
-        """Drops them."""
+        """Drops them; what is under way goes on."""
         self._launcher.forget()
         self._put.clear()
 
     def _kernels(self) -> dict[object, CompiledKernel]:
-        return self._put | self._launcher.compiled()
+        coming = dict(self._under_way)  # other threads end them
+        there = self._launcher.compiled()
+        for kernel in list(there.values()):
+            coming.pop(kernel.key, None)
+        return self._put | coming | there
 
 
 class DeviceCaches:
@@ -193,7 +208,8 @@ class DeviceCaches:
     def __getitem__(self, device: object) -> tuple[object, ...]:
         backend = backend_named(HOST) if str(device) == HOST else default_backend()
         launcher = self._kernel.launcher(backend)
-        kernels = CompiledCode(launcher, self._put.setdefault(backend.name, {}))
+        put = self._put.setdefault(backend.name, {})
+        kernels = CompiledCode(launcher, put, self._kernel.under_way(launcher))
         return kernels, kernels, backend.target(), backend.compiler, binder(self._kernel)
 
     def clear(self) -> None:
@@ -240,13 +256,7 @@ def preload(kernel: Any, specialization_data: str) -> CompiledKernel:
     _check_target(kernel, data.get("target"))
     if data["constants"] is None:
         raise LaunchError(f"{kernel.__name__} was compiled with constants that are no JSON")
-    divisible = set(data["divisible"])
-    arguments = {
-        name: _constant(data["constants"][name])
-        if name in data["constants"]
-        else _stand_in(name, data["types"][name], name in divisible)
-        for name in kernel.arg_names
-    }
+    arguments = {name: _argument(name, data) for name in kernel.arg_names}
     options = {name: value for name, value in data["options"].items() if name in kernel.options}
     found: CompiledKernel = kernel.warmup(**arguments, **options)
     if data["key"] != found.key:
@@ -268,11 +278,51 @@ def _check_target(kernel: Any, said: dict[str, object] | None) -> None:
             )
 
 
+def _argument(name: str, data: dict[str, Any]) -> Any:
+    """What a kernel is warmed up with for a parameter, or an element of a tuple, to be what it
+    was."""
+    if name in data["constants"]:
+        value = _constant(data["constants"][name])
+        return value if name.isidentifier() else constexpr(value)
+    if name in data.get("tuples", {}):
+        said = data["tuples"][name]
+        form = Form(_found(said["class"]), said["count"])
+        return form.made_of([_argument(part, data) for part in form.names(name)])
+    return _stand_in(name, data["types"][name], name in data["divisible"])
+
+
 def _constant(value: object) -> object:
-    """A constant of JSON: a dtype is {"dtype": its short name}, a tuple a list."""
+    """A constant of JSON: a dtype is {"dtype": its short name}, a tuple a list; a kernel is what
+    its module has by its name, if that is the same source."""
     if isinstance(value, list):
         return tuple(map(_constant, value))
-    return ty.str_to_ty(value["dtype"]) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return _function(value) if "function" in value else ty.str_to_ty(value["dtype"])
+
+
+def _function(said: dict[str, Any]) -> DeviceFunction:
+    found = _found(said["function"])
+    if not isinstance(found, DeviceFunction) or found.source_key() != said["source"]:
+        raise LaunchError(
+            f"the specialization data is of another source: {'.'.join(said['function'])} is "
+            "another function now"
+        )
+    return found
+
+
+def _found(place: list[str]) -> Any:
+    """What a module has by its name."""
+    module, name = place
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise LaunchError(
+            f"the specialization data names {module}.{name}, which is not there: import it before, "
+            "and define it in the module, outside of functions"
+        )
+    return found
 
 
 def _stand_in(name: str, text: str, divisible: bool) -> object:

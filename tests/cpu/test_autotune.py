@@ -14,8 +14,9 @@ import pytest
 import proton
 import proton.language as tl
 from proton import cache, compile_ahead
-from proton.base.errors import AutotunerError, OutOfResources
+from proton.base.errors import AutotunerError, NotAKernel, OutOfResources
 from proton.runtime.autotuner import Autotuner
+from proton.runtime.heuristics import Heuristics
 
 
 @proton.jit
@@ -454,3 +455,35 @@ def test_a_config_is_what_it_holds() -> None:
     assert str(config) == said
     assert config == proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
     assert len({config, proton.Config({"BLOCK": 16}), proton.Config({"BLOCK": 16})}) == 2
+
+
+class Runnable:
+    """What is no kernel, and launches something all the same, as libraries derive."""
+
+    def __init__(self) -> None:
+        self.fn, self.seen = lambda: None, list[dict[str, Any]]()
+
+    def run(self, *args: object, **kwargs: Any) -> None:
+        self.seen.append({"args": args} | kwargs)
+
+
+def test_an_object_that_runs_is_tuned_and_needs_no_kernel() -> None:
+    inner = Runnable()
+    configs = [proton.Config({"BLOCK": block}) for block in (1, 2, 4)]
+    times = iter([3.0, 1.0, 2.0])
+
+    def do_bench(call: Callable[[], object], quantiles: object) -> list[float]:
+        call()
+        return [next(times)] * 3
+
+    tuned = Autotuner(inner, ["n"], configs, key=["n"], do_bench=do_bench)
+    known = Heuristics(tuned, {"EVEN": lambda args: args["n"] % 2 == 0})
+    known.run(6, grid=(7,), warmup=False)
+    assert tuned.best_config is configs[1]
+    assert [(seen["args"], seen["BLOCK"], seen["EVEN"]) for seen in inner.seen] == [
+        ((6,), 1, True), ((6,), 2, True), ((6,), 4, True), ((6,), 2, True),
+    ]  # fmt: skip
+    assert all(seen["grid"] == (7,) and seen["warmup"] is False for seen in inner.seen)
+    for nothing in (object(), inner.fn):
+        with pytest.raises(NotAKernel, match="decorates a kernel"):
+            Autotuner(nothing, [], configs, key=[])

@@ -8,7 +8,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton import CompilationError
-from tests.cpu.harness import ordinary
+from tests.cpu.harness import kernels_of, ordinary
 
 pytestmark = pytest.mark.interpreted
 N = 32
@@ -466,3 +466,55 @@ def test_a_break_leaves_the_innermost_loop(rng: np.random.Generator) -> None:
     x, out = rng.integers(-5, 2, (9, 13), dtype=np.int32), np.full(9, -1, np.int32)
     first_of_each_row[(1,)](x, out, 9, 13)
     assert out.tolist() == [next((c for c in range(13) if row[c] > 0), -1) for row in x]
+
+
+@proton.jit
+def behind_loops(out, lower, upper, step, limit):
+    for i in range(lower, upper, step):
+        tl.store(out, i)
+    tl.store(out + 1, i)
+    for j in range(upper, lower, -3):
+        tl.store(out + 2, j)
+    if upper > 2:
+        tl.store(out + 3, j)
+    for k in range(lower, upper, step):
+        tl.store(out + 4, k)
+        if k >= limit:
+            break
+    tl.store(out + 5, k)
+    for _ in range(2):
+        for i in range(step):
+            tl.store(out + 6, i)
+        tl.store(out + 7, i)
+
+
+@pytest.mark.interpreted
+def test_the_variable_of_a_loop_has_its_last_value_behind_it(rng: np.random.Generator) -> None:
+    """As in Python; in Triton it is there, with any value."""
+    for _ in range(20):
+        lower, step = int(rng.integers(-9, 9)), int(rng.integers(1, 7))
+        upper, limit = lower + int(rng.integers(1, 40)), lower + int(rng.integers(0, 40))
+        out = np.zeros(8, np.int32)
+        behind_loops[(1,)](out, lower, upper, step, limit)
+        for stored, behind in ((0, 1), (4, 5), (6, 7)):
+            assert out[stored] == out[behind], (lower, upper, step, limit)
+        assert out[0] == range(lower, upper, step)[-1]
+        assert out[3] == (out[2] if upper > 2 else 0)
+
+
+@pytest.mark.parametrize(
+    ("loops", "why"),
+    [
+        ("    if n > 2:\n        for i in range(n):\n            pass\n", "branch"),
+        ("    for _ in range(n):\n        for i in range(n):\n            pass\n", "inside a loop"),
+        (
+            "    for i in range(n):\n        pass\n    for _ in range(2):\n"
+            "        tl.store(out, i)\n        for i in range(n):\n            pass\n",
+            "a loop inside a loop",
+        ),
+    ],
+)
+def test_the_variable_of_a_loop_that_may_not_have_been_is_undefined(loops: str, why: str) -> None:
+    source = "@proton.jit\ndef kernel(out, n):\n" + loops + "    tl.store(out, i)\n"
+    with pytest.raises(CompilationError, match=f"i may be undefined here: .*{why}"):
+        kernels_of(source).kernel[(1,)](np.zeros(1, np.int32), 5)

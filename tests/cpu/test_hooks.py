@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -241,15 +241,19 @@ def test_a_kernel_that_is_asked_for_twice_is_compiled_once() -> None:
         asked = [fill.warmup(x, 5, BLOCK=block) for block in (8, 16)]
         fill.warmup(x, 5, BLOCK=8, debug=True)
         assert len(executor.tasks) == 3
-        assert not fill.device_caches["cpu"][0]
+        there = fill.device_caches["cpu"][0]
+        assert {id(kernel) for kernel in there.values()} >= set(map(id, asked))  # under way
+        assert len(there) == 3
         assert fill.warmup(x, 6, BLOCK=8) is asked[0]
         assert fill.warmup(tl.float32, 5, BLOCK=16) is asked[1]
         assert len(executor.tasks) == 3
         executor.run_first()
         fill[(1,)](x, 5, BLOCK=8)
-        assert len(fill.device_caches["cpu"][0]) == 1
+        assert len(there) == 3
         while executor.tasks:
             executor.run_first()
+        assert {kernel.key for kernel in there.values()} >= {future.key for future in asked}
+        assert not any(isinstance(kernel, proton.FutureKernel) for kernel in there.values())
     assert x.sum() == 5
 
 
@@ -316,6 +320,46 @@ def test_preloading_says_what_it_cannot_make() -> None:
     typed[(1,)](x, 1 << 40, TYPE=tl.float16, MORE=len)
     with pytest.raises(proton.LaunchError, match="no JSON"):
         typed.preload(told[1]["specialization_data"])
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@proton.jit
+def twice(x):
+    return x * 2
+
+
+@proton.jit
+def of_tuples(out, pairs, F: tl.constexpr):
+    tl.store(out, F(tl.load(pairs[0].first)) + pairs[0].second + pairs[1][0] + pairs[1][1][0])
+
+
+def test_tuples_and_kernels_are_preloaded(tmp_path: Path) -> None:
+    """Arrays, numbers, 1 and constexprs in tuples of tuples, and a constexpr that is a kernel."""
+    told: list[Any] = []
+    knobs.runtime.jit_cache_hook = lambda **facts: told.append(facts["compile"])
+    x, out = np.array([3.0], np.float32), np.zeros(1, np.float32)
+    tuples = Pair(x, 5), (1, (tl.constexpr(7), None))
+    key = of_tuples[(1,)](out, tuples, twice).key
+    assert out[0] == 2 * 3 + 5 + 1 + 7
+    data = told[0]["specialization_data"]
+    of_tuples.device_caches.clear()
+    with knobs.scope(cache_dir=tmp_path / "another"):
+        assert of_tuples.preload(data).key == key
+        out[:] = 0
+        of_tuples[(1,)](out, tuples, twice)
+    assert out[0] == 2 * 3 + 5 + 1 + 7
+    assert len(told) == 2, "the launch compiles nothing"
+    for part, other, why in (
+        (twice.source_key(), "0", "twice is another function now"),
+        ('"twice"', '"thrice"', "thrice, which is not there: import it before"),
+        ('"Pair"', '"Trio"', "Trio, which is not there: import it before"),
+    ):
+        with pytest.raises(proton.LaunchError, match=why):
+            of_tuples.preload(data.replace(part, other))
 
 
 def test_a_binder_says_what_arguments_are_specialised_for() -> None:

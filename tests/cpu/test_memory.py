@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import proton
+import proton.language as tl
 from tests.cpu.harness import assert_same, kernels_of, ordinary, pointer, quiet, storage
 
 BLOCK = 64
@@ -422,3 +423,24 @@ def test_numbers_that_are_moved_keep_their_bits(
     # Of an even number of negations nothing is left.
     places = {"gather": i ^ 1, "branch": i + 1, "loop": i + steps - 1, "buffer": i}
     assert_same(out, x[places[way]], dtype)
+
+
+@proton.jit
+def masked_out(x_ptr, out_ptr, OTHER: tl.constexpr):
+    offs = tl.arange(0, 4)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < 2, other=OTHER))
+    tl.store(out_ptr + 4 + tl.arange(0, True), 5)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_a_float_stands_for_integers_as_a_conversion_has_it(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([1, 2, 3, 4], dtype)
+    for other, wanted in (
+        (-float("inf"), info.min), (float("inf"), info.max), (float("nan"), 0), (1e30, info.max),
+        (2.75, 2),
+    ):  # fmt: skip
+        out = np.zeros(5, dtype)
+        masked_out[(1,)](x, out, other)
+        assert out.tolist() == [1, 2, wanted, wanted, 5], other

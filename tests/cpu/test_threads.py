@@ -20,6 +20,7 @@ from proton import knobs
 from proton.base.errors import ProtonError
 from proton.runtime.cpu.arguments import CTYPES
 from proton.runtime.cpu.grid import LEAST_NS, MAX_THREADS, WorkEstimate, run_grid
+from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.team import Call
 from tests.cpu.harness import kernels_of, ordinary
 
@@ -115,11 +116,18 @@ def test_a_launch_inside_of_a_grid_function() -> None:
 Run = Callable[[int, int, int], object]
 
 
+def entry(callback: Any) -> Entry:
+    """A function (first, last, thread) in the place of machine code."""
+    address = ctypes.cast(callback, ctypes.c_void_p).value
+    assert address is not None
+    return Entry("callback", address, [], [ctypes.c_int32])
+
+
 def run_grid_of(programs: int, run: Run, ns_per_program: float = 1e9) -> None:
     """A grid whose machine code calls `run(first, last, thread)`."""
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)
     callback = prototype(run)
-    run_grid(programs, Call(callback, [], [], [None]), WorkEstimate(ns_per_program))
+    run_grid(programs, Call(entry(callback), [], [None]), WorkEstimate(ns_per_program))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -154,6 +162,7 @@ def test_arguments_of_all_types_reach_all_threads(rng: np.random.Generator) -> N
     types = [ctype for ctype in CTYPES.values() for _ in range(2)]
     rng.shuffle(types)
     types.insert(3, ctypes.c_void_p)
+    types += [ctypes.c_int32] * 3  # the grid
     given = [type_(int(rng.integers(0, 100))).value for type_ in types]
     got: list[tuple[object, ...]] = []
     prototype = ctypes.CFUNCTYPE(
@@ -161,7 +170,10 @@ def test_arguments_of_all_types_reach_all_threads(rng: np.random.Generator) -> N
     )
     callback = prototype(lambda *found: got.append(found))
     with knobs.scope(num_threads=3):
-        run_grid(64, Call(callback, types, given, [12345, None]), WorkEstimate(1e9))
+        extras = [ctypes.c_void_p, ctypes.c_int32]
+        address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        code = Entry("callback", address, types, extras)
+        run_grid(64, Call(code, given, [12345, None]), WorkEstimate(1e9))
     assert len(got) > 3
     for found in got:
         assert list(found[: len(given)]) == given
@@ -175,6 +187,7 @@ def test_an_interrupted_launch_waits_for_its_threads() -> None:
 import ctypes, os, signal, threading, time
 from proton import knobs
 from proton.runtime.cpu.grid import WorkEstimate, run_grid
+from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.team import Call
 
 begun, ended = threading.Event(), []
@@ -187,7 +200,8 @@ def run(first, last, thread):
     begun.wait()
 
 callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
-call = Call(callback, [], [], [None])
+address = ctypes.cast(callback, ctypes.c_void_p).value
+call = Call(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 
 def interrupt():
     begun.wait()
@@ -214,6 +228,7 @@ def test_interruptions_at_any_moment_leave_no_worker_behind() -> None:
 import ctypes, random, signal, time
 from proton import knobs
 from proton.runtime.cpu.grid import WorkEstimate, run_grid
+from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.team import Call
 
 under_way = set()
@@ -231,7 +246,8 @@ def interrupt(*_):
     raise Interrupted
 
 callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
-call = Call(callback, [], [], [None])
+address = ctypes.cast(callback, ctypes.c_void_p).value
+call = Call(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 interrupted, left = 0, 0
 with knobs.scope(num_threads=3):
     run_grid(20, call, WorkEstimate(1e9))

@@ -255,3 +255,46 @@ def test_a_kernel_asks_for_integers_of_a_width(rng: np.random.Generator) -> None
     x, out = rng.normal(size=16).astype(np.float32), np.zeros(16, np.int32)
     bits_of[(1,)](x, out)
     assert (out == x.view(np.int32)).all()
+
+
+@proton.jit
+def types_in_a_call(pair, given, number):
+    tl.static_print("call", pair.type, pair[0].type, given.type, number.type)
+
+
+@proton.jit
+def constants_have_types(x_ptr, pair, n, SIZE: tl.constexpr, SIZES: tl.constexpr):
+    number = SIZE
+    both = (1, SIZE, number, n)
+    named = Pair(1, n)
+    tl.static_print("a", (10).type, (SIZE + 1).type, (1 + 2).type, (-1).type, (1.5).type)
+    tl.static_print("b", number.type, (number + 1).type, both.type, both[0].type, named.type)
+    tl.static_print("c", SIZES.type, SIZES[0].type, tl.arange(0, 4).shape.type, named.first.type)
+    tl.static_print("d", pair.type, pair[0].type, pair[1].type)
+    copy = pair
+    tl.static_print("e", copy.type)
+    types_in_a_call((1, n), 3, number)
+    for i in tl.static_range(1):
+        tl.static_print("f", i.type)
+    tl.static_assert(pair[1].type == tl.constexpr_type(3))
+    tl.store(x_ptr, tl.load(pair[0]) + pair[1])
+
+
+@pytest.mark.interpreted
+def test_a_number_is_a_constexpr_until_a_variable_holds_it(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """What Triton 3.9 prints for the same kernel; in arguments that are tuples, too."""
+    x, out = np.array([8], np.int32), np.zeros(1, np.int32)
+    constants_have_types[(1,)](out, (x, tl.constexpr(3)), 5, 10, (1, 2))
+    assert out[0] == 11
+    assert capfd.readouterr().out.splitlines() == [
+        "a constexpr_type[10] constexpr_type[11] constexpr_type[3] constexpr_type[-1] "
+        "constexpr_type[1.5]",
+        "b int32 int32 [int32,int32,int32,int32] int32 [first:int32,second:int32]",
+        "c [constexpr_type[1],constexpr_type[2]] constexpr_type[1] [constexpr_type[4]] int32",
+        "d [pointer<int32>,constexpr_type[3]] pointer<int32> constexpr_type[3]",
+        "e [pointer<int32>,int32]",
+        "call [constexpr_type[1],int32] constexpr_type[1] constexpr_type[3] int32",
+        "f constexpr_type[0]",
+    ]

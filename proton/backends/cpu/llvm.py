@@ -7,6 +7,7 @@ puts an object into this process; it needs no MLIR, and no LLVM but the linker.
 import functools
 import itertools
 import threading
+from functools import cached_property
 from typing import Any
 
 from proton.base.packages import missing_compiler
@@ -145,14 +146,21 @@ class Linker:
             builder.add_current_process()
             builder.export_symbol(symbol)
             tracker = builder.link(self.jit, name)
-            return LinkedCode(int(tracker[symbol]), tracker)
+            return LinkedCode(int(tracker[symbol]), tracker, code)
 
 
 class LinkedCode:
     """Machine code in this process: `address` is valid while this object lives."""
 
-    def __init__(self, address: int, tracker: Any) -> None:
-        self.address, self.tracker = address, tracker
+    def __init__(self, address: int, tracker: Any, code: bytes) -> None:
+        self.address, self.tracker, self._code = address, tracker, code
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """Addresses between which the object's code lies; the code of others may, too."""
+        sections = llvm.ObjectFileRef.from_data(self._code).sections()
+        size = sum(section.size() for section in sections if section.is_text())
+        return self.address - size, self.address + size
 
 
 @functools.cache

@@ -26,6 +26,7 @@ from proton.runtime.backend import HOST, KernelFunction, Launcher
 from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
+from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.prepared import Lately, signature
 from proton.runtime.cpu.recorder import CPURecorder, Recording
 from proton.runtime.cpu.team import Call
@@ -37,8 +38,7 @@ class Variant:
     """Machine code of one kernel, ready to be called."""
 
     kernel: CPUKernel
-    function: Any  # ctypes function
-    types: list[Any]  # ctypes types of what it takes, up to the range of programs
+    entry: Entry
     written: list[int]  # positions of the kernel's parameters that it writes through
     writes_anywhere: bool
     names: list[str]  # of all parameters
@@ -59,7 +59,7 @@ class Prepared:
 
     def run(self, grid: tuple[int, int, int]) -> None:
         variant = self.variant
-        call = Call(variant.function, variant.types, [*self.given, *grid], [])
+        call = Call(variant.entry, [*self.given, *grid], [])
         run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
 
 
@@ -204,17 +204,11 @@ def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
     passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
     extra = {"thread": ctypes.c_int32}
     types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
-    prototype = ctypes.CFUNCTYPE(
-        None,
-        *types,
-        *[ctypes.c_int64] * 2,
-        *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
-    )
+    extras = [extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]]
     written = kernel.metadata["written"]
     return Variant(
         kernel,
-        loaded(kernel, lambda: prototype(kernel.code.address)),
-        types,
+        loaded(kernel, lambda: _entry(kernel, types, extras)),
         written=sorted({passed[number] for number in written if number >= 0}),
         writes_anywhere=-1 in written,
         names=names,
@@ -224,6 +218,11 @@ def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
         passed=passed,
         has_tuples=bool(signature.tuples),
     )
+
+
+def _entry(kernel: CPUKernel, types: list[Any], extras: list[Any]) -> Entry:
+    """The machine code, linked."""
+    return Entry(kernel.name, kernel.code.address, types, extras, kernel.code.extent)
 
 
 def _stand_in(parameter: Parameter, value: Any) -> Any:
@@ -346,7 +345,7 @@ def _run_with_extras(
     bounds: BoundsTable | None,
 ) -> None:
     """A launch within a session, or of code with assertions or checks in it."""
-    metadata, function = variant.kernel.metadata, variant.function
+    metadata = variant.kernel.metadata
     extras = metadata["extras"]
     status = ctypes.c_int64(0)
     fixed = {"status": ctypes.addressof(status)}
@@ -354,7 +353,7 @@ def _run_with_extras(
         fixed["bounds"] = bounds.address
     if recording is not None:
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
-    call = Call(function, variant.types, given, [fixed.get(name) for name in extras])
+    call = Call(variant.entry, given, [fixed.get(name) for name in extras])
     if recording is not None:
         recording.start = time.perf_counter_ns()
     run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from proton.runtime.cpu import guard
+from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.team_code import (
     ASLEEP,
     ENDS,
@@ -24,37 +26,47 @@ from proton.runtime.cpu.team_code import (
     TAKEN,
     Desk,
     Job,
-    caller,
     on_a_line,
     team_code,
 )
 
+_ASKS_S = 0.001  # from one request to stop to the next
+
 
 class Call:
-    """A kernel's machine code and what it is given: function(given..., first, last, extras...).
+    """A kernel's machine code and what it is given; an extra of None is the number of the thread,
+    the others are addresses."""
 
-    `types` are the ctypes types of `given`; an extra of None is the number of the thread, i32, the
-    others are addresses.
-    """
-
-    def __init__(
-        self, function: Any, types: list[Any], given: list[Any], extras: list[int | None]
-    ) -> None:
-        self.function, self.types, self.given, self.extras = function, types, given, extras
+    def __init__(self, entry: Entry, given: list[Any], extras: list[int | None]) -> None:
+        self.entry, self.given, self.extras = entry, given, extras
 
     def here(self, first: int, last: int) -> None:
         """Runs programs [first, last) on the calling thread."""
-        extras = [0 if extra is None else extra for extra in self.extras]
-        self.function(*self.given, first, last, *extras)
+        entry, extras = self.entry, self.extras
+        if extras:
+            extras = [0 if extra is None else extra for extra in extras]
+        if entry.run(entry.address, *self.given, first, last, *extras):
+            self.raise_caught()
 
     def fill(self, job: Job) -> ctypes.Structure:
         """Writes down in a job how to run programs; what must live until it is done."""
-        extras = tuple(None if extra is None else ctypes.c_void_p for extra in self.extras)
-        code = caller(tuple(self.types), extras)
-        block = code.block(*self.given, *[extra for extra in self.extras if extra is not None])
-        job.caller, job.block = code.code.address, ctypes.addressof(block)
-        job.function = ctypes.cast(self.function, ctypes.c_void_p)
+        entry = self.entry
+        block = entry.block(*self.given, *[extra for extra in self.extras if extra is not None])
+        job.caller, job.block = entry.call, ctypes.addressof(block)
+        job.function = entry.address
         return block
+
+    def raise_caught(self) -> None:
+        """Raises what ended the kernel on this thread."""
+        try:
+            guard.raise_caught()
+        except BaseException as problem:
+            self.say_stopped(problem)
+            raise
+
+    def say_stopped(self, problem: BaseException) -> None:
+        """Has an exception name the launch that it ended."""
+        guard.say_what_was_stopped(problem, self.entry.name, self.given[-3:])
 
 
 class _Worker:
@@ -69,7 +81,8 @@ class _Worker:
         code = team_code()
         arguments = self.desk, code.serve, code.looks, self._wakes, self._told
         self._wakes.put(_current_core())
-        threading.Thread(target=_serve, args=arguments, name="proton", daemon=True).start()
+        self._thread = threading.Thread(target=_serve, args=arguments, name="proton", daemon=True)
+        self._thread.start()
 
     def wake(self, home: int) -> None:
         """Where it sleeps; it leaves the core `home`."""
@@ -86,6 +99,14 @@ class _Worker:
         nobody may have waited for, hence the look at its desk."""
         while self.desk.state >= TAKEN:
             self._told.get()
+
+    def stop(self) -> None:
+        """Returns when it has left the kernel that it runs; what else runs there goes to its
+        end."""
+        while self.desk.state >= TAKEN:
+            guard.ask_to_stop(self._thread.ident or 0)
+            with contextlib.suppress(queue.Empty):
+                self._told.get(timeout=_ASKS_S)
 
 
 def _serve(
@@ -130,33 +151,41 @@ class _Team:
         code, job, home = team_code(), self.job, _current_core()
         job.next, job.last, job.size = first, last, size
         block, address = call.fill(job), ctypes.addressof(job)
-        workers = self.workers[:count]
+        workers, has_led = self.workers[:count], False
         try:
             if code.post(self.desks, count, address):
                 for worker in workers:
                     worker.wake(home)
-            code.lead(address)
+            if code.lead(address):
+                call.raise_caught()
+            has_led = True
         finally:
-            interruption = self._finish(workers, home)
+            interruption = self._finish(workers, home, stops=not has_led)
         del block
         if interruption is not None:
+            call.say_stopped(interruption)
             raise interruption
         return 1 + sum(worker.has_begun() for worker in workers)
 
-    def _finish(self, workers: list[_Worker], home: int) -> BaseException | None:
+    def _finish(self, workers: list[_Worker], home: int, stops: bool) -> BaseException | None:
         """Returns when all have ended what they have begun, which uses what the launch gave them,
-        and who interrupted that."""
+        and who interrupted that; `stops` says that they shall end it at once."""
         code, count, interruption = team_code(), len(workers), None
         while True:
             try:
                 for worker in workers:
                     worker.wake(home)
                 done = 0
+                if stops:
+                    self.job.next = self.job.last
                 while (done := code.finish(self.desks, done, count, code.looks)) < count:
-                    workers[done].wait()
+                    if stops:
+                        workers[done].stop()
+                    else:
+                        workers[done].wait()
                 return interruption
             except BaseException as problem:
-                interruption = problem
+                interruption, stops = problem, True
 
     def __del__(self) -> None:
         if self.workers and team_code is not None:

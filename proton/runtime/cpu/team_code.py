@@ -19,7 +19,6 @@ import ctypes
 import functools
 import platform
 import time
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from proton.backends.cpu import llvm
@@ -30,20 +29,6 @@ LOOK_NS = 100_000  # before a thread sleeps: longer than from one launch to the 
 _TRIED_LOOKS = 2000  # of which the time is taken
 _LINE = 64  # bytes of a cache line
 _PAUSES = {"x86_64": "pause", "AMD64": "pause", "aarch64": "isb", "arm64": "isb"}
-_LLVM_TYPES: dict[Any, str] = {
-    ctypes.c_bool: "i8",
-    ctypes.c_int8: "i8",
-    ctypes.c_int16: "i16",
-    ctypes.c_int32: "i32",
-    ctypes.c_int64: "i64",
-    ctypes.c_uint8: "i8",
-    ctypes.c_uint16: "i16",
-    ctypes.c_uint32: "i32",
-    ctypes.c_uint64: "i64",
-    ctypes.c_float: "float",
-    ctypes.c_double: "double",
-    ctypes.c_void_p: "ptr",
-}
 
 
 class Job(ctypes.Structure):
@@ -87,7 +72,7 @@ _TEAM_IR = """
 %job = type {{ i64, [56 x i8], i64, i64, ptr, ptr, ptr }}
 %desk = type {{ i64, ptr, i64, i32 }}
 
-define internal void @run(ptr %job, i32 %thread) {{
+define internal i32 @run(ptr %job, i32 %thread) {{
 entry:
   %last_at = getelementptr %job, ptr %job, i32 0, i32 2
   %last = load i64, ptr %last_at
@@ -108,10 +93,12 @@ share:
   %behind = add i64 %first, %size
   %cut = icmp slt i64 %behind, %last
   %end = select i1 %cut, i64 %behind, i64 %last
-  call void %caller(ptr %function, ptr %block, i64 %first, i64 %end, i32 %thread)
-  br label %take
+  %left = call i32 %caller(ptr %function, ptr %block, i64 %first, i64 %end, i32 %thread)
+  %goes_on = icmp eq i32 %left, 0
+  br i1 %goes_on, label %take, label %out
 out:
-  ret void
+  %status = phi i32 [ 0, %take ], [ %left, %share ]
+  ret i32 %status
 }}
 
 define i64 @proton_serve(ptr %desk, i64 %looks) {{
@@ -147,7 +134,7 @@ work:
   %none = icmp eq ptr %job, null
   br i1 %none, label %ends, label %run
 run:
-  call void @run(ptr %job, i32 %number)
+  call i32 @run(ptr %job, i32 %number)
   %before = atomicrmw xchg ptr %desk, i64 {looking} acq_rel
   %awaited = icmp eq i64 %before, {awaited}
   br i1 %awaited, label %tells, label %unawaited
@@ -223,9 +210,9 @@ out:
   ret i64 %number
 }}
 
-define void @proton_lead(ptr %job) {{
-  call void @run(ptr %job, i32 0)
-  ret void
+define i32 @proton_lead(ptr %job) {{
+  %status = call i32 @run(ptr %job, i32 0)
+  ret i32 %status
 }}
 """
 
@@ -236,7 +223,7 @@ class TeamCode:
     serve(desk, looks): a worker's; takes jobs until nothing has come for so many looks (SLEEPS),
     the leader sleeps (TELLS), or there is no job any more (ENDS).
     post(desks, count, job): hands a job to so many workers; how many of them sleep.
-    lead(job): runs shares of it, too.
+    lead(job): runs shares of it, too; not 0 where it left the kernel (guard.py).
     finish(desks, from, count, looks): returns when all are done, who have begun; less than `count`
     is the number of a worker whom the leader must wait for asleep.
     """
@@ -265,7 +252,7 @@ class TeamCode:
         self.serve = function(ctypes.CFUNCTYPE(word, pointer, word), "proton_serve")
         self.post = function(ctypes.PYFUNCTYPE(word, pointer, word, pointer), "proton_post")
         self.finish = function(ctypes.CFUNCTYPE(word, pointer, word, word, word), "proton_finish")
-        self.lead = function(ctypes.CFUNCTYPE(None, pointer), "proton_lead")
+        self.lead = function(ctypes.CFUNCTYPE(ctypes.c_int32, pointer), "proton_lead")
         desk = on_a_line(Desk)
         start = time.perf_counter_ns()
         self.serve(ctypes.addressof(desk), _TRIED_LOOKS)
@@ -274,45 +261,3 @@ class TeamCode:
 
 
 team_code = functools.cache(TeamCode)
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Code that calls functions of one signature: its arguments lie in a block, a structure."""
-
-    block: type[ctypes.Structure]
-    code: llvm.LinkedCode
-
-
-@functools.cache
-def caller(given: tuple[Any, ...], extras: tuple[Any, ...]) -> Caller:
-    """Of functions (given..., i64 first, i64 last, extras...), by their ctypes types; an extra of
-    None is the number of the thread, i32, and has no place in the block."""
-    kept = [*given, *[type_ for type_ in extras if type_ is not None]]
-    types = [_LLVM_TYPES[type_] for type_ in kept]
-    lines = [
-        f"  %at{n} = getelementptr %block, ptr %block, i32 0, i32 {n}\n"
-        f"  %v{n} = load {type_}, ptr %at{n}"
-        for n, type_ in enumerate(types)
-    ]
-    passed = [f"{type_} %v{n}" for n, type_ in enumerate(types)]
-    behind = iter(passed[len(given) :])
-    passed[len(given) :] = [
-        "i64 %first",
-        "i64 %last",
-        *["i32 %thread" if type_ is None else next(behind) for type_ in extras],
-    ]
-    text = "\n".join(
-        [
-            f"%block = type {{ {', '.join(types)} }}",
-            "define void @proton_call"
-            "(ptr %function, ptr %block, i64 %first, i64 %last, i32 %thread) {",
-            *lines,
-            f"  call void %function({', '.join(passed)})",
-            "  ret void",
-            "}",
-        ]
-    )
-    fields = {"_fields_": [(f"v{n}", type_) for n, type_ in enumerate(kept)]}
-    block = type("Block", (ctypes.Structure,), fields)
-    return Caller(block, llvm.linker().link(llvm.emit_object(text)[0], "proton_call"))
