@@ -168,13 +168,6 @@ def defined_in_loop(n):
     y + 1
 
 
-@rejected("i may be undefined here: it is the variable of a loop", "i", "assign it before")
-def loop_variable_after(n):
-    for i in range(n):
-        pass
-    i + 1
-
-
 @rejected("a tensor has no attribute 'size'", "x.size", "the methods of tl")
 def unknown_attribute(n):
     x = tl.zeros((4,), tl.int32)
