@@ -68,6 +68,16 @@ def test_every_picture_is_shown_and_made_by_the_script() -> None:
     assert [name for name in outputs if f'"{name}"' not in script] == []
 
 
+def test_each_decision_that_is_referred_to_is_there() -> None:
+    kept = set(re.findall(r"^## (\d+)\. ", (DOCS / "decisions.md").read_text(), re.M))
+    referred = {}
+    for path in [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md", *(ROOT / "proton").rglob("*.py")]:
+        found = re.findall(r"[Dd]ecisions?(?:\.md,)? (\d+)(?: and (\d+))?", path.read_text())
+        referred |= {number: path for pair in found for number in pair if number}
+    assert len(referred) > 5
+    assert {n: str(path) for n, path in referred.items() if n not in kept} == {}
+
+
 def test_pages_have_the_results_as_the_script_writes_them() -> None:
     """... each table is on a page, and each value has a command of the repository."""
     assert [page.name for page in PAGES if written(page) != page.read_text()] == []
