@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/bytecode
 
 .PHONY: bench bless clean demo docs docs-pictures format fuzz help lint lock setup style test \
-	test-fast test-gpu
+	test-fast test-gpu test-torch
 
 help: ## what the targets do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -61,6 +61,12 @@ fuzz: $(STAMP) ## run the tests that draw random examples, more of them, from a 
 
 test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip install torch)
 	@$(BIN)/python -m pytest tests/gpu $(PYTEST)
+
+# TORCH is a Python with torch (its wheel for CPUs will do) beside what the lock has.
+TORCH ?= $(BIN)/python
+DEVICE ?= cpu
+test-torch: $(STAMP) ## run torch.compile's tests, with TORCH=python that has torch (DEVICE=cuda)
+	@PROTON_TEST_TORCH=$(DEVICE) $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch_compile $(PYTEST)
 
 bench: $(STAMP) ## measure kernels, launches, compilation and profiling on the CPU
 	@for name in $(BENCHMARKS); do echo "==> $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

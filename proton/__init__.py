@@ -48,7 +48,7 @@ _HOME = {  # public name -> (module, name there)
     "deactivate": ("proton._profiling", "deactivate"),
     "finalize": ("proton._profiling", "finalize"),
     "Run": ("proton.viewer", "Run"),
-    "install_as_triton": ("proton._as_triton", "install_as_triton"),
+    "install_as_triton": ("proton.compat.triton", "install_as_triton"),
     "knobs": ("proton.base.knobs", "knobs"),
     "GPUTarget": ("proton.base.targets", "GPUTarget"),
     "TritonError": ("proton.base.errors", "TritonError"),

@@ -10,7 +10,6 @@ from proton import profiler as profiler
 from proton import runtime as runtime
 from proton import testing as testing
 from proton import tools as tools
-from proton._as_triton import install_as_triton as install_as_triton
 from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
@@ -26,6 +25,7 @@ from proton.base.errors import ProtonError as ProtonError
 from proton.base.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
 from proton.base.knobs import knobs as knobs
 from proton.base.targets import GPUTarget as GPUTarget
+from proton.compat.triton import install_as_triton as install_as_triton
 from proton.language.aggregate import aggregate as aggregate
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.function import must_use_result as must_use_result

@@ -172,6 +172,7 @@ def main(
     try:
         if as_triton:
             proton.install_as_triton()
+            importlib.import_module("proton.compat.triton.inductor").keep_origins()
         if not knobs.profile_disable:
             title = check_text(name or what.title, "a session's name")
             given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}

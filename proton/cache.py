@@ -42,6 +42,7 @@ RECORDED = frozenset(
         "wire",
     )
 )
+_WITHOUT_CODE = ("compat", "tools", "trace", "viewer")
 _MOST_META = 1 << 26  # bytes: an assertion's message or a scope's name is all that grows
 
 
@@ -52,7 +53,7 @@ def compiler_version() -> str:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         where = path.relative_to(root)
-        if where.parts[0] not in ("viewer", "tools", "trace") or where.as_posix() in RECORDED:
+        if where.parts[0] not in _WITHOUT_CODE or where.as_posix() in RECORDED:
             digest.update(path.relative_to(root).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

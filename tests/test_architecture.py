@@ -64,7 +64,7 @@ def unit(file: Path) -> str | None:
     first = file.relative_to(PROTON).parts[0].removesuffix(".py")
     top = ("__init__", "demo", "pytest_plugin")
     at_the_top = file.parent == PROTON and (first in top or first.startswith("_"))
-    at_the_top |= first == "profiler"  # Triton's names for what is at the top
+    at_the_top |= first in ("compat", "profiler")  # Triton's names for what is below
     return None if at_the_top else first
 
 

@@ -7,7 +7,7 @@ object. Nothing here needs MLIR, so a process that finds its kernels on disk doe
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -127,6 +127,11 @@ class CompiledKernel:
         """Notes what it was compiled from."""
         self.fn, self.signature, self.options = fn, signature, options
         self.metadata.options = options
+
+    def __getstate__(self) -> dict[str, object]:
+        """What a pickle has of it: all but what a process makes of it when it launches it."""
+        kept = (*(f.name for f in fields(CompiledKernel)), "fn", "signature", "options")
+        return {name: value for name, value in self.__dict__.items() if name in kept}
 
     @property
     def hash(self) -> str:

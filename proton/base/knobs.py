@@ -56,9 +56,10 @@ def environment(**defaults: str) -> dict[str, str]:
     return defaults | dict(os.environ)
 
 
-def set_environment(variables: dict[str, str]) -> None:
-    """Sets variables of this process, which was started for what is done with them."""
-    os.environ.update(variables)
+def set_environment(variables: dict[str, str], overwrite: bool = True) -> None:
+    """Sets variables of this process, which was started for what is done with them; without
+    `overwrite` those that are not there."""
+    os.environ.update(variables if overwrite else variables | os.environ)
 
 
 def refresh_knobs() -> None:

@@ -23,6 +23,8 @@ from proton.runtime.arguments import Parameter
 from proton.runtime.recording import Recorder, SessionState
 
 HOST = "cpu"  # the back end whose arrays lie in the host's memory
+# Launches a compiled kernel: on a grid, on a stream, with the values of its signature's types.
+DirectLaunch = Callable[[tuple[int, int, int], int, tuple[object, ...]], None]
 
 
 class KernelFunction(Protocol):
@@ -159,6 +161,12 @@ class Backend(ABC):
     @abstractmethod
     def launcher(self, kernel: KernelFunction) -> Launcher:
         """A launcher of a kernel."""
+
+    def direct(self, kernel: CompiledKernel) -> DirectLaunch:
+        """A function that launches a kernel with the types and constants that it was compiled for:
+        nothing is asked about arguments but where they are. A session records it; what records is
+        compiled of `kernel.fn`."""
+        raise LaunchError(f"{kernel.name}: launch {kernel.name}[grid](...), not its compiled code")
 
     def interpreter(self, kernel: KernelFunction) -> Any:
         """What launches a kernel as Python, for a debugger."""

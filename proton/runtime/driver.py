@@ -79,7 +79,7 @@ _CACHE_BYTES = 256 << 20
 
 
 class ActiveDriver(Driver):
-    """The device that is current now. There is one such object, and nothing to set."""
+    """The device that is current now."""
 
     @property
     def backend(self) -> Backend:
@@ -87,8 +87,20 @@ class ActiveDriver(Driver):
         return default_backend()
 
 
-active = ActiveDriver()
+default = ActiveDriver()
+active: Driver = default
 driver = sys.modules[__name__]  # `from triton.runtime.driver import driver`
+
+
+def set_active(new: Driver) -> None:
+    """Has `active` be a driver of one back end. Launches go where their arrays are all the same."""
+    global active
+    active = new
+
+
+def reset_active() -> None:
+    """Has it be the current device's again."""
+    set_active(default)
 
 
 def compile(

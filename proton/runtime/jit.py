@@ -50,6 +50,7 @@ from proton.runtime.reinterpret import reinterpret as reinterpret
 from proton.runtime.specializations import SpecializedKernel
 from proton.runtime.specializations import compute_cache_key as compute_cache_key
 from proton.runtime.specializations import mangle_type as mangle_type
+from proton.runtime.specializations import specialize_impl as specialize_impl
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -132,9 +133,8 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
         only (`warmup=True`).
 
-        The CPU has run it when this returns; a GPU runs it on the current stream. Raises
-        LaunchError for arguments a kernel cannot take, CompilationError for mistakes in the
-        kernel.
+        The CPU has run it when this returns; a GPU runs it on the current stream. Raises LaunchError
+        for arguments that a kernel cannot take, CompilationError for mistakes in the kernel.
         """
         return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
 
@@ -161,6 +161,10 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         found = {name: ty.unwrap(value) for name, value in self.dependencies().items()}
         code = DeviceFunction, types.ModuleType, type
         return {n: v for n, v in found.items() if not callable(v) and not isinstance(v, code)}
+
+    @used_global_vals.setter
+    def used_global_vals(self, value: object) -> None:
+        """Nothing is kept, likewise; torch drops what Triton keeps."""
 
     @property
     def cache_key(self) -> str:
@@ -411,8 +415,7 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
         is_const = annotation is ty.const
         if annotation is ty.constexpr and {name, position} & {*fn.do_not_specialize}:
             raise ValueError(
-                f"{fn.__name__}: {name} is a constexpr, for which a kernel is specialised: take it "
-                "out of do_not_specialize"
+                f"{fn.__name__}: {name} is a constexpr: take it out of do_not_specialize"
             )
         parameters.append(
             Parameter(

@@ -107,6 +107,7 @@ class SessionState(ABC):
         self.kernels: list[Kernel] = []
         self.kernel_numbers: dict[str, int] = {}
         self.dropped = 0  # launches that ran without records
+        self.met: dict[str, int] = {}  # launches of each kernel, where not all are recorded
         self.lock = threading.Lock()
         self.running = Running(self.lock)
         self.forked_counts = ForkedCounts()
@@ -117,6 +118,15 @@ class SessionState(ABC):
     @abstractmethod
     def leave(self) -> None:
         """Has launches ask for this session no more."""
+
+    def takes(self, kernel: str) -> bool:
+        """Whether a launch of a kernel that is asked for now is to be recorded (`every_launch`)."""
+        every = self.options.every_launch
+        if every == 1:
+            return True
+        with self.lock:
+            self.met[kernel] = self.met.get(kernel, 0) + 1
+            return self.met[kernel] % every == 0
 
     def begins(self) -> bool:
         """Whether a launch that begins now is part of the run. One in a forked process is counted
@@ -140,7 +150,10 @@ class SessionState(ABC):
         number = self.kernel_numbers.get(kernel.key)
         if number is None:
             number = self.kernel_numbers[kernel.key] = len(self.kernels)
-            self.kernels.append(kernel_model(kernel, instrumentation.noted() | (noted or {})))
+            every = self.options.every_launch
+            said: dict[str, object] = {} if every == 1 else {"every_launch": every}
+            said |= instrumentation.noted() | (noted or {})
+            self.kernels.append(kernel_model(kernel, said))
         return number
 
 

@@ -8,7 +8,7 @@ after the cache is gone, and launches of this process find it.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
@@ -48,6 +48,25 @@ def mangle_type(arg: Any, specialize: bool = False) -> Any:
     return parameter.pointer(addressed_element("arg", arg))
 
 
+def specialize_impl(
+    arg: Any,
+    specialize_extra: Callable[..., str],
+    is_const: bool = False,
+    specialize_value: bool = True,
+    align: bool = True,
+) -> tuple[Any, Any]:
+    """The type of an argument, as `mangle_type` has it, and what code depends on besides: of a
+    constant the value, of addresses and integers "D" where 16 divides them, else None."""
+    type_ = mangle_type(arg, specialize_value)
+    if type_ == "constexpr":
+        return type_, arg
+    is_number = isinstance(arg, int) and not isinstance(arg, bool)
+    if not is_number and not hasattr(arg, "data_ptr"):
+        return type_, None
+    is_asked = align and (specialize_value or not is_number)
+    return type_, specialize_extra(arg, "int" if is_number else "tensor", align=align) * is_asked
+
+
 class SpecializedKernel:
     """What a kernel has for tools of Triton's that look at its launches, or take them apart: they
     bind arguments, compile for those (in another process, say), and have later launches find it."""
@@ -57,6 +76,20 @@ class SpecializedKernel:
     def __init__(self, fn: Callable[..., Any], repr: Callable[..., str] | None) -> None:
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
         self._fn_name, self._repr = f"{fn.__module__}.{fn.__qualname__}", repr
+
+    def __copy__(self) -> Self:
+        """Another kernel that is all that this one is."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The same one, as of a function."""
+        return self
+
+    def is_gluon(self) -> bool:
+        """False: it is a kernel in the tile language."""
+        return False
 
     def repr(self, specialization: object) -> str:
         """What it is called where it is compiled so: what `repr=` of `proton.jit` says, or its

@@ -262,6 +262,17 @@ class SessionOptions(Instrumentation):
         },
     )
 
+    every_launch: int = field(
+        default=1,
+        kw_only=True,
+        metadata={
+            "option": Option(
+                "Of the launches of each kernel, one of so many, the first of all left out: the "
+                "others run as without a session, and are not in the run.",
+                _check_count,
+            )
+        },
+    )
     activities: str = _choice(
         "own",
         "own: launches of Proton's kernels. all: the operators of torch, too, as slices of the "

@@ -6,15 +6,16 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton import _filecheck, compiler
-from proton._filecheck import (
+from proton import compiler
+from proton.base.errors import ProtonError
+from proton.compat.triton import filecheck as _filecheck
+from proton.compat.triton.filecheck import (
     MatchError,
     filecheck_test,
     run_filecheck,
     run_filecheck_test,
     run_parser,
 )
-from proton.base.errors import ProtonError
 from proton.runtime.jit import MockTensor
 
 

@@ -23,6 +23,7 @@ import proton
 import proton.language as tl
 from proton.base.errors import LaunchError, ProfileError
 from proton.runtime import session as sessions
+from proton.runtime.backend import backend_named
 from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda, graph_keep
 from proton.runtime.nvidia import graph as gpu_graph
@@ -407,6 +408,32 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     assert 'scope("round")' in Path(scope.file).read_text().splitlines()[scope.line - 1]
     (clock,) = run.raw.gpus
     assert (clock.name, clock.slice_cost_cycles, clock.timer_ns.size) == ("NVIDIA Nothing", 9.0, 2)
+
+
+def test_of_each_kernel_one_launch_of_so_many_is_recorded(driver: ProfilingDriver) -> None:
+    rounds, plain = kernels()
+    x = driver.array("float32")
+    with proton.profile("run", every_launch=3) as run:
+        for _ in range(7):
+            rounds[7,](x, 5)
+        for _ in range(4):
+            plain[3,](x, 5)
+    assert [event[0] for event in driver.events].count("launch") == 11
+    assert run.launches["kernel"].tolist() == ["rounds", "rounds", "plain"]
+
+
+def test_compiled_code_that_is_launched_directly_is_recorded(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    launch = backend_named("cuda").direct(rounds.warmup(proton.language.float32, 5))
+    launch((7, 1, 1), STREAM, (x, 5))
+    with proton.profile("run") as run:
+        for _ in range(2):
+            launch((7, 1, 1), STREAM, (x, 5))
+    assert [event[0] for event in driver.events].count("launch") == 3
+    frame = run.frame
+    assert len(frame[frame.kind == "scope"]) == 2 * 7 * WARPS * 5
+    assert run.launches["kernel"].tolist() == ["rounds"] * 2
 
 
 def test_a_kernel_without_scopes_is_launched_as_it_is(driver: ProfilingDriver) -> None:

@@ -100,7 +100,8 @@ MODULES = """
 import proton
 proton.install_as_triton()
 import triton
-print(triton.backends.compiler.GPUTarget is proton.GPUTarget, triton.runtime.autotuner.Autotuner)
+made = triton.backends.compiler.GPUTarget("cuda", 90, 32)
+print(made == proton.GPUTarget("cuda", 90), triton.runtime.autotuner.Autotuner)
 print(triton.language.extra.cuda.libdevice.sqrt, triton.compiler.errors.CompilationError)
 triton.set_allocator(lambda *asked: None)
 triton.set_allocator(triton.runtime._allocation.NullAllocator())
@@ -115,6 +116,18 @@ def test_import_triton_brings_its_modules_along() -> None:
     )
     names = "True", "Autotuner", "sqrt of libdevice", "CompilationError", "None"
     assert all(name in shown.stdout for name in names), shown.stdout
+
+
+def test_import_triton_loads_nothing_before_it_is_asked_for() -> None:
+    code = (
+        "import sys, proton; proton.install_as_triton(); import triton;"
+        "print([n for n in sys.modules if n in ('numpy', 'torch', 'numba_cuda_mlir')"
+        " or n.startswith(('proton.runtime', 'proton.language', 'proton.dialect'))]);"
+        "triton.runtime.jit.JITFunction, triton.language.float32, triton.testing.do_bench;"
+        "print({'triton.runtime.jit', 'triton.language', 'triton.testing'} <= sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["[]", "True"], done.stderr
 
 
 CHILDREN = """

@@ -11,7 +11,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton import _internal_testing as shared
+from proton.compat.triton import internal_testing as shared
 
 
 @pytest.mark.parametrize("name", [*shared.dtypes_with_bfloat16, "bool", "float8e5"])

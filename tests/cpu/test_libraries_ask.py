@@ -18,7 +18,7 @@ from triton.backends.compiler import GPUTarget
 active = {name for name, plug_in in backends.items() if plug_in.driver.is_active()}
 current = triton.runtime.driver.active.get_current_target()
 print(active, {GPUTarget: "gpu"}.get(type(current), "cpu"), sorted(triton.backends.backends))
-print(all(backends[n].driver.get_current_target() == current for n in active))
+print(all(backends[n].driver().get_current_target() == current for n in active))
 print(all(plug_in.compiler.identity for plug_in in backends.values()))
 print(hasattr(triton.backends, "nothing"))
 
@@ -68,7 +68,7 @@ MODULES = """
 import importlib
 import pkgutil
 import sys
-from proton import _as_triton
+from proton.compat import triton as _as_triton
 
 for module in pkgutil.walk_packages(proton.__path__, "proton."):
     if not module.name.endswith("__main__"):
@@ -261,13 +261,103 @@ def run(code: str, folder: Path, *arguments: str, **variables: str) -> list[str]
     return done.stdout.splitlines()
 
 
+HOOKS = """
+import numpy as np
+import triton
+import triton.language as tl
+from triton.profiler.hooks import Hook, HookManager
+
+@triton.jit
+def one(x_ptr):
+    tl.store(x_ptr, 1.0)
+
+heard = []
+
+class Heard(Hook):
+    def __init__(self, name, priority=0):
+        self.name, self.priority = name, priority
+    def activate(self):
+        heard.append(f"{self.name}+")
+    def deactivate(self):
+        heard.append(f"{self.name}-")
+    def enter(self, metadata):
+        heard.append(f"{self.name} {metadata.get()['name']}")
+    def exit(self, metadata):
+        heard.append(f"{self.name} end")
+
+def launched():
+    one[(1,)](np.zeros(1, np.float32))
+    print(*heard, sep=", ")
+    heard.clear()
+
+low, high = Heard("low"), Heard("high", 9)
+HookManager.register(low, 0)
+HookManager.register(high, 0)
+HookManager.register(high, 1)
+launched()
+HookManager.deactivate(0)
+launched()
+HookManager.activate()
+HookManager.unregister(1)
+launched()
+HookManager.unregister()
+launched()
+print(triton.knobs.runtime.launch_enter_hook.calls)
+"""
+
+
+TARGETS = """
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
+
+@triton.jit
+def fill(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+
+types = {"x_ptr": "*fp32", "BLOCK": "constexpr"}
+source = triton.compiler.ASTSource(fill, types, {"BLOCK": 16})
+for target in (GPUTarget("cpu", "", 1), GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)):
+    try:
+        metadata = triton.compile(source, target=target).metadata
+        options = make_backend(target).parse_options({"num_warps": 8, "of_others": 1})
+        print(isinstance(target, GPUTarget), metadata.num_warps, options.num_warps)
+    except triton.errors.TritonError as problem:
+        print(problem)
+    try:
+        print(len(make_backend(target).hash()))
+    except triton.errors.TritonError as problem:
+        print(problem)
+"""
+
+
+def test_targets_of_every_device_can_be_named(tmp_path: Path) -> None:
+    assert run(TARGETS, tmp_path) == [
+        "True 1 1",  # a CPU's program has one warp, whatever is asked for
+        "64",
+        "True 4 8",
+        "64",
+        "no back end is named 'hip'; there are cpu, cuda",
+        "kernels are compiled for cpu and cuda, not for hip",
+    ]
+
+
+def test_hooks_of_sessions_hear_of_launches(tmp_path: Path) -> None:
+    assert run(HOOKS, tmp_path) == [
+        "low+, high+, high one, low one, low end, high end",
+        "low-, high one, high end",
+        "low+, high one, low one, low end, high end",
+        "high-, low-",
+        "[]",
+    ]
+
+
 def test_one_plug_in_is_active_and_it_is_where_kernels_run(tmp_path: Path) -> None:
-    there = (
-        "['host', 'nvidia']"  # no "cpu", which torch takes for one that it generates kernels for
-    )
+    there = "['cpu', 'nvidia']"
     no_version = "/bin/true does not say its version, as ptxas does"
     facts = ["True", "True", "False", *["True"] * 4, no_version]
-    assert run(PLUG_INS, tmp_path, PROTON_BACKEND="cpu") == [f"{{'host'}} cpu {there}", *facts]
+    assert run(PLUG_INS, tmp_path, PROTON_BACKEND="cpu") == [f"{{'cpu'}} cpu {there}", *facts]
     assert run(ACTIVE, tmp_path, PROTON_BACKEND="cuda") == ["['nvidia']"]
 
 

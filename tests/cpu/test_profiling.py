@@ -112,6 +112,22 @@ def test_a_capacity_that_is_no_power_of_two_wraps_too() -> None:
     assert list(steps(run)["iteration"]) == list(range(993, 1000))
 
 
+def test_of_each_kernel_one_launch_of_so_many_is_recorded(rng: np.random.Generator) -> None:
+    x, out, steps = rng.random(100).astype(np.float32), *np.zeros((2, 100), np.float32)
+    with proton.profile("some", every_launch=4) as run:
+        for number in range(10):
+            annotated_add[(1,)](x, x, out, 100, BLOCK=128)
+            if number % 2 == 0:
+                nested[(1,)](x, steps, 2, BLOCK=32)
+    np.testing.assert_array_equal(out, x + x)
+    assert run.launches["kernel"].tolist() == ["annotated_add", "nested", "annotated_add"]
+    frame = run.frame[run.frame["kernel"] == "annotated_add"]
+    assert frame["scope"].astype(str).str.endswith("store").sum() == 2
+    assert {kernel.options["every_launch"] for kernel in run.kernels} == {4}
+    with pytest.raises(proton.ProfileError, match="every_launch must be an integer"):
+        proton.start("none", every_launch=0)
+
+
 def test_fused_work_is_one_slice_with_both_names(rng: np.random.Generator) -> None:
     n = 5000
     x, y = rng.standard_normal((2, n), np.float32)

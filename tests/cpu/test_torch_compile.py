@@ -80,7 +80,7 @@ import proton
 proton.install_as_triton()
 import torch
 from torch.utils._triton import has_triton
-assert has_triton() == torch.cuda.is_available()
+assert has_triton()  # on the CPU, too
 compiled = torch.compile(lambda x: (x * 2).sin(), fullgraph=True, backend="aot_eager")
 x = torch.randn(7)
 torch.testing.assert_close(compiled(x), (x * 2).sin())

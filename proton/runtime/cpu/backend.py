@@ -9,7 +9,7 @@ from proton.backends.cpu.target import CPU
 from proton.base.errors import LaunchError
 from proton.base.targets import CPUTarget
 from proton.language import types as ty
-from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher, Timer
+from proton.runtime.backend import HOST, Backend, DirectLaunch, KernelFunction, Launcher, Timer
 from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
 from proton.runtime.cpu.caches import core_cache, last_level_cache
 from proton.runtime.cpu.launch import CPULauncher
@@ -23,9 +23,6 @@ class CPUBackend(Backend):
 
     name = HOST
     compiler = CPU
-    # Not "cpu": torch takes a plug-in of that name for one that it generates kernels for
-    # (`torch.utils._triton.has_triton`).
-    plug_in = "host"
 
     def is_there(self) -> bool:
         return True
@@ -60,6 +57,11 @@ class CPUBackend(Backend):
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return CPULauncher(kernel)
+
+    def direct(self, kernel: Any) -> DirectLaunch:
+        from proton.runtime.cpu.direct import DirectLaunch as Direct  # which few programs need
+
+        return Direct(kernel)
 
     def interpreter(self, kernel: KernelFunction) -> Any:
         from proton.runtime.cpu.interpreted import InterpretedLauncher  # modules of its own

@@ -7,6 +7,7 @@ code, its memory says whether what the kernel writes overlaps anything else.
 import ctypes
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,7 @@ from proton.runtime.hooks import loaded
 
 
 @dataclass
-class _Variant:
+class Variant:
     """Machine code of one kernel, ready to be called."""
 
     kernel: CPUKernel
@@ -53,7 +54,7 @@ class _Variant:
 class Prepared:
     """Code, and what it is given but for the grid; nothing is asked of such a launch any more."""
 
-    variant: _Variant
+    variant: Variant
     given: list[Any]
 
     def run(self, grid: tuple[int, int, int]) -> None:
@@ -68,7 +69,7 @@ class CPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
-        self._variants: dict[object, _Variant] = {}
+        self._variants: dict[object, Variant] = {}
         self._prepared = Lately[Prepared]()
 
     def launch(
@@ -79,7 +80,7 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
-        recorder: CPURecorder | None = sessions.recorder_of(HOST)
+        recorder = recorder_for(self.kernel.__name__)
         instrumentation = recorder and recorder.instrumentation
         suffix = *self._chosen(options), instrumentation, knobs.check_bounds
         seen = signature(values) if recorder is None else None
@@ -107,38 +108,19 @@ class CPULauncher(Launcher):
             variant = self._compiled((*keys, True, *suffix))
         if variant.has_tuples:
             values, given = self._flat(keys, values, given)
-        disjoint = _disjoint(variant, given)
+        disjoint = is_disjoint(variant, given)
         if not disjoint:
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
             if recorder is not None:
                 plain = (*keys, disjoint, *suffix[:-2], None, suffix[-1])
-                self._record(variant, plain, values, given, sizes, recorder)
+                without = functools.partial(self._compiled, plain)
+                run_recorded(variant, without, values, given, sizes, recorder)
                 return variant.kernel
-            passed = _run(variant, values, given, sizes)
+            passed = run_variant(variant, values, given, sizes)
             if seen is not None and not variant.kernel.metadata["extras"]:
                 self._prepared.keep((seen, suffix), Prepared(variant, passed))
         return variant.kernel
-
-    def _record(
-        self,
-        variant: _Variant,
-        plain: tuple[object, ...],
-        values: tuple[object, ...],
-        given: list[Any],
-        sizes: tuple[int, int, int],
-        recorder: CPURecorder,
-    ) -> None:
-        """A launch in a session; where nobody keeps its records it runs the code of the key
-        `plain`, which has none."""
-        recording = recorder.begin(variant.kernel, sizes)
-        try:
-            if recording.kept:
-                _run(variant, values, given, sizes, recording)
-            else:
-                _run(self._compiled(plain), values, given, sizes)
-        finally:
-            recorder.end(recording)
 
     def compile(
         self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
@@ -189,7 +171,7 @@ class CPULauncher(Launcher):
             check_num_warps(options["num_warps"], CPUTarget.warp_size)
         return self.kernel.checks(options), options.get("ir_override")
 
-    def _compiled(self, key: tuple[object, ...]) -> _Variant:
+    def _compiled(self, key: tuple[object, ...]) -> Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
         nothing else, and the options."""
         variant = self._variants.get(key)
@@ -200,38 +182,48 @@ class CPULauncher(Launcher):
                     variant = self._variants[key] = self._compile(key)
         return variant
 
-    def _compile(self, key: tuple[object, ...]) -> _Variant:
+    def _compile(self, key: tuple[object, ...]) -> Variant:
         links = self.kernel.links()
         request = self._request(key)
-        signature = request.signature
         kernel: CPUKernel = compile_function(*request)
         self.kernel.watch_globals(links)
-        names = _leaf_names(self.kernel.arg_names, signature)
-        runtime = [names.index(name) for name in signature.types]
-        parts = [ty.parts_of(type_) for type_ in signature.types.values()]
-        passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
-        extra = {"thread": ctypes.c_int32}
-        types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
-        prototype = ctypes.CFUNCTYPE(
-            None,
-            *types,
-            *[ctypes.c_int64] * 2,
-            *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
-        )
-        written = kernel.metadata["written"]
-        return _Variant(
-            kernel,
-            loaded(kernel, lambda: prototype(kernel.code.address)),
-            types,
-            written=sorted({passed[number] for number in written if number >= 0}),
-            writes_anywhere=-1 in written,
-            names=names,
-            runtime=runtime,
-            pointers=[p for p, of in zip(runtime, parts, strict=True) if of[0].is_ptr()],
-            describes=len(passed) > len(runtime),
-            passed=passed,
-            has_tuples=bool(signature.tuples),
-        )
+        return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
+
+
+def recorder_for(kernel: str) -> CPURecorder | None:
+    """What records the launch of a kernel that begins; None where nothing does."""
+    recorder: CPURecorder | None = sessions.recorder_of(HOST)
+    return recorder if recorder is not None and recorder.state.takes(kernel) else None
+
+
+def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
+    """A kernel's code, loaded; `names` are those of the values that a launch has."""
+    signature = kernel.signature
+    runtime = [names.index(name) for name in signature.types]
+    parts = [ty.parts_of(type_) for type_ in signature.types.values()]
+    passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
+    extra = {"thread": ctypes.c_int32}
+    types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
+    prototype = ctypes.CFUNCTYPE(
+        None,
+        *types,
+        *[ctypes.c_int64] * 2,
+        *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
+    )
+    written = kernel.metadata["written"]
+    return Variant(
+        kernel,
+        loaded(kernel, lambda: prototype(kernel.code.address)),
+        types,
+        written=sorted({passed[number] for number in written if number >= 0}),
+        writes_anywhere=-1 in written,
+        names=names,
+        runtime=runtime,
+        pointers=[p for p, of in zip(runtime, parts, strict=True) if of[0].is_ptr()],
+        describes=len(passed) > len(runtime),
+        passed=passed,
+        has_tuples=bool(signature.tuples),
+    )
 
 
 def _stand_in(parameter: Parameter, value: Any) -> Any:
@@ -260,7 +252,7 @@ def _leaf_names(names: list[str], signature: Signature) -> list[str]:
     return found
 
 
-def _disjoint(variant: _Variant, values: list[Any]) -> bool:
+def is_disjoint(variant: Variant, values: list[Any]) -> bool:
     """Whether no argument that the kernel writes shares a byte with another argument."""
     if variant.writes_anywhere:
         return False
@@ -274,8 +266,28 @@ def _disjoint(variant: _Variant, values: list[Any]) -> bool:
     return True
 
 
-def _run(
-    variant: _Variant,
+def run_recorded(
+    variant: Variant,
+    plain: Callable[[], Variant],
+    values: tuple[object, ...],
+    given: list[Any],
+    sizes: tuple[int, int, int],
+    recorder: CPURecorder,
+) -> None:
+    """A launch in a session; where nobody keeps its records the code of `plain` runs, which makes
+    none."""
+    recording = recorder.begin(variant.kernel, sizes)
+    try:
+        if recording.kept:
+            run_variant(variant, values, given, sizes, recording)
+        else:
+            run_variant(plain(), values, given, sizes)
+    finally:
+        recorder.end(recording)
+
+
+def run_variant(
+    variant: Variant,
     bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
@@ -303,7 +315,7 @@ def _run(
     return given
 
 
-def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
+def _flat(variant: Variant, values: list[Any]) -> list[Any]:
     """What the code takes, where it takes several values for an argument."""
     flat: list[Any] = []
     for position in variant.runtime:
@@ -314,7 +326,7 @@ def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
 
 
 def _by_name(
-    variant: _Variant, bound: tuple[object, ...], values: list[Any]
+    variant: Variant, bound: tuple[object, ...], values: list[Any]
 ) -> list[tuple[str, object, object]]:
     """Of each value that the code takes: the parameter's name, what it was given, and the memory of
     an array; of the numbers of a descriptor none."""
@@ -327,7 +339,7 @@ def _by_name(
 
 
 def _run_with_extras(
-    variant: _Variant,
+    variant: Variant,
     given: list[Any],
     grid: tuple[int, int, int],
     recording: Recording | None,

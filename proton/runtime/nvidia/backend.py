@@ -7,7 +7,7 @@ import numpy as np
 from proton.backends.nvidia.target import NVIDIA
 from proton.base.targets import GPUTarget
 from proton.runtime.arguments import is_torch
-from proton.runtime.backend import Backend, KernelFunction, Launcher, Timer
+from proton.runtime.backend import Backend, DirectLaunch, KernelFunction, Launcher, Timer
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import is_on_gpu, layout_of
 from proton.runtime.nvidia.fast_path import NAME
@@ -69,6 +69,11 @@ class NVIDIABackend(Backend):
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return GPULauncher(kernel)
+
+    def direct(self, kernel: Any) -> DirectLaunch:
+        from proton.runtime.nvidia.direct import DirectLaunch as Direct  # which few programs need
+
+        return Direct(kernel)
 
     def recorder(self, session: SessionState) -> GPURecorder:
         return GPURecorder(session)

@@ -97,26 +97,12 @@ class GPULauncher(Launcher):
         described: list[Given],
         options: dict[str, object],
     ) -> None:
-        """Compiles the kernel that is launched in its place while the session runs.
-
-        Where its registers cost occupancy, and the kernel does with so few that they do not, and
-        hardly spills, it gets those.
-        """
-        with compile_lock:
-            variant = self._variant(device, described, options, session.instrumentation)
-            found = _perturbation(variant, plain)
-            threads = WARP_SIZE * int(plain.kernel.metadata["num_warps"])
-            most = most_registers(found["blocks_per_sm_off"], threads)
-            if found["blocks_per_sm"] < found["blocks_per_sm_off"] and most < variant.kernel.n_regs:
-                fewer = options | {"maxnreg": most}
-                other = self._variant(device, described, fewer, session.instrumentation)
-                instead = _perturbation(other, plain)
-                spills = instead["spills"] - instead["spills_off"]
-                is_occupancy_kept = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
-                if is_occupancy_kept and spills <= MOST_SPILLS:
-                    variant, found = other, instead
+        """Compiles the kernel that is launched in its place while the session runs."""
         key = session.instrumentation
-        plain.instrumented[key] = InstrumentedVariant(key, variant, found)
+        with compile_lock:
+            plain.instrumented[key] = instrumented(
+                key, plain, lambda more: self._variant(device, described, options | more, key)
+            )
 
     def compile(
         self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
@@ -211,14 +197,10 @@ class GPULauncher(Launcher):
         if variant is None:
             target = cuda.target_of(device)
             kernel = self.compile_described(target, described, options, instrumentation)
-            _check_runs_on(kernel.metadata.target, target)
             self.kernel.watch_globals()
-            function = _loaded(kernel)
             leaves = flat(d.argument for d in described)
             types = [short for argument in leaves for short in _passed(argument.type)]
-            added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.takes_chunks]
-            launch = variant_launch(kernel, function, device, types, added)
-            variant = Variant(kernel, launch, function)
+            variant = variant_of(kernel, device, types)
             self._loaded[key] = variant
         return variant
 
@@ -233,6 +215,37 @@ class GPULauncher(Launcher):
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
+
+
+def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> Variant:
+    """A kernel's code, loaded on a device; `types` are of what the values of a launch become."""
+    _check_runs_on(kernel.metadata.target, cuda.target_of(device))
+    function = _loaded(kernel)
+    added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.takes_chunks]
+    return Variant(kernel, variant_launch(kernel, function, device, types, added), function)
+
+
+def instrumented(
+    key: Instrumentation, plain: Variant, make: Callable[[dict[str, object]], Variant]
+) -> InstrumentedVariant:
+    """The kernel that is launched in a plain one's place while a session runs: `make` compiles it,
+    with options besides the plain one's.
+
+    Where its registers cost occupancy, and the kernel does with so few that they do not, and
+    hardly spills, it gets those.
+    """
+    variant = make({})
+    found = _perturbation(variant, plain)
+    threads = WARP_SIZE * int(plain.kernel.metadata["num_warps"])
+    most = most_registers(found["blocks_per_sm_off"], threads)
+    if found["blocks_per_sm"] < found["blocks_per_sm_off"] and most < variant.kernel.n_regs:
+        other = make({"maxnreg": most})
+        instead = _perturbation(other, plain)
+        spills = instead["spills"] - instead["spills_off"]
+        is_occupancy_kept = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
+        if is_occupancy_kept and spills <= MOST_SPILLS:
+            variant, found = other, instead
+    return InstrumentedVariant(key, variant, found)
 
 
 def _check_runs_on(made_for: GPUTarget, target: GPUTarget) -> None:

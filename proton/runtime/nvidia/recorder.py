@@ -51,6 +51,7 @@ class GPURecorder(Recorder):
     def __init__(self, state: SessionState) -> None:
         self.state, self.instrumentation = state, state.instrumentation
         self.compares_run_times = state.options.compare_run_time
+        self.takes_all = state.options.every_launch == 1
         self.flush_memory: int = knobs.profile_flush_memory
         self.devices: dict[int, Device] = {}
         self.kernels: dict[InstrumentedVariant, ProfiledKernel] = {}
@@ -105,6 +106,9 @@ class GPURecorder(Recorder):
     ) -> GPUKernel:
         """Launches the instrumented kernel with a profile buffer of zeros; the plain one where it
         has no scopes, or where the session is over or has no memory for it."""
+        if not self.takes_all and not self.state.takes(plain.kernel.name):
+            plain.launch(*grid, stream, *passed)
+            return plain.kernel
         try:
             thread = self.callers.thread
         except AttributeError:

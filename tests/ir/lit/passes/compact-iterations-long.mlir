@@ -47,8 +47,8 @@ func.func @long(%n: i32, %a: tensor<64x64xf16>, %c: tensor<64x64xf32>, %profile:
 // the turn alone: the profile says how. In the second loop one does not.
 
 // CHECK-LABEL: func.func @batches(
-// CHECK-SAME{LITERAL}: loops = [[[4, 0, 1, 1, 0], [5, 1, 2, 1, 2], [4, 1, 2, 0, -1]]]
 // CHECK-SAME: iteration_bytes = 512 : i64
+// CHECK-SAME{LITERAL}: loops = [[[4, 0, 1, 1, 0], [5, 1, 2, 1, 2], [4, 1, 2, 0, -1]]]
 // CHECK: "proton_gpu.begin_iterations"(%{{.*}}) {iterations = 16 : i32, slots = 3 : i32, words = 4 : i32}
 // CHECK: scf.if
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : i32

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from proton import language as tl
-from proton._as_triton import install_as_triton
 from proton.base.foreign_knobs import FOREIGN
 from proton.base.knobs import KNOBS, knobs, set_environment
 from proton.base.targets import CLUSTERS, GPUTarget, Target
+from proton.compat.triton import install_as_triton
 from proton.language.types import dtype
 from proton.runtime.arguments import type_canonicalisation_dict
 from proton.runtime.driver import active

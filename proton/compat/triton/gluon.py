@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from proton import _gluon_language as language
 from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
+from proton.compat.triton import gluon_language as language
 from proton.language.aggregate import aggregate as aggregate
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.function import must_use_result as must_use_result

@@ -19,43 +19,75 @@ from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
+from proton.compat.triton.absent import reason
 
 NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
-    "triton.backends": "proton.runtime.plug_ins",
-    "triton.backends.compiler": "proton.backends.compiler",
+    "triton._C": "proton.compat.triton.libtriton",
+    "triton._C.libtriton": "proton.compat.triton.libtriton",
+    "triton._C.libtriton.ir": "proton.compat.triton.libtriton",
+    "triton._utils": "proton.compat.triton.utils",
+    "triton._filecheck": "proton.compat.triton.filecheck",
+    "triton._internal_testing": "proton.compat.triton.internal_testing",
+    "triton.backends": "proton.compat.triton.plug_ins",
+    "triton.backends.compiler": "proton.compat.triton.targets",
+    "triton.compiler": "proton.compat.triton.compiler",
+    "triton.compiler.code_generator": "proton.backends.code_generator",
+    "triton.compiler.compiler": "proton.compat.triton.compiler",
+    "triton.compiler.errors": "proton.base.errors",
     # Not the package `proton.backends.nvidia`: importing `triton.backends.nvidia.compiler` sets
     # `compiler` of its parent.
-    "triton.backends.nvidia": "proton.backends.nvidia.for_libraries",
-    "triton.backends.nvidia.compiler": "proton.backends.nvidia.for_libraries",
-    "triton.backends.nvidia.driver": "proton.backends.nvidia.for_libraries",
+    "triton.backends.nvidia": "proton.compat.triton.nvidia",
+    "triton.backends.nvidia.compiler": "proton.compat.triton.nvidia",
+    "triton.backends.nvidia.driver": "proton.compat.triton.nvidia",
     "triton.errors": "proton.base.errors",
-    "triton.experimental": "proton._gluon",
-    "triton.experimental.gluon": "proton._gluon",
-    "triton.experimental.gluon._runtime": "proton._gluon",
-    "triton.experimental.gluon.language": "proton._gluon_language",
+    "triton.experimental": "proton.compat.triton.gluon",
+    "triton.experimental.gluon": "proton.compat.triton.gluon",
+    "triton.experimental.gluon._runtime": "proton.compat.triton.gluon",
+    "triton.experimental.gluon.language": "proton.compat.triton.gluon_language",
     "triton.language.extra.cuda.gdc": "proton.language.extra.cuda",
     "triton.language.extra.cuda.utils": "proton.language.extra.cuda",
     "triton.knobs": "proton.base.knobs",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",
+    "triton.profiler.hooks": "proton.compat.triton.profiler_hooks",
+    "triton.profiler.hooks.hook": "proton.compat.triton.profiler_hooks",
     "triton.profiler.proton": "proton.profiler",
     "triton.runtime._allocation": "proton.runtime.allocation",
-    "triton.runtime._async_compile": "proton.runtime.async_compile",
+    "triton.runtime._async_compile": "proton.compat.triton.async_compile",
+    "triton.runtime.interpreter": "proton.compat.triton.interpreter",
+    "triton.tools.disasm": "proton.compat.triton.disasm",
     "triton.runtime.driver": "proton.runtime.driver",
 }
-# What `import triton` imports of it: programs find these by attributes, `triton.backends.compiler`.
-_IMPORTED = (
-    *("backends.compiler", "backends.nvidia.compiler", "compiler", "knobs", "language.extra.cuda"),
-    *("runtime._allocation", "runtime._async_compile", "runtime.autotuner", "runtime.cache"),
-    *("runtime.driver", "runtime.errors", "runtime.jit", "tools"),
-)
-# Parts of Triton that Proton is not made of.
-_ABSENT = {
-    "triton._C": "it is Triton's own compiler in C++",
-    "triton.experimental": "kernels in Gluon are not supported, and gsan is not there",
+# Names of `triton` itself that are not those of `proton`.
+_OWN = {"compile": "proton.compat.triton.compiler"}
+# Programs find these by attributes, `triton.backends.compiler`, without an import of them: what is
+# right below `triton` is imported when it is asked for, and the rest with what it is part of.
+_PARTS = {
+    "triton": (
+        *("_C", "backends", "compiler", "errors", "experimental", "knobs", "language", "profiler"),
+        *("runtime", "testing", "tools"),
+    ),
+    "triton.backends": ("compiler", "nvidia.compiler"),
+    "triton.compiler": ("code_generator", "compiler", "errors"),
+    "triton.language": ("extra.cuda",),
+    "triton.runtime": (
+        *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
+    ),
+}
+# What is added to modules of Proton under the names of Triton's: `extras` has it.
+_EXTRAS = {
+    "triton.knobs": (
+        *("AutotuneListener", "BuildImpl", "CompilationListener", "InitHandleHook", "JITHook"),
+        *("JITHookCompileInfo", "LaunchHook", "PipelineStagesHook"),
+    ),
+    "triton.runtime": ("RedisRemoteCacheBackend", "RemoteCacheBackend"),
+    "triton.runtime.cache": (
+        *("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager"),
+    ),
+    "triton.testing": ("cuda_graph_without_gc",),
 }
 
 
@@ -71,6 +103,7 @@ def install_as_triton() -> None:
             "`python -m proton --as-triton script.py`"
         )
     sys.meta_path.insert(0, _Finder())
+    sys.path.insert(1, str(Path(__file__).parent / "found"))  # for processes that take it over
     knobs.stands_for_triton = True
     knobs.generation += 1
 
@@ -84,8 +117,10 @@ class _Triton(ModuleType):
         self.__path__ = []  # a package, of which only `_Finder` knows the modules
 
     def __getattr__(self, name: str) -> Any:
-        if f"{NAME}.{name}" in _HOMES:
+        if name in _PARTS[NAME]:
             return importlib.import_module(f"{NAME}.{name}")
+        if name in _OWN:
+            return getattr(importlib.import_module(_OWN[name]), name)
         proton = importlib.import_module("proton")
         try:
             return getattr(proton, name)
@@ -126,15 +161,19 @@ class _Loader(Loader):
         home = _home(spec.name)
         assert home is not None, "the finder has refused it"
         module = importlib.import_module(home)
-        self.spec = module.__spec__  # which the import system is about to replace by its own
+        # The import system is about to replace it by its own.
+        self.name, self.spec = spec.name, module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        if not isinstance(module, _Triton):
-            module.__spec__ = self.spec
+        if isinstance(module, _Triton):
             return
-        for part in _IMPORTED:
-            importlib.import_module(f"{NAME}.{part}")
+        module.__spec__ = self.spec
+        if self.name in _EXTRAS:
+            extras = importlib.import_module("proton.compat.triton.extras")
+            module.__dict__.update({name: getattr(extras, name) for name in _EXTRAS[self.name]})
+        for part in _PARTS.get(self.name, ()):
+            importlib.import_module(f"{self.name}.{part}")
 
 
 class _Distribution(Distribution):
@@ -157,7 +196,7 @@ def _home(name: str) -> str | None:
 
 
 def _lack(name: str) -> str:
-    absent = next((why for part, why in _ABSENT.items() if f"{name}.".startswith(f"{part}.")), "")
+    absent = reason(name)
     return (
         f"No module named {name!r}: Proton stands for triton here, and has no such module"
         f"{': ' * bool(absent)}{absent}"

@@ -1,0 +1,115 @@
+"""Where a kernel that Inductor wrote comes from: the ops of the program and their lines.
+
+    model.py:57 native_layer_norm
+
+Inductor's Python calls kernels one after the other, with a comment above each call that names its
+ops. With `INDUCTOR_PROVENANCE=1`, which `python -m proton --as-triton` sets, it knows the lines of
+the program, too, also of graphs from its cache.
+"""
+
+import contextlib
+import functools
+import gc
+import json
+import linecache
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from proton.base.knobs import set_environment
+from proton.language import profiling
+from proton.runtime import open_sessions
+from proton.runtime import session as sessions
+from proton.trace.model import OPERATOR
+
+_PROVENANCE = "INDUCTOR_PROVENANCE"
+_TRIES = "torch/_inductor/runtime/benchmarking.py"
+_FRAMES = 16  # between a call in Inductor's code and a launch, at most
+_COMMENTS = 8  # lines above a call that may be its comments
+_OPS = re.compile(r"Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
+_HANDLE = re.compile(r"\[Provenance debug handles\] (\S+:\d+)")
+_PLACE = re.compile(r'File "(.*)", line (\d+), in ')
+
+
+def keep_origins() -> None:
+    """Has Inductor note the lines of the program, unless the environment says otherwise."""
+    set_environment({_PROVENANCE: "1"}, overwrite=False)
+
+
+@contextlib.contextmanager
+def as_operator(kernel: str) -> Iterator[None]:
+    """Shows the running session a launch as one of the operator that the kernel is of. What
+    Inductor tries, to choose between configurations, it does not see."""
+    caller = _caller()
+    if caller is not None and caller.f_code.co_filename.endswith(_TRIES):
+        with open_sessions.paused():
+            yield
+        return
+    session, start = sessions.current(), time.perf_counter_ns()
+    before = 0 if session is None else session.begun
+    try:
+        yield
+    finally:
+        name = ""
+        if caller is not None and session is not None and session.begun > before:  # is recorded
+            name = _origin(caller.f_code.co_filename, caller.f_lineno, kernel)
+        if name and profiling.host is not None:
+            profiling.host.add(name, start, OPERATOR)
+
+
+def _caller() -> FrameType | None:
+    """Who asked for the launch that is under way: Inductor's code for a graph, or what measures
+    configurations for it; None for another."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_FRAMES):
+        if frame is None:
+            return None
+        is_graph = "AsyncCompile" in frame.f_globals
+        if is_graph or frame.f_code.co_filename.endswith(_TRIES):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+@functools.cache
+def _origin(file: str, line: int, kernel: str) -> str:
+    """The origin of a call on a line of one of Inductor's files."""
+    if f"{kernel}.run(" not in linecache.getline(file, line):
+        return ""
+    ops, handle = "", ""
+    for number in range(line - 1, max(line - _COMMENTS, 0), -1):
+        text = linecache.getline(file, number).strip()
+        if found := _HANDLE.search(text):
+            handle = handle or found[1]
+        elif found := _OPS.search(text):
+            names = [name.removeprefix("aten.") for name in found[2].split(", ") if name]
+            ops = ", ".join(names) or found[1]
+            break
+    return " ".join([*_lines(file, handle), ops]).strip()
+
+
+def _lines(file: str, handle: str) -> list[str]:
+    """`model.py:57-61` of each file of the program that a kernel's ops are on."""
+    places: dict[str, set[int]] = {}
+    for trace in _traces(file).get(handle, ()):
+        for path, number in _PLACE.findall(trace)[-1:]:
+            places.setdefault(path, set()).add(int(number))
+    return [
+        f"{Path(path).name}:{min(lines)}" + f"-{max(lines)}" * (len(lines) > 1)
+        for path, lines in places.items()
+    ]
+
+
+@functools.cache
+def _traces(file: str) -> dict[str, list[str]]:
+    """Of each kernel's call in one of Inductor's files the places in the program, as it noted them
+    with the graph. It has no list of graphs: this looks through all objects, once for a file."""
+    key = Path(file).stem
+    for graph in gc.get_objects():
+        if type(graph).__name__ == "CompiledFxGraph" and graph.cache_key == key:
+            noted = getattr(graph, "inductor_provenance_stack_traces_str", None)
+            return json.loads(noted) if noted else {}
+    return {}

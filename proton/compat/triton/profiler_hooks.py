@@ -1,0 +1,111 @@
+"""`triton.profiler.hooks`: objects of programs that hear of launches while sessions are active.
+
+    HookManager.register(MyHook(), session)
+
+The sessions are numbers of the program's choice, such as `proton.start` gives.
+"""
+
+from typing import Any, ClassVar
+
+from proton.base.knobs import knobs
+from proton.runtime.hooks import LazyDict as LazyDict
+
+
+class Hook:
+    """What a program derives its own from: `enter` and `exit` get the facts of each launch,
+    `init_handle` what has been loaded. Of several the one of the highest priority comes first."""
+
+    priority: int = 0
+
+    def activate(self) -> None:
+        """It hears of launches from now on."""
+
+    def deactivate(self) -> None:
+        """It does not any more."""
+
+    def init_handle(
+        self, module: object, function: object, name: str, metadata_group: dict[str, str], hash: str
+    ) -> None:
+        """A kernel's code has been loaded."""
+
+    def enter(self, metadata: LazyDict) -> None:
+        """A launch begins."""
+
+    def exit(self, metadata: LazyDict) -> None:
+        """It has been asked for."""
+
+
+class HookManager:
+    """The hooks of all sessions. One that several have is active while one of these is."""
+
+    active_hooks: ClassVar[list[Hook]] = []
+    session_hooks: ClassVar[dict[int, dict[Hook, bool]]] = {}
+
+    @classmethod
+    def register(cls, hook: Hook, session: int) -> None:
+        """Adds a hook to a session, which is active."""
+        cls.session_hooks.setdefault(session, {})[hook] = True
+        cls._settle()
+
+    @classmethod
+    def unregister(cls, session: int | None = None) -> None:
+        """Takes out the hooks of a session, or of all."""
+        for number in cls._numbers(session):
+            cls.session_hooks.pop(number, None)
+        cls._settle()
+
+    @classmethod
+    def activate(cls, session: int | None = None) -> None:
+        """Makes a session active, or all."""
+        cls._set(session, True)
+
+    @classmethod
+    def deactivate(cls, session: int | None = None) -> None:
+        """Makes a session inactive, or all."""
+        cls._set(session, False)
+
+    @classmethod
+    def _numbers(cls, session: int | None) -> list[int]:
+        return [*cls.session_hooks] if session is None else [session]
+
+    @classmethod
+    def _set(cls, session: int | None, is_active: bool) -> None:
+        for number in cls._numbers(session):
+            hooks = cls.session_hooks.get(number, {})
+            hooks.update(dict.fromkeys(hooks, is_active))
+        cls._settle()
+
+    @classmethod
+    def _settle(cls) -> None:
+        """Has those hooks be active that an active session has."""
+        wanted = {hook for hooks in cls.session_hooks.values() for hook, on in hooks.items() if on}
+        for hook in [hook for hook in cls.active_hooks if hook not in wanted]:
+            cls.active_hooks.remove(hook)
+            hook.deactivate()
+        for hook in wanted.difference(cls.active_hooks):
+            cls.active_hooks.append(hook)
+            hook.activate()
+        cls.active_hooks.sort(key=lambda hook: hook.priority, reverse=True)
+        chains = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+        for chain, heard in zip(chains, (cls.enter, cls.exit), strict=True):
+            (chain.add if cls.active_hooks else chain.remove)(heard)
+        loaded = knobs.runtime.kernel_load_end_hook
+        (loaded.add if cls.active_hooks else loaded.remove)(cls.init_handle)
+
+    @classmethod
+    def enter(cls, metadata: LazyDict) -> None:
+        """Tells the active hooks that a launch begins."""
+        for hook in [*cls.active_hooks]:
+            hook.enter(metadata)
+
+    @classmethod
+    def exit(cls, metadata: LazyDict) -> None:
+        """Tells them, in the opposite order, that it has been asked for."""
+        for hook in [*reversed(cls.active_hooks)]:
+            hook.exit(metadata)
+
+    @classmethod
+    def init_handle(cls, *loaded: Any) -> None:
+        """Tells them what has been loaded."""
+        for hook in [*cls.active_hooks]:
+            hook.init_handle(*loaded)

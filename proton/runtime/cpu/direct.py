@@ -1,0 +1,79 @@
+"""Launching on the CPU what is compiled already, for the types that it was compiled for."""
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+from proton.backends.cpu.options import CPUOptions
+from proton.backends.cpu.target import CPU, CPUKernel
+from proton.compiler import compile_function, compile_lock
+from proton.runtime.arguments import Parameter
+from proton.runtime.cpu.arguments import classify
+from proton.runtime.cpu.launch import (
+    Variant,
+    is_disjoint,
+    recorder_for,
+    run_recorded,
+    run_variant,
+    variant_of,
+)
+from proton.trace.instrumentation import Instrumentation
+
+
+class DirectLaunch:
+    """The launches of one compiled kernel. Where a session records, or the kernel writes what
+    other arguments share, code for that is compiled of the kernel's function."""
+
+    def __init__(self, kernel: CPUKernel) -> None:
+        self.kernel = kernel
+        self._options: CPUOptions = kernel.options  # type: ignore[assignment]
+        types = kernel.signature.types
+        self._parameters = [_parameter(name, number) for number, name in enumerate(types)]
+        self._pointers = [number for number, of in enumerate(types.values()) if of.is_ptr()]
+        self._variants: dict[tuple[bool, Instrumentation | None], Variant] = {}
+
+    def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
+        recorder = recorder_for(self.kernel.name)
+        instrumentation = None if recorder is None else recorder.instrumentation
+        given: list[Any] = list(values)
+        for number in self._pointers:
+            given[number] = classify(self._parameters[number], values[number])[1]
+        disjoint = self._options.disjoint
+        variant = self._variant(disjoint, instrumentation)
+        if variant.kernel.metadata["disjoint"] and not is_disjoint(variant, given):
+            disjoint = False
+            variant = self._variant(disjoint, instrumentation)
+        if all(grid):
+            if recorder is None:
+                run_variant(variant, values, given, grid)
+            else:
+                plain = functools.partial(self._variant, disjoint, None)
+                run_recorded(variant, plain, values, given, grid, recorder)
+
+    def _variant(self, disjoint: bool, instrumentation: Instrumentation | None) -> Variant:
+        key = disjoint, instrumentation
+        found = self._variants.get(key)
+        if found is None:
+            with compile_lock:
+                found = self._variants[key] = self._loaded(disjoint, instrumentation)
+        return found
+
+    def _loaded(self, disjoint: bool, instrumentation: Instrumentation | None) -> Variant:
+        kernel, asked = self.kernel, self._options
+        options = replace(asked, disjoint=disjoint, instrumentation=instrumentation)
+        if options != asked:
+            kernel = compile_function(CPU, kernel.fn, kernel.signature, options)
+        return variant_of(kernel, list(kernel.signature.types))
+
+
+def _parameter(name: str, number: int) -> Parameter:
+    """An argument of which nothing is specialised."""
+    return Parameter(
+        name,
+        constexpr=False,
+        type=None,
+        const_pointer=False,
+        specialize=False,
+        align=False,
+        num=number,
+    )

@@ -1,0 +1,109 @@
+"""Launching compiled code as it is (`Backend.direct`), and kernels that go through a pickle."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.runtime.backend import backend_named
+from tests.compile.fake_cuda import FakeDriver
+
+F32, PTR = tl.float32, ctypes.c_uint64
+
+
+@proton.jit
+def weigh(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    with proton.scope("weigh"):
+        tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * factor, mask=at < n)
+
+
+@proton.jit
+def reverse(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + n - 1 - at, tl.load(x_ptr + at, mask=at < n) + 1, mask=at < n)
+
+
+def test_a_gpu_gets_the_arguments_in_the_types_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = FakeDriver(read=[PTR, PTR, ctypes.c_int32, ctypes.c_float])
+    driver.install(monkeypatch)
+    target = proton.GPUTarget("cuda", 90)
+    kernel = weigh.warmup(F32, F32, 1000, 0.5, BLOCK=128, target=target, num_warps=2)
+    x, out = (driver.array("float32", address) for address in (0x20000, 0x40000))
+    launch = backend_named("cuda").direct(kernel)
+    launch((8, 1, 1), 77, (x, out, 1000, 0.25))
+    launch((0, 1, 1), 77, (x, out, 1000, 0.25))
+    ((found, passed),) = driver.launches
+    assert (found.grid, found.block, found.stream) == ((8, 1, 1), (64, 1, 1), 77)
+    assert passed == [0x20000, 0x40000, 1000, 0.25]
+
+
+def test_the_cpu_runs_it_records_it_and_sees_where_arguments_overlap() -> None:
+    x, out = np.random.rand(1000).astype(np.float32), np.zeros(1000, np.float32)
+    launch = backend_named("cpu").direct(weigh.warmup(x, out, 1000, 0.5, BLOCK=128))
+    launch((8, 1, 1), 0, (x, out, 1000, 3.0))
+    np.testing.assert_allclose(out, x * 3)
+    with proton.profile("direct") as run:
+        launch((8, 1, 1), 0, (x, out, 1000, 4.0))
+    np.testing.assert_allclose(out, x * 4)
+    frame = run.frame
+    assert set(frame[frame["scope"] == "weigh"]["kernel"]) == {"weigh"}
+    turned = backend_named("cpu").direct(reverse.warmup(x, out, 60, BLOCK=64))
+    shared = x[:60].copy()
+    turned((1, 1, 1), 0, (shared, shared, 60))  # a block is loaded before it is stored
+    np.testing.assert_allclose(shared, x[:60][::-1] + 1)
+
+
+SECOND = """
+import pickle, sys
+import numpy as np
+import proton
+proton.install_as_triton()
+import triton
+kernel = pickle.load(open(sys.argv[1], "rb"))
+kernel._init_handles()
+x, out = np.random.rand(1000).astype(np.float32), np.zeros(1000, np.float32)
+arguments = kernel.function, kernel.packed_metadata, None, None, None, x, out, 1000, 3.0, 128
+kernel.run(8, 1, 1, 0, *arguments)
+np.testing.assert_allclose(out, x * 3)
+with proton.profile("again") as run:
+    kernel.run(8, 1, 1, 0, *arguments)
+assert isinstance(kernel, triton.compiler.CompiledKernel)
+print(kernel.src.fn.arg_names, kernel.src.fn.fn, kernel.metadata.num_warps)
+print(sorted(set(run.frame["scope"])))
+"""
+FIRST = """
+import copy, pickle, sys
+import proton
+proton.install_as_triton()
+import triton
+import triton.language as tl
+sys.path.insert(0, {folder!r})
+from weighing import weigh
+types = {{"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "factor": "fp32", "BLOCK": "constexpr"}}
+divisible = {{(0,): [["tt.divisibility", 16]]}}
+source = triton.compiler.ASTSource(weigh, types, {{"BLOCK": 128}}, divisible)
+assert copy.deepcopy({{"kernel": weigh}})["kernel"] is weigh
+assert type(copy.copy(weigh)) is type(weigh) is triton.runtime.JITFunction
+kernel = triton.compile(source, target=triton.backends.compiler.GPUTarget("cpu", "", 1))
+pickle.dump(kernel, open(sys.argv[1], "wb"))
+"""
+
+
+def test_a_kernel_of_another_process_is_launched_and_recorded(tmp_path: Path) -> None:
+    """The second process has the code; to record it compiles the function, from its file."""
+    source = Path(__file__).read_text()
+    function = source[source.index("@proton.jit\ndef weigh") : source.index("@proton.jit\ndef rev")]
+    head = "import proton\nimport proton.language as tl\n\n"
+    (tmp_path / "weighing.py").write_text(head + function)
+    for number, code in enumerate((FIRST.format(folder=str(tmp_path)), SECOND)):
+        command = [sys.executable, "-c", code, str(tmp_path / "kernel")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, (number, done.stderr)
+    assert done.stdout.splitlines()[0] == "['x_ptr', 'out_ptr', 'n', 'factor', 'BLOCK'] None 1"
+    assert "weigh" in done.stdout.splitlines()[1]

@@ -1,0 +1,51 @@
+"""The profile of a compiled model: each launch has its op, and the line that it was written on."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import proton
+
+MODEL = """
+import torch
+import torch.nn.functional as F
+torch._inductor.config.cpu_backend = "triton"
+torch._inductor.config.compile_threads = 1
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(65, 33), torch.nn.LayerNorm(33)
+
+    def forward(self, x):
+        x = self.linear(x)
+        x = self.norm(x)
+        return F.gelu(x) * 2
+
+model = torch.compile(Model(), fullgraph=True, options={"max_autotune_pointwise": True})
+for _ in range(3):
+    model(torch.randn(9, 65)).sum().backward()
+"""
+
+
+def test_each_launch_of_a_training_step_has_its_op_and_line(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    more = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
+    more["PYTHONPATH"] = str(Path(proton.__file__).parents[1])
+    command = [sys.executable, "-m", "proton", "--as-triton", "--auto", "loads", "-q", "model.py"]
+    for _again in (False, True):  # the second time graphs come from torch's cache
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | more, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        run = proton.Run.load(tmp_path / "model.proton")
+        launches = run.stats(by=["kernel", "operator"], kind="launch")
+        assert set(launches["count"]) == {3}, launches  # and no trials
+        operators = [str(name).rpartition("/")[2] for name in launches["operator"]]
+        places = [re.fullmatch(r"model\.py:([\d-]+) (.*)", name) for name in operators]
+        assert all(places), operators
+        assert {place[1] for place in places} == {"14-15", "14", "13"}, operators
+        assert any("native_layer_norm" in place[2] and "gelu" in place[2] for place in places)
+        assert run.frame["scope"].astype(str).str.contains("load").any()

@@ -1,0 +1,221 @@
+"""How programs use torch.compile: kernels of their own, changing sizes, other processes, modes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from torch._higher_order_ops.triton_kernel_wrap import identify_accessed_tensors
+
+import proton
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    sums = tl.load(x_ptr + at, mask=at < n) + tl.load(y_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, sums, mask=at < n)
+
+
+@triton.autotune([triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, by, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * by, mask=at < n)
+
+
+@triton.jit
+def _stored(where, value, mask):
+    tl.store(where, value, mask=mask)
+
+
+@triton.jit
+def in_place_kernel(x_ptr, seen_ptr, n, BLOCK: tl.constexpr):
+    """Writes through a helper, reads through a block pointer, counts by an atomic."""
+    at = tl.arange(0, BLOCK)
+    block = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (BLOCK,), (0,))
+    x = tl.load(block, boundary_check=(0,))
+    _stored(x_ptr + at, x * 2, at < n)
+    tl.atomic_add(seen_ptr, 1)
+
+
+@triton.jit
+def chosen_kernel(a_ptr, b_ptr, out_ptr, n, take, BLOCK: tl.constexpr):
+    """Writes through one pointer of two, which only the run time knows."""
+    at = tl.arange(0, BLOCK)
+    if take > 0:
+        source = a_ptr
+    else:
+        source = b_ptr
+    tl.store(source + at, at.to(tl.float32), mask=at < n)
+    tl.store(out_ptr + at, tl.load(source + at, mask=at < n), mask=at < n)
+
+
+def _accesses(kernel: Any, **arguments: Any) -> tuple[set[str], set[str]]:
+    found = identify_accessed_tensors(kernel, arguments, {}).read_writes
+    return {dep.name for dep in found.reads}, {dep.name for dep in found.writes}
+
+
+def test_torch_learns_which_arguments_a_kernel_reads_and_writes() -> None:
+    x, count = torch.randn(40), torch.zeros(1, dtype=torch.int32)
+    pair = {"x_ptr": x, "out_ptr": x, "n": 40, "by": 2.0}
+    assert _accesses(add_kernel, x_ptr=x, y_ptr=x, out_ptr=x, n=40, BLOCK=64) == (
+        {"x_ptr", "y_ptr"},
+        {"out_ptr"},
+    )
+    assert _accesses(scale_kernel, **pair) == ({"x_ptr"}, {"out_ptr"})
+    assert _accesses(in_place_kernel, x_ptr=x, seen_ptr=count, n=40, BLOCK=64) == (
+        {"x_ptr", "seen_ptr"},
+        {"x_ptr", "seen_ptr"},
+    )
+    many = {"a_ptr": x, "b_ptr": x, "out_ptr": x, "n": 40, "take": 3, "BLOCK": 64}
+    assert _accesses(chosen_kernel, **many) == ({"a_ptr", "b_ptr"}, {"a_ptr", "b_ptr", "out_ptr"})
+
+
+def test_kernels_of_the_program_are_in_one_graph_with_torchs() -> None:
+    def of(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        sums, out, n = torch.empty_like(x), torch.empty_like(x), x.numel()
+        add_kernel[(triton.cdiv(n, 64),)](x, y, sums, n, BLOCK=64)
+        scale_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](sums, out, n, 2.5)
+        return out.sin() + sums
+
+    x, y = torch.randn(100), torch.randn(100)
+    wanted = ((x + y) * 2.5).sin() + x + y
+    torch.testing.assert_close(torch.compile(of, fullgraph=True)(x, y), wanted)
+    torch.testing.assert_close(torch.compile(of, fullgraph=True, dynamic=True)(x, y), wanted)
+
+
+def test_a_kernel_that_writes_its_input_changes_it_once() -> None:
+    def of(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        y = x * 1.0
+        in_place_kernel[(1,)](y, count, y.numel(), BLOCK=64)
+        in_place_kernel[(1,)](x, count, x.numel(), BLOCK=64)
+        return y + x
+
+    x, count = torch.randn(50), torch.zeros(1, dtype=torch.int32)
+    before = x.clone()
+    torch.testing.assert_close(torch.compile(of, fullgraph=True)(x, count), 4 * before)
+    torch.testing.assert_close(x, 2 * before)
+    assert count.item() == 2
+
+
+def test_a_triton_op_is_compiled_with_its_gradient() -> None:
+    @torch.library.triton_op("proton_torch::double", mutates_args={})
+    def double(x: torch.Tensor) -> torch.Tensor:
+        out, n = torch.empty_like(x), x.numel()
+        grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)  # noqa: E731
+        torch.library.wrap_triton(scale_kernel)[grid](x, out, n, 2.0)
+        return out
+
+    double.register_autograd(lambda ctx, grad: double(grad.contiguous()))
+    x = torch.randn(100, requires_grad=True)
+    out = torch.compile(lambda x: double(x.sin()), fullgraph=True)(x)
+    out.cos().sum().backward()
+    torch.testing.assert_close(out, 2 * x.sin())
+    torch.testing.assert_close(x.grad, -torch.sin(2 * x.sin()) * 2 * x.cos())
+
+
+SIZES = (1, 7, 64, 65, 1000)
+
+
+@pytest.mark.parametrize("name", ["pointwise", "softmax", "norm", "views", "scatter"])
+def test_one_graph_is_right_for_many_sizes(name: str) -> None:
+    of = {
+        "pointwise": lambda x: (x * 2).sin() + x.shape[0],
+        "softmax": lambda x: torch.softmax(x, 0).sum(1),
+        "norm": lambda x: torch.nn.functional.layer_norm(x, x.shape[1:]) + x.mean(0),
+        "views": lambda x: torch.cat([x.t().reshape(-1), x[::2].reshape(-1)]) * 2,
+        "scatter": lambda x: torch.zeros_like(x).index_add(
+            0, torch.arange(x.shape[0]).flip(0), x.exp()
+        ),
+    }[name]
+    compiled = torch.compile(of, fullgraph=True, dynamic=True)
+    for size in SIZES:
+        x = torch.randn(size, 33)
+        torch.testing.assert_close(compiled(x), of(x), rtol=1e-5, atol=1e-4)
+
+
+def test_arguments_that_are_changed_and_share_memory() -> None:
+    def of(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.add_(y.sum(0))
+        y[1:] = y[:-1] * 2
+        return x.t() * 3
+
+    whole, copy = torch.randn(20, 20), None
+    copy = whole.clone()
+    found = torch.compile(of, fullgraph=True)(whole[:10, :10], whole[10:, 10:])
+    torch.testing.assert_close(found, of(copy[:10, :10], copy[10:, 10:]))
+    torch.testing.assert_close(whole, copy)
+
+
+def test_a_condition_of_the_run_time() -> None:
+    def of(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.cos() - 1, (x,))
+
+    compiled = torch.compile(of, fullgraph=True)
+    for x in (torch.ones(33), -torch.ones(33)):
+        torch.testing.assert_close(compiled(x), of(x))
+
+
+def test_configurations_that_torch_tries_itself() -> None:
+    def of(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * 2, -1).sum(0)
+
+    x = torch.randn(65, 130)
+    compiled = torch.compile(of, options={"max_autotune": True, "coordinate_descent_tuning": True})
+    torch.testing.assert_close(compiled(x), of(x))
+
+
+def test_hooks_hear_of_launches_of_compiled_functions() -> None:
+    heard: list[str] = []
+    hook = lambda facts: heard.append(facts.get()["name"])  # noqa: E731
+    triton.knobs.runtime.launch_enter_hook.add(hook)
+    try:
+        torch.compile(lambda x: x.sin() + 1)(torch.randn(40))
+    finally:
+        triton.knobs.runtime.launch_enter_hook.remove(hook)
+    assert any("sin" in name for name in heard), heard
+
+
+PROGRAM = """
+import sys
+import proton
+proton.install_as_triton()
+import torch
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+torch._inductor.config.cpu_backend = "triton"
+torch._inductor.config.compile_threads = int(sys.argv[1])
+if sys.argv[1] != "1":
+    AsyncCompile.use_process_pool()  # starts it
+    AsyncCompile._ready_future.result()
+    assert AsyncCompile.use_process_pool()
+kinds = []
+run = CachingAutotuner.run
+def noted(self, *args, **kwargs):
+    kinds.append(type(self.fn).__name__)
+    return run(self, *args, **kwargs)
+CachingAutotuner.run = noted
+x = torch.randn(40, 33)
+of = lambda x: torch.softmax(x * 3, -1).sum(0)
+torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), of(x))
+print(sorted(set(kinds)))
+"""
+
+
+def test_processes_that_compile_and_caches_on_disk(tmp_path: Path) -> None:
+    """The first program has its kernels compiled by other processes, the second finds them."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    more = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TORCH_WARM_POOL": "1"}
+    environment = os.environ | more | {"PYTHONPATH": str(Path(proton.__file__).parents[1])}
+    for threads, kind in (("2", "LateFunction"), ("1", "JITFunction")):
+        command = [sys.executable, str(tmp_path / "program.py"), threads]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.stdout.strip() == f"['{kind}']"
