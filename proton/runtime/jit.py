@@ -133,8 +133,8 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
         only (`warmup=True`).
 
-        The CPU has run it when this returns; a GPU runs it on the current stream. Raises LaunchError
-        for arguments that a kernel cannot take, CompilationError for mistakes in the kernel.
+        The CPU has run it when this returns; a GPU runs it on the current stream. Raises
+        LaunchError for arguments it cannot take, CompilationError for mistakes in the kernel.
         """
         return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
 

@@ -94,7 +94,7 @@ def test_an_unannotated_pipeline_is_taken_apart() -> None:
         f"steady {loop}": ("slice", "stages"),
         f"epilogue {loop}": ("slice", "stages"),
         f"loop {loop}": ("slice", "loops"),
-        f"turn {loop}": ("slice", "loops"),
+        f"iteration {loop}": ("slice", "loops"),
         f"issue copy {copy}": ("issue", "copies"),
         f"wait copy {copy}": ("wait", "copies"),
         f"issue dot {dot}": ("issue", "dots"),

@@ -141,7 +141,7 @@ def test_one_group_has_nobody_to_take_turns_with() -> None:
     assert "bar.arrive" in lowered(
         text.replace("4", "8").replace("ORDER", '"ttng.order_pass"() : () -> ()')
     )
-    with pytest.raises(PassError, match="warp groups take turns in a program of several"):
+    with pytest.raises(PassError, match="warp groups alternate in a program of several"):
         lowered(text.replace("ORDER", '"ttng.order_pass"() : () -> ()'))
 
 

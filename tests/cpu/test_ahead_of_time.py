@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from proton.backends.nvidia import for_libraries
+from proton.compat.triton import nvidia
 from proton.tools import compile as compile_tool
 from proton.tools import link as link_tool
 
@@ -313,8 +313,8 @@ def test_the_files_of_the_tools_are_triton_s_commands(tmp_path: Path) -> None:
 
 
 def test_files_for_c_programs_that_call_cuda() -> None:
-    for folder in for_libraries.include_dirs:
+    for folder in nvidia.include_dirs:
         assert (Path(folder) / "cuda.h").exists()
-    assert for_libraries.include_dirs  # of the wheel that the compiler needs
-    for folder in for_libraries.library_dirs():
+    assert nvidia.include_dirs  # of the wheel that the compiler needs
+    for folder in nvidia.library_dirs():
         assert (Path(folder) / "libcuda.so.1").exists()

@@ -44,15 +44,15 @@ def test_loops_and_loads_are_found_by_line(rng: np.random.Generator) -> None:
     assert plain.tobytes() == recorded.tobytes()
     table = run.placed.set_index("name")
     loop, load = line_of(sums, "for i"), line_of(sums, "tl.load")
-    counts = {f"loop {loop}": 1, f"turn {loop}": 7, f"load {load}": 7}
+    counts = {f"loop {loop}": 1, f"iteration {loop}": 7, f"load {load}": 7}
     assert table["records"].to_dict() == counts
     assert table["work"].to_dict() == {
-        f"loop {loop}": "loops", f"turn {loop}": "loops", f"load {load}": "loads"
+        f"loop {loop}": "loops", f"iteration {loop}": "loops", f"load {load}": "loads"
     }  # fmt: skip
-    per_iteration = {f"loop {loop}": 0, f"turn {loop}": 1, f"load {load}": 1}
+    per_iteration = {f"loop {loop}": 0, f"iteration {loop}": 1, f"load {load}": 1}
     assert table["per_iteration"].to_dict() == per_iteration
     scopes = run.frame[run.frame["kind"] == "scope"]
-    turns = scopes[scopes["name"] == f"turn {loop}"]
+    turns = scopes[scopes["name"] == f"iteration {loop}"]
     assert turns["iteration"].tolist() == list(range(7))
     assert "at most 2 an iteration" in run.summary().facts["placed by the compiler"]
 

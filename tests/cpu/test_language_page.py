@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import proton
+import proton.compat.triton as compat
 from scripts.language_page import DTYPES, PAGE, cell, is_there, short
 from scripts.language_surface import ABSENT, NAMES, OPS
 
@@ -67,6 +68,8 @@ NOT_THERE = {".profiler.proton"}
 def resolves(parts: list[str]) -> bool:
     """Whether a name of triton's is one of ours, as a module or as an attribute."""
     found: Any = proton
+    if (home := compat._HOMES.get(f"triton.{parts[0]}")) is not None:
+        found, parts = importlib.import_module(home), parts[1:]
     for number, part in enumerate(parts):
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(".".join(["proton", *parts[: number + 1]]))

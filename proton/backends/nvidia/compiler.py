@@ -46,6 +46,7 @@ from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
+from proton.transforms.tile.widen_scans import WidenScans
 from proton.triton_text import is_triton
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
@@ -158,7 +159,7 @@ def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText 
     device, debug = not options.launch_pdl, options.debug
     tma = TensorDescriptorToTMA(arch=options.target.arch, device=device, debug=debug)
     simplify = ttir_passes(options.instrumentation, [tma])
-    module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
+    module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     return stages.run("ttgir", module, ttgir_passes(options))
 
 

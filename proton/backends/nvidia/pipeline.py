@@ -50,13 +50,11 @@ from proton.transforms.tile.licm import LICM
 from proton.transforms.tile.loop_aware_cse import LoopAwareCSE
 from proton.transforms.tile.share_reciprocals import ShareReciprocals
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
-from proton.transforms.tile.widen_scans import WidenScans
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
     return [
-        WidenScans(),  # while the blocks have no layouts
         TritonToTritonGPU(num_warps=options.num_warps),
         Coalesce(arch=options.target.arch),
         AccelerateMatmul(arch=options.target.arch),
