@@ -32,7 +32,7 @@ BENCHMARKS ?= compile_time profiling trace_io viewer
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/bytecode
 
-.PHONY: bench bless clean demo docs docs-pictures format fuzz help lint lock setup style test \
+.PHONY: bench bless clean demo docs docs-pictures format fuzz help lint lock replay setup style test \
 	test-fast test-gpu test-torch
 
 help: ## what the targets do
@@ -67,6 +67,9 @@ TORCH ?= $(BIN)/python
 DEVICE ?= cpu
 test-torch: $(STAMP) ## run torch.compile's tests, with TORCH=python that has torch (DEVICE=cuda)
 	@PROTON_TEST_TORCH=$(DEVICE) $(TORCH) -m pytest -n 0 -p no:logging -W default tests/torch_compile $(PYTEST)
+
+replay: $(STAMP) ## compare the code of kernels with that of BASE=commit (REPLAY='--tests tests/cpu')
+	@$(BIN)/python scripts/replay.py $(BASE) $(REPLAY)
 
 bench: $(STAMP) ## measure kernels, launches, compilation and profiling on the CPU
 	@for name in $(BENCHMARKS); do echo "==> $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done

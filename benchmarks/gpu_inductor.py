@@ -89,7 +89,8 @@ def in_turns(rounds: int, model: str | None) -> None:
                 side,
                 *(["--model", model] if model else []),
             ]
-            environment = os.environ | {"PYTHONPATH": str(ROOT), "PROTON_ALWAYS_COMPILE": "1"}
+            path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+            environment = os.environ | {"PYTHONPATH": path, "PROTON_ALWAYS_COMPILE": "1"}
             environment |= {"TRITON_ALWAYS_COMPILE": "1"}
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
             results.append(json.loads(done.stdout.splitlines()[-1]))

@@ -132,7 +132,7 @@ class WorkIteration:
         return self.is_before or self.ahead != 0
 
     def number(self, op: Operation, known: Value | None = None) -> Value | None:
-        """Emits the number of the iteration's iteration, an i64, for an op; None outside of loops
+        """Emits the number of that iteration, an i64, for an op; None outside of loops
         that count. `known` is the number of the iteration that runs, if something else counts
         it."""
         loop = following_loop(op) if self.is_before else innermost_loop(op)

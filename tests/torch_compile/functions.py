@@ -179,13 +179,15 @@ ONE_SHAPE = {
     "to bool": lambda x: (x > 0).float() + (x > 0.1).int(),
     "to uint8": lambda x: (x.abs() * 9).to(torch.uint8) + 3,
     # creation
-    "arange": lambda x: x + torch.arange(65),
+    "arange": lambda x: x + torch.arange(65, device=x.device),
     "full like": lambda x: torch.full_like(x, 3.5) * x + torch.ones_like(x),
-    "eye linspace": lambda x: x[:, :33] * torch.eye(33) + torch.linspace(-1, 1, 33),
+    "eye linspace": lambda x: (
+        x[:, :33] * torch.eye(33, device=x.device) + torch.linspace(-1, 1, 33, device=x.device)
+    ),
     "zeros then add": lambda x: torch.zeros(65).add_(x.sum(0)),
     "one_hot": lambda x: F.one_hot(x[:, 0].abs().long(), 9),
-    "bucketize": lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 0.5, 2.0])),
-    "searchsorted": lambda x: torch.searchsorted(torch.linspace(-2, 2, 17), x),
+    "bucketize": lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 0.5, 2.0], device=x.device)),
+    "searchsorted": lambda x: torch.searchsorted(torch.linspace(-2, 2, 17, device=x.device), x),
     "histc like": lambda x: torch.zeros(9).index_add(0, x[0].abs().long(), x[0]),
     # in place
     "add_": lambda x: (x + 0).add_(2).mul_(3),
@@ -207,10 +209,13 @@ ONE_SHAPE = {
     "local_response_norm": lambda x: F.local_response_norm(x.reshape(3, 11, 65), 3),
     "rotary": lambda x: _rotated(x[:, :64]),
     "alibi": lambda x: torch.softmax(
-        x[:, :33] - (torch.arange(33) - torch.arange(33)[:, None]).abs() * 0.1, -1
+        x[:, :33]
+        - (torch.arange(33, device=x.device) - torch.arange(33, device=x.device)[:, None]).abs()
+        * 0.1,
+        -1,
     ),
     "causal softmax": lambda x: torch.softmax(
-        x[:, :33].masked_fill(torch.ones(33, 33).triu(1) > 0, -torch.inf), -1
+        x[:, :33].masked_fill(torch.ones(33, 33, device=x.device).triu(1) > 0, -torch.inf), -1
     ),
     "avg_pool2d": lambda x: F.avg_pool2d(x.reshape(1, 3, 11, 65), 3, stride=2, padding=1),
     "max_pool2d": lambda x: F.max_pool2d(x.reshape(1, 3, 11, 65), 3, stride=2, padding=1),
@@ -221,7 +226,9 @@ ONE_SHAPE = {
     ),
     "grid_sample": lambda x: F.grid_sample(
         x.reshape(1, 3, 11, 65),
-        F.affine_grid(torch.eye(2, 3)[None] * 0.7, [1, 3, 9, 9], align_corners=False),
+        F.affine_grid(
+            torch.eye(2, 3, device=x.device)[None] * 0.7, [1, 3, 9, 9], align_corners=False
+        ),
         align_corners=False,
     ),
 }
@@ -233,7 +240,9 @@ def _set(x: Tensor, place: Any, value: float) -> Tensor:
 
 
 def _rotated(x: Tensor) -> Tensor:
-    angles = torch.arange(x.shape[0])[:, None] * (10000.0 ** (-torch.arange(0, 32) / 32))
+    angles = torch.arange(x.shape[0], device=x.device)[:, None] * (
+        10000.0 ** (-torch.arange(0, 32, device=x.device) / 32)
+    )
     even, odd = x[:, 0::2], x[:, 1::2]
     cos, sin = angles.cos(), angles.sin()
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(1)
@@ -385,7 +394,9 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
         lambda x, i: torch.take_along_dim(x, i, 0), (20, 33), ints(5, 33, low=0, high=20)
     ),
     "scatter": _with(
-        lambda x, y: x.scatter(1, torch.arange(33).flip(0)[None].expand(20, -1), y),
+        lambda x, y: x.scatter(
+            1, torch.arange(33, device=x.device).flip(0)[None].expand(20, -1), y
+        ),
         (20, 33),
         (20, 33),
     ),
@@ -408,9 +419,11 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
         (50, 33),
     ),
     "index_copy": _with(
-        lambda x, y: x.index_copy(0, torch.tensor([3, 1, 7]), y), (20, 33), (3, 33)
+        lambda x, y: x.index_copy(0, torch.tensor([3, 1, 7], device=x.device), y), (20, 33), (3, 33)
     ),
-    "index_fill": _with(lambda x: x.index_fill(0, torch.tensor([3, 1]), 4.0), (20, 33)),
+    "index_fill": _with(
+        lambda x: x.index_fill(0, torch.tensor([3, 1], device=x.device), 4.0), (20, 33)
+    ),
     "masked_scatter like": _with(
         lambda x, m: torch.where(m, x.cumsum(0), x), (20, 33), bools(20, 33)
     ),

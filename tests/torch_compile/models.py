@@ -54,11 +54,11 @@ class GPTBlock(nn.Module):
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         batch, length = tokens.shape
-        x = self.words(tokens) + self.places(torch.arange(length))
+        x = self.words(tokens) + self.places(torch.arange(length, device=tokens.device))
         parts = self.qkv(self.first(x)).reshape(batch, length, 3, self.heads, -1)
         q, k, v = parts.permute(2, 0, 3, 1, 4)
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
-        hidden = torch.ones(length, length).triu(1) > 0
+        hidden = torch.ones(length, length, device=tokens.device).triu(1) > 0
         weights = torch.softmax(scores.masked_fill(hidden, -torch.inf), -1)
         x = x + self.out((weights @ v).transpose(1, 2).reshape(x.shape))
         x = x + self.down(F.gelu(self.up(self.second(x)), approximate="tanh"))
@@ -123,7 +123,7 @@ class DiffusionBlock(nn.Module):
         self.time = nn.Linear(32, 2 * channels)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        frequencies = torch.exp(-torch.arange(16) * 0.4)
+        frequencies = torch.exp(-torch.arange(16, device=x.device) * 0.4)
         angles = t[:, None] * frequencies
         scale, shift = self.time(torch.cat([angles.sin(), angles.cos()], 1)).chunk(2, 1)
         y = self.convs[0](F.silu(self.norms[0](x)))
@@ -136,7 +136,7 @@ class Flex(nn.Module):
     penalty. The operator itself torch makes a kernel of in C++ where there is no GPU."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        places = [torch.arange(size) for size in (*q.shape[:3], k.shape[2])]
+        places = [torch.arange(size, device=q.device) for size in (*q.shape[:3], k.shape[2])]
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         scores = _over_all(self.score)(scores, *places)
         kept = _over_all(self.mask)(scores, *places)

@@ -33,7 +33,8 @@ for _ in range(3):
 def test_each_launch_of_a_training_step_has_its_op_and_line(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     more = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
-    more["PYTHONPATH"] = str(Path(proton.__file__).parents[1])
+    path = str(Path(proton.__file__).parents[1])
+    more["PYTHONPATH"] = os.pathsep.join([path, os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "proton", "--as-triton", "--auto", "loads", "-q", "model.py"]
     for _again in (False, True):  # the second time graphs come from torch's cache
         done = subprocess.run(

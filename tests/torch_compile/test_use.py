@@ -10,7 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from torch._higher_order_ops.triton_kernel_wrap import identify_accessed_tensors
+from torch._higher_order_ops import triton_kernel_wrap
 
 import proton
 
@@ -57,7 +57,10 @@ def chosen_kernel(a_ptr, b_ptr, out_ptr, n, take, BLOCK: tl.constexpr):
 
 
 def _accesses(kernel: Any, **arguments: Any) -> tuple[set[str], set[str]]:
-    found = identify_accessed_tensors(kernel, arguments, {}).read_writes
+    identify = getattr(triton_kernel_wrap, "identify_accessed_tensors", None)
+    if identify is None:
+        pytest.skip("this torch does not ask what a kernel reads")
+    found = identify(kernel, arguments, {}).read_writes
     return {dep.name for dep in found.reads}, {dep.name for dep in found.writes}
 
 
@@ -213,7 +216,10 @@ def test_processes_that_compile_and_caches_on_disk(tmp_path: Path) -> None:
     """The first program has its kernels compiled by other processes, the second finds them."""
     (tmp_path / "program.py").write_text(PROGRAM)
     more = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TORCH_WARM_POOL": "1"}
-    environment = os.environ | more | {"PYTHONPATH": str(Path(proton.__file__).parents[1])}
+    path = os.pathsep.join(
+        [str(Path(proton.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
+    environment = os.environ | more | {"PYTHONPATH": path}
     for threads, kind in (("2", "LateFunction"), ("1", "JITFunction")):
         command = [sys.executable, str(tmp_path / "program.py"), threads]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
