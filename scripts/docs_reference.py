@@ -6,7 +6,10 @@
 
 import enum
 import inspect
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -318,10 +321,19 @@ def _default(knob: Knob[Any]) -> str:
     return "" if knob.default is None else f"`{text}`"
 
 
+def triton_names() -> str:
+    """Triton's public names; of a process of its own, in which `import triton` gives Proton."""
+    command = [sys.executable, Path(__file__).with_name("triton_names.py"), "page"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference/python.md": python,
     "reference/run.md": run,
     "reference/language.md": language,
     "reference/cli.md": cli,
     "reference/environment.md": environment,
+    "reference/triton-names.md": triton_names,
 }

@@ -3,9 +3,10 @@
     TRITON_PYTHON scripts/triton_names.py list > tests/pure/triton_names.json
     python scripts/triton_names.py page
 
-The first is run by a Python with Triton, and reads its sources; the second writes
-docs/triton-names.md. A name is public if a module defines it at its top level, or a package's
-`__init__.py` takes it over from its modules, and it does not begin with an underscore.
+The first is run by a Python with Triton, and reads its sources; the second prints the page of the
+site's reference (scripts/docs_reference.py asks for it). A name is public if a module defines it at
+its top level, or a package's `__init__.py` takes it over from its modules, and it does not begin
+with an underscore.
 """
 
 import ast
@@ -18,14 +19,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NAMES = ROOT / "tests/pure/triton_names.json"
-PAGE = ROOT / "docs/triton-names.md"
 # Modules with an underscore that programs import all the same.
 PRIVATE = ("_allocation", "_async_compile", "_filecheck", "_internal_testing", "_utils")
 HEAD = """# Names of Triton
 
 What `import triton` of `install_as_triton` (`--as-triton`) has of the public names of Triton 3.9,
-by module. Made by `scripts/triton_names.py`; a test compares it with what is there. What a name
-means where it is there: [The language, op by op](language.md), [Move from Triton](from-triton.md).
+by module. What a name means: [The language, op by op](../language.md),
+[Move from Triton](../from-triton.md).
 
 | module | there | not there, and why |
 |---|---|---|
@@ -133,4 +133,4 @@ if __name__ == "__main__":
         import proton
 
         proton.install_as_triton()
-        PAGE.write_text(page())
+        sys.stdout.write(page())

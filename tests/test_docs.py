@@ -1,5 +1,6 @@
 """The site is built as CI builds it: links lead somewhere, and the reference has what there is."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import proton
 from proton.base.knobs import KNOBS
+from scripts.docs_results import BLOCK, PAGES, RESULTS, written
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -64,6 +66,32 @@ def test_every_picture_is_shown_and_made_by_the_script() -> None:
     script = (ROOT / "scripts/docs_pictures.py").read_text()
     outputs = re.findall(r"<!-- output: (\w+) -->\s", (DOCS / "tutorial.md").read_text())
     assert [name for name in outputs if f'"{name}"' not in script] == []
+
+
+def test_each_decision_that_is_referred_to_is_there() -> None:
+    kept = set(re.findall(r"^## (\d+)\. ", (DOCS / "decisions.md").read_text(), re.M))
+    referred = {}
+    for path in [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md", *(ROOT / "proton").rglob("*.py")]:
+        found = re.findall(r"[Dd]ecisions?(?:\.md,)? (\d+)(?: and (\d+))?", path.read_text())
+        referred |= {number: path for pair in found for number in pair if number}
+    assert len(referred) > 5
+    assert {n: str(path) for n, path in referred.items() if n not in kept} == {}
+
+
+def test_pages_have_the_results_as_the_script_writes_them() -> None:
+    """... each table is on a page, and each value has a command of the repository."""
+    assert [page.name for page in PAGES if written(page) != page.read_text()] == []
+    tables = {file.stem: json.loads(file.read_text()) for file in RESULTS.glob("*.json")}
+    assert {name for page in PAGES for _, name, _ in BLOCK.findall(page.read_text())} == {*tables}
+    sources = [source for of in tables.values() for source in of["sources"].values()]
+    named = {path for of in sources for path in re.findall(r"(?:\w+/)+\w+\.py", of["command"])}
+    assert len(named) > 15
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    for name, of in tables.items():
+        keys = {column["key"] for column in of["columns"]}
+        assert {row["source"] for row in of["rows"]} == {*of["sources"]}, name
+        assert all(row.keys() - {"source"} <= keys for row in of["rows"]), name
+        assert all({"command", "commit", "date"} <= each.keys() for each in of["sources"].values())
 
 
 @pytest.mark.parametrize("side", ["before", "after"])

@@ -44,7 +44,7 @@ def configuration(x: Array) -> dict[str, int]:
     """The options of `softmax` that suit x's device.
 
     A program takes a run of neighbouring rows. Every 64th row instead reads memory in jumps: 1.4
-    times the time on the CPU (docs/cpu-results.md).
+    times the time on the CPU.
     """
     if arrays.on_gpu(x):
         return {"programs": 8 * arrays.SMS, "num_warps": arrays.warps_of_row(x.shape[1])}

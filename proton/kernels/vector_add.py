@@ -9,7 +9,7 @@ import proton.language as tl
 from proton.kernels import arrays
 from proton.kernels.arrays import Array
 
-# On the CPU all of 1024 to 262144 are as fast (docs/cpu-results.md); a profile is small with few
+# On the CPU all of 1024 to 262144 are as fast; a profile is small with few
 # programs.
 BLOCK = 16384
 

@@ -1,6 +1,6 @@
 """Rows that a kernel loads twice: which of the loads have which eviction priority, and the results.
 
-What the hints are worth is in docs/gpu-results.md, "Kernels of public libraries".
+What the hints are worth is in docs/decisions.md, 165.
 """
 
 import re

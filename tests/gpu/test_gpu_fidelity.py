@@ -15,7 +15,7 @@ from tests.compile.test_gpu_auto import WGMMA, by_descriptors, matmul
 K, BLOCK_K, LAUNCHES = 1024, 64, 7
 TURNS = K // BLOCK_K
 # What a record costs in a body with loads and barriers, and so do the clock and store by hand: 25.5
-# in docs/gpu-results.md.
+# were measured.
 RECORD_CYCLES = 35
 OPTIONS = {"auto": ("copies",), "capacity": 256}
 

@@ -29,8 +29,8 @@ def test_who_takes_options_takes_all_of_them() -> None:
             assert f"{of.name}={of.default!r}" in doc
             assert option_of(of).help in doc
     assert options.keys() <= parameters(main).keys()
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    assert all(f"{name}=" in readme for name in options.keys() - {"name"})
+    page = (Path(__file__).parents[2] / "docs/sessions.md").read_text()
+    assert all(f"{name}=" in page for name in options.keys() - {"name"})
 
 
 @pytest.mark.parametrize(

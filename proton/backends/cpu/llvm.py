@@ -18,7 +18,7 @@ try:
 except ModuleNotFoundError:
     raise missing_compiler("llvmlite") from None
 
-# Optimisation levels: O3 and unrolling gain nothing here and double the time (docs/decisions.md).
+# O3 and unrolling gain nothing here and double the compile time (docs/decisions.md, 4).
 SPEED_LEVEL = 2
 CODEGEN_LEVEL = 2
 

@@ -9,7 +9,7 @@ from proton.dialect.walk import gpu_functions
 from proton.passes import Upstream
 
 # Straight-line strength reduction: its time is quadratic in the additions of a function, and it
-# changes next to nothing here (docs/decisions.md, "LLVM leaves out").
+# changes next to nothing here.
 _LEFT_OUT = "slsr"
 # A string of PTX ends at the next quotation mark, whatever is ahead of it; LLVM writes \\" in one.
 _FILE, _QUOTE = re.compile(r"^[ \t]*\.file[ \t].*$", re.MULTILINE), re.compile(r"\\(.)")

@@ -17,7 +17,7 @@ from proton.runtime.cpu.team import Call
 from proton.runtime.grid import grid_sizes
 
 # What a thread is asked for does at least this much: where it slept, the launching one has done as
-# much before it begins (docs/cpu-results.md).
+# much before it begins.
 LEAST_NS = 25_000
 SHARES = 8  # of a thread, where all are equally fast
 MAX_PROGRAMS = 1 << 31  # program ids are i32

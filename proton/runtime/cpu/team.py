@@ -248,7 +248,7 @@ def _leave_core(core: int) -> None:
 
     Linux wakes a worker on the core of the thread that wakes it, and may leave both there for
     the length of a launch while another core is idle: without this, layer norm on two threads
-    was slower than on one (docs/cpu-results.md).
+    was slower than on one.
     """
     if core >= 0 and _current_core() == core:
         others = os.sched_getaffinity(os.getpid()) - {core}

@@ -15,7 +15,7 @@ With `in_place` a block that is read in place is copied, too, for all iterations
 its rows lie a multiple of 8 KiB apart: they meet in a few sets of the second-level cache, where
 lines that are fetched an iteration ahead, and those that the iteration reads, put each other out.
 Of others shares are fetched alone. A copy takes room in the first-level cache beside what a tile
-reads: with 48 KiB it is a gain, with 32 KiB a loss (docs/cpu-results.md).
+reads: with 48 KiB it is a gain, with 32 KiB a loss.
 
 A share has the scopes of its copy, and the product is work of these as well (`place-records`).
 
