@@ -247,3 +247,33 @@ def test_a_fault_outside_of_launches_is_not_named() -> None:
     found = run(WILD.format(late="import ctypes; ctypes.string_at(8)"))
     assert found.returncode == -signal.SIGSEGV
     assert "proton:" not in found.stderr
+
+
+def test_code_is_linked_where_memory_is_in_small_pieces() -> None:
+    """As beside CUDA, which reserves hundreds of GiB: what is left near the top is holes of a few
+    pages. All sections of an object must lie within 2 GiB."""
+    script = """
+import ctypes
+from proton.backends.cpu import llvm
+from proton.runtime.cpu.guard_code import guard_code
+
+libc = ctypes.CDLL(None)
+libc.mmap.restype, word = ctypes.c_void_p, ctypes.c_size_t
+libc.mmap.argtypes = [ctypes.c_void_p, word, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, word]
+PAGE, RESERVED = 4096, 0x4022  # private, anonymous, without memory behind it
+
+def reserve(size):
+    return libc.mmap(None, size, 0, RESERVED, -1, 0)
+
+llvm.linker().link(llvm.emit_object("define void @f() { ret void }")[0], "f")
+for size in (*(1 << bits for bits in (32, 31, 30, 28, 26, 24, 22, 20, 18, 16)), 9 * PAGE):
+    for _ in range(8 if size >= 1 << 22 else 2000):
+        reserve(size)
+pieces = [reserve(16 * PAGE) for _ in range(64)]
+reserve(16 << 30)
+for piece in pieces:
+    libc.munmap(piece, 8 * PAGE)
+guard_code()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

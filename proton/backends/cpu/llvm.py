@@ -134,7 +134,9 @@ class Linker:
 
     def __init__(self) -> None:
         _initialize()
-        self.jit = llvm.create_lljit_compiler(_target_machine(), use_jit_link=False)
+        # JITLink takes one piece of memory for all sections of an object. RuntimeDyld takes one for
+        # each, and ends the process where these lie more than 2 GiB apart, as beside CUDA.
+        self.jit = llvm.create_lljit_compiler(_target_machine(), use_jit_link=True)
         self.count = itertools.count()
 
     def link(self, code: bytes, symbol: str) -> "LinkedCode":
