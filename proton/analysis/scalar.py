@@ -1,7 +1,7 @@
 """Symbolic integer expressions over SSA scalars, built without touching the IR.
 
 An expression is a Python int, or a frozen `Node`. Constructors fold constants, so `0` and `1`
-are seen as such; `Materializer` iterations expressions into `index` arithmetic when a transform has
+are seen as such; `Materializer` turns expressions into `index` arithmetic when a transform has
 decided to use them.
 """
 

@@ -27,7 +27,7 @@ from proton.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class BF16ToBits(Pass):
-    """Iterations bf16 into i16."""
+    """Turns bf16 into i16."""
 
     name: ClassVar[str] = "bf16-to-bits"
 

@@ -27,7 +27,7 @@ from proton.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class ExpandFloat8(Pass):
-    """Iterations 8-bit floats into bytes."""
+    """Turns 8-bit floats into bytes."""
 
     name: ClassVar[str] = "expand-float8"
 

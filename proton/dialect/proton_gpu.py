@@ -138,7 +138,7 @@ class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]
 class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
     """`proton_gpu.write_record %loop, %iteration, %slot, %when, %start, %end, %slot_iterations
     {scope_ids, kinds}`: writes a record of a loop, whole, to its place in the ring buffer, if
-    `%when`. There is an iteration for each slot of an iteration, a scope and a kind."""
+    `%when`. There is an iteration number for each slot, a scope and a kind."""
 
     loop: Operand[IterationsType]
     iteration: Operand[ir.IntegerType[32]]

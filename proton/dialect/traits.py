@@ -165,7 +165,7 @@ class Barrier(Trait):
 
 
 class AwaitsOrder(Trait):
-    """What other warps did ahead of passing the iteration to this one is done."""
+    """What other warps did before they handed over to this one is done."""
 
 
 class Orders(Trait):

@@ -66,7 +66,7 @@ class Memory:
             address = pointer["address"][chosen]
             self._check_writeable(owner)
             self._check(program, "atomic", owner, address, dtype.itemsize, chosen)
-            for now in _iterations(address):
+            for now in _rounds(address):
                 places = tuple(index[now] for index in chosen)
                 found = self._read(owner, address[now], dtype)
                 before[places] = found
@@ -137,17 +137,17 @@ def _bytes(address: int, size: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def _iterations(address: np.ndarray) -> list[np.ndarray]:
-    """The elements in groups: those that share a place alternate, in their order."""
+def _rounds(address: np.ndarray) -> list[np.ndarray]:
+    """The elements in groups, of which none has two of one address; these follow in their order."""
     order = np.argsort(address, kind="stable")
     is_first = np.ones(len(order), bool)
     is_first[1:] = address[order][1:] != address[order][:-1]
     if is_first.all():
         return [np.arange(len(order))]
     starts = np.flatnonzero(is_first)
-    iteration = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
-    by_iteration = np.argsort(iteration, kind="stable")
-    return np.split(order[by_iteration], np.flatnonzero(np.diff(iteration[by_iteration])) + 1)
+    number = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
+    by_round = np.argsort(number, kind="stable")
+    return np.split(order[by_round], np.flatnonzero(np.diff(number[by_round])) + 1)
 
 
 def _by_owner(pointer: Array, mask: Array) -> list[tuple[int, tuple[np.ndarray, ...]]]:

@@ -12,7 +12,7 @@ from proton.kernels.arrays import Array
 
 @proton.jit
 def transpose_kernel(x_ptr, out_ptr, rows, columns, x_stride, out_stride, BLOCK: tl.constexpr):
-    """Each program iterations one block around."""
+    """Each program transposes one block."""
     row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     with proton.scope("load"):

@@ -1,8 +1,8 @@
 """Random numbers from counters: the same seed and offset give the same number everywhere.
 
 Philox-4x32-10 and its 64-bit form, of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-easy as 1, 2, 3" (SC 2011): ten rounds of two multiplications iteration a counter of four words and
-a key of two into four random words.
+easy as 1, 2, 3" (SC 2011): ten rounds of two multiplications make a counter of four words and a key
+of two into four random words.
 """
 
 from proton.language import core

@@ -254,7 +254,7 @@ class _Way:
     loads: LinearLayout
 
     def cost(self, element_bytes: int, has_stmatrix: bool) -> tuple[int, int]:
-        """(iterations of shared memory that a warp's accesses take, the accesses of a thread)."""
+        """(wavefronts of shared memory that a warp's accesses take, the accesses of a thread)."""
         vectors = self.exchange.store_vector, self.exchange.load_vector
         stores = _cost(self.stores, vectors[0], element_bytes, has_stmatrix)
         loads = _cost(self.loads, vectors[1], element_bytes, True)
@@ -336,14 +336,14 @@ def _cost(
     matrices = matrix_access(places, element_bytes) if has_matrices else None
     if matrices is not None:
         count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
-        each = _iterations(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
+        each = _wavefronts(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
     else:
         count = (1 << len(_extend([], _flat(places, "register")))) // vector
-        each = _iterations(_flat(places, "lane"), vector * element_bytes, element_bytes)
+        each = _wavefronts(_flat(places, "lane"), vector * element_bytes, element_bytes)
     return count * each, count
 
 
-def _iterations(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
+def _wavefronts(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
     """How often all banks are asked for one access of a warp, whose lanes add these offsets."""
     width = max(BANK_BYTES, access_bytes)
     phase = lanes[: _served(access_bytes)]

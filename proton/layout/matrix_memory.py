@@ -63,7 +63,7 @@ def _swizzled(
 def transposing_layout(shape: tuple[int, int], fast: int, num_warps: int) -> LinearLayout:
     """In which threads carry a matrix of bytes from memory whose rows run along dimension `fast` to
     one whose rows run along the other: each has squares of 4 x 4, a word of which is read, or
-    written, at once. Of the grids of lanes this one takes the fewest iterations of swizzled
+    written, at once. Of the grids of lanes this one takes the fewest wavefronts of swizzled
     memory."""
     lanes, warps, left = [4, 4], [1, 1], num_warps
     lanes[fast] = WARP_SIZE // 4

@@ -1,4 +1,4 @@
-"""Iterations the profile buffer of a launch into columns, for all programs and units at once.
+"""Turns the profile buffer of a launch into columns, for all programs and units at once.
 
 Records lie in *runs*: intervals of a ring buffer, or of a flushed chunk, that are already in order.
 A segment that did not wrap is one run, a wrapped one is two (oldest slot to the end, then the

@@ -44,8 +44,8 @@ def pair(
     np.logical_or.at(back, group, lossy[track[rows]])
     order = np.lexsort((is_end, ticks[rows], group))
     rows, group, is_end = rows[order], group[order], is_end[order]
-    iteration = _turned(group, back)  # where the queue runs from the newest: ends come first
-    rows, closes = rows[iteration], (is_end ^ back[group])[iteration]
+    walk = _walk(group, back)  # where the queue runs from the newest: ends come first
+    rows, closes = rows[walk], (is_end ^ back[group])[walk]
     opened, closed, alone = _queue(group, closes)
     first, second = rows[opened], rows[closed]
     swapped = back[group[opened]]
@@ -66,7 +66,7 @@ def _groups(
     return np.unique(key, axis=1, return_inverse=True)[1].ravel()[number]
 
 
-def _turned(group: np.ndarray, back: np.ndarray) -> np.ndarray:
+def _walk(group: np.ndarray, back: np.ndarray) -> np.ndarray:
     """The places of a walk by groups, in those that are marked from their last to their first."""
     place = np.arange(group.size)
     first, last = np.searchsorted(group, group), np.searchsorted(group, group, "right") - 1

@@ -30,7 +30,7 @@ from proton.trace.wire import KIND_SHIFT, Block, State
 
 BATCH = 4  # in the place of a kind, of which none has this number
 MOST_READINGS = 4  # of an iteration
-MOST_LOOPS, MOST_TURNS = 1 << 12, 1 << 16
+MOST_LOOPS, MOST_ITERATIONS = 1 << 12, 1 << 16
 _WORDS = wire.RECORD_ALIGNMENT // 4  # of a slot
 _START, _END, _TAG, _ITERATION = range(_WORDS)
 
@@ -64,7 +64,7 @@ def batch_tag(loop: int) -> int:
     """The tag of the last record of a batch of the kernel's loop with this number, without the
     number of iterations, which its low 16 bits are."""
     assert loop < MOST_LOOPS
-    return BATCH << KIND_SHIFT | loop * MOST_TURNS
+    return BATCH << KIND_SHIFT | loop * MOST_ITERATIONS
 
 
 def expand(buffer: np.ndarray, block: Block, loops: Sequence[IterationRecords]) -> None:
@@ -118,7 +118,7 @@ def _batches(
     program, unit, slot = np.nonzero(tags >> np.uint32(KIND_SHIFT) == BATCH)
     tag = tags[program, unit, slot].astype(np.int64)
     track = program * block.units + unit
-    loop, iterations = tag % (BATCH << KIND_SHIFT) // MOST_TURNS, tag % MOST_TURNS
+    loop, iterations = tag % (BATCH << KIND_SHIFT) // MOST_ITERATIONS, tag % MOST_ITERATIONS
     count = written[track]
     last = count - 1 - (count - 1 - slot) % capacity
     sizes = np.array([len(iteration) for iteration in loops], np.int64)

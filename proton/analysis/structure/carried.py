@@ -56,14 +56,14 @@ def groups_of(op: Operation) -> list[Group]:
             branch = If(op)
             return [Group((list(op.results),), tuple(branch.yielded))] if op.results else []
         case "scf.while":
-            iteration = WhileLoop(op)
-            after = list(iteration.after.arguments)
+            while_loop = WhileLoop(op)
+            after = list(while_loop.after.arguments)
             return [
                 Group(
-                    (list(iteration.before.arguments),),
-                    (list(op.operands), list(end_of(iteration.after).operands)),
+                    (list(while_loop.before.arguments),),
+                    (list(op.operands), list(end_of(while_loop.after).operands)),
                 ),
-                Group((after, list(op.results)), (iteration.passed,)),
+                Group((after, list(op.results)), (while_loop.passed,)),
             ]
     return []
 

@@ -26,7 +26,7 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     """PTX text of a module that holds one `gpu.module`; the module is used up.
 
     Line tables map instructions to the kernel's source; the mark of a debug build, which would
-    iteration the assembler's optimisation off, is taken away.
+    turn the assembler's optimisation off, is taken away.
     """
     disable_llvm_pass(_LEFT_OUT)
     facts = target.facts

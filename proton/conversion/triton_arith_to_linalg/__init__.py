@@ -50,7 +50,7 @@ MAX_TABLE = 4096
 @register
 @dataclass(frozen=True)
 class TritonArithToLinalg(Pass):
-    """Iterations tensor arithmetic into `linalg.generic`."""
+    """Turns tensor arithmetic into `linalg.generic`."""
 
     name: ClassVar[str] = "triton-arith-to-linalg"
 

@@ -109,9 +109,9 @@ def _bessel(order: int) -> Callable[[Number], Number]:
 
 
 def _sin_pi(x: Number) -> Number:
-    """Of what is left after whole iterations, folded to a quarter of one: all of that is exact."""
-    iteration = x - 2.0 * (x * 0.5).function("roundeven")  # from -1 to 1
-    folded = iteration.where(abs(iteration).compare("OLE", 0.5), _reflected(iteration))
+    """Of what is left after whole periods, folded to a quarter of one: all of that is exact."""
+    phase = x - 2.0 * (x * 0.5).function("roundeven")  # from -1 to 1
+    folded = phase.where(abs(phase).compare("OLE", 0.5), _reflected(phase))
     return (
         (folded * math.pi)
         .function("sin")
@@ -120,14 +120,14 @@ def _sin_pi(x: Number) -> Number:
     )
 
 
-def _reflected(iteration: Number) -> Number:
-    """The point with the same sine on the other side of a quarter iteration."""
-    return (1.0 - abs(iteration)).function("copysign", iteration)
+def _reflected(phase: Number) -> Number:
+    """The point with the same sine on the other side of a quarter period."""
+    return (1.0 - abs(phase)).function("copysign", phase)
 
 
 def _cos_pi(x: Number) -> Number:
-    iteration = abs(x - 2.0 * (x * 0.5).function("roundeven"))
-    from_quarter = 0.5 - iteration
+    phase = abs(x - 2.0 * (x * 0.5).function("roundeven"))
+    from_quarter = 0.5 - phase
     return (from_quarter * math.pi).function("sin")
 
 

@@ -2,7 +2,7 @@
 
 A scalar `!tt.ptr` becomes `!llvm.ptr`, a tensor of pointers a tensor of i64 addresses. Loads,
 stores and atomics that `triton-to-structured` left (gathers, scatters, scalars) become `scf`
-loops with one `llvm` access an element, guarded by the element's mask; LLVM iterations the ones
+loops with one `llvm` access an element, guarded by the element's mask; LLVM turns the ones
 that it can into gathers. Program ids become arguments of the kernel, prints calls of `printf`.
 
 The arguments that this adds are listed in `proton.dialect.abi`: the program's place and the
@@ -77,7 +77,7 @@ _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # LLVM's 
 @register
 @dataclass(frozen=True)
 class TritonPointersToLLVM(Pass):
-    """Iterations pointers into addresses and unstructured accesses into loops."""
+    """Turns pointers into addresses and unstructured accesses into loops."""
 
     name: ClassVar[str] = "triton-pointers-to-llvm"
 

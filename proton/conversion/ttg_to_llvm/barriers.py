@@ -2,7 +2,7 @@
 first warp starts barriers and says what they wait for.
 
 Warp groups that alternate meet at barriers of hardware, one for each: the group waits at its own,
-at which the one before it arrives when it passes the iteration on (PTX ISA, "bar.arrive"). With the
+at which the one before it arrives when it hands over (PTX ISA, "bar.arrive"). With the
 groups 0 and 1:
 
     group 0    wait(0) ... arrive(1)          wait(0) ... arrive(1)          wait(0) ...

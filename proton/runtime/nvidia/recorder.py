@@ -202,7 +202,7 @@ class GPURecorder(Recorder):
             kernel = self.kernels.get(variant)
             if kernel is None:
                 kernel = self._profiled(variant, device, stream)
-            if self.compares_run_times and self.run_times.is_plain_iteration(kernel.number, stream):
+            if self.compares_run_times and self.run_times.is_plain_launch(kernel.number, stream):
                 state.begun += 1
                 return None
             return kernel

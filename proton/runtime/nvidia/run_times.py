@@ -24,16 +24,16 @@ class RunTimes:
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.iterations: dict[int, int] = {}  # launches of each kernel so far
+        self.launches: dict[int, int] = {}  # launches of each kernel so far
         self.timings: list[Timing] = []
 
-    def is_plain_iteration(self, kernel: int, stream: int) -> bool:
+    def is_plain_launch(self, kernel: int, stream: int) -> bool:
         """Whether a launch of a kernel runs without records, for its time."""
         if self.queue.is_capturing(stream):
             return False
-        iteration = self.iterations.get(kernel, 0)
-        self.iterations[kernel] = iteration + 1
-        return iteration % 2 == 1
+        number = self.launches.get(kernel, 0)
+        self.launches[kernel] = number + 1
+        return number % 2 == 1
 
     def begin(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing | None:
         """Queues the event before a launch, if that can be; then `end` follows."""

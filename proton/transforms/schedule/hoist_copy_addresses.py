@@ -42,19 +42,19 @@ class HoistCopyAddresses(Pass):
 
 
 def _hoist(wait: Operation) -> None:
-    """Moves what is found in the iteration that a wait begins, up to the next wait for a
+    """Moves what is found in the stretch that a wait begins, up to the next wait for a
     product."""
     ops = [view.operation for view in wait.block.operations]
-    iteration = ops[ops.index(wait) + 1 :]
-    ends = [number for number, op in enumerate(iteration) if Retires.of(op) is not None]
-    iteration = iteration[: ends[0]] if ends else iteration
+    stretch = ops[ops.index(wait) + 1 :]
+    ends = [number for number, op in enumerate(stretch) if Retires.of(op) is not None]
+    stretch = stretch[: ends[0]] if ends else stretch
     products = [
-        op for op in iteration if (issue := Issues.of(op)) is not None and issue.queue is DOTS
+        op for op in stretch if (issue := Issues.of(op)) is not None and issue.queue is DOTS
     ]
     if not products:
         return
     product = products[0]
-    behind = iteration[iteration.index(product) + 1 :]
+    behind = stretch[stretch.index(product) + 1 :]
     fixed = {product} | set(behind) - _taken_by_copies(behind)
     for op in behind:
         if op in fixed or any(defining_op(operand) in fixed for operand in op.operands):

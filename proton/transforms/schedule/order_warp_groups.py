@@ -24,7 +24,7 @@ weights and the next scores, while the other computes its weights:
 No barrier of all warps is left in the loop, so a group may be half an iteration ahead. What one
 reads the other has copied half of, so each tells the other when its copies have landed: an mbarrier
 for each buffer. Copies of iteration i + d write the buffer of iteration i - 1. When it is a group's
-iteration before values i, the other has passed it on behind scores i at the earliest, and had
+turn before values i, the other has passed it on behind scores i at the earliest, and had
 waited for values i - 1 before.
 
 Source of the order: Shah et al., "FlashAttention-3", section 3.1 (pingpong scheduling).

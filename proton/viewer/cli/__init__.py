@@ -1,4 +1,4 @@
-"""`proton-tile`: read a `.proton` file in a terminal, or iteration it into something else.
+"""`proton-tile`: read a `.proton` file in a terminal, or turn it into something else.
 
 A file without a command is for `summary`.
 

@@ -1,7 +1,7 @@
 """Gathering samples: a program in fresh processes, baseline and candidate in turns.
 
 What a scope takes differs from process to process (where its memory lies, what the machine does
-meanwhile) far more than within one. In iterations, and in each second round the other way round,
+meanwhile) far more than within one. In turns, and in each second round the other way round,
 both sides meet the same machine.
 """
 

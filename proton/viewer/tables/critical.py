@@ -197,19 +197,19 @@ class _Walk:
         return [_Step(track, "barrier", path, since, end)], int(records.track[last])
 
     @cache  # noqa: B019 - of a walk, which nothing keeps
-    def _iterations(self, scope: int) -> dict[int, np.ndarray]:
+    def _slices(self, scope: int) -> dict[int, np.ndarray]:
         """The slices of a scope on each track, in order."""
         of = self.records.scope
         return {track: rows[of[rows] == scope] for track, rows in self.of_track.items()}
 
     def _last_to_come(self, wait: int) -> int:
-        """Of a barrier's slices in all units, each its own turn of it, the one that begins last;
-        iterations are counted from the newest."""
-        iterations = self._iterations(int(self.records.scope[wait]))
-        own = iterations[int(self.records.track[wait])]
+        """Of a barrier's slices in all units, those of one meeting, the one that begins last;
+        meetings are counted from the newest."""
+        slices = self._slices(int(self.records.scope[wait]))
+        own = slices[int(self.records.track[wait])]
         back = own.size - int(np.searchsorted(own, wait))
         found = [wait]
-        for others in iterations.values():
+        for others in slices.values():
             if back <= others.size and self.start[others[-back]] < self.end[wait]:
                 found.append(int(others[-back]))
         return max(found, key=lambda row: int(self.start[row]))

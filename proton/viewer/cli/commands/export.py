@@ -26,7 +26,7 @@ def export(
         bool, typer.Option("--counters", help="perfetto: payload values as counters, too.")
     ] = False,
 ) -> None:
-    """Iteration a run into a trace or into tables.
+    """Turn a run into a trace or into tables.
 
     perfetto (.pftrace, .pftrace.gz) opens in ui.perfetto.dev; chrome (.json) in older tools;
     csv has one row a slice; json has all tables of the run. A pipe or a device is written to, a
