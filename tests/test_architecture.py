@@ -25,6 +25,7 @@ FLOORS = (
     ("dialect",),
     ("frontend", "triton_text"),
     ("passes", "analysis"),
+    ("schedule",),
     ("transforms",),
     ("conversion",),
     ("backends",),

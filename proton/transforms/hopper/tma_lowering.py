@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.axis_rules import is_non_negative
-from proton.analysis.pipelining import TMA_LOAD, Load
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.attributes import FLATTEN
@@ -41,7 +40,8 @@ from proton.dialect.walk import before, ops_named, parent_of, producer_of
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
-from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
+from proton.schedule.buffers import begin_tma, start_barriers, take_from
+from proton.schedule.loads import TMA_LOAD, Load
 
 _EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
 _STORE, _COPY = "ttng.tma_store", "ttng.async_tma_copy_local_to_global"

@@ -18,7 +18,6 @@ becomes
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.pipelining import LOADS
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import ttg
@@ -42,6 +41,7 @@ from proton.layout.tensor_cores import (
     warp_tiling,
 )
 from proton.passes import Pass, register
+from proton.schedule.loads import LOADS
 
 _EQUAL, _ORDERED = 1, 7  # arith.cmpf's predicates
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from proton.analysis.pipelining import Load, fast_axis
 from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Type, Value, arith, ir
@@ -16,6 +15,7 @@ from proton.dialect.ttng_memory import (
     barriers,
 )
 from proton.layout.matrix_memory import transposing_layout
+from proton.schedule.loads import Load, fast_axis
 
 
 def start_barriers(count: int) -> Value:
