@@ -19,6 +19,7 @@ from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
 _COPY = "ttng.async_tma_copy_global_to_local"
+_ARRIVAL = "ttng.arrive_with_copies"
 _READERS = ("ttng.warp_group_dot", "ttng.async_tma_copy_local_to_global")
 _Memory = frozenset[Operation]  # the ops that allocate it
 _NOTHING = _Memory()
@@ -64,7 +65,9 @@ class _Fences:
         place, earlier = None, list[Operation]()  # where threads met behind each write
         end = end_of(block)
         for op in [view.operation for view in block.operations]:
-            if now := self._written(op):
+            if op.name == _ARRIVAL:  # a fence, and readers wait for it
+                written, place, earlier = _NOTHING, None, []
+            elif now := self._written(op):
                 earlier += [] if place is None else [place]
                 latest, written, place = now, written | now, None
             elif written:
