@@ -137,6 +137,16 @@ def _memory_of(side: Value) -> Operation | None:
     return op
 
 
+def last_asked_by(wait: DotWait, loop: Operation) -> Operation | None:
+    """The first op behind a loop at which a dot that may go on there must have ended; None for the
+    end of the block."""
+    (use,) = wait.op.results[0].uses
+    takers = set(users(loop.results[int(use.operand_number)]))
+    ops = [view.operation for view in loop.block.operations]
+    behind = ops[ops.index(loop) + 1 : -1]
+    return next((op for op in behind if _ends(op, takers, ())), None)
+
+
 def defer(schedule: Schedule, waits: list[DotWait]) -> None:
     """Moves waits to the next iteration where the loop stores the operands of their dots, and a
     load stands ahead of the first store."""

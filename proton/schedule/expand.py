@@ -2,7 +2,7 @@
 pipelined_tiles.py where they go on with the next tile."""
 
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Location, Operation, ir
+from proton.dialect.mlir import Operation, ir
 from proton.dialect.regions import end_of
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalReserveOp, LocalStoreOp
@@ -39,6 +39,8 @@ def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:
         return PipelinedTiles(schedule, copies, copies.tiles)
     if copies.may_be_empty and schedule.loop is not None:
         skip_empty(schedule.loop)
+        for wait in schedule.waits:
+            wait.asked_by = None  # it is behind the branch
     return PipelinedLoop(schedule, copies)
 
 
@@ -51,7 +53,8 @@ def _place(wait: DotWait, ahead_of: Operation, loop: Operation | None) -> None:
         return
     assert loop is not None
     (use,) = op.results[0].uses
-    _wait_behind(loop, int(use.operand_number), op.location)
+    with ir.InsertionPoint(wait.asked_by or end_of(loop.block)), op.location:
+        _wait_behind(loop, int(use.operand_number))
     if wait.kept:  # of the iteration before; else the dot of this one is issued first
         op.results[0].replace_all_uses_with(dot.results[0])
         op.operands[0] = dot.operands[2]
@@ -59,12 +62,11 @@ def _place(wait: DotWait, ahead_of: Operation, loop: Operation | None) -> None:
         dot.operands[2] = op.results[0]
 
 
-def _wait_behind(loop: Operation, number: int, location: Location) -> None:
+def _wait_behind(loop: Operation, number: int) -> None:
     """Waits behind a loop for the dot of its last iteration."""
     result = loop.results[number]
     uses = list(result.uses)
-    with ir.InsertionPoint.after(loop), location:
-        landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
+    landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
     for use in uses:
         use.owner.operation.operands[use.operand_number] = landed
 

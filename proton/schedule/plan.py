@@ -37,13 +37,15 @@ Item = Operation | Mark
 class DotWait:
     """A wait for a dot that was issued in the same iteration, or in the one before (`is_later`).
     `pendings` dots are under way behind it. Of a later one, `kept` are the allocations in the loop
-    that hold the dot's operands: all iterations share their memory."""
+    that hold the dot's operands: all iterations share their memory; and the last dot is waited for
+    ahead of `asked_by`, an op behind the loop."""
 
     op: Operation
     dot: Operation
     pendings: int
     is_later: bool = False
     kept: list[Operation] = field(default_factory=list)
+    asked_by: Operation | None = None  # the end of its block
 
 
 @dataclass

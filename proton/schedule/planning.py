@@ -45,18 +45,16 @@ class Planner:
         they are made anew."""
         loops, waits = ops_of_each(self.function, "scf.for", dots.WAIT)
         loops = [loop for loop in loops if is_innermost(loop)]
-        blocks = [wait.block for wait in waits] + [ForLoop(loop).body for loop in loops]
-        if not blocks:
-            return []
-        of_body = {ForLoop(loop).body: loop for loop in loops}
-        found = [Schedule.of(block, of_body.get(block)) for block in dict.fromkeys(blocks)]
+        bodies = {ForLoop(loop).body: loop for loop in loops}
+        others = [wait.block for wait in waits if wait.block not in bodies]
+        found = [Schedule.of(b, bodies.get(b)) for b in dict.fromkeys([*others, *bodies])]
         self._begin_early({s.loop: s for s in found if s.loop is not None})
         found = [schedule for schedule in found if schedule.copies is not None or waits]
         has_room = bool(waits) and self._most_bytes(found) <= self.chip.shared_bytes
         for schedule in found:
             _place_waits(schedule, has_room)
             alternate(schedule, self.chip)
-        return sorted(found, key=lambda schedule: schedule.loop is not None)
+        return found
 
     # Copies
 
@@ -161,6 +159,9 @@ def _place_waits(schedule: Schedule, has_room: bool) -> None:
             dots.sink(schedule, wait, removed)
     if loop is not None and has_room and not ops_named(loop, *_CONTROL_FLOW):
         dots.defer(schedule, [wait for wait in schedule.waits if not wait.is_later])
+    for wait in schedule.waits:
+        if loop is not None and wait.is_later:
+            wait.asked_by = dots.last_asked_by(wait, loop)
 
 
 def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) -> None:
