@@ -67,12 +67,14 @@ class PipelinedLoop:
         self.arrivals: Value | None = None  # barriers of all stages, for copies by TMA
         self.landed: Value | None = None  # likewise, for copies by threads of several groups
         self.begins: dict[Item, Operation] = {}  # the first op that stands for a mark
-        # Waits for dots have their place when all is there, and loads are not there then.
-        moved = {wait.op for wait in schedule.waits} | copies.removed
+        # Waits for dots have their place when all is there. Loads are there until the copies are.
+        waits = {wait.op for wait in schedule.waits}
+        gone = {Mark.LANDED: waits, Mark.COPIES: waits}
         self.anchors = {
-            mark: next((op for op in schedule.behind(mark) if op not in moved), None)
+            mark: next((op for op in schedule.behind(mark) if op not in gone_then), None)
             for mark in schedule.order
             if isinstance(mark, Mark)
+            for gone_then in [gone.get(mark, waits | copies.removed)]
         }
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""The schedule of a loop: what it says of kernels (`kernel.asm["schedule"]`), and that kernels whose
+"""The schedule of a loop: what it says of kernels (`kernel.asm["schedule"]`), and that those whose
 dots go on while other work is done compute the same, on the machine of tests/compile/ptx. Its rules
 one by one: tests/ir/lit/passes/tritongpu-schedule-loops*.mlir; of warp groups that alternate:
 test_warp_group_order.py."""
