@@ -24,6 +24,14 @@ from proton.runtime.jit import JITFunction
 
 HEADS, LENGTH = 64, 4096
 LAUNCHES = 10  # of a round
+NAMES = (
+    "attention",
+    "attention_by_tma",
+    "gated_scores",
+    "decaying_scores",
+    "two_layers",
+    "plain_scores",
+)
 Weights = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -119,15 +127,15 @@ def measured(name: str, head: int, n: int, peer: Any, rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
+    given = parser.parse_args()
     peer = triton_module(alternating_kernels)
     titles = ("alternating", "at once", "Triton")
     heads = "".join(f"{title:>11}" for title in titles)
-    print(f"{'us':36}{heads}{'of once':>9}{'of Triton':>9}   bytes of spills")
-    for name in ("attention", "attention_by_tma", "gated_scores", "decaying_scores",
-                 "two_layers", "plain_scores"):  # fmt: skip
+    print(f"{'us':36}{heads}{'of once':>9}{'of Triton':>10}   bytes of spills")
+    for name in given.only:
         for head, n in ((256, 64), (128, 128), (128, 64), (64, 128), (64, 64)):
-            print(measured(name, head, n, peer, rounds), flush=True)
+            print(measured(name, head, n, peer, given.rounds), flush=True)
 
 
 if __name__ == "__main__":

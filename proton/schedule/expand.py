@@ -22,6 +22,7 @@ def expand(schedule: Schedule) -> None:
     waits = sorted(schedule.waits, key=lambda wait: order[wait.op], reverse=True)
     items: list[Item | None] = [*schedule.order, None]
     followed = [(wait, items[order[wait.op] + 1]) for wait in waits]
+    _reorder(schedule)
     if schedule.copies is not None:
         pipelined = _pipelined(schedule, schedule.copies)
         pipelined.run()
@@ -32,6 +33,14 @@ def expand(schedule: Schedule) -> None:
     if loop is not None:
         for alloc in {alloc: None for wait in waits for alloc in wait.kept}:
             _keep_outside(alloc, loop)
+
+
+def _reorder(schedule: Schedule) -> None:
+    """Puts computations where the schedule has them."""
+    waits = {wait.op for wait in schedule.waits}
+    for op in reversed([op for op in schedule.ops if op in schedule.moved]):
+        behind = (other for other in schedule.behind(op) if other not in waits)
+        op.move_before(next(behind, end_of(op.block)))
 
 
 def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:

@@ -28,15 +28,25 @@ earliest, and had waited for the dots of iteration i - 1 before.
 Source of the order: Shah et al., "FlashAttention-3", section 3.1 (ping-pong scheduling).
 """
 
+import itertools
 from math import prod
 
 from proton.analysis.scratch import scratch_bytes
 from proton.base.targets import Architecture
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation
-from proton.dialect.traits import Accesses, AllocatesShared, Barrier, Orders, SharedEffects, has
+from proton.dialect.regions import end_of
+from proton.dialect.traits import (
+    Accesses,
+    AllocatesShared,
+    Barrier,
+    Orders,
+    Pure,
+    SharedEffects,
+    has,
+)
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc_parts
-from proton.dialect.walk import all_ops, ops_of_each
+from proton.dialect.walk import all_ops, defining_op, ops_of_each, users
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT, TMA, WAIT
 from proton.schedule.plan import Mark, Schedule
@@ -44,7 +54,7 @@ from proton.schedule.plan import Mark, Schedule
 GROUPS = 2  # with four, or with one of more warps, nothing was measured
 LEAST_STAGES = 3  # copies of two would be waited for as soon as another group has begun them
 # Of the cycles of a loop's dots, those of the work between two of them.
-LEAST_WORK = 1 / 8
+LEAST_WORK, MOST_WORK = 1 / 8, 1.5
 _SPECIAL = ("math.", "arith.divf", "tt.precise_", "tt.extern_elementwise")
 
 
@@ -58,6 +68,7 @@ def alternate(schedule: Schedule, chip: Architecture) -> None:
     if found is None:
         return
     wait, dot = found
+    _free_turn(schedule, wait)
     last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
     schedule.order.remove(Mark.COPIES)
     schedule.insert(Mark.PASS, last, behind=True)
@@ -66,6 +77,39 @@ def alternate(schedule: Schedule, chip: Architecture) -> None:
     schedule.insert(Mark.TURN, dot)
     schedule.insert(Mark.COPIES, dot, behind=True)
     schedule.groups = GROUPS
+
+
+def _free_turn(schedule: Schedule, wait: Operation) -> None:
+    """Moves computations that neither the dots of the turn nor the copies take between the last dot
+    and the wait for it: they run beside the dot, and while it is another group's turn."""
+    assert schedule.copies is not None
+    last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
+    fixed = {*schedule.copies.slice.ops, *schedule.copies.removed}
+    later, early = {*schedule.behind(last), end_of(last.block)}, list[Operation]()
+    for op in reversed(schedule.ahead_of(last)):
+        is_free = op not in fixed and _is_computation(op)
+        if is_free and all(later.issuperset(users(result)) for result in op.results):
+            early.append(op)
+            later.add(op)
+    dependent, late = {wait}, list[Operation]()
+    for op in itertools.takewhile(lambda op: op.name != DOT, schedule.behind(wait)):
+        takes = any(defining_op(value) in dependent for value in op.operands)
+        if takes or op in fixed or not _is_computation(op):
+            dependent.add(op)
+        else:
+            late.append(op)
+    for op in (*early, *late):
+        schedule.order.remove(op)
+        schedule.moved.add(op)
+    place = schedule.order.index(last) + 1
+    schedule.order[place:place] = reversed(early)
+    place = schedule.order.index(wait)
+    schedule.order[place:place] = late
+
+
+def _is_computation(op: Operation) -> bool:
+    """Whether an op computes a tensor, and does nothing else."""
+    return has(op, Pure) and not op.regions and bool(op.results) and is_tensor(op.results[0].type)
 
 
 def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Operation] | None:
@@ -81,7 +125,7 @@ def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Op
             wait, dots = None, dots + _dot_cycles(op, chip)
         else:
             cycles += sum(_special_cycles(inner, chip) for inner in (op, *all_ops(op)))
-    return found if most >= LEAST_WORK * dots else None
+    return found if LEAST_WORK * dots <= most <= MOST_WORK * dots else None
 
 
 def _special_cycles(op: Operation, chip: Architecture) -> float:

@@ -67,15 +67,7 @@ class PipelinedLoop:
         self.arrivals: Value | None = None  # barriers of all stages, for copies by TMA
         self.landed: Value | None = None  # likewise, for copies by threads of several groups
         self.begins: dict[Item, Operation] = {}  # the first op that stands for a mark
-        # Waits for dots have their place when all is there. Loads are there until the copies are.
-        waits = {wait.op for wait in schedule.waits}
-        gone = {Mark.LANDED: waits, Mark.COPIES: waits}
-        self.anchors = {
-            mark: next((op for op in schedule.behind(mark) if op not in gone_then), None)
-            for mark in schedule.order
-            if isinstance(mark, Mark)
-            for gone_then in [gone.get(mark, waits | copies.removed)]
-        }
+        self.anchors = {mark: self._anchor(mark) for mark in Mark if mark in schedule.order}
 
     def run(self) -> None:
         """Makes the pipeline."""
@@ -234,6 +226,14 @@ class PipelinedLoop:
         for number, value in enumerate([*following, *phases, *indices]):
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
+
+    def _anchor(self, mark: Mark) -> Operation | None:
+        """The op that stands behind a mark; None for the end. Waits for dots do not stand there
+        yet, and loads do no more when warp groups get their order."""
+        gone = {wait.op for wait in self.schedule.waits}
+        if mark not in (Mark.LANDED, Mark.COPIES):
+            gone |= self.plan.removed
+        return next((op for op in self.schedule.behind(mark) if op not in gone), None)
 
     def _at(self, mark: Mark) -> Operation:
         """The op that what a mark stands for comes ahead of."""

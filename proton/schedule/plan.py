@@ -100,6 +100,7 @@ class Schedule:
     waits: list[DotWait] = field(default_factory=list)
     copies: Copies | None = None
     groups: int = 1
+    moved: set[Operation] = field(default_factory=set)  # computations that have another place
 
     @classmethod
     def of(cls, block: Block, loop: Operation | None = None) -> "Schedule":

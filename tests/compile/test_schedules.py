@@ -85,7 +85,8 @@ def test_dots_go_on(rng: np.random.Generator, kernel: Any, row: int) -> None:
     with Emulation(4, rng).installed():
         kernel[1](a, b, out, length, row, B=BLOCK)
     np.testing.assert_allclose(out, np.reshape(want, out.shape), rtol=1e-4, atol=1e-3)
-    found = compiled(kernel, a, b, out, length, row, B=BLOCK, num_warps=4)
+    with proton.knobs.scope(verify_each=True, always_compile=True):
+        found = compiled(kernel, a, b, out, length, row, B=BLOCK, num_warps=4)
     text = found.asm["schedule"]
     stages = int(re.findall(r"stages (\d+)", text)[0])
     waits = re.findall(r"^  (\d+)  ttng\.warp_group_dot_wait .*  (\d+) under way", text, re.M)

@@ -85,7 +85,7 @@ def run_alternating(
     rng: np.random.Generator, kernel: Any, edit: Callable[[str], str] = str, *, length: int = 256
 ) -> None:
     """Two blocks of rows of two heads, against numpy in float64."""
-    heads, head, scale = 2, 64, 0.05
+    heads, head, scale = 2, 128 if kernel is gated_scores else 64, 0.05
     q, k, v = (
         rng.standard_normal((heads, length, head), np.float32).astype(np.float16) for _ in range(3)
     )
