@@ -383,10 +383,16 @@ def made_ops(tree: ast.Module, dialect: str) -> list[str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             name = node.func.id if isinstance(node.func, ast.Name) else name
             first = node.args[0] if node.args else None
+            made = [node.func]
             if name in ("create", "effect", "emit") and isinstance(first, ast.Constant):
                 found += [str(first.value)] * str(first.value).startswith(f"{dialect}.")
-        elif isinstance(node, ast.Attribute) and _is_name(node.value, dialect):
-            found.append(f"{dialect}.{node.attr}")
+            elif name in ("create", "effect", "emit") and first is not None:
+                made += [inner for inner in ast.walk(first) if isinstance(inner, ast.expr)]
+            found += [
+                f"{dialect}.{op.attr}"
+                for op in made
+                if isinstance(op, ast.Attribute) and _is_name(op.value, dialect)
+            ]
     return found
 
 
@@ -396,8 +402,10 @@ def test_only_one_file_makes_control_flow() -> None:
 
 
 def test_control_flow_that_is_made_by_hand_is_seen() -> None:
-    source = 'ir.Operation.create("scf.if", regions=2); scf.ForOp(a, b); create("llvm.add", t)'
-    assert sorted(made_ops(ast.parse(source), "scf")) == ["scf.ForOp", "scf.if"]
+    source = """
+ir.Operation.create("scf.if", regions=2); scf.ForOp(a, b); create("llvm.add", t)
+ir.Operation.create(scf.WhileOp.OPERATION_NAME); isa(op, scf.YieldOp)"""
+    assert sorted(made_ops(ast.parse(source), "scf")) == ["scf.ForOp", "scf.WhileOp", "scf.if"]
 
 
 def test_names_of_attributes_are_in_one_file() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect import isa, tt
 from proton.dialect.mlir import Operation, Value
 from proton.dialect.regions import If
 from proton.dialect.traits import Accesses, Barrier, Concurrent, Elementwise, Writes, has
@@ -38,7 +39,7 @@ class State:
 
 def missing_barriers(function: Operation) -> list[Operation]:
     """The accesses of a function before which its threads must meet."""
-    loads = ops_named(function, "tt.load")
+    loads = ops_named(function, tt.LoadOp)
     if not any(_has_copies(load.results[0]) for load in loads):
         return []
     dataflow = _Dataflow(function)
@@ -60,7 +61,7 @@ def _copies_matter(value: Value) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = use.owner.operation
-            if user.name == "tt.store":
+            if isa(user, tt.StoreOp):
                 continue
             if not has(user, Elementwise):
                 return True
@@ -97,7 +98,7 @@ class _Dataflow(ForwardDataflow[State]):
                 self.barriers[op] = None
                 state = State()
             return State(state.loaded, state.stored | arguments)
-        if op.name == "tt.load" and _has_copies(op.results[0]) and _copies_matter(op.results[0]):
+        if isa(op, tt.LoadOp) and _has_copies(op.results[0]) and _copies_matter(op.results[0]):
             if op in self.barriers or state.stored & arguments:
                 self.barriers[op] = None
                 state = State()

@@ -20,7 +20,8 @@ from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import Operation
+from proton.dialect import isa
+from proton.dialect.mlir import Operation, func
 from proton.dialect.regions import If
 from proton.dialect.traits import (
     AllocatesShared,
@@ -121,7 +122,7 @@ class _Dataflow(ForwardDataflow[State]):
         return functools.reduce(State.join, ends, State()).behind_a_barrier()
 
     def transfer(self, op: Operation, state: State) -> State:
-        if op.name == "func.call":
+        if isa(op, func.CallOp):
             return self._call(op, state)
         if has(op, Barrier, AwaitsOrder):
             return state.behind_a_barrier()

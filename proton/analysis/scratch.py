@@ -6,9 +6,10 @@ plans in `proton/layout` that this module adds up.
 
 from math import prod
 
+from proton.dialect import isa, tt, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, func, ir
 from proton.dialect.traits import AllocatesShared, BuildsTensorMap, CopiesBoxes, PassesMemory, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
@@ -25,7 +26,7 @@ ALIGNMENT = 16  # bytes: the widest access
 
 def alignment(op: Operation) -> int:
     """What the bytes of an op must begin at a multiple of: swizzles count from there."""
-    if op.name == "func.call":
+    if isa(op, func.CallOp):
         return MATRIX_ALIGNMENT
     if has(op, AllocatesShared):
         _, element, layout = mem_desc_parts(op.results[0].type)
@@ -105,17 +106,17 @@ def _conversion_bytes(op: Operation) -> int:
 def scratch_bytes(op: Operation) -> int:
     """The shared memory that an op needs for itself, or that it allocates."""
     match op.name:
-        case "ttg.convert_layout":
+        case ttg.ConvertLayoutOp.OPERATION_NAME:
             return _conversion_bytes(op)
-        case "tt.reduce" | "tt.scan":
+        case tt.ReduceOp.OPERATION_NAME | tt.ScanOp.OPERATION_NAME:
             return sum(partials_bytes(op))
-        case "tt.histogram":
+        case tt.HistogramOp.OPERATION_NAME:
             (bins,) = shape_of(op.results[0])
             return _aligned(bins * 4)
-        case "tt.gather":
+        case tt.GatherOp.OPERATION_NAME:
             source = op.operands[0]
             return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
-        case "tt.atomic_rmw" | "tt.atomic_cas":
+        case tt.AtomicRMWOp.OPERATION_NAME | tt.AtomicCASOp.OPERATION_NAME:
             return _atomic_bytes(op)
     return desc_bytes(op.results[0].type) if has(op, AllocatesShared) else 0
 

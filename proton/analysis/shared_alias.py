@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect import isa, ttg
+from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import Branch
 from proton.dialect.traits import (
     AllocatesShared,
@@ -27,7 +28,7 @@ from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import all_ops, defining_op
 
 _T = TypeVar("_T")
-_INDEX = "ttg.memdesc_index"
+_INDEX = ttg.MemDescIndexOp
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class SharedAliases(ForwardDataflow[None]):
         elif has(op, PassesTokens):
             known = [self.copies.get(token, frozenset()) for token in op.operands]
             self.copies[op.results[0]] = frozenset().union(*known)
-        elif op.name == _INDEX:
+        elif isa(op, _INDEX):
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
@@ -99,7 +100,7 @@ def _begins(op: Operation) -> bool:
     """Whether an op gives them whatever its operands are."""
     if has(op, AllocatesShared, Asynchronous, PassesTokens):
         return True
-    return SharedEffects.are_known(op) or op.name == _INDEX
+    return SharedEffects.are_known(op) or isa(op, _INDEX)
 
 
 def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> bool:
@@ -111,7 +112,7 @@ def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> boo
 def _indexed(part: Part, op: Operation) -> Part:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
-    if index is None or index.name != "arith.constant":
+    if not isa(index, arith.ConstantOp):
         return part
     shape, _, _ = mem_desc_parts(op.operands[0].type)
     size = desc_bytes(op.results[0].type)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
+from proton.dialect import proton_gpu as pg
 from proton.dialect.abi import Argument, add_argument, pass_arguments
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
@@ -58,9 +59,9 @@ class AllocateProfile(Pass):
     sample_programs: int = 1
 
     def run(self, module: Module) -> None:
-        called = bool(ops_named(module, "proton_gpu.attach"))
+        called = bool(ops_named(module, pg.AttachOp))
         for function in kernel_functions(module):
-            if ops_named(function, "proton_gpu.init"):
+            if ops_named(function, pg.InitOp):
                 self._allocate(function, called)
 
     def _allocate(self, function: Operation, called: bool) -> None:

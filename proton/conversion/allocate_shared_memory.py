@@ -6,6 +6,7 @@ from typing import ClassVar
 from proton.analysis.allocation import Allocation, allocate
 from proton.analysis.call_graph import call_graph
 from proton.analysis.scratch import conversion_parts, scratch_bytes
+from proton.dialect import isa, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS, SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Module, Operation
@@ -43,7 +44,7 @@ class AllocateSharedMemory(Pass):
             _divided(op)
             for allocation in found.values()
             for op, offset in allocation.offsets.items()
-            if op.name == "ttg.convert_layout" and 0 < self.limit < offset + allocation.sizes[op]
+            if isa(op, ttg.ConvertLayoutOp) and 0 < self.limit < offset + allocation.sizes[op]
         )
 
 

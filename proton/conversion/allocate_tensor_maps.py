@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from proton.analysis.tensor_maps import plan_of
 from proton.base.errors import PassError
+from proton.dialect import names_of, ttng
 from proton.dialect.abi import Argument, add_argument
 from proton.dialect.attributes import TENSOR_MAP
 from proton.dialect.mlir import Module, Type, Value, ir
@@ -25,12 +26,12 @@ class AllocateTensorMaps(Pass):
     """
 
     name: ClassVar[str] = "allocate-tensor-maps"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensor_map"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.TensorMapOp)
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
             known: dict[tuple[str, Type], Value] = {}
-            for op in ops_named(kernel, "ttng.tensor_map"):
+            for op in ops_named(kernel, ttng.TensorMapOp):
                 plan, type_ = plan_of(op), op.results[0].type
                 if plan is None:
                     raise PassError(f"the host cannot make this tensor map (at {op.location})")

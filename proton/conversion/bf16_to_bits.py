@@ -13,15 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import Rules
 from proton.dialect.abi import update_type
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, math
 from proton.dialect.traits import MovesBits, has
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
+
+_RULES = Rules[Callable[[Operation], Value]]()
 
 
 @register
@@ -113,12 +116,14 @@ def _compute(op: Operation, gives: list[bool], takes: list[bool]) -> None:
                 result.replace_all_uses_except(cast.result, cast.operation)
 
 
+@_RULES.of(arith.ConstantOp)
 def _constant(op: Operation) -> Value:
     (bits,) = struct.unpack(">I", struct.pack(">f", ir.FloatAttr(op.attributes["value"]).value))
     upper = bits >> 16
     return constant(upper - (1 << 16) if upper >> 15 else upper, integer(16))
 
 
+@_RULES.of(arith.ExtFOp)
 def _widen(op: Operation) -> Value:
     i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, op.operands[0]).result
@@ -137,10 +142,6 @@ def _sign(emit: type[OpView], mask: int) -> Callable[[Operation], Value]:
     return rule
 
 
-_RULES: dict[str, Callable[[Operation], Value]] = {
-    "arith.bitcast": lambda op: op.operands[0],
-    "arith.constant": _constant,
-    "arith.extf": _widen,
-    "arith.negf": _sign(arith.XOrIOp, -(1 << 15)),
-    "math.absf": _sign(arith.AndIOp, 0x7FFF),
-}
+_RULES.of(arith.BitcastOp)(lambda op: op.operands[0])
+_RULES.of(arith.NegFOp)(_sign(arith.XOrIOp, -(1 << 15)))
+_RULES.of(math.AbsFOp)(_sign(arith.AndIOp, 32767))

@@ -6,11 +6,12 @@ is the time stamp counter, read by inline assembly that clobbers memory, so that
 the work moves across it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.conversion.strategies import CODE
+from proton.dialect import by_name
+from proton.dialect import proton_gpu as pg
 from proton.dialect.abi import Argument, argument
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, effect, emit_if
@@ -37,7 +38,7 @@ class ProtonGPUToLLVM(Pass):
             profile = profile_of(kernel)
             if profile is not None:
                 called = called_functions(kernel)
-                called = [f for f in called if ops_named(f, "proton_gpu.attach")]
+                called = [f for f in called if ops_named(f, pg.AttachOp)]
                 for function in (kernel, *called):
                     _Lowering(function, profile, called=bool(called)).run()
 
@@ -60,13 +61,15 @@ class _Lowering:
         records = ops_named(function, *RECORDS)
         self.may_wrap = called or len(records) > self.capacity or any(map(in_loop, records))
         self.count: Value  # address of the number of records so far
-        self.rules: dict[str, Callable[[Operation], None]] = {
-            "proton_gpu.init": self._init,
-            "proton_gpu.attach": self._attach,
-            "proton_gpu.finalize": self._finalize,
-            "proton_gpu.read_counter": self._read_counter,
-            **dict.fromkeys(RECORDS, self._record),
-        }
+        self.rules = by_name(
+            {
+                pg.InitOp: self._init,
+                pg.AttachOp: self._attach,
+                pg.FinalizeOp: self._finalize,
+                pg.ReadCounterOp: self._read_counter,
+                **dict.fromkeys(RECORDS, self._record),
+            }
+        )
 
     def run(self) -> None:
         for op in all_ops(self.function):
@@ -188,7 +191,7 @@ class _Record:
             constant(of.layout.segment_bytes, _i(64)),
         ]
         effect(
-            "llvm.call",
+            llvm.CallOp,
             *operands,
             operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
             op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
 from proton.base.errors import CompilationError
+from proton.dialect import isa, proton
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import KERNEL, SCOPES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, iteration_number
-from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
 from proton.dialect.records import Origin, iteration_of, payload_of
@@ -173,9 +174,9 @@ class _Instrumenter:
                 continue
             with before(op):
                 counter = counter or pg.ReadCounterOp(integer(64)).counter
-                if op.name == "proton.mark":
+                if isa(op, proton.MarkOp):
                     self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
-                elif op.name == "proton.event":
+                elif isa(op, proton.EventOp):
                     self._event(op, counter, iteration)
                 elif op.attributes["phase"].value == "start":
                     open_scopes.append(_Open(op, counter))
@@ -275,9 +276,9 @@ def _is_multiple(number: Value, factor: int) -> Value:
 def _loop_iteration(op: Operation, outer: Callable[[], Value] | None) -> Callable[[], Value] | None:
     """What emits the number of the current iteration, counted from 0, as i32; None where the loop
     does not count."""
-    if op.name == "scf.while":
+    if isa(op, scf.WhileOp):
         return None
-    if op.name != "scf.for":
+    if not isa(op, scf.ForOp):
         return outer
     return functools.partial(iteration_number, op, 32)
 

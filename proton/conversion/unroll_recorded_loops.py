@@ -13,7 +13,8 @@ records out of shared memory has several accesses under way in one iteration, an
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Block, Module, Operation, ir
+from proton.dialect import isa
+from proton.dialect.mlir import Block, Module, Operation, ir, llvm
 from proton.dialect.traits import FreeInThread, has
 from proton.passes import Pass, register
 
@@ -32,7 +33,7 @@ class UnrollRecordedLoops(Pass):
     def run(self, module: Module) -> None:
         for view in module.body.operations:
             function = view.operation
-            if function.name == "llvm.func" and len(function.regions[0].blocks):
+            if isa(function, llvm.LLVMFuncOp) and len(function.regions[0].blocks):
                 _annotate(list(function.regions[0].blocks))
 
 
@@ -48,7 +49,7 @@ def _annotate(blocks: list[Block]) -> None:
     ]
     for first, end in loops:
         is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
-        if not is_innermost or terminators[end].name != "llvm.br":
+        if not is_innermost or not isa(terminators[end], llvm.BrOp):
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
         iterations = _iterations(sum(map(_size, ops)))
@@ -77,17 +78,17 @@ def _iterations(size: int) -> int:
 def _size(op: Operation) -> int:
     """Instructions of the code without records, as LLVM counts them: assembly as a call, with one
     for each argument. Empty assembly is an optimization barrier, which that code has not."""
-    if op.name == "llvm.inline_asm":
+    if isa(op, llvm.InlineAsmOp):
         is_there = _assembly(op) and not _records(op)
         return 1 + len(op.operands) if is_there else 0
-    if op.name in ("llvm.load", "llvm.store"):
-        address = op.operands[op.name == "llvm.store"]
+    if isa(op, llvm.LoadOp, llvm.StoreOp):
+        address = op.operands[isa(op, llvm.StoreOp)]
         return int(address.type != ir.Type.parse("!llvm.ptr"))  # a variable becomes a register
     return int(not has(op, FreeInThread))
 
 
 def _assembly(op: Operation) -> str:
-    return op.attributes["asm_string"].value if op.name == "llvm.inline_asm" else ""
+    return op.attributes["asm_string"].value if isa(op, llvm.InlineAsmOp) else ""
 
 
 def _records(op: Operation) -> bool:

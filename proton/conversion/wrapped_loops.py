@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from proton.dialect import isa
 from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.mlir import Value, arith, ir, tensor
 from proton.dialect.regions import ForLoop, yield_values
@@ -107,7 +108,7 @@ def _compared(predicate: str, one: Value, other: Value) -> Value:
 
 def _is_known_positive(number: Value) -> bool:
     op = defining_op(number)
-    return op is not None and op.name == "arith.constant" and op.attributes["value"].value > 0
+    return isa(op, arith.ConstantOp) and op.attributes["value"].value > 0
 
 
 def _is_positive(number: Value) -> Value:

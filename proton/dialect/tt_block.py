@@ -35,7 +35,7 @@ from proton.dialect.traits import (
     Speculatable,
     Writes,
 )
-from proton.dialect.tt import TT, PointerType, is_block_pointer
+from proton.dialect.tt_core import TT, PointerType, is_block_pointer
 from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
 
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing

@@ -27,7 +27,7 @@ from proton.dialect.mlir import (
     ir,
 )
 from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable, Terminates
-from proton.dialect.tt import TT
+from proton.dialect.tt_core import TT
 
 MAX_REDUCED = 8  # sources of one reduction or scan
 

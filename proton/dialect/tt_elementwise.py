@@ -5,8 +5,8 @@ inline assembly. They take and give several blocks of one shape, or scalars.
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
 from proton.dialect.mlir import Operand, Operation, OpView, Region, Result, ir
 from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Terminates, Writes
-from proton.dialect.tt import TT
 from proton.dialect.tt_collective import add_optional, end_of_region
+from proton.dialect.tt_core import TT
 
 MAX_ELEMENTWISE = 16  # operands, or results, of one op
 

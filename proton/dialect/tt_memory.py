@@ -4,7 +4,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, Loads, MakesData, Orders, Reads, Writes
-from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
+from proton.dialect.tt_core import TT, is_block_pointer, is_pointer_like, pointee_of
 
 RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
 MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")

@@ -31,7 +31,7 @@ from proton.dialect.traits import (
     Terminates,
     Writes,
 )
-from proton.dialect.ttg import (
+from proton.dialect.ttg_core import (
     TTG,
     MemDescType,
     MutableMemDescType,

@@ -29,8 +29,8 @@ from proton.dialect.traits import (
 )
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import RMW_OPS
-from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
-from proton.dialect.ttng import TTNG
+from proton.dialect.ttg_core import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
+from proton.dialect.ttng_core import TTNG
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
 

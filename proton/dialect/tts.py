@@ -11,7 +11,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_type, reject, shape_of
 from proton.dialect.mlir import AnyAttr, AnyType, Operand, OpView, Result, Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
-from proton.dialect.tt import PointerType
+from proton.dialect.tt_core import PointerType
 
 
 class TTS(ext.Dialect, name="tts"):

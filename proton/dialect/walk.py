@@ -4,8 +4,9 @@ import types
 from collections.abc import Iterable
 
 from proton.base.errors import SourceSpan
+from proton.dialect import Kind, isa, name_of, names_of
 from proton.dialect.attributes import KERNEL
-from proton.dialect.mlir import Location, Module, Operation, Value, ir
+from proton.dialect.mlir import Location, Module, Operation, Value, func, ir
 
 
 def all_ops(root: Module | Operation) -> list[Operation]:
@@ -37,14 +38,15 @@ def op_names(root: Module | Operation) -> frozenset[str]:
     return frozenset(found)
 
 
-def ops_named(root: Module | Operation, *names: str) -> list[Operation]:
-    """Operations below `root` with one of the names, in pre-order."""
+def ops_named(root: Module | Operation, *kinds: Kind) -> list[Operation]:
+    """Operations below `root` of one of the classes, in pre-order."""
+    names = names_of(*kinds)
     return [op for op in all_ops(root) if op.name in names]
 
 
-def ops_of_each(root: Module | Operation, *names: str) -> tuple[list[Operation], ...]:
-    """The same, for each of the names by itself."""
-    found: dict[str, list[Operation]] = {name: [] for name in names}
+def ops_of_each(root: Module | Operation, *kinds: Kind) -> tuple[list[Operation], ...]:
+    """The same, for each of the classes by itself."""
+    found: dict[str, list[Operation]] = {name_of(kind): [] for kind in kinds}
     for op in all_ops(root):
         if (same := found.get(op.name)) is not None:
             same.append(op)
@@ -111,7 +113,7 @@ def functions(module: Module | Operation) -> list[Operation]:
     return [
         op.operation
         for op in module.operation.regions[0].blocks[0].operations
-        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
+        if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks)
     ]
 
 
@@ -126,7 +128,7 @@ def kernel_functions(module: Module) -> list[Operation]:
     return [
         op.operation
         for op in module.body.operations
-        if op.operation.name == "func.func" and KERNEL in op.operation.attributes
+        if isa(op.operation, func.FuncOp) and KERNEL in op.operation.attributes
     ]
 
 
@@ -139,7 +141,7 @@ def called_functions(function: Operation) -> list[Operation]:
     found: dict[str, Operation] = {}
     pending = [function]
     while pending:
-        for call in ops_named(pending.pop(), "func.call"):
+        for call in ops_named(pending.pop(), func.CallOp):
             name = call.attributes["callee"].value
             if name in by_name and name not in found:
                 found[name] = by_name[name]

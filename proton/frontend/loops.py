@@ -8,7 +8,7 @@ from typing import Any
 
 from proton.base.words import did_you_mean, shown
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Attribute, Block, Operation, Value, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
@@ -184,9 +184,9 @@ def _loop_bounds(bounds: _Range) -> tuple[tensor, tensor, tensor, tensor | None]
     if isinstance(bounds.step, int) and bounds.step < 0:
         # i runs over 0, 1, ... and the variable over start + i * step.
         size = constant(-bounds.step, type_)
-        span = emit("arith.subi", type_, start, stop)
-        padded = emit("arith.addi", type_, span, constant(-bounds.step - 1, type_))
-        count = emit("arith.divsi", type_, padded, size)
+        span = emit(arith.SubIOp, type_, start, stop)
+        padded = emit(arith.AddIOp, type_, span, constant(-bounds.step - 1, type_))
+        count = emit(arith.DivSIOp, type_, padded, size)
         return constant(0, type_), count, constant(1, type_), start
     return start, stop, step, None
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from proton.dialect import tt
 from proton.dialect.mlir import Operation
 from proton.dialect.tt import is_block_pointer
 from proton.interpreter.descriptors import load_block, store_block
@@ -16,7 +17,7 @@ def _segments(op: Operation) -> list[int]:
     return list(op.attributes["operandSegmentSizes"])
 
 
-@evaluates("tt.load")
+@evaluates(tt.LoadOp)
 def _load(op: Operation) -> Function:
     form = format_of(op.results[0].type)
     if is_block_pointer(op.operands[0].type):
@@ -31,14 +32,14 @@ def _load(op: Operation) -> Function:
     return load
 
 
-@evaluates("tt.store")
+@evaluates(tt.StoreOp)
 def _store(op: Operation) -> Function:
     if is_block_pointer(op.operands[0].type):
         return store_block(op)
     return lambda program, pointer, value, mask=True: store_elements(program, pointer, mask, value)
 
 
-@evaluates("tt.atomic_rmw")
+@evaluates(tt.AtomicRMWOp)
 def _rmw(op: Operation) -> Function:
     combine = combining(op.attributes["rmw_op"].value, format_of(op.results[0].type))
     return lambda program, pointer, value, mask=True: update_elements(
@@ -46,7 +47,7 @@ def _rmw(op: Operation) -> Function:
     )
 
 
-@evaluates("tt.atomic_cas")
+@evaluates(tt.AtomicCASOp)
 def _cas(op: Operation) -> Function:
     """Compares bits, as compiled code does."""
 

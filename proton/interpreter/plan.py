@@ -2,7 +2,7 @@
 
 A `Planner` visits a block once and makes a `Step` of each op: a Python function that reads the
 op's operands from a list of registers and writes its results there. What an op means is in a
-table from its name to a maker, which sees the op (its attributes and types) once and returns the
+table from its class to a maker, which sees the op (its attributes and types) once and returns the
 function on arrays; the modules beside this one fill the table with `@evaluates`.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
+from proton.dialect import Rules
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
 from proton.dialect.traits import Terminates, has
 from proton.dialect.walk import source_span
@@ -19,30 +20,9 @@ Registers = list[Any]
 Step = Callable[[RunningProgram, Registers], None]  # (the running program, its registers)
 Function = Callable[..., Any]  # takes the running program, and an array for each operand
 
-MAKERS: dict[str, Callable[[Operation], Function]] = {}
-REGION_MAKERS: dict[str, Callable[["Planner", Operation], Step]] = {}
-
-
-def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], object]:
-    """Registers the maker of ops without regions."""
-
-    def add(maker: Callable[[Operation], Function]) -> Callable[[Operation], Function]:
-        MAKERS.update(dict.fromkeys(names, maker))
-        return maker
-
-    return add
-
-
-def evaluates_regions(*names: str) -> Callable[..., object]:
-    """Registers the maker of ops with regions: of a step, as it runs blocks."""
-
-    def add(
-        maker: Callable[["Planner", Operation], Step],
-    ) -> Callable[["Planner", Operation], Step]:
-        REGION_MAKERS.update(dict.fromkeys(names, maker))
-        return maker
-
-    return add
+MAKERS = Rules[Callable[[Operation], Function]]()
+REGION_MAKERS = Rules[Callable[["Planner", Operation], Step]]()  # of a step, as it runs blocks
+evaluates, evaluates_regions = MAKERS.of, REGION_MAKERS.of
 
 
 class Body:

@@ -12,8 +12,9 @@ import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.assembly import packed_elements, run_assembly
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
+from proton.dialect import tt
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, Value, func, ir, scf
 from proton.dialect.regions import block_of, yield_values
 from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.interpreter.arithmetic import c_function
@@ -51,7 +52,7 @@ def _chosen(condition: Array, new: list[Any], old: list[Any]) -> list[Any]:
     return [np.where(condition, a, b) for a, b in zip(new, old, strict=True)]
 
 
-@evaluates_regions("scf.if")
+@evaluates_regions(scf.IfOp)
 def _if(planner: Planner, op: Operation) -> Step:
     (condition,), results = _slots(planner, op.operands), _slots(planner, op.results)
     blocks = [block_of(op, region) for region in range(len(op.regions))]
@@ -71,7 +72,7 @@ def _if(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions("scf.for")
+@evaluates_regions(scf.ForOp)
 def _for(planner: Planner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     block = block_of(op, 0)
@@ -91,7 +92,7 @@ def _for(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions("scf.while")
+@evaluates_regions(scf.WhileOp)
 def _while(planner: Planner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     before, after = (planner.body(op.regions[n].blocks[0]) for n in (0, 1))
@@ -139,7 +140,7 @@ def _same(value: Array) -> Array:
     return value
 
 
-@evaluates_regions("tt.reduce")
+@evaluates_regions(tt.ReduceOp)
 def _reduce(planner: Planner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     axis = number(op, "axis")
@@ -159,7 +160,7 @@ def _reduce(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions("tt.scan")
+@evaluates_regions(tt.ScanOp)
 def _scan(planner: Planner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     axis, reverse = number(op, "axis"), bool(number(op, "reverse"))
@@ -189,7 +190,7 @@ def _scan(planner: Planner, op: Operation) -> Step:
 # Functions of elements
 
 
-@evaluates_regions("tt.map_elementwise")
+@evaluates_regions(tt.MapElementwiseOp)
 def _map_elementwise(planner: Planner, op: Operation) -> Step:
     """The function on whole arrays: each of its values has their shape in the end."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
@@ -206,7 +207,7 @@ def _map_elementwise(planner: Planner, op: Operation) -> Step:
 # Functions of libraries
 
 
-@evaluates_regions("tt.extern_elementwise")
+@evaluates_regions(tt.ExternElementwiseOp)
 def _extern(planner: Planner, op: Operation) -> Step:
     """The rule that the CPU has for the function, in ops on scalars."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
@@ -222,7 +223,7 @@ def _extern(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions(*(op.OPERATION_NAME for op in ASSEMBLY))
+@evaluates_regions(*ASSEMBLY)
 def _assembly(planner: Planner, op: Operation) -> Step:
     """What the CPU makes of the text, in ops on scalars: an array for each of the elements that it
     works on at a time."""
@@ -250,7 +251,7 @@ def _assembly(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates("func.call")
+@evaluates(func.CallOp)
 def _call_of_c(op: Operation) -> Function:
     """A function of C's math library; it is what the rules of libraries call."""
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value

@@ -28,8 +28,9 @@ from proton.analysis.structure.values import (
     leaves,
     parts_of,
 )
+from proton.dialect import isa
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Block, Operation, Value, ir
+from proton.dialect.mlir import Block, Operation, Value, ir, scf
 from proton.dialect.regions import ForLoop, If, WhileLoop, end_of, is_inside
 
 
@@ -48,14 +49,14 @@ CarriedParts = dict[Value, tuple[Part, ...]]
 def groups_of(op: Operation) -> list[Group]:
     """The groups of a loop or branch; none of other ops."""
     match op.name:
-        case "scf.for":
+        case scf.ForOp.OPERATION_NAME:
             loop = ForLoop(op)
             received = (loop.iter_args, list(op.results))
             return [Group(received, (loop.init_args, loop.yielded))]
-        case "scf.if":
+        case scf.IfOp.OPERATION_NAME:
             branch = If(op)
             return [Group((list(op.results),), tuple(branch.yielded))] if op.results else []
-        case "scf.while":
+        case scf.WhileOp.OPERATION_NAME:
             while_loop = WhileLoop(op)
             after = list(while_loop.after.arguments)
             return [
@@ -72,13 +73,13 @@ def analyse_regions(analysis: Analysis, block: Block) -> None:
     """Analyses every loop and branch below a block, outer ones first."""
     for op in block.operations:
         operation = op.operation
-        if operation.name in ("scf.for", "scf.while"):
+        if isa(operation, scf.ForOp, scf.WhileOp):
             _Loop(analysis, operation).run()
         else:
             for region in operation.regions:
                 for inner in region.blocks:
                     analyse_regions(analysis, inner)
-            if operation.name == "scf.if":
+            if isa(operation, scf.IfOp):
                 for group in groups_of(operation):
                     _meet(analysis, operation, group)
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
 from proton.analysis.structure.values import Analysis, Dim, Structure
+from proton.dialect import isa, tt
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.walk import defining_op
 
 SLT, SLE, SGT, SGE = 2, 3, 4, 5  # arith.cmpi's predicates
@@ -48,7 +49,7 @@ def mask_of(analysis: Analysis, mask: Value) -> Mask:
     if box is not None:
         return Mask(box)
     op = defining_op(mask)
-    if op is not None and op.name == "arith.andi":
+    if isa(op, arith.AndIOp):
         left, right = (mask_of(analysis, operand) for operand in op.operands)
         return Mask(left.box.within(right.box), left.others + right.others)
     return Mask(Box.first(shape_of(mask)), (Leaf(mask),))
@@ -61,11 +62,11 @@ def box_of(analysis: Analysis, mask: Value) -> Box | None:
     if op is None:
         return _scalar(mask, shape) if not shape else None
     match op.name:
-        case "arith.constant":
+        case arith.ConstantOp.OPERATION_NAME:
             return _constant(op, shape)
-        case "tt.splat":
+        case tt.SplatOp.OPERATION_NAME:
             return _scalar(op.operands[0], shape)
-        case "tt.expand_dims":
+        case tt.ExpandDimsOp.OPERATION_NAME:
             inner = box_of(analysis, op.operands[0])
             if inner is None:
                 return None
@@ -74,12 +75,12 @@ def box_of(analysis: Analysis, mask: Value) -> Box | None:
                 (*inner.counts[:axis], 1, *inner.counts[axis:]),
                 (*inner.starts[:axis], 0, *inner.starts[axis:]),
             )
-        case "tt.broadcast":
+        case tt.BroadcastOp.OPERATION_NAME:
             return _broadcast(box_of(analysis, op.operands[0]), shape_of(op.operands[0]), shape)
-        case "arith.andi":
+        case arith.AndIOp.OPERATION_NAME:
             left, right = (box_of(analysis, operand) for operand in op.operands)
             return None if left is None or right is None else left.within(right)
-        case "arith.cmpi":
+        case arith.CmpIOp.OPERATION_NAME:
             sides = [analysis.structure(operand) for operand in op.operands]
             return _compare(op.attributes["predicate"].value, sides[0], sides[1], shape)
     return None
@@ -127,7 +128,7 @@ def _compare(
 
 def _scalar(condition: Value, shape: tuple[int, ...]) -> Box | None:
     op = defining_op(condition)
-    if op is not None and op.name == "arith.constant":
+    if isa(op, arith.ConstantOp):
         return Box.first(shape if op.attributes["value"].value else (0,) * len(shape))
     if not shape:
         return None

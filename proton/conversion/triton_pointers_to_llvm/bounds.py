@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
+from proton.dialect import by_name, tt
 from proton.dialect.abi import Argument, add_argument
 from proton.dialect.attributes import BOUNDS
 from proton.dialect.builtin import i64_attr, integer, string_attr
@@ -20,12 +21,14 @@ from proton.dialect.memory import byte_pointer, pointer_type
 from proton.dialect.mlir import Attribute, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.walk import source_span
 
-_KINDS = {
-    "tt.load": "load",
-    "tt.store": "store",
-    "tt.atomic_rmw": "atomic operation",
-    "tt.atomic_cas": "atomic operation",
-}
+_KINDS = by_name(
+    {
+        tt.LoadOp: "load",
+        tt.StoreOp: "store",
+        tt.AtomicRMWOp: "atomic operation",
+        tt.AtomicCASOp: "atomic operation",
+    }
+)
 _RELAXED = 2  # of LLVM's AtomicOrdering
 
 

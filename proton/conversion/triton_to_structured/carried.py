@@ -16,10 +16,10 @@ from proton.analysis.structure import (
     StructureAnalysis,
     groups_of,
 )
-from proton.dialect import tt
+from proton.dialect import isa, tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import end_of
 from proton.dialect.walk import before, ops_named
 
@@ -60,7 +60,7 @@ class Rewriting:
         with before(old):
             emit = Materializer(substitutes)
             operands = list(old.operands)
-            if old.name != "scf.if":
+            if not isa(old, scf.IfOp):
                 # Those of the plan are gone where an outer loop has been rewritten.
                 bounds, initial = _split(operands, len(first))
                 operands = bounds + _flat(initial, first, 0, emit)
@@ -83,7 +83,7 @@ class Rewriting:
         received: list[Value] = []
         slots: list[_Slot] = []
         leading: list[Value] = []
-        if new.name != "scf.if":
+        if not isa(new, scf.IfOp):
             group = min(number, len(self.groups) - 1)
             received, slots = self.groups[group].received[0], self.slots[group]
             leading, _ = _split(list(block.arguments), len(received))
@@ -119,9 +119,9 @@ class Rewriting:
         """Of the block of a region: its group's slots, and which of the lists passed it ends
         with."""
         match self.op.name:
-            case "scf.if":
+            case scf.IfOp.OPERATION_NAME:
                 return self.slots[0], number
-            case "scf.while" if number == 0:
+            case scf.WhileOp.OPERATION_NAME if number == 0:
                 return self.slots[1], 0
         return self.slots[0], 1
 
@@ -129,7 +129,7 @@ class Rewriting:
 def plan(function: Operation, analysis: StructureAnalysis) -> list[Rewriting]:
     """What is to be rewritten in a function, outer ops first."""
     found = [
-        Rewriting.of(op, analysis) for op in ops_named(function, "scf.for", "scf.if", "scf.while")
+        Rewriting.of(op, analysis) for op in ops_named(function, scf.ForOp, scf.IfOp, scf.WhileOp)
     ]
     return [rewriting for rewriting in found if rewriting is not None]
 

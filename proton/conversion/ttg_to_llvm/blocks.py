@@ -6,7 +6,7 @@ The bytes are those of proton/trace/wire.py.
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Value, llvm
 from proton.trace import wire
 
 COMMENT = "// proton"  # on every instruction that records
@@ -69,7 +69,7 @@ def copy_ring(ring: Value, segment: Value, lane: Value, size: Value, most: int) 
     def copy(offset: Value) -> None:
         source, target = (
             byte_at(ring, offset),
-            byte_at(segment, v.create("llvm.zext", v.integer(64), offset)),
+            byte_at(segment, v.create(llvm.ZExtOp, v.integer(64), offset)),
         )
         places = [number * _TURN for number in range(at_once)]
         found = [
@@ -80,5 +80,5 @@ def copy_ring(ring: Value, segment: Value, lane: Value, size: Value, most: int) 
             is_in = v.compare("ult", v.add(offset, v.i32(place)), size) if place else None
             nvidia.store(target, words, offset=place, predicate=is_in, note=COMMENT)
 
-    first = v.binary("llvm.mul", lane, v.i32(wire.RECORD_ALIGNMENT))
+    first = v.binary(llvm.MulOp, lane, v.i32(wire.RECORD_ALIGNMENT))
     v.repeat(first, size, v.i32(_TURN * at_once), copy)

@@ -18,8 +18,9 @@ from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
+from proton.dialect import Rules, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
 from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
@@ -88,18 +89,8 @@ class Site:
 
 
 Rule = Callable[["Lowering", Site], list[Value]]
-RULES: dict[str, Rule] = {}
-
-
-def lowers(*names: str) -> Callable[[Rule], Rule]:
-    """Registers the rule of an op: it emits code before the op and gives its results' values."""
-
-    def add(rule: Rule) -> Rule:
-        for name in names:
-            RULES[name] = rule
-        return rule
-
-    return add
+RULES = Rules[Rule]()
+lowers = RULES.of  # an op's rule emits code before it, and gives its results' values
 
 
 @dataclass
@@ -130,7 +121,7 @@ class Lowering:
     def program_shared(self) -> Value:
         """The address where the program's shared memory begins."""
         symbol = ir.FlatSymbolRefAttr.get(SHARED_SYMBOL)
-        return v.create("llvm.mlir.addressof", v.pointer(v.SHARED), global_name=symbol)
+        return v.create(llvm.AddressOfOp, v.pointer(v.SHARED), global_name=symbol)
 
     def scratch(self, site: Site) -> int:
         """Where an op's scratch memory begins; a PassError where none was allocated."""
@@ -143,7 +134,7 @@ class Lowering:
     def run(self) -> None:
         sites = _sites(self.function, self.infos, self.threads, self.arch)
         self._signature()
-        loops = [site.op for site, _ in sites if site.op.name == "scf.for"]
+        loops = [site.op for site, _ in sites if isa(site.op, scf.ForOp)]
         for site, threads in sites:
             self.threads = threads
             self.lower(site)
@@ -195,7 +186,7 @@ class Lowering:
 
 
 # of any types
-_WITH_RULES = frozenset(f"arith.{name}" for name in "constant divf remf fptosi fptoui".split())
+_WITH_RULES = names_of(arith.ConstantOp, arith.DivFOp, arith.RemFOp, arith.FPToSIOp, arith.FPToUIOp)
 
 
 def needs_rule(site: Site) -> bool:
@@ -229,7 +220,7 @@ def _add_sites(
         if has(op, Combines):
             continue
         groups = [threads] * len(op.regions)
-        if op.name == "ttg.warp_specialize":
+        if isa(op, ttg.WarpSpecializeOp):
             groups = threads.groups(op.attributes["warps"].value)
         for region, group in zip(op.regions, groups, strict=True):
             for inner in region.blocks:
@@ -240,10 +231,10 @@ def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
     site = Site(op, [operand.type for operand in op.operands])
     if has(op, Accesses):
         _check_layouts(op)
-    if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
+    if isa(op, tt.LoadOp, tt.StoreOp, ttg.AsyncCopyOp):
         site.access = access_elements(op, infos)
         site.adjacent = adjacent_registers(op.operands[0], infos)
-    elif op.name == "tt.atomic_rmw":
+    elif isa(op, tt.AtomicRMWOp):
         site.access = min(access_elements(op, infos), atomic_elements(op, arch))
     elif has(op, Condition):
         site.equal = _equal_registers(op.results[0], infos)

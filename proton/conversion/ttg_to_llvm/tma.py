@@ -11,14 +11,15 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.atomics import relaxed
 from proton.conversion.ttg_to_llvm.barriers import is_issuer, issues
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.dialect.mlir import Value
+from proton.dialect import ttng
+from proton.dialect.mlir import Value, llvm
 from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng_memory import NO_REDUCTION, TensorMapType
 from proton.layout.linear import log2
 
 
-@lowers("ttng.prefetch_tensor_map")
+@lowers(ttng.PrefetchTensorMapOp)
 def _prefetch_map(ctx: Lowering, site: Site) -> list[Value]:
     (map_,) = site.operands
     nvidia.prefetch_tensor_map(map_, is_issuer(ctx))
@@ -59,12 +60,12 @@ def _sum(value: Value, number: int, more: Value | None) -> Value:
     return v.add(value, v.i32(number)) if number else value
 
 
-@lowers("ttng.async_tma_copy_global_to_local")
+@lowers(ttng.AsyncTMACopyOp)
 def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     map_, barrier, memory, condition, *indices = site.operands
     arrives = nvidia.shared_address(barrier)
     for copy in _copies(ctx, site, memory, indices):
-        issues = v.binary("llvm.and", condition, copy.issues)
+        issues = v.binary(llvm.AndOp, condition, copy.issues)
         nvidia.copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
     return []
 
@@ -75,7 +76,7 @@ def _reduction(site: Site) -> str:
     return "" if name == NO_REDUCTION else name
 
 
-@lowers("ttng.async_tma_copy_local_to_global")
+@lowers(ttng.AsyncTMAStoreOp)
 def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     map_, memory, *indices = site.operands
     reduction = _reduction(site)
@@ -87,7 +88,7 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.local_to_global")
+@lowers(ttng.LocalToGlobalOp)
 def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
     """Element by element, in the order in which they lie in shared memory; copies that come later
     find them written."""
@@ -104,9 +105,9 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
             own = v.xor_of_bits(place, [basis[axis] for basis in layout.bases("offset")])
             index = v.add(start, own)
             is_in = v.compare("ult", index, sizes[axis])  # a negative one is large
-            inside = v.binary("llvm.and", inside, is_in)
-            step = v.create("llvm.sext", i64, index)
-            step = v.binary("llvm.mul", step, strides[axis]) if axis < rank - 1 else step
+            inside = v.binary(llvm.AndOp, inside, is_in)
+            step = v.create(llvm.SExtOp, i64, index)
+            step = v.binary(llvm.MulOp, step, strides[axis]) if axis < rank - 1 else step
             offset = v.add(offset, step)
         source = v.offset_pointer(memory, place, stored)
         size = stored_bytes(element)
@@ -126,7 +127,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.tma_store_wait")
+@lowers(ttng.TMAStoreWaitOp)
 def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
     read = not site.op.attributes["landed"].value
     nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)

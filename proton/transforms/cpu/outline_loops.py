@@ -16,17 +16,29 @@ import itertools
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from proton.dialect import names_of
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, func, ir
+from proton.dialect.mlir import (
+    Block,
+    Module,
+    Operation,
+    OpView,
+    Type,
+    Value,
+    func,
+    ir,
+    llvm,
+    memref,
+)
 from proton.dialect.regions import is_inside
 from proton.dialect.traits import Loop, Recomputed, has
 from proton.dialect.walk import all_ops, defining_op, functions, parent_of, producer_of
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
-_ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
+_ALLOCATES = names_of(memref.AllocaOp, llvm.AllocaOp)
 
 
 @register

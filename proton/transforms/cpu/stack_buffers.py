@@ -15,7 +15,7 @@ from proton.dialect.abi import Argument, argument, pass_arguments
 from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
-from proton.dialect.mlir import Module, Operation, Type, ir, memref
+from proton.dialect.mlir import Module, Operation, Type, func, ir, memref
 from proton.dialect.walk import before, called_functions, kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -68,7 +68,7 @@ class _Plan:
     def of(cls, function: Operation) -> "_Plan":
         limit = STACK_TOTAL_BYTES if KERNEL in function.attributes else CALLEE_STACK_BYTES
         plan, stack = cls([], []), 0
-        for op in ops_named(function, "memref.alloc"):
+        for op in ops_named(function, memref.AllocOp):
             size = _bytes(op.results[0].type)
             is_small = size <= STACK_BUFFER_BYTES and stack + size <= limit
             stack += size if is_small else 0
@@ -98,7 +98,7 @@ def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
     if not scratch:  # none is known, so there is none
         return 0
     most = 0
-    for call in ops_named(function, "func.call"):
+    for call in ops_named(function, func.CallOp):
         if callee_name(call) not in scratch:  # a function of C
             continue
         most = max(most, scratch[callee_name(call)])

@@ -73,7 +73,7 @@ def stream(stores: Sequence[Operation], condition: Value) -> None:
 def fence() -> None:
     """What was streamed is there for other threads before what follows is."""
     effect(
-        "llvm.inline_asm",
+        llvm.InlineAsmOp,
         asm_string=string_attr("sfence"),
         constraints=string_attr("~{memory}"),
         has_side_effects=ir.UnitAttr.get(),

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.tensor_maps import is_made_by_kernel
+from proton.dialect import isa, names_of, ttng
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Block, Module, Operation, ir
+from proton.dialect.mlir import Block, Module, Operation, func, ir
 from proton.dialect.regions import in_loop
 from proton.dialect.traits import Concurrent, has
 from proton.dialect.ttg import BarrierOp, num_warps
@@ -28,7 +29,7 @@ from proton.dialect.ttng_memory import TensorMapCreateOp, TMAStoreWaitOp, map_me
 from proton.dialect.walk import all_ops, functions, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
-_COPY_TO_GLOBAL = "ttng.async_tma_copy_local_to_global"
+_COPY_TO_GLOBAL = ttng.AsyncTMAStoreOp
 
 
 @register
@@ -39,12 +40,12 @@ class CreateTensorMaps(Pass):
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-create-tensor-maps"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensor_map"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.TensorMapOp)
 
     def run(self, module: Module) -> None:
         for function in functions(module):
             maps: dict[Block, list[Operation]] = {}
-            for op in ops_named(function, "ttng.tensor_map"):
+            for op in ops_named(function, ttng.TensorMapOp):
                 if is_made_by_kernel(op):
                     maps.setdefault(op.block, []).append(op)
             for block, made in maps.items():
@@ -100,7 +101,7 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
 
 def _in_group(op: Operation) -> bool:
     """Whether only some of the program's warps run an op; the first of these makes maps then."""
-    while op.name != "func.func":
+    while not isa(op, func.FuncOp):
         op = parent_of(op)
         if has(op, Concurrent):
             return True
@@ -108,4 +109,4 @@ def _in_group(op: Operation) -> bool:
 
 
 def _stores(op: Operation) -> bool:
-    return op.name == _COPY_TO_GLOBAL
+    return isa(op, _COPY_TO_GLOBAL)

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from proton.analysis.scratch import scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import Block, Module, Operation, Value
+from proton.dialect import isa, names_of, ttng
+from proton.dialect.mlir import Block, Module, Operation, Value, func
 from proton.dialect.regions import end_of
 from proton.dialect.traits import AllocatesShared, AwaitsOrder, Barrier, Loop, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
@@ -18,8 +19,8 @@ from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
-_COPY = "ttng.async_tma_copy_global_to_local"
-_READERS = ("ttng.warp_group_dot", "ttng.async_tma_copy_local_to_global")
+_COPY = ttng.AsyncTMACopyOp
+_READERS = names_of(ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
 _Memory = frozenset[Operation]  # the ops that allocate it
 _NOTHING = _Memory()
 
@@ -107,7 +108,7 @@ class _Fences:
             copies = [self.aliases.copies.get(token, _NOTHING) for token in op.operands]
             parts = [part for of in copies for copy in of for part in self._targets(copy)]
             return self._for_readers(parts if all(copies) else [_NOTHING])
-        if op.name == _COPY or effects.lands_later:
+        if isa(op, _COPY) or effects.lands_later:
             return _NOTHING
         return self._for_readers(self._targets(op))
 
@@ -167,7 +168,7 @@ def _may_meet(op: Operation) -> bool:
 def _meets(op: Operation) -> bool:
     if has(op, AllocatesShared):
         return bool(len(op.operands))
-    if has(op, Barrier, AwaitsOrder) or op.name == "func.call" or scratch_bytes(op):
+    if has(op, Barrier, AwaitsOrder) or isa(op, func.CallOp) or scratch_bytes(op):
         return True
     effects = SharedEffects.of(op)
     return any(is_mem_desc(op.operands[n].type) for n in (*effects.reads, *effects.writes))

@@ -22,10 +22,11 @@ from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.pipelining import TMA_LOAD, Load
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
+from proton.dialect import isa, names_of, ttng
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
-from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
@@ -44,7 +45,7 @@ from proton.passes import Pass, register
 from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
 
 _EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
-_STORE, _COPY = "ttng.tma_store", "ttng.async_tma_copy_local_to_global"
+_STORE, _COPY = ttng.TMAStoreOp, ttng.AsyncTMAStoreOp
 _NOWHERE = -(1 << 30)  # an index that no block is near
 
 
@@ -60,7 +61,7 @@ class TMALowering(Pass):
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-tma-lowering"
-    only_for: ClassVar[frozenset[str]] = frozenset({TMA_LOAD, _STORE})
+    only_for: ClassVar[frozenset[str]] = names_of(TMA_LOAD, _STORE)
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, TMA_LOAD):
@@ -91,7 +92,7 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
     assert box is not None, "as the pass chose it"
     shape, indices = tuple(view.map.type.target.shape), list(view.indices)
     around = parent_of(op)
-    if around.name == "scf.for" and FLATTEN in around.attributes:
+    if isa(around, scf.ForOp) and FLATTEN in around.attributes:
         memory = _reserve_around(around, shape, element, box.layout)
         _wait(0)
         LocalStoreOp(view.src, memory)

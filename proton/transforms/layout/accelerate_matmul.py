@@ -21,7 +21,7 @@ from typing import ClassVar
 from proton.analysis.pipelining import LOADS
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
-from proton.dialect import ttg
+from proton.dialect import Kind, isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
@@ -65,7 +65,7 @@ class AccelerateMatmul(Pass):
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
         warps = num_warps(module)
-        for op in ops_named(module, "tt.dot"):
+        for op in ops_named(module, tt.DotOp):
             with before(op):
                 product = _Product(op, self.arch, warps)
                 replace(op, [convert(product.rewritten(), layout_of(op.results[0].type))])
@@ -201,18 +201,18 @@ def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
     return spread(shape, tile, (1, 0), warps)
 
 
-def _through(value: Value, *names: str) -> Value:
+def _through(value: Value, *kinds: Kind) -> Value:
     """The value behind ops that only move it."""
-    while (op := defining_op(value)) is not None and op.name in names:
+    while isa(op := defining_op(value), *kinds):
         value = op.operands[0]
     return value
 
 
 def _behind_trans(value: Value) -> tuple[Value, bool]:
     """(what is transposed, whether it is): memory is read either way."""
-    source, is_transposed = _through(value, "ttg.convert_layout"), False
-    while (op := defining_op(source)) is not None and op.name == "tt.trans":
-        source, is_transposed = _through(op.operands[0], "ttg.convert_layout"), not is_transposed
+    source, is_transposed = _through(value, ttg.ConvertLayoutOp), False
+    while isa(op := defining_op(source), tt.TransOp):
+        source, is_transposed = _through(op.operands[0], ttg.ConvertLayoutOp), not is_transposed
     return source, is_transposed
 
 
@@ -224,7 +224,7 @@ def _loaded(value: Value) -> Operation | None:
 
 def _first_load(value: Value, depth: int = 8) -> Value | None:
     """The result of a load that a value of the same shape was computed from; None without one."""
-    op = defining_op(_through(value, "ttg.convert_layout"))
+    op = defining_op(_through(value, ttg.ConvertLayoutOp))
     if op is None or not depth:
         return None
     if op.name in LOADS:

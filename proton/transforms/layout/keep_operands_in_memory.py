@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
 from proton.base.targets import MAX_REGISTERS, GPUTarget
-from proton.dialect import ttg
+from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
@@ -44,13 +44,13 @@ class KeepOperandsInMemory(Pass):
     """Moves such operands, the largest first, until the rest fits."""
 
     name: ClassVar[str] = "keep-operands-in-memory"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.mma_sync"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.MmaSyncOp)
 
     arch: int = 90
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            products = ops_named(function, "ttng.mma_sync")
+            products = ops_named(function, ttng.MmaSyncOp)
             by_loop: dict[Operation, list[Operation]] = {}
             for op in products:
                 if (loop := loop_around(op)) is not None:
@@ -129,14 +129,14 @@ def _read_in_loop(loop: Operation, operand: Value, memory: Type, inside: set[Ope
     """Has products read the operand right before they take it."""
     source = operand
     producer = defining_op(operand)
-    if producer is not None and producer.name == "ttg.convert_layout":
+    if isa(producer, ttg.ConvertLayoutOp):
         source = producer.operands[0]
     users = [(use.owner.operation, use.operand_number) for use in operand.uses]
     with before(loop):
         held = LocalAllocOp(source, memory).result
     for user, number in users:
-        if user in inside and user.name == "ttng.mma_sync":
+        if user in inside and isa(user, ttng.MmaSyncOp):
             with before(user):
                 user.operands[number] = LocalLoadOp(held, operand.type).result
-    if producer is not None and producer.name == "ttg.convert_layout" and not list(operand.uses):
+    if isa(producer, ttg.ConvertLayoutOp) and not list(operand.uses):
         producer.erase()

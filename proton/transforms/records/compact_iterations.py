@@ -72,12 +72,13 @@ from math import prod
 from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
+from proton.dialect import isa
 from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import cloned, constant, create, emit_when, loop
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant, loop_around
 from proton.dialect.traits import FloatArithmetic, Multiplies, has
@@ -122,7 +123,7 @@ class CompactIterations(Pass):
     arch: int = 0
 
     def run(self, module: Module) -> None:
-        if ops_named(module, "proton_gpu.attach"):
+        if ops_named(module, pg.AttachOp):
             return  # what is called records, too, in between
         for kernel in kernel_functions(module):
             profile = profile_of(kernel)
@@ -242,7 +243,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_CompactLoop]:
     found = []
     for op in innermost:
         own = [record for record in records if is_inside(record, op)]
-        if op.name != "scf.for" or len(own) > MOST_SLOTS:
+        if not isa(op, scf.ForOp) or len(own) > MOST_SLOTS:
             return []
         writes = _is_long(op) and len(own) <= profile.capacity
         if in_loop(parent_of(op)) and profile.ring is not None and not writes:
@@ -328,7 +329,7 @@ def _converted(number: Value, type_: Type) -> Value:
     if ir.IndexType.get() in (type_, number.type):
         return arith.IndexCastOp(type_, number).result
     narrow = type_.width < number.type.width
-    return create("arith.trunci" if narrow else "arith.extsi", type_, number)
+    return create(arith.TruncIOp if narrow else arith.ExtSIOp, type_, number)
 
 
 def _rewrite(found: _CompactLoop, iterations: int, capacity: int, next_user: Operation) -> None:
@@ -468,7 +469,7 @@ def _next_user(op: Operation, loops: list[Operation]) -> Operation:
     return next(
         later
         for later in following
-        if later.name == "proton_gpu.finalize"
+        if isa(later, pg.FinalizeOp)
         or later == end_of(block)
         or any(is_inside(other, later) for other in loops)
     )

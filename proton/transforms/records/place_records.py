@@ -25,11 +25,24 @@ import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import traits
+from proton.dialect import isa, proton, traits
 from proton.dialect.asynchronous import WorkIteration, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
-from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import (
+    Attribute,
+    Block,
+    Location,
+    Module,
+    Operation,
+    Value,
+    arith,
+    func,
+    ir,
+    linalg,
+    memref,
+    scf,
+)
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
     ITERATION_FIELD,
@@ -64,7 +77,7 @@ class PlaceRecords(Pass):
             order = [name.value for name in function.attributes[SCOPES]]
             if not order:
                 continue
-            placeholders = ops_named(function, "proton.record")
+            placeholders = ops_named(function, proton.RecordOp)
             placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
             placer.origins = _origins(function)
             around = function.attributes.get(SCOPES_AROUND)
@@ -126,10 +139,10 @@ def _first_components(paths: Paths) -> frozenset[str]:
 def _is_glue(op: Operation) -> bool:
     """A scalar's access or initialisation, or an `scf.if` that chooses a view or writes a cut
     block back."""
-    if op.name in ("linalg.fill", "memref.load", "memref.store"):
-        memory = op.operands[0 if op.name == "memref.load" else 1]
+    if isa(op, linalg.FillOp, memref.LoadOp, memref.StoreOp):
+        memory = op.operands[0 if isa(op, memref.LoadOp) else 1]
         return memory.type.rank == 0
-    if op.name != "scf.if":
+    if not isa(op, scf.IfOp):
         return False
     if len(op.results):
         return all(isinstance(result.type, ir.MemRefType) for result in op.results)
@@ -148,7 +161,7 @@ def _does_work(op: Operation) -> bool:
 
 def _is_product(op: Operation) -> bool:
     """Whether an op is loops over register tiles: one piece of work."""
-    if op.name != "scf.for":
+    if not isa(op, scf.ForOp):
         return False
     return any(TILE_LOOP in view.operation.attributes for view in ForLoop(op).body.operations)
 
@@ -171,9 +184,9 @@ def work_paths(op: Operation) -> Paths:
 def _view_paths(value: Value) -> Paths:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
-    if op is None or not (has(op, traits.View) or (op.name == "scf.if" and _is_glue(op))):
+    if op is None or not (has(op, traits.View) or (isa(op, scf.IfOp) and _is_glue(op))):
         return frozenset()
-    if op.name == "memref.cast":
+    if isa(op, memref.CastOp):
         return _view_paths(op.operands[0])
     return scope_paths(op.location)
 
@@ -389,7 +402,7 @@ class _Placer:
         in the nearest around it that has some."""
         found = [record for record in self.placeholders if scope_of(record) == path]
         ancestor: Operation | None = op
-        while ancestor is not None and ancestor.name != "func.func":
+        while ancestor is not None and not isa(ancestor, func.FuncOp):
             block = ancestor.block
             before = [r for r in found if r.block == block and r.is_before_in_block(ancestor)]
             if before:
@@ -456,5 +469,5 @@ def _own_runs(glue: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
     return [
         (_first_components(item.paths), [item])
         for item in glue
-        if item.op.name == "scf.if" and item.paths
+        if isa(item.op, scf.IfOp) and item.paths
     ]

@@ -7,10 +7,11 @@ run at all, the load is masked by whether it does.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import DISABLE_LICM
 from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.emit import create
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
@@ -29,10 +30,10 @@ class LICM(Pass):
     """
 
     name: ClassVar[str] = "triton-licm"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
 
     def run(self, module: Module) -> None:
-        loops = [op for op in all_ops(module) if op.name == "scf.for"]
+        loops = [op for op in all_ops(module) if isa(op, scf.ForOp)]
         for loop in reversed([loop for loop in loops if DISABLE_LICM not in loop.attributes]):
             has_writes = any(has(op, Writes) for op in all_ops(loop))
             for view in list(ForLoop(loop).body.operations):
@@ -41,7 +42,7 @@ class LICM(Pass):
                     continue
                 if has(op, Speculatable):
                     op.move_before(loop)
-                elif op.name == "tt.load" and not has_writes:
+                elif isa(op, tt.LoadOp) and not has_writes:
                     _hoist_load(op, loop)
 
 
@@ -56,14 +57,14 @@ def _hoist_load(load: Operation, loop: Operation) -> None:
         if is_tensor(pointer.type):
             i1 = integer(1)
             type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
-            runs = create("tt.splat", type_, runs)
+            runs = create(tt.SplatOp, type_, runs)
         if mask is not None:
             runs = arith.AndIOp(runs, mask).result
         attributes = {name: load.attributes[name] for name in load.attributes}
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, segments[2]])
     with ir.InsertionPoint(loop), load.location:
         new = ir.Operation.create(
-            "tt.load",
+            tt.LoadOp.OPERATION_NAME,
             results=[load.results[0].type],
             operands=[pointer, runs, *others],
             attributes=attributes,

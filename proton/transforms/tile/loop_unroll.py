@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import names_of
 from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR, UNROLLED
 from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import constant, number_of
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
@@ -28,11 +29,11 @@ class LoopUnroll(Pass):
     """
 
     name: ClassVar[str] = "tt-loop-unroll"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
 
     def run(self, module: Module) -> None:
         # Inner loops first: an outer loop then repeats what they have become.
-        for loop in reversed(ops_named(module, "scf.for")):
+        for loop in reversed(ops_named(module, scf.ForOp)):
             factor = ForLoop(loop).unroll_factor
             if factor > 1 and _group_fits(loop, factor):
                 del loop.attributes[UNROLL_FACTOR]

@@ -1,10 +1,10 @@
 """Tensor descriptors become ordinary pointers and masks, arguments of kernels included."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import tt
+from proton.dialect import Rules, tt, ttng
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
@@ -27,6 +27,9 @@ from proton.transforms.tile.unpack import Parts, Unpacking
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
 
 
+_RULES = Rules[Callable[[Operation, Unpacking], Parts | None]]()
+
+
 @register
 @dataclass(frozen=True)
 class RewriteTensorDescriptorToPointer(Pass):
@@ -42,7 +45,7 @@ class RewriteTensorDescriptorToPointer(Pass):
     name: ClassVar[str] = "rewrite-tensor-descriptor-to-pointer"
 
     def run(self, module: Module) -> None:
-        maker = "tt.make_tensor_descriptor"
+        maker = tt.MakeTensorDescOp
         Unpacking(_parts_of, maker, _RULES, _argument_attributes).run(module)
 
 
@@ -104,17 +107,20 @@ class _Descriptor:
         return filled(type_, float("nan") if self.type.outside == "nan" else 0)
 
 
+@_RULES.of(tt.MakeTensorDescOp)
 def _make(op: Operation, unpacking: Unpacking) -> Parts:
     view = op.opview
     return [view.base, *view.shape, *list(view.strides)[:-1]]
 
 
+@_RULES.of(tt.DescriptorLoadOp)
 def _load(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _read(op, descriptor, descriptor.pointers(list(view.indices)), view.cache, view.evict)
 
 
+@_RULES.of(tt.DescriptorGatherOp)
 def _gather(op: Operation, unpacking: Unpacking) -> None:
     view, none = op.opview, string_attr("")
     descriptor = _Descriptor.of(view.desc, unpacking)
@@ -131,12 +137,14 @@ def _read(
     op.results[0].replace_all_uses_with(new.result)
 
 
+@_RULES.of(tt.DescriptorStoreOp)
 def _store(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _write(view.src, descriptor.pointers(list(view.indices)))
 
 
+@_RULES.of(tt.DescriptorScatterOp)
 def _scatter(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
@@ -149,6 +157,7 @@ def _write(value: Value, where: tuple[Value, Value | None]) -> None:
     StoreOp(pointers, value, none, none, mask=mask)
 
 
+@_RULES.of(tt.DescriptorReduceOp)
 def _reduce(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
@@ -157,16 +166,19 @@ def _reduce(op: Operation, unpacking: Unpacking) -> None:
     AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
 
 
+@_RULES.of(tt.DescriptorSizeOp)
 def _size(op: Operation, unpacking: Unpacking) -> None:
     shape = _Descriptor.of(op.opview.desc, unpacking).shape
     op.results[0].replace_all_uses_with(shape[op.opview.axis.value])
 
 
+@_RULES.of(tt.DescriptorStrideOp)
 def _stride(op: Operation, unpacking: Unpacking) -> None:
     strides = _Descriptor.of(op.opview.desc, unpacking).strides
     op.results[0].replace_all_uses_with(strides[op.opview.axis.value])
 
 
+@_RULES.of(ttng.TensorMapOp)
 def _map(op: Operation, unpacking: Unpacking) -> None:
     """TMA's map of the tensor is of the same parts."""
     base, *numbers = unpacking.parts(op.operands[0])
@@ -174,19 +186,6 @@ def _map(op: Operation, unpacking: Unpacking) -> None:
     rank = len(type_.target.shape)
     made = TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
     op.results[0].replace_all_uses_with(made)
-
-
-_RULES = {
-    "tt.make_tensor_descriptor": _make,
-    "ttng.tensor_map": _map,
-    "tt.descriptor_load": _load,
-    "tt.descriptor_store": _store,
-    "tt.descriptor_gather": _gather,
-    "tt.descriptor_scatter": _scatter,
-    "tt.descriptor_reduce": _reduce,
-    "tt.descriptor_size": _size,
-    "tt.descriptor_stride": _stride,
-}
 
 
 def _argument_attributes(type_: Type, known: Attribute) -> list[Attribute]:

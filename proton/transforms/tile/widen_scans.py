@@ -8,6 +8,7 @@ tt.scan %x : tensor<64xbf16>   ->   %w = arith.extf %x
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import names_of, tt
 from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, ops_named, replace
@@ -21,10 +22,10 @@ class WidenScans(Pass):
     """Rewrites each `tt.scan` of narrow floats whose function rounds."""
 
     name: ClassVar[str] = "widen-scans"
-    only_for: ClassVar[frozenset[str]] = frozenset({"tt.scan"})
+    only_for: ClassVar[frozenset[str]] = names_of(tt.ScanOp)
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "tt.scan"):
+        for op in ops_named(module, tt.ScanOp):
             if widen(op):
                 _on_wide_blocks(op)
 
@@ -52,4 +53,4 @@ def _wide(type_: Type) -> Type:
 
 
 def _narrowed(value: Value, type_: Type) -> Value:
-    return value if value.type == type_ else create("arith.truncf", type_, value)
+    return value if value.type == type_ else create(arith.TruncFOp, type_, value)
