@@ -20,7 +20,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Accesses:
+class ArgumentAccesses:
     """Argument numbers that a function may read and write through, and of each result those that
     it may point into; UNKNOWN among them for any."""
 
@@ -29,15 +29,15 @@ class Accesses:
     results: tuple[frozenset[int], ...] = ()
 
 
-def accesses_of(module: Module) -> dict[str, Accesses]:
+def accesses_of(module: Module) -> dict[str, ArgumentAccesses]:
     """The accesses of each function of a module in `tt` IR, those of what it calls included."""
-    known: dict[str, Accesses] = {}
+    known: dict[str, ArgumentAccesses] = {}
     for function in call_graph(module).callees_first():
         known[function_name(function)] = _accesses(function, known)
     return known
 
 
-def _accesses(function: Operation, callees: dict[str, Accesses]) -> Accesses:
+def _accesses(function: Operation, callees: dict[str, ArgumentAccesses]) -> ArgumentAccesses:
     roots = Roots(function, callees)
     read: set[int] = set()
     written: set[int] = set()
@@ -52,13 +52,15 @@ def _accesses(function: Operation, callees: dict[str, Accesses]) -> Accesses:
             read |= roots.through(op, callee.read)
             written |= roots.through(op, callee.written)
     results = tuple(map(roots.of, end_of(function.regions[0].blocks[0]).operands))
-    return Accesses(frozenset(read), frozenset(written), results)
+    return ArgumentAccesses(frozenset(read), frozenset(written), results)
 
 
 class Roots(ForwardDataflow[None]):
     """Follows the pointers of a kernel in `tt` IR from its arguments on."""
 
-    def __init__(self, function: Operation, callees: dict[str, Accesses] | None = None) -> None:
+    def __init__(
+        self, function: Operation, callees: dict[str, ArgumentAccesses] | None = None
+    ) -> None:
         self.callees = callees or {}
         entry = function.regions[0].blocks[0]
         self.known: dict[Value, frozenset[int]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol
 
-from proton.dialect import Rules, isa, tt, ttg
+from proton.dialect import OpRules, isa, tt, ttg
 from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Value, arith, ir, scf
@@ -66,7 +66,7 @@ class Infos(Protocol):
     def __getitem__(self, value: Value) -> AxisInfo: ...
 
 
-RULES = Rules[Callable[[Operation, Infos], AxisInfo | None]]()
+RULES = OpRules[Callable[[Operation, Infos], AxisInfo | None]]()
 
 
 def element_bits(pointer: Value) -> int:

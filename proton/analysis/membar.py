@@ -65,7 +65,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Summary:
+class FunctionSummary:
     """A function as its callers see it; `first_*` is touched before any barrier of its own."""
 
     first_reads: Intervals
@@ -85,13 +85,13 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     """The ops of a module before which a barrier must go."""
     if not any(allocation.offsets for allocation in allocations.values()):
         return []  # nothing is in shared memory
-    summaries: dict[str, Summary] = {}
+    summaries: dict[str, FunctionSummary] = {}
     needed: list[Operation] = []
     for function in graph.callees_first():
         name = function_name(function)
         dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries)
         end = dataflow.block(function.regions[0].blocks[0], State(fresh=True))
-        summaries[name] = Summary(
+        summaries[name] = FunctionSummary(
             frozenset(dataflow.first_reads), frozenset(dataflow.first_writes), end
         )
         needed += dataflow.barriers
@@ -102,7 +102,7 @@ class _Dataflow(ForwardDataflow[State]):
     """The state through one function."""
 
     def __init__(
-        self, allocation: Allocation, aliases: SharedAliases, summaries: dict[str, Summary]
+        self, allocation: Allocation, aliases: SharedAliases, summaries: dict[str, FunctionSummary]
     ) -> None:
         self.allocation, self.aliases, self.summaries = allocation, aliases, summaries
         # The ops that name shared memory, or a token: the others have no effect on it.

@@ -32,7 +32,7 @@ _INDEX = ttg.MemDescIndexOp
 
 
 @dataclass(frozen=True)
-class Part:
+class SharedPart:
     """Bytes of what an op allocated."""
 
     op: Operation
@@ -47,7 +47,7 @@ class SharedAliases(ForwardDataflow[None]):
     memory until the value is waited for."""
 
     function: Operation
-    memory: dict[Value, frozenset[Part]] = field(default_factory=dict)
+    memory: dict[Value, frozenset[SharedPart]] = field(default_factory=dict)
     copies: dict[Value, frozenset[Operation]] = field(default_factory=dict)
     products: dict[Value, frozenset[Operation]] = field(default_factory=dict)
 
@@ -59,7 +59,9 @@ class SharedAliases(ForwardDataflow[None]):
         if not _takes_part(op):
             return
         if has(op, AllocatesShared):
-            self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
+            self.memory[op.results[0]] = frozenset(
+                [SharedPart(op, 0, desc_bytes(op.results[0].type))]
+            )
         elif has(op, Asynchronous):
             self.copies[op.results[0]] = frozenset([op])
         elif SharedEffects.of(op).reads_later and len(op.results):
@@ -109,7 +111,7 @@ def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> boo
     return known[target] != before
 
 
-def _indexed(part: Part, op: Operation) -> Part:
+def _indexed(part: SharedPart, op: Operation) -> SharedPart:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
     if not isa(index, arith.ConstantOp):
@@ -119,4 +121,4 @@ def _indexed(part: Part, op: Operation) -> Part:
     number = int(ir.IntegerAttr(index.attributes["value"]).value)
     if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:
         return part
-    return Part(part.op, part.start + number * size, size)
+    return SharedPart(part.op, part.start + number * size, size)

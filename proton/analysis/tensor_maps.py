@@ -14,7 +14,7 @@ from proton.dialect import by_name, isa, ttng
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op, parent_of
-from proton.layout.tensor_map import Box, Formula, Plan, box_of
+from proton.layout.tensor_map import Box, Formula, TensorMapPlan, box_of
 
 _OPERATORS = by_name({arith.AddIOp: "+", arith.SubIOp: "-", arith.MulIOp: "*"})
 
@@ -54,7 +54,7 @@ def box_of_map(type_: Type) -> Box | None:
     return box_of(tuple(block.shape), stored_bytes(element))
 
 
-def plan_of(op: Operation) -> Plan | None:
+def plan_of(op: Operation) -> TensorMapPlan | None:
     """What the host makes the map of a `ttng.tensor_map` of; None where it cannot."""
     entry = _entry(op)
     base, *numbers = op.operands

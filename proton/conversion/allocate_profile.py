@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
-from proton.dialect.abi import Argument, add_argument, pass_arguments
+from proton.dialect.abi import AddedArgument, add_argument, pass_arguments
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import GLOBAL, pointer_type
@@ -133,15 +133,15 @@ class AllocateProfile(Pass):
 
     def _add_arguments(self, function: Operation, profile: KernelProfile) -> None:
         if not self.units:
-            added = {Argument.PROFILE: pointer_type(), Argument.THREAD: integer(32)}
+            added = {AddedArgument.PROFILE: pointer_type(), AddedArgument.THREAD: integer(32)}
             if profile.strategy.moves:
-                added[Argument.FLUSH] = pointer_type()
+                added[AddedArgument.FLUSH] = pointer_type()
             pass_arguments(function, added)
             return
-        add_argument(function, Argument.PROFILE, pointer_type(GLOBAL))
+        add_argument(function, AddedArgument.PROFILE, pointer_type(GLOBAL))
         if profile.takes_chunks:
-            add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
-            add_argument(function, Argument.LAUNCH, integer(32))
+            add_argument(function, AddedArgument.SLAB, pointer_type(GLOBAL))
+            add_argument(function, AddedArgument.LAUNCH, integer(32))
 
 
 def _power_of_two(number: int) -> int:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from proton.analysis.tensor_maps import plan_of
 from proton.base.errors import PassError
 from proton.dialect import names_of, ttng
-from proton.dialect.abi import Argument, add_argument
+from proton.dialect.abi import AddedArgument, add_argument
 from proton.dialect.attributes import TENSOR_MAP
 from proton.dialect.mlir import Module, Type, Value, ir
 from proton.dialect.tensor_maps import add_tensor_map
@@ -37,7 +37,7 @@ class AllocateTensorMaps(Pass):
                     raise PassError(f"the host cannot make this tensor map (at {op.location})")
                 key = str(plan), type_
                 if key not in known:
-                    known[key] = add_argument(kernel, Argument.TENSOR_MAP, type_)
+                    known[key] = add_argument(kernel, AddedArgument.TENSOR_MAP, type_)
                     add_tensor_map(kernel, plan)
                     attributes = list(kernel.attributes["arg_attrs"])
                     attributes[-1] = ir.DictAttr.get({TENSOR_MAP: ir.UnitAttr.get()})

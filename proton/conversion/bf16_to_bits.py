@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import Rules
+from proton.dialect import OpRules
 from proton.dialect.abi import update_type
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
@@ -24,7 +24,7 @@ from proton.dialect.traits import MovesBits, has
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
 
-_RULES = Rules[Callable[[Operation], Value]]()
+_RULES = OpRules[Callable[[Operation], Value]]()
 
 
 @register

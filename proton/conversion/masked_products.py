@@ -53,7 +53,7 @@ def _left(block: Value, axis: int) -> Value | None:
     """How much a mask leaves of a dimension of a block, which is 0 elsewhere; None where that is
     all, or not known."""
     op = defining_op(block)
-    if not isa(op, tts.LoadOp):
+    if not isa(op, tts.StructuredLoadOp):
         return None
     load = op.opview
     if load.mask is not None or not len(load.dims) or not _is_zero(load.other):

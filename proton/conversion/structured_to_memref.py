@@ -84,7 +84,11 @@ class StructuredToMemref(Pass):
             written = frozenset(function.attributes.get(WRITTEN, [UNKNOWN]))
             lowering = _Lowering(function, self.disjoint, written)
             stores, loads, pointers, products = ops_of_each(
-                function, tts.StoreOp, tts.LoadOp, tts.MakeTensorPtrOp, linalg.MatmulOp
+                function,
+                tts.StructuredStoreOp,
+                tts.StructuredLoadOp,
+                tts.MakeStructuredPtrOp,
+                linalg.MatmulOp,
             )
             cut = cut_products(products)
             for op in stores:
@@ -97,10 +101,6 @@ class StructuredToMemref(Pass):
                 op.erase()
             for product, depth in cut:
                 shorten(product, depth)
-
-
-def _compare(predicate: object, left: Value, right: Value) -> Value:
-    return arith.CmpIOp(predicate, left, right).result
 
 
 def _address_of(pointer: Value) -> Value:
@@ -137,7 +137,7 @@ class _Access:
 
     def __init__(self, op: Operation, shape: tuple[int, ...], element: Type) -> None:
         pointer = producer_of(op.operands[0]).opview
-        self.shape, self.element, self.is_store = shape, element, isa(op, tts.StoreOp)
+        self.shape, self.element, self.is_store = shape, element, isa(op, tts.StructuredStoreOp)
         _check_element(op, element)
         self.base, self.strides = _address_of(pointer.base), list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
@@ -175,14 +175,14 @@ class _Access:
         conditions = []
         for axis, (dim, size) in enumerate(zip(self.dims, self.shape, strict=False)):
             if number_of(dim) != size:
-                full = _compare(arith.CmpIPredicate.eq, dim, index_constant(size))
+                full = arith.CmpIOp(arith.CmpIPredicate.eq, dim, index_constant(size)).result
                 if self.is_store:
                     producer_of(full).attributes[STORED_EXTENT] = i64_attr(axis)
                 conditions.append(full)
         for start in self.starts:
             if number_of(start) != 0:
                 zero = index_constant(0)
-                conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
+                conditions.append(arith.CmpIOp(arith.CmpIPredicate.eq, start, zero).result)
         for axis, parent in enumerate(self.parents):
             if parent is not None:
                 length, stride = index_constant(self.shape[axis] - 1), self.strides[axis]

@@ -14,7 +14,7 @@ from typing import ClassVar
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.base.errors import CompilationError, OutOfResources
 from proton.base.targets import MAX_WARPS, WARP_SIZE
-from proton.dialect import Rules, isa, tt
+from proton.dialect import OpRules, isa, tt
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import is_power_of_two, shape_of
@@ -31,7 +31,7 @@ from proton.passes import Pass, register
 MAX_ELEMENTS = 512
 
 
-_LEGALIZE = Rules[Callable[[Operation, int], None]]()
+_LEGALIZE = OpRules[Callable[[Operation, int], None]]()
 
 
 @register

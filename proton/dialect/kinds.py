@@ -24,7 +24,7 @@ def names_of(*kinds: Kind) -> frozenset[str]:
     return frozenset(map(name_of, kinds))
 
 
-class Rules(dict[str, _T]):
+class OpRules(dict[str, _T]):
     """What is said of each op, by the op's name, as looking that up is quick."""
 
     def of(self, *kinds: Kind) -> Callable[[_T], _T]:
@@ -37,9 +37,9 @@ class Rules(dict[str, _T]):
         return add
 
 
-def by_name(rules: Mapping[Kind, _T]) -> Rules[_T]:
+def by_name(rules: Mapping[Kind, _T]) -> OpRules[_T]:
     """A table of classes as one to look an op's name up in."""
-    return Rules({name_of(kind): rule for kind, rule in rules.items()})
+    return OpRules({name_of(kind): rule for kind, rule in rules.items()})
 
 
 def isa(op: "Operation | None", *kinds: Kind) -> "TypeGuard[Operation]":

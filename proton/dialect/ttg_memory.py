@@ -79,7 +79,7 @@ class LocalAllocOp(
         return check_block(op, "operand", op.src, shape, element)
 
 
-class DotOp(
+class SharedDotOp(
     TTG.Operation,
     name="dot",
     traits=[Pure, LayoutAnchor, MakesData, Multiplies, SharedEffects(reads=(0, 1))],
@@ -92,7 +92,7 @@ class DotOp(
     result: Result[AnyType]
 
     @staticmethod
-    def verify_invariants(op: "DotOp") -> bool:
+    def verify_invariants(op: "SharedDotOp") -> bool:
         for side in (op.a, op.b):
             if not isinstance(side.type, MemDescType):
                 return reject(op, f"operands lie in shared memory, got {side.type}")

@@ -285,7 +285,10 @@ def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
 
 
 def _compile_carrying(
-    g: CodeGenerator, names: list[str], breaks: bool, compile_: Callable[[Carried], Operation]
+    g: CodeGenerator,
+    names: list[str],
+    breaks: bool,
+    compile_: Callable[[Carried], Operation],
 ) -> None:
     """Compiles a loop that assigns `names` by `compile_`, which gives its op, until it is known
     what it carries."""
@@ -426,7 +429,10 @@ def compile_while(g: CodeGenerator, node: ast.While) -> None:
 
 
 def _while(
-    g: CodeGenerator, test: Callable[[Any], Any], run: Callable[[], Outcome], carried: Carried
+    g: CodeGenerator,
+    test: Callable[[Any], Any],
+    run: Callable[[], Outcome],
+    carried: Carried,
 ) -> Operation:
     """An `scf.while`. Where a break may end the loop, it also carries whether it goes on."""
     first = [value.handle for value in carried.tensors]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
-from proton.dialect import Rules
+from proton.dialect import OpRules
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
 from proton.dialect.traits import Terminates, has
 from proton.dialect.walk import source_span
@@ -20,8 +20,8 @@ Registers = list[Any]
 Step = Callable[[RunningProgram, Registers], None]  # (the running program, its registers)
 Function = Callable[..., Any]  # takes the running program, and an array for each operand
 
-MAKERS = Rules[Callable[[Operation], Function]]()
-REGION_MAKERS = Rules[Callable[["Planner", Operation], Step]]()  # of a step, as it runs blocks
+MAKERS = OpRules[Callable[[Operation], Function]]()
+REGION_MAKERS = OpRules[Callable[["Planner", Operation], Step]]()  # of a step, as it runs blocks
 evaluates, evaluates_regions = MAKERS.of, REGION_MAKERS.of
 
 

@@ -15,21 +15,21 @@ SLT, SLE, SGT, SGE = 2, 3, 4, 5  # arith.cmpi's predicates
 
 
 @dataclass(frozen=True)
-class Box:
+class MaskBox:
     """A mask that is true for the first counts[d] elements of each dimension, from starts[d] on."""
 
     counts: tuple[Expr, ...]
     starts: tuple[Expr, ...]
 
     @classmethod
-    def first(cls, counts: Iterable[Expr]) -> "Box":
+    def first(cls, counts: Iterable[Expr]) -> "MaskBox":
         """One that starts at 0 in each dimension."""
         counts = tuple(counts)
         return cls(counts, (0,) * len(counts))
 
-    def within(self, other: "Box") -> "Box":
+    def within(self, other: "MaskBox") -> "MaskBox":
         """What both have."""
-        return Box(
+        return MaskBox(
             tuple(map(sc.minimum, self.counts, other.counts)),
             tuple(map(sc.maximum, self.starts, other.starts)),
         )
@@ -39,7 +39,7 @@ class Box:
 class Mask:
     """A box, of which only the elements are there for which all of `others` are true."""
 
-    box: Box
+    box: MaskBox
     others: tuple[Leaf, ...] = ()  # tensors of i1, of the block's shape
 
 
@@ -52,10 +52,10 @@ def mask_of(analysis: Analysis, mask: Value) -> Mask:
     if isa(op, arith.AndIOp):
         left, right = (mask_of(analysis, operand) for operand in op.operands)
         return Mask(left.box.within(right.box), left.others + right.others)
-    return Mask(Box.first(shape_of(mask)), (Leaf(mask),))
+    return Mask(MaskBox.first(shape_of(mask)), (Leaf(mask),))
 
 
-def box_of(analysis: Analysis, mask: Value) -> Box | None:
+def box_of(analysis: Analysis, mask: Value) -> MaskBox | None:
     """The box of a mask; None where it is not one. `analysis` knows the structure of integers."""
     shape = shape_of(mask)
     op = defining_op(mask)
@@ -71,7 +71,7 @@ def box_of(analysis: Analysis, mask: Value) -> Box | None:
             if inner is None:
                 return None
             axis = op.attributes["axis"].value
-            return Box(
+            return MaskBox(
                 (*inner.counts[:axis], 1, *inner.counts[axis:]),
                 (*inner.starts[:axis], 0, *inner.starts[axis:]),
             )
@@ -86,7 +86,9 @@ def box_of(analysis: Analysis, mask: Value) -> Box | None:
     return None
 
 
-def _broadcast(inner: Box | None, source: tuple[int, ...], shape: tuple[int, ...]) -> Box | None:
+def _broadcast(
+    inner: MaskBox | None, source: tuple[int, ...], shape: tuple[int, ...]
+) -> MaskBox | None:
     if inner is None:
         return None
 
@@ -95,12 +97,12 @@ def _broadcast(inner: Box | None, source: tuple[int, ...], shape: tuple[int, ...
         triples = zip(limits, source, shape, strict=True)
         return tuple(limit if a == b else sc.mul(limit, b) for limit, a, b in triples)
 
-    return Box(repeated(inner.counts), repeated(inner.starts))
+    return MaskBox(repeated(inner.counts), repeated(inner.starts))
 
 
 def _compare(
     predicate: int, left: Structure | None, right: Structure | None, shape: tuple[int, ...]
-) -> Box | None:
+) -> MaskBox | None:
     """i + scalar < bound or i + scalar >= bound, in any of their spellings."""
     if left is None or right is None or not shape:
         return None
@@ -123,22 +125,22 @@ def _compare(
     counts: list[Expr] = list(shape)
     starts: list[Expr] = [0] * len(shape)
     (starts if is_lower else counts)[axis] = bound
-    return Box(tuple(counts), tuple(starts))
+    return MaskBox(tuple(counts), tuple(starts))
 
 
-def _scalar(condition: Value, shape: tuple[int, ...]) -> Box | None:
+def _scalar(condition: Value, shape: tuple[int, ...]) -> MaskBox | None:
     op = defining_op(condition)
     if isa(op, arith.ConstantOp):
-        return Box.first(shape if op.attributes["value"].value else (0,) * len(shape))
+        return MaskBox.first(shape if op.attributes["value"].value else (0,) * len(shape))
     if not shape:
         return None
     leaf = Leaf(condition)
-    return Box.first((sc.select(leaf, shape[0], 0), *shape[1:]))
+    return MaskBox.first((sc.select(leaf, shape[0], 0), *shape[1:]))
 
 
-def _constant(op: Operation, shape: tuple[int, ...]) -> Box | None:
+def _constant(op: Operation, shape: tuple[int, ...]) -> MaskBox | None:
     attribute = op.attributes["value"]
     if not shape or not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
     true = bool(attribute.get_splat_value().value)
-    return Box.first(shape if true else (0,) * len(shape))
+    return MaskBox.first(shape if true else (0,) * len(shape))

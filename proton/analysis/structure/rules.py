@@ -6,14 +6,14 @@ from dataclasses import replace
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
 from proton.analysis.structure.values import Analysis, Dim, Structure, differences
-from proton.dialect import Rules, isa, tt
+from proton.dialect import OpRules, isa, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation, arith, ir
 from proton.dialect.walk import defining_op
 
 Rule = Callable[[Analysis, Operation, tuple[int, ...]], Structure | None]
-RULES = Rules[Rule]()
+RULES = OpRules[Rule]()
 
 
 @RULES.of(tt.MakeRangeOp)

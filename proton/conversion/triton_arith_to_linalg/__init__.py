@@ -21,7 +21,7 @@ from proton.conversion.triton_arith_to_linalg.scan import (
     lower_histogram,
     lower_scan,
 )
-from proton.dialect import Rules, isa, tt
+from proton.dialect import OpRules, isa, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, index_constant
@@ -48,7 +48,7 @@ MAX_CLONES = 512
 MAX_TABLE = 4096
 
 
-RULES = Rules[Callable[[Operation], None]]()
+RULES = OpRules[Callable[[Operation], None]]()
 
 
 @register

@@ -17,8 +17,8 @@ from typing import ClassVar
 from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
-from proton.dialect import Rules, isa, names_of, tt, tts
-from proton.dialect.abi import Argument, argument, pass_arguments, update_type
+from proton.dialect import OpRules, isa, names_of, tt, tts
+from proton.dialect.abi import AddedArgument, argument, pass_arguments, update_type
 from proton.dialect.attributes import ASSERTIONS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
@@ -50,12 +50,12 @@ from proton.dialect.walk import (
 from proton.passes import Pass, register
 
 GRID = (
-    Argument.PROGRAM_X,
-    Argument.PROGRAM_Y,
-    Argument.PROGRAM_Z,
-    Argument.GRID_X,
-    Argument.GRID_Y,
-    Argument.GRID_Z,
+    AddedArgument.PROGRAM_X,
+    AddedArgument.PROGRAM_Y,
+    AddedArgument.PROGRAM_Z,
+    AddedArgument.GRID_X,
+    AddedArgument.GRID_Y,
+    AddedArgument.GRID_Z,
 )
 
 _ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
@@ -75,10 +75,10 @@ _ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # LLVM's AtomicOrdering
 
 
-_RULES = Rules[Callable[[Operation, Type | None], None]]()
+_RULES = OpRules[Callable[[Operation, Type | None], None]]()
 
 
-_ACCESSES = Rules[Callable[[Operation, Type, AccessCheck | None], None]]()
+_ACCESSES = OpRules[Callable[[Operation, Type, AccessCheck | None], None]]()
 
 
 @register
@@ -418,12 +418,12 @@ class _Status:
     def __init__(self, kernel: Operation) -> None:
         self.kernel = kernel
         self.messages: list[str] = []
-        pass_arguments(kernel, {Argument.STATUS: pointer_type()})
+        pass_arguments(kernel, {AddedArgument.STATUS: pointer_type()})
 
     def lower(self, op: Operation, function: Operation) -> None:
         """Replaces a `tt.assert` of the kernel, or of what it calls, by a loop that checks each
         element."""
-        pointer = argument(function, Argument.STATUS)
+        pointer = argument(function, AddedArgument.STATUS)
         self.messages.append(op.attributes["message"].value)
         number, i64 = len(self.messages), integer(64)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
 from proton.dialect import by_name, tt
-from proton.dialect.abi import Argument, add_argument
+from proton.dialect.abi import AddedArgument, add_argument
 from proton.dialect.attributes import BOUNDS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.emit import constant, emit_if
@@ -93,7 +93,7 @@ class BoundsChecks:
                 checks.append(None)
         if descriptions:
             self.program = program
-            self.table = add_argument(self.function, Argument.BOUNDS, pointer_type())
+            self.table = add_argument(self.function, AddedArgument.BOUNDS, pointer_type())
             self.function.attributes[BOUNDS] = ir.ArrayAttr.get(descriptions)
             self._load_arrays()
         return checks

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.scalar import Materializer, Substitutes
-from proton.analysis.structure import Box, Mask, Structure, StructureAnalysis
+from proton.analysis.structure import Mask, MaskBox, Structure, StructureAnalysis
 from proton.conversion.triton_to_structured.carried import gathered_line, plan
 from proton.dialect import isa, tt, tts
 from proton.dialect.builtin import integer
@@ -108,13 +108,13 @@ def _rewrite_access(access: _Access, substitutes: Substitutes) -> None:
         pointer = _make_tptr(access.pointer, block, emit)
         dims, starts, chosen = _limits(access.mask, emit)
         if isa(op, tt.StoreOp):
-            tts.StoreOp(pointer, view.value, dims, starts, mask=chosen)
+            tts.StructuredStoreOp(pointer, view.value, dims, starts, mask=chosen)
             op.erase()
             return
         other = access.other
         if isinstance(other, ir.Attribute):
             other = arith.ConstantOp(element_of(view.result), other).result
-        value = tts.LoadOp(pointer, dims, starts, block, other=other, mask=chosen).result
+        value = tts.StructuredLoadOp(pointer, dims, starts, block, other=other, mask=chosen).result
         if access.select:
             value = arith.SelectOp(view.mask, value, view.other).result
         substitutes[op.results[0]] = value  # it may be where another access gathers from
@@ -125,7 +125,7 @@ def _limits(mask: Mask | None, emit: Materializer) -> tuple[list[Value], list[Va
     """The operands of an access that a mask makes: counts, starts, and what is no box."""
     if mask is None:
         return [], [], None
-    if mask.others and mask.box == Box.first(shape_of(emit(mask.others[0]))):
+    if mask.others and mask.box == MaskBox.first(shape_of(emit(mask.others[0]))):
         return [], [], _all_of(mask, emit)
     dims, starts = [emit(count) for count in mask.box.counts], []
     if any(start != 0 for start in mask.box.starts):
@@ -154,7 +154,7 @@ def _make_tptr(pointer: Structure, block: Type, emit: Materializer) -> Value:
         if dim.gathers
     ]
     array = ir.DenseI64ArrayAttr.get
-    return tts.MakeTensorPtrOp(
+    return tts.MakeStructuredPtrOp(
         base,
         [emit(dim.stride) for dim in pointer.dims],
         [emit(dim.offset) for dim in pointer.dims],

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from proton.analysis.scalar import Expr, Materializer, Substitutes
 from proton.analysis.structure import (
-    Carried,
+    CarriedGroup,
+    CarriedPart,
     Dim,
-    Group,
     Part,
     Structure,
     StructureAnalysis,
@@ -40,7 +40,7 @@ class Rewriting:
     """One loop or branch, planned before any IR changes."""
 
     op: Operation
-    groups: list[Group]
+    groups: list[CarriedGroup]
     slots: list[list[_Slot]]  # of each group, by position
 
     @classmethod
@@ -139,7 +139,7 @@ def _split(values: list[Value], count: int) -> tuple[list[Value], list[Value]]:
     return values[: len(values) - count], values[len(values) - count :]
 
 
-def _slots(group: Group, analysis: StructureAnalysis) -> list[_Slot]:
+def _slots(group: CarriedGroup, analysis: StructureAnalysis) -> list[_Slot]:
     slots = []
     for position, value in enumerate(group.received[0]):
         parts = analysis.carried.get(value, ())
@@ -198,7 +198,7 @@ def _receive(
         for part in slot.parts:
             value = next(values)
             if part != SCALAR:
-                substitutes[Carried(tensor, part)] = value
+                substitutes[CarriedPart(tensor, part)] = value
             elif structure.source is None:
                 substitutes[tensor] = arith.IndexCastOp(element_of(tensor), value).result
             else:

@@ -35,7 +35,7 @@ def begin(block: Value, layout: wire.Block, start: Now | None = None) -> None:
     place = [nvidia.program_id(axis) for axis in range(3)]
     sm = nvidia.multiprocessor(COMMENT)
     timer, clock = now() if start is None else start
-    version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
+    version_and_state = v.i32(wire.VERSION | int(wire.ProgramState.STARTED) << 16)
     units, capacity = v.i32(layout.units), v.i32(layout.capacity)
     slots, bits = v.i32(layout.schema.payload_slots), v.i32(layout.schema.clock_bits)
     _store_fields(block, "program_z", [place[2], sm, v.i32(0), units])
@@ -56,7 +56,7 @@ def finish(block: Value) -> None:
     timer, clock = now()
     _store_fields(block, "clock_end", [clock])
     _store_fields(block, "timer_end", [timer])
-    state = v.constant(int(wire.State.FINISHED), v.integer(16))
+    state = v.constant(int(wire.ProgramState.FINISHED), v.integer(16))
     _store_fields(block, "state", [state])
 
 

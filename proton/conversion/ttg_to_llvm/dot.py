@@ -13,7 +13,7 @@ UNROLL = 8  # steps along the inner dimension in one round of the loop
 MAX_ACCESS_BYTES = 16
 
 
-@lowers(ttg.DotOp)
+@lowers(ttg.SharedDotOp)
 def _dot(ctx: Lowering, site: Site) -> list[Value]:
     """For each k: a column of a and a row of b, as far as this thread needs them, then one
     multiply-add on the whole vector of results."""

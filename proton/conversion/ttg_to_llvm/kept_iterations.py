@@ -25,7 +25,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
     KeptIterations,
-    Made,
+    LoopRecords,
     Unit,
     cursor_of,
     ring_place,
@@ -136,7 +136,7 @@ def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
     if iterations.kept is not None:
         number = v.add(number, v.load(iterations.kept, v.integer(32), 4))
     records = v.binary(llvm.MulOp, number, v.i32(iterations.slots))
-    iterations.made = Made(v.load(unit.count, v.integer(32), 4), records)
+    iterations.made = LoopRecords(v.load(unit.count, v.integer(32), 4), records)
     count = v.add(iterations.made.first, records)
     v.store(unit.count, count, 4)
     if unit.pending.live is not None:
@@ -220,7 +220,7 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
     _, iteration, slot, when, start, end, *slot_iterations = site.operands
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
-    tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
+    tags = [wire.tag(wire.RecordKind(kind.value), scope.value) for kind, scope in numbers]
     values = {
         "start": start,
         "end": end,

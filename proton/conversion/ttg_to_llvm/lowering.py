@@ -18,7 +18,7 @@ from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
-from proton.dialect import Rules, isa, names_of, tt, ttg
+from proton.dialect import OpRules, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
 from proton.dialect.traits import Accesses, Combines, Condition, has
@@ -89,7 +89,7 @@ class Site:
 
 
 Rule = Callable[["Lowering", Site], list[Value]]
-RULES = Rules[Rule]()
+RULES = OpRules[Rule]()
 lowers = RULES.of  # an op's rule emits code before it, and gives its results' values
 
 

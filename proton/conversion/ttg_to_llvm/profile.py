@@ -27,9 +27,9 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import mark_readings
 from proton.conversion.ttg_to_llvm.units import (
-    Cursor,
+    FlushSlab,
     Pending,
-    Slab,
+    RingCursor,
     Unit,
     place_of,
     ring_slot,
@@ -40,7 +40,7 @@ from proton.conversion.ttg_to_llvm.units import (
 )
 from proton.dialect import isa
 from proton.dialect import proton_gpu as pg
-from proton.dialect.abi import Argument, argument
+from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Operation, Type, Value, func, ir, llvm
@@ -70,7 +70,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     types = _variable_types(profile)
     struct = ir.TypeAttr.get(v.struct(types))
     state = v.create(llvm.AllocaOp, v.pointer(0), v.i32(1), elem_type=struct)
-    buffer = argument(ctx.function, Argument.PROFILE)
+    buffer = argument(ctx.function, AddedArgument.PROFILE)
     unit = _attached(ctx, profile, buffer, state)
     pending = unit.pending
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
@@ -88,7 +88,9 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         firsts.append(unit.cursor.first)
         variables.append(unit.cursor.place)
     if unit.slab is not None:
-        firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
+        firsts += [
+            argument(ctx.function, kind) for kind in (AddedArgument.SLAB, AddedArgument.LAUNCH)
+        ]
         variables += [unit.slab.address, unit.slab.launch]
     # Where control has one way, LLVM knows what it is.
     if ops_named(ctx.function, pg.BeginIterationsOp):
@@ -194,10 +196,10 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     variables = _variables(profile, state)
     slab = cursor = None
     if profile.takes_chunks:
-        slab, variables = Slab(*variables[-2:]), variables[:-2]
+        slab, variables = FlushSlab(*variables[-2:]), variables[:-2]
     if _has_cursor(profile):
         first = v.binary(llvm.MulOp, unit_number, v.i32(segment_bytes))
-        cursor = Cursor(variables.pop(), first)
+        cursor = RingCursor(variables.pop(), first)
     count, offset, *values, chunk = variables
     record = _record_types(profile.schema)
     pending = Pending(offset, dict(zip(record, values, strict=True)), record)
@@ -340,7 +342,7 @@ class _Record:
         """Keeps the record for its place until it is stored. Where its condition does not hold, the
         one before stays pending, and is stored once more."""
         pending, site = self.unit.pending, self.site
-        tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
+        tag = wire.tag(wire.RecordKind(site.number("kind")), site.number("scope_id"))
         operands = site.operands if self.when is None else site.operands[:-1]
         _, start, end, iteration, *payload = operands
         values = {"start": start, "end": end, "tag": v.i32(signed(tag)), "iteration": iteration}
@@ -358,7 +360,7 @@ class _Record:
         v.store(place, value, 4)
 
 
-def _take_chunk(unit: Unit, of_slab: Slab, record: Value) -> None:
+def _take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
     """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
     slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)

@@ -20,7 +20,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.debug import fail_where
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.dialect import Kind, ttng
-from proton.dialect.abi import Argument, argument
+from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, GLOBAL_SCRATCH_OFFSETS
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.tt import PointerType
@@ -105,7 +105,7 @@ def _of_program(ctx: Lowering) -> Value:
         rows = v.binary(llvm.MulOp, number, wide(nvidia.program_count(axis)))
         number = v.add(rows, wide(nvidia.program_id(axis)))
     offset = v.binary(llvm.MulOp, number, v.constant(size, i64))
-    return _bytes_behind(argument(ctx.function, Argument.GLOBAL_SCRATCH), offset)
+    return _bytes_behind(argument(ctx.function, AddedArgument.GLOBAL_SCRATCH), offset)
 
 
 def _tensor(

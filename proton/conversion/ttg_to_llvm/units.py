@@ -11,7 +11,7 @@ from proton.trace.profile import KernelProfile
 
 
 @dataclass(frozen=True)
-class Cursor:
+class RingCursor:
     """Where the next record of a ring buffer in global memory goes."""
 
     place: Value  # where that is kept, i32
@@ -19,7 +19,7 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Slab:
+class FlushSlab:
     """What chunks are taken from."""
 
     address: Value  # where the address of the slab is
@@ -36,12 +36,12 @@ class Unit:
     segments: Value  # address of the first unit's
     ring: Value | None  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
-    slab: Slab | None  # None where no chunks are taken
+    slab: FlushSlab | None  # None where no chunks are taken
     program: Value  # linear number, i64
     number: Value  # of this unit, i64
     table: Value  # address of this unit's number of records
     count: Value  # where that number is meanwhile
-    cursor: Cursor | None  # None where the number of a record says its place
+    cursor: RingCursor | None  # None where the number of a record says its place
     pending: "Pending"
     lane: Value  # in the unit
     is_sampled: Value | None  # whether the unit records; None: each does
@@ -70,7 +70,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Made:
+class LoopRecords:
     """The records of a loop that keeps readings, behind it."""
 
     first: Value  # the number of the first, i32
@@ -95,7 +95,7 @@ class KeptIterations:
     pending: list[Value]  # where they are
     clock: Type  # the type of a reading
     count: int  # how many these are
-    made: Made | None = None  # None in the loop
+    made: LoopRecords | None = None  # None in the loop
 
     def row(self, iteration: Value) -> Value:
         """Where among the iterations that are kept one is."""
@@ -170,7 +170,7 @@ def store_pending(unit: Unit) -> None:
         )
 
 
-def cursor_of(unit: Unit) -> Cursor:
+def cursor_of(unit: Unit) -> RingCursor:
     """The cursor of a unit that has one, as all have whose loops keep readings alone."""
     assert unit.cursor is not None, "the ring buffer lies in shared memory"
     return unit.cursor

@@ -28,10 +28,10 @@ from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.peer_exchange import peer_pair
 from proton.runtime.nvidia.profile import Device, GPURecording, Launching, ProfiledKernel
-from proton.runtime.nvidia.queue import Queue
+from proton.runtime.nvidia.queue import StreamFunctions
 from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
-from proton.runtime.nvidia.variant import InstrumentedVariant, Variant
+from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair, aligned
@@ -74,9 +74,9 @@ class GPURecorder(Recorder):
         self.activities, self.no_activities = _activities(state.options.activities)
 
     @functools.cached_property
-    def queue(self) -> Queue:
+    def queue(self) -> StreamFunctions:
         """The driver's calls, which only a process that uses a GPU has."""
-        return Queue()
+        return StreamFunctions()
 
     @functools.cached_property
     def ask_torch(self) -> Callable[[], bool] | None:
@@ -97,7 +97,7 @@ class GPURecorder(Recorder):
 
     def launch(
         self,
-        plain: Variant,
+        plain: GPUVariant,
         variant: InstrumentedVariant,
         device: int,
         stream: int,
@@ -209,7 +209,7 @@ class GPURecorder(Recorder):
 
     def _launch_plain(
         self,
-        plain: Variant,
+        plain: GPUVariant,
         variant: InstrumentedVariant,
         device: int,
         stream: int,

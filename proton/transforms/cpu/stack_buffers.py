@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
-from proton.dialect.abi import Argument, argument, pass_arguments
+from proton.dialect.abi import AddedArgument, argument, pass_arguments
 from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
@@ -40,7 +40,7 @@ class StackBuffers(Pass):
         for kernel in kernel_functions(module):
             used = [plans[function_name(f)] for f in (kernel, *called_functions(kernel))]
             if any(plan.large for plan in used):
-                pass_arguments(kernel, {Argument.SCRATCH: pointer_type()})
+                pass_arguments(kernel, {AddedArgument.SCRATCH: pointer_type()})
         scratch: dict[str, int] = {}  # bytes that a function takes, with all that it calls
         for function in functions:
             own = _place(function, plans[function_name(function)])
@@ -86,7 +86,7 @@ def _place(function: Operation, plan: _Plan) -> int:
     for op in plan.large:
         type_ = op.results[0].type
         with ir.InsertionPoint.at_block_begin(entry), op.location:
-            address = byte_pointer(argument(function, Argument.SCRATCH), scratch)
+            address = byte_pointer(argument(function, AddedArgument.SCRATCH), scratch)
             place = memref_at(address, tuple(type_.shape), type_.element_type)
         scratch += _bytes(type_)
         replace(op, [place])
@@ -103,7 +103,7 @@ def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
             continue
         most = max(most, scratch[callee_name(call)])
         if own:
-            base = argument(function, Argument.SCRATCH)
+            base = argument(function, AddedArgument.SCRATCH)
             with before(call):
                 behind = byte_pointer(base, own)
             for place, operand in enumerate(call.operands):

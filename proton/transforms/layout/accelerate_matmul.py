@@ -28,7 +28,7 @@ from proton.dialect.layouts import convert
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import layout_of, num_warps
-from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
+from proton.dialect.ttg_memory import LocalAllocOp, MemDescTransOp, SharedDotOp
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.layout import LinearLayout
@@ -192,7 +192,7 @@ class _Product:
             for side, order in ((self.a, (0, 1)), (self.b, (1, 0)))
         ]
         start = convert(self.acc, layout)
-        return DotOp(*sides, start, start.type).result
+        return SharedDotOp(*sides, start, start.type).result
 
 
 def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:

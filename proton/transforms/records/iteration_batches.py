@@ -47,7 +47,7 @@ def batch_iteration(
         op, iteration = record.opview, _by_iteration(record.opview.iteration, view)
         if iteration is None:
             return None
-        tag = wire.tag(wire.Kind(op.kind.value), op.scope_id.value)
+        tag = wire.tag(wire.RecordKind(op.kind.value), op.scope_id.value)
         slots.append(Slot(tag, number[op.start], number[op.end], *iteration))
     return tuple(slots)
 

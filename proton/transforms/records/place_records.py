@@ -201,7 +201,7 @@ def _is_for_records(op: Operation) -> bool:
     )
 
 
-class BufferWork:
+class BufferIterations:
     """What takes time where the work is loops over buffers."""
 
     @staticmethod
@@ -213,7 +213,7 @@ class BufferWork:
     paths = staticmethod(work_paths)
 
 
-class TileWork:
+class TileIterations:
     """What takes time where the work is ops on tiles: those, but for the arithmetic of indices,
     and floating point of scalars."""
 
@@ -226,7 +226,7 @@ class TileWork:
     @staticmethod
     def does_work(op: Operation) -> bool:
         if op.name.startswith("scf."):
-            return any(TileWork.does_work(inner) for inner in all_ops(op))
+            return any(TileIterations.does_work(inner) for inner in all_ops(op))
         if not has(op, traits.TileWork):
             return False
         if not op.name.startswith(("arith.", "math.")):
@@ -245,8 +245,8 @@ class TileWork:
         return scope_paths(op.location)
 
 
-Work = type[BufferWork] | type[TileWork]
-WORK: dict[str, Work] = {"buffers": BufferWork, "tiles": TileWork}
+Work = type[BufferIterations] | type[TileIterations]
+WORK: dict[str, Work] = {"buffers": BufferIterations, "tiles": TileIterations}
 
 
 class _Placer:

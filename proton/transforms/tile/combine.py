@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import Rules, isa, tt
+from proton.dialect import OpRules, isa, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant
@@ -17,7 +17,7 @@ from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, producer_of, replace, users
 from proton.passes import Pass, register
 
-RULES = Rules[Callable[[Operation], None]]()
+RULES = OpRules[Callable[[Operation], None]]()
 
 
 @register

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import Rules, tt, ttng
+from proton.dialect import OpRules, tt, ttng
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
@@ -27,7 +27,7 @@ from proton.transforms.tile.unpack import Parts, Unpacking
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
 
 
-_RULES = Rules[Callable[[Operation, Unpacking], Parts | None]]()
+_RULES = OpRules[Callable[[Operation, Unpacking], Parts | None]]()
 
 
 @register

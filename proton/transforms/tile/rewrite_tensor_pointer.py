@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import Rules, tt
+from proton.dialect import OpRules, tt
 from proton.dialect.builtin import integer
 from proton.dialect.emit import filled
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
@@ -14,7 +14,7 @@ from proton.passes import Pass, register
 from proton.transforms.tile.block_addresses import Tensor, widened
 from proton.transforms.tile.unpack import Parts, Unpacking
 
-_RULES = Rules[Callable[[Operation, Unpacking], Parts | None]]()
+_RULES = OpRules[Callable[[Operation, Unpacking], Parts | None]]()
 
 
 @register
