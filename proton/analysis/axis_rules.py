@@ -11,6 +11,7 @@ from typing import Protocol
 from proton.dialect import OpRules, isa, tt, ttg
 from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If
 from proton.dialect.traits import KeepsSign, NonNegative, has
@@ -335,15 +336,17 @@ def _remainder(op: Operation, infos: Infos) -> AxisInfo:
     )
 
 
-# arith.cmpi predicates by number: of consecutive values against one, "x < n" and "x >= n" change
-# only at multiples of what divides both; turned around, "n > y" and "n <= y".
-_LEFT_RUNS, _RIGHT_RUNS = {2, 5, 6, 9}, {3, 4, 7, 8}
+# Of consecutive values against one, "x < n" and "x >= n" change only at multiples of what divides
+# both; turned around, "n > y" and "n <= y".
+_Is = arith.CmpIPredicate
+_LEFT_RUNS = {_Is.slt, _Is.sge, _Is.ult, _Is.uge}
+_RIGHT_RUNS = {_Is.sle, _Is.sgt, _Is.ule, _Is.ugt}
 
 
 @RULES.of(arith.CmpIOp)
 def _compare(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    predicate = _integer(op, "predicate")
+    predicate = predicate_of(op)
     constancy = []
     for axis, (le, re) in enumerate(zip(left.constancy, right.constancy, strict=True)):
         best = gcd(le, re)

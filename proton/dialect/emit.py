@@ -9,7 +9,18 @@ from typing import overload
 
 from proton.dialect import Kind, isa, name_of
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, func, ir, llvm
+from proton.dialect.mlir import (
+    Attribute,
+    Block,
+    CmpIPredicate,
+    Operation,
+    Type,
+    Value,
+    arith,
+    func,
+    ir,
+    llvm,
+)
 from proton.dialect.regions import ForLoop, If, yield_values
 from proton.dialect.walk import defining_op
 
@@ -74,6 +85,11 @@ def number_of(value: Value) -> int | None:
     if not isa(op, arith.ConstantOp):
         return None
     return int(ir.IntegerAttr(op.attributes["value"]).value)
+
+
+def predicate_of(op: Operation) -> CmpIPredicate:
+    """How an `arith.cmpi` compares."""
+    return CmpIPredicate(ir.IntegerAttr(op.attributes["predicate"]).value)
 
 
 def is_zeros(value: Value) -> bool:

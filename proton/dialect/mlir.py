@@ -124,6 +124,7 @@ if TYPE_CHECKING:  # what the bindings are, for mypy and editors: the wheel does
     from proton.dialect.bindings.ir import Type as Type
     from proton.dialect.bindings.ir import Value as Value
     from proton.dialect.bindings.passmanager import PassManager as PassManager
+    from proton.dialect.bindings.upstream import CmpIPredicate as CmpIPredicate
     from proton.dialect.bindings.upstream import arith as arith
     from proton.dialect.bindings.upstream import bufferization as bufferization
     from proton.dialect.bindings.upstream import builtin as builtin
@@ -144,6 +145,7 @@ else:
     ir, ext = _module("ir"), _module("dialects.ext")
     PassManager = _module("passmanager").PassManager
     arith, math = _module("dialects.arith"), _module("dialects.math")
+    CmpIPredicate = arith.CmpIPredicate
     func, llvm = _module("dialects.func"), _module("dialects.llvm")
     tensor, memref = _module("dialects.tensor"), _module("dialects.memref")
     vector, gpu = _module("dialects.vector"), _module("dialects.gpu")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from proton.base.float8 import BY_NAME
 from proton.base.words import shown
 from proton.dialect import Kind, tt
-from proton.dialect.builtin import i64_attr
 from proton.dialect.mlir import OpView, arith, math
 from proton.frontend.builder import (
     as_tensor,
@@ -54,13 +53,14 @@ _BINARY: dict[str, tuple[_Ops, _Ops, _Ops]] = {
     ">>": (None, arith.ShRSIOp, arith.ShRUIOp),
 }
 # symbol -> predicates of (cmpf ordered or unordered for !=, cmpi signed, cmpi unsigned)
+_F, _I = arith.CmpFPredicate, arith.CmpIPredicate
 _COMPARE = {
-    "==": (1, 0, 0),
-    "!=": (13, 1, 1),
-    "<": (4, 2, 6),
-    "<=": (5, 3, 7),
-    ">": (2, 4, 8),
-    ">=": (3, 5, 9),
+    "==": (_F.OEQ, _I.eq, _I.eq),
+    "!=": (_F.UNE, _I.ne, _I.ne),
+    "<": (_F.OLT, _I.slt, _I.ult),
+    "<=": (_F.OLE, _I.sle, _I.ule),
+    ">": (_F.OGT, _I.sgt, _I.ugt),
+    ">=": (_F.OGE, _I.sge, _I.uge),
 }
 _KNOWN = "both sides are known while compiling: Python evaluates this"
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
@@ -177,11 +177,9 @@ def compare(symbol: str, x: object, y: object) -> tensor:
     float_code, signed_code, unsigned_code = _COMPARE[symbol]
     type_ = ty.with_scalar(left.type, ty.int1)
     if left.dtype.is_floating():
-        attributes = {"predicate": i64_attr(float_code)}
-        return emit(arith.CmpFOp, type_, left, right, attributes=attributes)
-    signed = left.dtype.is_int_signed()
-    code = signed_code if signed else unsigned_code
-    return emit(arith.CmpIOp, type_, left, right, attributes={"predicate": i64_attr(code)})
+        return wrap(arith.CmpFOp(float_code, left.handle, right.handle), type_)
+    code = signed_code if left.dtype.is_int_signed() else unsigned_code
+    return wrap(arith.CmpIOp(code, left.handle, right.handle), type_)
 
 
 def negate(x: tensor) -> tensor:

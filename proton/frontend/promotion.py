@@ -4,7 +4,7 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.dialect.builtin import i64_attr, string_attr
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import arith
 from proton.frontend.builder import (
     as_tensor,
@@ -219,10 +219,10 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
 
 
 def _not_zero(value: tensor, type_: ty.dtype) -> tensor:
-    name, predicate = (arith.CmpFOp, 13) if value.dtype.is_floating() else (arith.CmpIOp, 1)
-    attribute = i64_attr(predicate)  # une, ne
-    zero = constant(0, value.type)
-    return emit(name, type_, value, zero, attributes={"predicate": attribute})
+    left, right = value.handle, constant(0, value.type).handle
+    if value.dtype.is_floating():
+        return wrap(arith.CmpFOp(arith.CmpFPredicate.UNE, left, right), type_)
+    return wrap(arith.CmpIOp(arith.CmpIPredicate.ne, left, right), type_)
 
 
 def _cast_integer(value: tensor, type_: ty.dtype) -> tensor:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from proton.dialect import by_name, isa, tt
+from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, arith, ir, llvm, math, ub
 from proton.interpreter.formats import Array, Format, format_of, signed, unsigned
 from proton.interpreter.interface import RunningProgram
@@ -108,33 +109,30 @@ def _integers(op: Operation) -> Function:
     return lambda program, a, b: function(a, b)
 
 
-_ORDERED = [operator.eq, operator.gt, operator.ge, operator.lt, operator.le, operator.ne]
-_SIGNED = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+_COMPARED = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 @evaluates(arith.CmpIOp)
 def _compare_integers(op: Operation) -> Function:
-    code = ir.IntegerAttr(op.attributes["predicate"]).value
-    if code < 6:
-        function = _SIGNED[code]
-        return lambda program, a, b: function(a, b)
-    function = _SIGNED[code - 4]
-    return lambda program, a, b: function(unsigned(a), unsigned(b))
+    name = predicate_of(op).name
+    function = _COMPARED[name[-2:]]
+    if name.startswith("u"):
+        function = _of_unsigned(function)
+    return lambda program, a, b: function(a, b)
 
 
 @evaluates(arith.CmpFOp)
 def _compare_floats(op: Operation) -> Function:
-    code = ir.IntegerAttr(op.attributes["predicate"]).value
+    name = arith.CmpFPredicate(ir.IntegerAttr(op.attributes["predicate"]).value).name
+    function = _COMPARED.get(name[1:].lower())  # ORD and UNO have none
     widen = format_of(op.operands[0].type).widen
 
     def compare(program: RunningProgram, a: Array, b: Array) -> Array:
         a, b = widen(a), widen(b)
         unordered = np.isnan(a) | np.isnan(b)
-        if code in (7, 14):
-            return unordered if code == 14 else ~unordered
-        if code > 7:
-            return _ORDERED[code - 8](a, b) | unordered
-        return _ORDERED[code - 1](a, b) & ~unordered
+        if function is None:
+            return unordered if name == "UNO" else ~unordered
+        return function(a, b) | unordered if name[0] == "U" else function(a, b) & ~unordered
 
     return compare
 

@@ -8,10 +8,9 @@ from proton.analysis.scalar import Expr, Leaf
 from proton.analysis.structure.values import Analysis, Dim, Structure
 from proton.dialect import isa, tt
 from proton.dialect.diagnostics import shape_of
+from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.walk import defining_op
-
-SLT, SLE, SGT, SGE = 2, 3, 4, 5  # arith.cmpi's predicates
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def box_of(analysis: Analysis, mask: Value) -> MaskBox | None:
             return None if left is None or right is None else left.within(right)
         case arith.CmpIOp.OPERATION_NAME:
             sides = [analysis.structure(operand) for operand in op.operands]
-            return _compare(op.attributes["predicate"].value, sides[0], sides[1], shape)
+            return _compare(predicate_of(op).name, sides[0], sides[1], shape)
     return None
 
 
@@ -101,25 +100,25 @@ def _broadcast(
 
 
 def _compare(
-    predicate: int, left: Structure | None, right: Structure | None, shape: tuple[int, ...]
+    name: str, left: Structure | None, right: Structure | None, shape: tuple[int, ...]
 ) -> MaskBox | None:
     """i + scalar < bound or i + scalar >= bound, in any of their spellings."""
     if left is None or right is None or not shape:
         return None
     if left.source is not None or right.source is not None:
         return None
-    if predicate in (SGT, SGE):
-        left, right, predicate = right, left, {SGT: SLT, SGE: SLE}[predicate]
+    if name in ("sgt", "sge"):
+        left, right, name = right, left, name.replace("g", "l")
     is_lower = left.uniform  # bound < i + scalar
     row, limit = (right, left) if is_lower else (left, right)
     varying = [axis for axis, dim in enumerate(row.dims) if dim != Dim()]
-    if predicate not in (SLT, SLE) or not limit.uniform or len(varying) != 1:
+    if name not in ("slt", "sle") or not limit.uniform or len(varying) != 1:
         return None
     axis = varying[0]
     if row.dims[axis] != Dim(stride=1):
         return None
     bound = sc.sub(limit.scalar, row.scalar)
-    if predicate == (SLT if is_lower else SLE):
+    if name == ("slt" if is_lower else "sle"):
         bound = sc.add(bound, 1)
     bound = sc.maximum(0, sc.minimum(bound, shape[axis]))
     counts: list[Expr] = list(shape)

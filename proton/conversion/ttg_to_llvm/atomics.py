@@ -60,7 +60,6 @@ _BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
 # Kinds of floats -> those of integers that do it for values from zero on, and below zero.
 _BY_INTEGERS = {"fmax": ("max", "umin"), "fmin": ("min", "umax")}
 WORD_BITS = 32  # of the narrowest integers that atomics compare
-_ORDERED = 7  # arith's CmpFPredicate: neither is NaN
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
 _SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
@@ -109,7 +108,7 @@ def _by_integers(
     changes nothing."""
     type_, bits = value.type, v.integer(v.bits_of(value.type))
     above, below = _BY_INTEGERS[kind]
-    is_number = v.create(arith.CmpFOp, v.integer(1), value, value, predicate=i64_attr(_ORDERED))
+    is_number = arith.CmpFOp(arith.CmpFPredicate.ORD, value, value).result
     neutral = v.constant(float("-inf") if kind == "fmax" else float("inf"), type_)
     given = v.bitcast(v.select(is_number, value, neutral), bits)
     is_negative = v.compare("slt", given, v.constant(0, bits))

@@ -17,7 +17,6 @@ from proton.conversion.ttg_to_llvm.lowering import (
     lowers,
 )
 from proton.dialect import isa, tt
-from proton.dialect.builtin import i64_attr
 from proton.dialect.emit import intrinsic
 from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
 from proton.dialect.mlir import math as mlir_math
@@ -68,8 +67,7 @@ def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
         return [intrinsic(f"{kind.OPERATION_NAME}.sat", target, value)]
     whole = _limited(kind, value, max(16, bits), bits)
     if bits == 64 or v.element(value).width == 64:
-        truth, unordered = v.like(value, v.integer(1)), i64_attr(arith.CmpFPredicate.UNO)
-        is_nan = v.create(arith.CmpFOp, truth, value, value, predicate=unordered)
+        is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
         whole = v.create(arith.SelectOp, target, is_nan, v.constant(0, target), whole)
     return [whole]
 

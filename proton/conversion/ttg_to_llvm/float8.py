@@ -102,14 +102,7 @@ def _odd_float32(value: Value) -> Value:
     def one(wide: Value) -> Value:
         narrow = nvidia.narrowed_towards_zero(wide, _f(32))
         back = v.create(llvm.FPExtOp, _f(64), narrow)
-        inexact = v.create(
-            arith.CmpFOp,
-            v.integer(1),
-            back,
-            wide,
-            predicate=ir.IntegerAttr.get(v.integer(64), 6),
-            fastmath=ir.Attribute.parse("#arith.fastmath<none>"),
-        )
+        inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, wide).result
         bits = v.bitcast(narrow, v.integer(32))
         odd = v.binary(llvm.OrOp, bits, v.create(llvm.ZExtOp, v.integer(32), inexact))
         return v.bitcast(odd, _f(32))

@@ -142,9 +142,7 @@ def add(left: Value, right: Value) -> Value:
 
 def compare(predicate: str, left: Value, right: Value) -> Value:
     """`arith.cmpi` by the predicate's name, on integers or vectors of them."""
-    number = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(predicate)
-    predicate_ = builtin.i64_attr(number)
-    return create(arith.CmpIOp, like(left, integer(1)), left, right, predicate=predicate_)
+    return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), left, right).result
 
 
 def select(condition: Value, yes: Value, no: Value) -> Value:

@@ -44,7 +44,6 @@ from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
 
-_EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
 _STORE, _COPY = ttng.TMAStoreOp, ttng.AsyncTMAStoreOp
 _NOWHERE = -(1 << 30)  # an index that no block is near
 
@@ -136,7 +135,9 @@ def _wait_for_overlap(loop: Operation, shape: tuple[int, ...], indices: list[Val
     overlaps = []
     for size, index, last in zip(shape, indices, ForLoop(new).iter_args[-count:], strict=True):
         apart = arith.AddIOp(arith.SubIOp(index, last).result, constant(size - 1, i32)).result
-        overlaps.append(arith.CmpIOp(_UNSIGNED_LESS, apart, constant(2 * size - 1, i32)).result)
+        overlaps.append(
+            arith.CmpIOp(arith.CmpIPredicate.ult, apart, constant(2 * size - 1, i32)).result
+        )
     _wait(1, landed=True)
     emit_when(_all(overlaps), lambda: _wait(0, landed=True))
 
@@ -173,14 +174,14 @@ def _doubts(indices: list[Value], element_bytes: int, infos: AxisInfos) -> list[
     """What has to be true of the indices for TMA to write the block, and is not known to be."""
     i32 = integer(32)
     found = [
-        arith.CmpIOp(_NOT_LESS, index, constant(0, i32)).result
+        arith.CmpIOp(arith.CmpIPredicate.sge, index, constant(0, i32)).result
         for index in indices
         if not is_non_negative(index, frozenset())
     ]
     last, row = indices[-1], ROW_BYTES // element_bytes
     if row > 1 and infos[last].divisibility[0] % row:
         rest = arith.AndIOp(last, constant(row - 1, i32)).result
-        found.append(arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result)
+        found.append(arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, i32)).result)
     return found
 
 
@@ -193,9 +194,9 @@ def _doubts_of_edge(
     if row <= 1 or infos[size].divisibility[0] % row == 0:
         return []
     rest = arith.AndIOp(size, constant(row - 1, i32)).result
-    is_whole = arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result
+    is_whole = arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, i32)).result
     last = arith.SubIOp(size, constant(width, i32)).result
-    ends_before = arith.CmpIOp(_NOT_LESS, last, index).result
+    ends_before = arith.CmpIOp(arith.CmpIPredicate.sge, last, index).result
     return [arith.OrIOp(is_whole, ends_before).result]
 
 

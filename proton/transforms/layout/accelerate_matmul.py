@@ -21,7 +21,7 @@ from typing import ClassVar
 from proton.analysis.pipelining import LOADS
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
-from proton.dialect import Kind, isa, tt, ttg
+from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
@@ -43,7 +43,6 @@ from proton.layout.tensor_cores import (
 )
 from proton.passes import Pass, register
 
-_EQUAL, _ORDERED = 1, 7  # arith.cmpf's predicates
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does
 MMA = 80  # the first architecture with `mma` of bf16, tf32, fp64 and int8
@@ -201,18 +200,18 @@ def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
     return spread(shape, tile, (1, 0), warps)
 
 
-def _through(value: Value, *kinds: Kind) -> Value:
-    """The value behind ops that only move it."""
-    while isa(op := defining_op(value), *kinds):
+def _through(value: Value) -> Value:
+    """The value behind conversions of its layout."""
+    while isa(op := defining_op(value), ttg.ConvertLayoutOp):
         value = op.operands[0]
     return value
 
 
 def _behind_trans(value: Value) -> tuple[Value, bool]:
     """(what is transposed, whether it is): memory is read either way."""
-    source, is_transposed = _through(value, ttg.ConvertLayoutOp), False
+    source, is_transposed = _through(value), False
     while isa(op := defining_op(source), tt.TransOp):
-        source, is_transposed = _through(op.operands[0], ttg.ConvertLayoutOp), not is_transposed
+        source, is_transposed = _through(op.operands[0]), not is_transposed
     return source, is_transposed
 
 
@@ -224,7 +223,7 @@ def _loaded(value: Value) -> Operation | None:
 
 def _first_load(value: Value, depth: int = 8) -> Value | None:
     """The result of a load that a value of the same shape was computed from; None without one."""
-    op = defining_op(_through(value, ttg.ConvertLayoutOp))
+    op = defining_op(_through(value))
     if op is None or not depth:
         return None
     if op.name in LOADS:
@@ -260,9 +259,9 @@ def _halves(value: Value) -> tuple[Value, Value]:
     large = arith.BitcastOp(value.type, kept).result
     rest = arith.SubFOp(value, large).result
     # Infinity less itself is no number.
-    is_whole = arith.CmpFOp(_EQUAL, value, large).result
+    is_whole = arith.CmpFOp(arith.CmpFPredicate.OEQ, value, large).result
     return large, arith.SelectOp(is_whole, filled(value.type, 0.0), rest).result
 
 
 def _is_number(value: Value) -> Value:
-    return arith.CmpFOp(_ORDERED, value, value).result
+    return arith.CmpFOp(arith.CmpFPredicate.ORD, value, value).result

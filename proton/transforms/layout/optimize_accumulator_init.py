@@ -26,7 +26,6 @@ from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
 from proton.dialect.walk import before, ops_named, parent_of, producer_of, replace, users
 from proton.passes import Pass, register
 
-_NOT_EQUAL, _LESS, _UNSIGNED_LESS = 1, 2, 6  # arith.cmpi's predicates
 _WAIT = ttng.WarpGroupDotWaitOp
 
 
@@ -64,7 +63,7 @@ def _carried_from_zero(product: Operation) -> int | None:
 def _overwrite_first(product: Operation, loop: ForLoop) -> None:
     with before(product):
         lower, *_ = loop.bounds
-        is_old = arith.CmpIOp(_NOT_EQUAL, loop.induction_var, lower).result
+        is_old = arith.CmpIOp(arith.CmpIPredicate.ne, loop.induction_var, lower).result
         left, right, acc = product.operands
         imprecise = product.attributes["imprecise"]
         made = WarpGroupDotOp(left, right, acc, imprecise, acc.type, adds=is_old)
@@ -84,7 +83,7 @@ def _begin_anywhere(loop: ForLoop, number: int) -> None:
     uses = list(result.uses)
     with ir.InsertionPoint.after(producer_of(result)), producer_of(result).location:
         lower, upper, _ = loop.bounds
-        has_run = arith.CmpIOp(_less(loop), lower, upper).result
+        has_run = arith.CmpIOp(loop.below, lower, upper).result
         type_ = zeros.type
         (chosen,) = emit_if(has_run, [type_], lambda: [result], lambda: [ZerosOp(type_).result])
     for use in uses:
@@ -93,10 +92,5 @@ def _begin_anywhere(loop: ForLoop, number: int) -> None:
 
 def _surely_runs(loop: ForLoop) -> bool:
     lower, upper, _ = (number_of(bound) for bound in loop.bounds)
-    is_signed = _less(loop) == _LESS
+    is_signed = loop.below is arith.CmpIPredicate.slt
     return is_signed and lower is not None and upper is not None and lower < upper
-
-
-def _less(loop: ForLoop) -> int:
-    """The predicate by which a loop compares its bounds."""
-    return _UNSIGNED_LESS if "unsignedCmp" in loop.op.attributes else _LESS

@@ -104,7 +104,6 @@ from proton.transforms.records.strip_mine import strip_mine
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of an iteration
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
-_EQUAL, _NOT_EQUAL, _UNSIGNED_LESS = 0, 1, 6  # arith.cmpi's predicates
 _LONG = 1 << 18  # multiply-adds of an iteration that leave time to write records
 _CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
 _MOST_BYTES = 64  # of readings of an iteration that registers have room for
@@ -350,11 +349,11 @@ def _rewrite(found: _CompactLoop, iterations: int, capacity: int, next_user: Ope
         pg.EndIterationOp(of)
     if found.writes:
         with before(_writing_place(found)):
-            _write_iterations(found, origin, of, iterations, (_EQUAL, iterations))
+            _write_iterations(found, origin, of, iterations, (arith.CmpIPredicate.eq, iterations))
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndIterationsOp(of)
         if found.writes:
-            _write_iterations(found, origin, of, iterations, (_NOT_EQUAL, 0))
+            _write_iterations(found, origin, of, iterations, (arith.CmpIPredicate.ne, 0))
         elif found.in_chunks:
             _write_at_end(found, origin, of, iterations * len(records))
     if not found.is_written_soon:
@@ -423,7 +422,7 @@ def _write_records(
         number = arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result
         iteration = arith.DivUIOp(number, constant(slots, i32)).result
         slot = arith.SubIOp(number, arith.MulIOp(iteration, constant(slots, i32)).result).result
-        when = arith.CmpIOp(_UNSIGNED_LESS, number, end).result
+        when = arith.CmpIOp(arith.CmpIPredicate.ult, number, end).result
         records.append(_Record(found, origin, of, iteration, slot, when))
     for record in records:
         record.write()

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import DISABLE_LICM
-from proton.dialect.builtin import i64_attr, integer
+from proton.dialect.builtin import integer
 from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
@@ -17,8 +17,6 @@ from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
-
-_UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
 
 
 @register
@@ -74,6 +72,4 @@ def _hoist_load(load: Operation, loop: Operation) -> None:
 
 def _runs(loop: Operation) -> Value:
     """Whether the loop runs at least once, i1."""
-    predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
-    attribute = i64_attr(predicate)
-    return arith.CmpIOp(attribute, *ForLoop(loop).bounds[:2]).result
+    return arith.CmpIOp(ForLoop(loop).below, *ForLoop(loop).bounds[:2]).result
