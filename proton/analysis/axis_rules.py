@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol
 
-from proton.dialect import OpRules, isa, tt, ttg
+from proton.dialect import OpRules, isa, names_of, tt, ttg
 from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If
-from proton.dialect.traits import KeepsSign, NonNegative, has
-from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.walk import defining_op
 
 MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
@@ -72,8 +70,8 @@ RULES = OpRules[Callable[[Operation, Infos], AxisInfo | None]]()
 
 def element_bits(pointer: Value) -> int:
     """The width of what a pointer, or each pointer of a block, points to."""
-    pointee = pointee_of(pointer)
-    return 64 if is_pointer_like(pointee) else int(pointee.width)
+    pointee = tt.pointee_of(pointer)
+    return 64 if tt.is_pointer_like(pointee) else int(pointee.width)
 
 
 def element_bytes(pointer: Value) -> int:
@@ -408,6 +406,15 @@ def _load(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(ones, ones, constancy)
 
 
+_NON_NEGATIVE = names_of(arith.ExtUIOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
+# Of numbers that are not negative these give none that is: the arithmetic of indices does not wrap.
+_KEEPS_SIGN = names_of(
+    *(arith.AddIOp, arith.MulIOp, arith.DivSIOp, arith.RemSIOp, arith.MinSIOp, arith.ExtSIOp),
+    *(arith.AndIOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp),
+    *(ttg.ConvertLayoutOp, pg.OptimizationBarrierOp),
+)
+
+
 def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
     """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
     positive: it is a number of blocks or columns. `assumed`: what loops carry, of which the same is
@@ -441,7 +448,7 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
         if isa(op, scf.ForOp):
             return ask(ForLoop(op).iter_args[number])
         return all(ask(values[number]) for values in If(op).yielded)
-    return has(op, NonNegative) or (has(op, KeepsSign) and all(map(ask, op.operands)))
+    return op.name in _NON_NEGATIVE or (op.name in _KEEPS_SIGN and all(map(ask, op.operands)))
 
 
 def _is_counter(value: Value) -> bool:

@@ -18,8 +18,6 @@ from proton.dialect.attributes import DISABLE_LICM
 from proton.dialect.mlir import Block, Operation, Value, arith, scf
 from proton.dialect.regions import Branch, ForLoop, is_invariant
 from proton.dialect.traits import KeepsNumber, PassesPointers, Speculatable, has
-from proton.dialect.tt import is_pointer_like, pointee_of
-from proton.dialect.tt_block import TensorDescType
 from proton.dialect.walk import defining_op
 
 _MAKE, _LOAD, _FROM_INTEGER = tt.MakeTensorDescOp, tt.LoadOp, tt.IntToPtrOp
@@ -36,7 +34,7 @@ class DescriptorSources(Roots):
         self.makers: dict[Value, frozenset[Value]] = {
             argument: frozenset([argument])
             for argument in entry.arguments
-            if isinstance(argument.type, TensorDescType)
+            if isinstance(argument.type, tt.TensorDescType)
         }
         self._numbering = _Numbering(entry)
         super().__init__(function)
@@ -51,18 +49,18 @@ class DescriptorSources(Roots):
         if isa(op, _MAKE):
             made = op.results[0]
             self.known[made], self.makers[made] = self.of(op.operands[0]), frozenset([made])
-        elif isa(op, arith.SelectOp) and isinstance(op.results[0].type, TensorDescType):
+        elif isa(op, arith.SelectOp) and isinstance(op.results[0].type, tt.TensorDescType):
             for source in list(op.operands)[1:]:
                 self._pass(source, op.results[0])
         elif isa(op, _LOAD, _FROM_INTEGER) and not has(op, PassesPointers):
             for result in op.results:
-                if is_pointer_like(result.type):
+                if tt.is_pointer_like(result.type):
                     self.known[result] = self._numbering.arrays(result)
 
     def flow(self, branch: Branch) -> bool:
         is_new = super().flow(branch)
         for source, target in zip(branch.passed, branch.received, strict=True):
-            if isinstance(source.type, TensorDescType):
+            if isinstance(source.type, tt.TensorDescType):
                 is_new |= self._pass(source, target)
         return is_new
 
@@ -158,6 +156,6 @@ def is_multiple(value: Value, number: int, infos: AxisInfos) -> bool:
     if isa(op, arith.MulIOp):
         return any(is_multiple(side, number, infos) for side in operands)
     if isa(op, tt.AddPtrOp):
-        step = max(1, number // stored_bytes(pointee_of(value)))
+        step = max(1, number // stored_bytes(tt.pointee_of(value)))
         return is_multiple(operands[0], number, infos) and is_multiple(operands[1], step, infos)
     return False

@@ -4,10 +4,10 @@
 none in that direction. The rules are those of `proton/layout/shapes.py`, found by the op's name.
 """
 
-from proton.dialect import tt
+from proton.dialect import isa, tt
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Operation, ir
-from proton.dialect.traits import Elementwise, TileSource, has
+from proton.dialect.mlir import Operation, arith, ir
+from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import is_tensor
 from proton.layout import LinearLayout, shapes
 
@@ -44,7 +44,7 @@ def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout] |
     """The layouts of the op's tensor operands that give its results the layout `result`."""
     if has(op, Elementwise):
         return [result for operand in op.operands if is_tensor(operand.type)]
-    if has(op, TileSource):
+    if isa(op, arith.ConstantOp, tt.MakeRangeOp, tt.SplatOp):
         return []
     match op.name:
         case tt.ExpandDimsOp.OPERATION_NAME:

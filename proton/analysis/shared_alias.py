@@ -23,8 +23,6 @@ from proton.dialect.traits import (
     SharedEffects,
     has,
 )
-from proton.dialect.ttg import is_mem_desc, mem_desc_parts
-from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import all_ops, defining_op
 
 _T = TypeVar("_T")
@@ -84,9 +82,9 @@ class SharedAliases(ForwardDataflow[None]):
     def _pass(self, sources: Sequence[Value], targets: Sequence[Value]) -> bool:
         is_new = False
         for source, target in zip(sources, targets, strict=True):
-            if is_mem_desc(source.type) and is_mem_desc(target.type):
+            if ttg.is_mem_desc(source.type) and ttg.is_mem_desc(target.type):
                 is_new |= _add(self.memory, source, target)
-            elif isinstance(source.type, AsyncTokenType):
+            elif isinstance(source.type, ttg.AsyncTokenType):
                 is_new |= _add(self.copies, source, target)
             elif source in self.products:
                 is_new |= _add(self.products, source, target)
@@ -116,7 +114,7 @@ def _indexed(part: SharedPart, op: Operation) -> SharedPart:
     index = defining_op(op.operands[1])
     if not isa(index, arith.ConstantOp):
         return part
-    shape, _, _ = mem_desc_parts(op.operands[0].type)
+    shape, _, _ = ttg.mem_desc_parts(op.operands[0].type)
     size = desc_bytes(op.results[0].type)
     number = int(ir.IntegerAttr(index.attributes["value"]).value)
     if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:

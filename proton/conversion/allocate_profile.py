@@ -18,7 +18,6 @@ from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import GLOBAL, pointer_type
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import set_profile, table_of
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.regions import in_loop
 from proton.dialect.walk import kernel_functions, ops_named
 from proton.passes import Pass, register
@@ -67,7 +66,7 @@ class AllocateProfile(Pass):
     def _allocate(self, function: Operation, called: bool) -> None:
         """`called`: whether functions that the kernel calls record, any number of times."""
         table = table_of(function)
-        records = ops_named(function, *RECORDS)
+        records = ops_named(function, *pg.RECORDS)
         # How many records a unit makes; 0 where that is not known.
         known = 0 if called or any(in_loop(op) for op in records) else max(1, len(records))
         make = self._gpu if self.units else self._cpu

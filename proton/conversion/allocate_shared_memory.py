@@ -10,7 +10,6 @@ from proton.dialect import isa, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS, SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Module, Operation
-from proton.dialect.ttg import layout_of
 from proton.layout.conversion import in_parts
 from proton.passes import Pass, register
 
@@ -52,7 +51,7 @@ def _divided(op: Operation) -> bool:
     """Gives a conversion twice as many parts, if it can have them and is smaller then."""
     before, parts = scratch_bytes(op), conversion_parts(op)
     count = 2 * (1 if parts is None else len(parts.registers))
-    source, target = layout_of(op.operands[0].type), layout_of(op.results[0].type)
+    source, target = ttg.layout_of(op.operands[0].type), ttg.layout_of(op.results[0].type)
     if in_parts(source, target, count) is None:
         return False
     op.attributes[EXCHANGE_PARTS] = i32_attr(count)

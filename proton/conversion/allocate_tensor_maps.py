@@ -10,7 +10,6 @@ from proton.dialect.abi import AddedArgument, add_argument
 from proton.dialect.attributes import TENSOR_MAP
 from proton.dialect.mlir import Module, Type, Value, ir
 from proton.dialect.tensor_maps import add_tensor_map
-from proton.dialect.ttng_memory import PrefetchTensorMapOp
 from proton.dialect.walk import kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -46,4 +45,4 @@ class AllocateTensorMaps(Pass):
             block = kernel.regions[0].blocks[0]
             with ir.InsertionPoint.at_block_begin(block), kernel.location:
                 for argument in known.values():
-                    PrefetchTensorMapOp(argument)
+                    ttng.PrefetchTensorMapOp(argument)

@@ -13,18 +13,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import OpRules
+from proton.dialect import OpRules, names_of
 from proton.dialect.abi import update_type
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, math
-from proton.dialect.traits import MovesBits, has
+from proton.dialect.mlir import (
+    Module,
+    Operation,
+    OpView,
+    Type,
+    Value,
+    arith,
+    builtin,
+    func,
+    ir,
+    llvm,
+    math,
+    memref,
+    scf,
+)
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
 
 _RULES = OpRules[Callable[[Operation], Value]]()
+_MOVES_BITS = names_of(
+    *(arith.SelectOp, builtin.UnrealizedConversionCastOp, llvm.LoadOp, llvm.StoreOp),
+    *(func.CallOp, func.ReturnOp, memref.AllocaOp, memref.CastOp, memref.CollapseShapeOp),
+    *(memref.ExpandShapeOp, memref.LoadOp, memref.PrefetchOp, memref.ReinterpretCastOp),
+    *(memref.ExtractAlignedPointerAsIndexOp, memref.ExtractStridedMetadataOp),
+    *(memref.StoreOp, memref.SubViewOp),
+    *(scf.ConditionOp, scf.ForOp, scf.IfOp, scf.WhileOp, scf.YieldOp),
+)
 
 
 @register
@@ -45,8 +66,8 @@ def _convert(function: Operation) -> None:
         return
     ops = [op for op in ops if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
-    rules = [None if has(op, MovesBits) else _RULES.get(op.name) for op in ops]
-    computes = [not has(op, MovesBits) and op.name not in _RULES for op in ops]
+    rules = [_RULES.get(op.name) for op in ops]
+    computes = [op.name not in _MOVES_BITS and op.name not in _RULES for op in ops]
     results = [[_is_bf16(result.type) for result in op.results] for op in ops]
     operands = [[_is_bf16(value.type) for value in op.operands] for op in ops]
     for op, is_computed in zip(ops, computes, strict=True):

@@ -18,7 +18,6 @@ from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.profile import profile_of
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.regions import in_loop
 from proton.dialect.walk import all_ops, before, called_functions, kernel_functions, ops_named
 from proton.passes import Pass, register
@@ -58,7 +57,7 @@ class _Lowering:
         self.function, self.layout, self.called = function, profile.block, called
         self.block = argument(function, AddedArgument.PROFILE)
         self.capacity, self.schema = profile.capacity, profile.schema
-        records = ops_named(function, *RECORDS)
+        records = ops_named(function, *pg.RECORDS)
         self.may_wrap = called or len(records) > self.capacity or any(map(in_loop, records))
         self.count: Value  # address of the number of records so far
         self.rules = by_name(
@@ -67,7 +66,7 @@ class _Lowering:
                 pg.AttachOp: self._attach,
                 pg.FinalizeOp: self._finalize,
                 pg.ReadCounterOp: self._read_counter,
-                **dict.fromkeys(RECORDS, self._record),
+                **dict.fromkeys(pg.RECORDS, self._record),
             }
         )
 

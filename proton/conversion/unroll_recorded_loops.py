@@ -13,11 +13,15 @@ records out of shared memory has several accesses under way in one iteration, an
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import isa
+from proton.dialect import isa, names_of
 from proton.dialect.mlir import Block, Module, Operation, ir, llvm
-from proton.dialect.traits import FreeInThread, has
 from proton.passes import Pass, register
 
+# No instructions, or a part of a record.
+_FREE = names_of(
+    *(llvm.InlineAsmOp, llvm.ConstantOp, llvm.BitcastOp, llvm.InsertElementOp, llvm.GEPOp),
+    *(llvm.ExtractElementOp, llvm.ExtractValueOp),
+)
 SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
 MOST = 8  # iterations
 ALL_PEELED = 7  # iterations that LLVM takes out of a loop at most
@@ -84,7 +88,7 @@ def _size(op: Operation) -> int:
     if isa(op, llvm.LoadOp, llvm.StoreOp):
         address = op.operands[isa(op, llvm.StoreOp)]
         return int(address.type != ir.Type.parse("!llvm.ptr"))  # a variable becomes a register
-    return int(not has(op, FreeInThread))
+    return int(op.name not in _FREE)
 
 
 def _assembly(op: Operation) -> str:

@@ -28,7 +28,6 @@ from proton.dialect.mlir import (
 )
 from proton.dialect.traits import (
     LayoutAnchor,
-    MakesData,
     PassesPointers,
     Pure,
     Reads,
@@ -174,9 +173,7 @@ class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure
         )
 
 
-class DescriptorLoadOp(
-    TT.Operation, name="descriptor_load", traits=[Reads, LayoutAnchor, MakesData]
-):
+class DescriptorLoadOp(TT.Operation, name="descriptor_load", traits=[Reads, LayoutAnchor]):
     """`tt.descriptor_load %desc, %indices {cache, evict}`: the block at `indices`."""
 
     desc: Operand[AnyType]
@@ -231,9 +228,7 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]
         return _verify_block(op, "src", op.src) and check_choice(op, "kind", op.kind, REDUCE_KINDS)
 
 
-class DescriptorGatherOp(
-    TT.Operation, name="descriptor_gather", traits=[Reads, LayoutAnchor, MakesData]
-):
+class DescriptorGatherOp(TT.Operation, name="descriptor_gather", traits=[Reads, LayoutAnchor]):
     """`tt.descriptor_gather %desc, %x_offsets, %y_offset`: a row for each of `x_offsets`, from
     column `y_offset` on."""
 

@@ -26,7 +26,7 @@ from proton.dialect.mlir import (
     Result,
     ir,
 )
-from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable, Terminates
+from proton.dialect.traits import Combines, LayoutAnchor, Pure, Speculatable, Terminates
 from proton.dialect.tt_core import TT
 
 MAX_REDUCED = 8  # sources of one reduction or scan
@@ -49,7 +49,7 @@ def add_optional(body: dict[str, Any], most: int, **kinds: Any) -> None:
             body[f"{name}{position}"] = None
 
 
-class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable, MakesData]):
+class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable]):
     """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
 
     axis: ir.IntegerAttr
@@ -75,7 +75,7 @@ class ReduceReturnOp(
 class ScanOp(
     TT.Operation,
     name="scan",
-    traits=[Combines, Pure, Speculatable, LayoutAnchor, MakesData],
+    traits=[Combines, Pure, Speculatable, LayoutAnchor],
 ):
     """`tt.scan %src0, %src1, ... {axis, reverse}`: each element combined with all before it along
     the axis (behind it, if `reverse`); the region combines what came first with the next.
@@ -146,7 +146,7 @@ def end_of_region(op: Operation, block: Block, terminator: str) -> Operation | N
 class HistogramOp(
     TT.Operation,
     name="histogram",
-    traits=[Pure, Speculatable, LayoutAnchor, MakesData],
+    traits=[Pure, Speculatable, LayoutAnchor],
 ):
     """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.
 
@@ -169,7 +169,7 @@ class HistogramOp(
         )
 
 
-class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor, MakesData]):
+class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor]):
     """`tt.gather %src, %index {axis}`: result[i, j] = src[index[i, j], j] along axis 0."""
 
     src: Operand[AnyType]

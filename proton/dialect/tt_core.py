@@ -33,16 +33,11 @@ from proton.dialect.mlir import (
     ir,
 )
 from proton.dialect.traits import (
-    AnyLayout,
     Barrier,
     Cheap,
-    CopiedIndex,
     Elementwise,
     KeepsNumber,
-    KeepsSign,
-    MakesData,
     Multiplies,
-    NonNegative,
     Orders,
     PassesPointers,
     Pure,
@@ -50,7 +45,6 @@ from proton.dialect.traits import (
     Reads,
     Speculatable,
     TileIndex,
-    TileSource,
     Writes,
 )
 
@@ -68,7 +62,7 @@ class TT(ext.Dialect, name="tt"):
 
 
 _CAST = [Pure, Speculatable, Elementwise, Cheap, KeepsNumber]
-_SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers, KeepsSign]
+_SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers]
 
 
 class PointerType(TT.Type, name="ptr"):
@@ -110,7 +104,7 @@ def _verify_axis(op: OpView) -> bool:
 class GetProgramIdOp(
     TT.Operation,
     name="get_program_id",
-    traits=[Pure, Speculatable, TileIndex, NonNegative],
+    traits=[Pure, Speculatable, TileIndex],
 ):
     """`tt.get_program_id {axis}`: this program's index along a grid axis."""
 
@@ -123,7 +117,7 @@ class GetProgramIdOp(
 class GetNumProgramsOp(
     TT.Operation,
     name="get_num_programs",
-    traits=[Pure, Speculatable, TileIndex, NonNegative],
+    traits=[Pure, Speculatable, TileIndex],
 ):
     """`tt.get_num_programs {axis}`: the grid's size along an axis."""
 
@@ -136,7 +130,7 @@ class GetNumProgramsOp(
 class MakeRangeOp(
     TT.Operation,
     name="make_range",
-    traits=[Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap],
+    traits=[Pure, Speculatable, TileIndex, Cheap],
 ):
     """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
 
@@ -155,9 +149,7 @@ class MakeRangeOp(
 class SplatOp(
     TT.Operation,
     name="splat",
-    traits=[
-        *(Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap, PassesPointers, KeepsSign)
-    ],
+    traits=[*(Pure, Speculatable, TileIndex, Cheap, PassesPointers)],
 ):
     """`tt.splat %scalar`: a tensor filled with one value."""
 
@@ -175,7 +167,7 @@ class SplatOp(
 class UnsplatOp(
     TT.Operation,
     name="unsplat",
-    traits=[Pure, Speculatable, TileIndex, PassesPointers, AnyLayout],
+    traits=[Pure, Speculatable, TileIndex, PassesPointers],
 ):
     """`tt.unsplat %tensor`: the element of a tensor of one element."""
 
@@ -209,7 +201,7 @@ class AddPtrOp(
         )
 
 
-class BroadcastOp(TT.Operation, name="broadcast", traits=[*_SHAPE_CHANGE, CopiedIndex]):
+class BroadcastOp(TT.Operation, name="broadcast", traits=[*_SHAPE_CHANGE]):
     """`tt.broadcast %src`: dimensions of size 1 repeated."""
 
     src: Operand[AnyType]
@@ -226,7 +218,7 @@ class BroadcastOp(TT.Operation, name="broadcast", traits=[*_SHAPE_CHANGE, Copied
         return check_element(op, "result", op.result, element_of(op.src))
 
 
-class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[*_SHAPE_CHANGE, CopiedIndex]):
+class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[*_SHAPE_CHANGE]):
     """`tt.expand_dims %src {axis}`: a dimension of size 1 inserted."""
 
     src: Operand[AnyType]
@@ -369,7 +361,7 @@ class BitcastOp(TT.Operation, name="bitcast", traits=[*_CAST, PassesPointers]):
 class ExternElementwiseOp(
     TT.Operation,
     name="extern_elementwise",
-    traits=[Pure, PureByAttribute, Elementwise, MakesData],
+    traits=[Pure, PureByAttribute, Elementwise],
 ):
     """`tt.extern_elementwise %x, %y?, ... {symbol, libname, libpath, pure}`: `symbol` applied to
     each element. The bindings cannot give an op its effects by an attribute: `pure` is true.
@@ -438,7 +430,7 @@ class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatabl
     verify_invariants = staticmethod(_verify_same_type)
 
 
-class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
+class AssertOp(TT.Operation, name="assert", traits=[Writes]):
     """`tt.assert %condition {message}`: stops the kernel where the condition is false."""
 
     condition: Operand[AnyType]
@@ -449,7 +441,7 @@ class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
         return check_element(op, "condition", op.condition, integer(1))
 
 
-class PrintOp(TT.Operation, name="print", traits=[Writes, AnyLayout]):
+class PrintOp(TT.Operation, name="print", traits=[Writes]):
     """`tt.print %value0, ... {prefix, hex, signed}`: a line for each element of each value.
 
     `signed` has a flag for each value; it tells how an integer is shown.

@@ -4,7 +4,7 @@ inline assembly. They take and give several blocks of one shape, or scalars.
 
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
 from proton.dialect.mlir import Operand, Operation, OpView, Region, Result, ir
-from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Terminates, Writes
+from proton.dialect.traits import Combines, Elementwise, Orders, Pure, Terminates, Writes
 from proton.dialect.tt_collective import add_optional, end_of_region
 from proton.dialect.tt_core import TT
 
@@ -26,9 +26,7 @@ def _verify_one_shape(op: Operation) -> bool:
     )
 
 
-class MapElementwiseOp(
-    TT.Operation, name="map_elementwise", traits=[Combines, Pure, Elementwise, MakesData]
-):
+class MapElementwiseOp(TT.Operation, name="map_elementwise", traits=[Combines, Pure, Elementwise]):
     """`tt.map_elementwise %src0, %src1, ...` with a region that computes the results' elements of
     one element of each source."""
 
@@ -60,7 +58,7 @@ class MapElementwiseReturnOp(
     add_optional(locals(), MAX_ELEMENTWISE, value=Operand)
 
 
-class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, MakesData]):
+class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise]):
     """`tt.inline_asm %src0, ... {asm_string, constraints, packed_element}`: assembly of the target
     on `packed_element` elements at a time, of which those below 32 bits share registers."""
 
@@ -73,7 +71,7 @@ class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, Ma
 
 
 class InlineAsmWithEffectsOp(
-    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Orders, Elementwise, MakesData]
+    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Orders, Elementwise]
 ):
     """`tt.inline_asm_with_effects`: as `tt.inline_asm`, and it does more than computing: it runs
     as often as the program gets there. The bindings cannot give an op its effects by an attribute.

@@ -3,7 +3,7 @@
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
-from proton.dialect.traits import Accesses, LayoutAnchor, Loads, MakesData, Orders, Reads, Writes
+from proton.dialect.traits import Accesses, LayoutAnchor, Loads, Orders, Reads, Writes
 from proton.dialect.tt_core import TT, is_block_pointer, is_pointer_like, pointee_of
 
 RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
@@ -50,7 +50,7 @@ def _verify_ordering(op: OpView) -> bool:
     )
 
 
-class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, Loads, LayoutAnchor, MakesData]):
+class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, Loads, LayoutAnchor]):
     """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false.
 
     Of a pointer to a block, `{boundaryCheck, padding}`: the dimensions in which the block may
@@ -88,7 +88,7 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
 class AtomicRMWOp(
     TT.Operation,
     name="atomic_rmw",
-    traits=[Writes, Accesses, Orders, LayoutAnchor, MakesData],
+    traits=[Writes, Accesses, Orders, LayoutAnchor],
 ):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
 
@@ -112,7 +112,7 @@ class AtomicRMWOp(
 class AtomicCASOp(
     TT.Operation,
     name="atomic_cas",
-    traits=[Writes, Accesses, Orders, LayoutAnchor, MakesData],
+    traits=[Writes, Accesses, Orders, LayoutAnchor],
 ):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
 

@@ -24,8 +24,6 @@ from proton.dialect.mlir import (
 )
 from proton.dialect.traits import (
     Barrier,
-    KeepsSign,
-    MovesData,
     PassesPointers,
     Pure,
     Speculatable,
@@ -170,7 +168,7 @@ def num_warps(module: Module) -> int:
 class ConvertLayoutOp(
     TTG.Operation,
     name="convert_layout",
-    traits=[Pure, Speculatable, MovesData, KeepsSign, PassesPointers],
+    traits=[Pure, Speculatable, PassesPointers],
 ):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""
 

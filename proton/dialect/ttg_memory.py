@@ -15,12 +15,9 @@ from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Typ
 from proton.dialect.traits import (
     Accesses,
     AllocatesShared,
-    AnyLayout,
     Asynchronous,
     Concurrent,
     LayoutAnchor,
-    MakesData,
-    MovesData,
     Multiplies,
     NamesMemory,
     PassesMemory,
@@ -64,7 +61,7 @@ def _verify_mutable(op: Operation, desc: Value) -> bool:
 class LocalAllocOp(
     TTG.Operation,
     name="local_alloc",
-    traits=[Pure, Speculatable, MovesData, AnyLayout, AllocatesShared],
+    traits=[Pure, Speculatable, AllocatesShared],
 ):
     """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
 
@@ -82,7 +79,7 @@ class LocalAllocOp(
 class SharedDotOp(
     TTG.Operation,
     name="dot",
-    traits=[Pure, LayoutAnchor, MakesData, Multiplies, SharedEffects(reads=(0, 1))],
+    traits=[Pure, LayoutAnchor, Multiplies, SharedEffects(reads=(0, 1))],
 ):
     """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
 
@@ -118,7 +115,7 @@ class LocalReserveOp(
 
 
 class LocalLoadOp(
-    TTG.Operation, name="local_load", traits=[LayoutAnchor, MakesData, SharedEffects(reads=(0,))]
+    TTG.Operation, name="local_load", traits=[LayoutAnchor, SharedEffects(reads=(0,))]
 ):
     """`ttg.local_load %desc`: the tensor that lies there."""
 

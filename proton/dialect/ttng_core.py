@@ -11,7 +11,6 @@ from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
 from proton.dialect.traits import (
     AwaitsOrder,
     LayoutAnchor,
-    MakesData,
     Multiplies,
     Pure,
     SharedEffects,
@@ -37,9 +36,7 @@ def _verify_product(op: OpView) -> bool:
     return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class MmaSyncOp(
-    TTNG.Operation, name="mma_sync", traits=[Pure, LayoutAnchor, MakesData, Multiplies]
-):
+class MmaSyncOp(TTNG.Operation, name="mma_sync", traits=[Pure, LayoutAnchor, Multiplies]):
     """`ttng.mma_sync %a, %b, %acc`: the product of tensors in the layouts of `mma`'s operands."""
 
     a: Operand[AnyType]
@@ -60,7 +57,6 @@ class WarpGroupDotOp(
     traits=[
         Writes,
         LayoutAnchor,
-        MakesData,
         Multiplies,
         Issues(DOTS),
         SharedEffects(reads=(0, 1), reads_later="products"),
@@ -88,7 +84,7 @@ class WarpGroupDotOp(
 class WarpGroupDotWaitOp(
     TTNG.Operation,
     name="warp_group_dot_wait",
-    traits=[Writes, LayoutAnchor, MakesData, Retires(DOTS), SharedEffects(ends_reads="products")],
+    traits=[Writes, LayoutAnchor, Retires(DOTS), SharedEffects(ends_reads="products")],
 ):
     """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
     way; the result of one that has ended."""
@@ -102,7 +98,7 @@ class WarpGroupDotWaitOp(
         return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor, MakesData]):
+class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor]):
     """`ttng.zeros`: zeros that are written to registers where the op stands, not ahead of it."""
 
     result: Result[AnyType]

@@ -15,11 +15,7 @@ from proton.dialect.diagnostics import check_block, check_choice, reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, ir
 from proton.dialect.traits import (
     Accesses,
-    AnyLayout,
-    BuildsTensorMap,
-    CopiesBoxes,
     LayoutAnchor,
-    MakesData,
     PassesPointers,
     Pure,
     Reads,
@@ -116,7 +112,7 @@ class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[Reads]):
 class TensorMapCreateOp(
     TTNG.Operation,
     name="tensormap_create",
-    traits=[Writes, PassesPointers, BuildsTensorMap, SharedEffects(reads=(0,), writes=(0,))],
+    traits=[Writes, PassesPointers, SharedEffects(reads=(0,), writes=(0,))],
 ):
     """`ttng.tensormap_create %memory, %base, %sizes..., %strides... {warp}`: one warp makes the map
     of a tensor in 128 bytes of shared memory, and copies it to the program's global scratch memory,
@@ -175,7 +171,7 @@ def _verify_memory(op: OpView, memory: Value) -> bool:
     return fits or reject(op, f"{memory.type} does not hold {block}")
 
 
-class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
+class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, LayoutAnchor]):
     """`ttng.tma_load %map, %indices`: the block at `indices`."""
 
     map: Operand[AnyType]
@@ -187,7 +183,7 @@ class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, Layout
         return _verify_map(op) and _verify_tensor(op, "result", op.result)
 
 
-class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, AnyLayout]):
+class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses]):
     """`ttng.tma_store %map, %src, %indices {reduction}`: writes what of the block is in the tensor,
     or combines each element in memory with the block's: what `tt.atomic_rmw` names, or "none"."""
 
@@ -210,7 +206,6 @@ class AsyncTMACopyOp(
     traits=[
         Writes,
         Accesses,
-        CopiesBoxes,
         Issues(COPIES, closes=False),
         SharedEffects(reads=(1,), writes=(2,), lands_later=True),
     ],
@@ -239,7 +234,6 @@ class AsyncTMAStoreOp(
     traits=[
         Writes,
         Accesses,
-        CopiesBoxes,
         Issues(STORES),
         SharedEffects(reads=(1,), reads_later="stores"),
     ],

@@ -28,7 +28,8 @@ def _sources(what: str, args: object, least: int = 1) -> list[tensor]:
     values = tuple(args) if isinstance(args, tuple | list) else (args,)
     if not least <= len(values) <= MAX_ELEMENTWISE:
         raise error(
-            f"{what} takes {least} to {MAX_ELEMENTWISE} blocks, got {len(values)}", "do it in steps"
+            f"{what} takes {least} to {tt.MAX_ELEMENTWISE} blocks, got {len(values)}",
+            "do it in steps",
         )
     given = [as_tensor(value, f"an argument of {what}") for value in values]
     return broadcast_all(*given) if given else []
@@ -125,7 +126,7 @@ def _call(
         raise error(
             f"{fn.__name__} must return {pack} values for each block that is made, got "
             f"{0 if None in values else len(values)}",
-            f"return one value, or a tuple of up to {MAX_ELEMENTWISE}",
+            f"return one value, or a tuple of up to {tt.MAX_ELEMENTWISE}",
         )
     return [as_tensor(value, f"what {fn.__name__} returns") for value in values[::pack]]
 

@@ -4,7 +4,6 @@ import numpy as np
 
 from proton.dialect import tt
 from proton.dialect.mlir import Operation
-from proton.dialect.tt import is_block_pointer
 from proton.interpreter.descriptors import load_block, store_block
 from proton.interpreter.formats import Array, format_of
 from proton.interpreter.interface import Places, RunningProgram
@@ -20,7 +19,7 @@ def _segments(op: Operation) -> list[int]:
 @evaluates(tt.LoadOp)
 def _load(op: Operation) -> Function:
     form = format_of(op.results[0].type)
-    if is_block_pointer(op.operands[0].type):
+    if tt.is_block_pointer(op.operands[0].type):
         return load_block(op, form)
     _, has_mask, has_other = _segments(op)
 
@@ -34,7 +33,7 @@ def _load(op: Operation) -> Function:
 
 @evaluates(tt.StoreOp)
 def _store(op: Operation) -> Function:
-    if is_block_pointer(op.operands[0].type):
+    if tt.is_block_pointer(op.operands[0].type):
         return store_block(op)
     return lambda program, pointer, value, mask=True: store_elements(program, pointer, mask, value)
 

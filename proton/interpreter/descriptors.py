@@ -9,7 +9,6 @@ import numpy as np
 
 from proton.dialect import isa, tt
 from proton.dialect.mlir import Operation, ir
-from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.interpreter.formats import Array, Format, format_of, pointers
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.memory import (
@@ -87,7 +86,7 @@ def _advance(op: Operation) -> Function:
 def _checked(op: Operation) -> tuple[int, ...]:
     """The dimensions in which a block pointer may reach over the tensor's ends."""
     attributes = op.attributes
-    return tuple(attributes[BOUNDARY_CHECK]) if BOUNDARY_CHECK in attributes else ()
+    return tuple(attributes[tt.BOUNDARY_CHECK]) if tt.BOUNDARY_CHECK in attributes else ()
 
 
 def _outside(form: Format, padding: str) -> Array:
@@ -98,7 +97,7 @@ def _outside(form: Format, padding: str) -> Array:
 def load_block(op: Operation, form: Format) -> Function:
     """A load of a block pointer."""
     shape, checked = tuple(op.results[0].type.shape), _checked(op)
-    padding = op.attributes[PADDING].value if PADDING in op.attributes else "zero"
+    padding = op.attributes[tt.PADDING].value if tt.PADDING in op.attributes else "zero"
     other = _outside(form, padding)
 
     def load(program: RunningProgram, pointer: TensorInMemory) -> Array:

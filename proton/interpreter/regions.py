@@ -16,7 +16,6 @@ from proton.dialect import tt
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Value, func, ir, scf
 from proton.dialect.regions import block_of, yield_values
-from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.interpreter.arithmetic import c_function
 from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
 from proton.interpreter.interface import RunningProgram
@@ -223,7 +222,7 @@ def _extern(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions(*ASSEMBLY)
+@evaluates_regions(*tt.ASSEMBLY)
 def _assembly(planner: Planner, op: Operation) -> Step:
     """What the CPU makes of the text, in ops on scalars: an array for each of the elements that it
     works on at a time."""

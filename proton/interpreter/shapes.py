@@ -6,7 +6,6 @@ import numpy as np
 
 from proton.dialect import tt
 from proton.dialect.mlir import Operation, ir
-from proton.dialect.tt import pointee_of
 from proton.interpreter.formats import NOBODY, Array, format_of, pointers, signed
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, evaluates
@@ -88,7 +87,7 @@ def _split(op: Operation) -> Function:
 
 @evaluates(tt.AddPtrOp)
 def _add_pointer(op: Operation) -> Function:
-    size = format_of(pointee_of(op.operands[0])).itemsize
+    size = format_of(tt.pointee_of(op.operands[0])).itemsize
     return lambda program, pointer, offset: pointers(
         pointer["address"] + np.asarray(offset).astype(np.int64) * size, pointer["owner"]
     )

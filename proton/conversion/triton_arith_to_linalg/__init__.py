@@ -21,7 +21,7 @@ from proton.conversion.triton_arith_to_linalg.scan import (
     lower_histogram,
     lower_scan,
 )
-from proton.dialect import OpRules, isa, tt
+from proton.dialect import OpRules, isa, names_of, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, index_constant
@@ -33,8 +33,7 @@ from proton.dialect.linalg import (
     reshaped,
 )
 from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, math, tensor
-from proton.dialect.traits import Combines, CopiedIndex, has
-from proton.dialect.tt_elementwise import ASSEMBLY
+from proton.dialect.traits import Combines, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
 
@@ -290,12 +289,19 @@ RULES.of(tt.ScanOp)(lower_scan)
 RULES.of(tt.HistogramOp)(lower_histogram)
 RULES.of(tt.GatherOp)(lower_gather)
 RULES.of(tt.ExternElementwiseOp)(lower_extern)
-RULES.of(*ASSEMBLY)(lower_assembly)
+RULES.of(*tt.ASSEMBLY)(lower_assembly)
 RULES.of(tt.PreciseSqrtOp)(_in_place_of(math.SqrtOp))
 RULES.of(tt.PreciseDivFOp)(_in_place_of(arith.DivFOp))
 
 
 # Cheap producers
+
+
+_COPIED = names_of(  # what makes indices and masks
+    *(tt.MakeRangeOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, arith.ConstantOp, arith.AddIOp),
+    *(arith.SubIOp, arith.MulIOp, arith.CmpIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp),
+    *(arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp),
+)
 
 
 def _copy_cheap_producers(module: Module) -> None:
@@ -304,7 +310,7 @@ def _copy_cheap_producers(module: Module) -> None:
     ops = all_ops(module)
     for op in ops:
         is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))
-        if is_tensor and has(op, CopiedIndex):
+        if is_tensor and op.name in _COPIED:
             sources = [value for value in op.operands if shape_of(value)]
             if all(value in cheap for value in sources):
                 cheap.add(op.results[0])

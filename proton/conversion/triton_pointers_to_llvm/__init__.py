@@ -37,7 +37,6 @@ from proton.dialect.mlir import (
     memref,
     tensor,
 )
-from proton.dialect.tt_block import TensorDescType
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -107,7 +106,7 @@ def _refuse_blocks(function: Operation) -> None:
     """Block pointers and tensor descriptors are no addresses yet."""
     for op in all_ops(function):
         for value in (*op.operands, *op.results):
-            is_descriptor = isinstance(value.type, TensorDescType)
+            is_descriptor = isinstance(value.type, tt.TensorDescType)
             if is_descriptor or tt.is_block_pointer(value.type):
                 kind = "tensor-descriptor-to" if is_descriptor else "tensor"
                 raise CompilationError(

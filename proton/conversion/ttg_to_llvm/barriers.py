@@ -19,7 +19,6 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.threads import BARRIERS, Threads
 from proton.dialect import ttng
 from proton.dialect.mlir import Value, llvm
-from proton.dialect.ttng_memory import barrier_count
 from proton.layout.linear import log2
 from proton.layout.tensor_cores import GROUP_WARPS
 
@@ -41,7 +40,7 @@ def is_issuer(ctx: Lowering) -> Value:
 def _each(site: Site) -> list[Value]:
     """The addresses of all barriers of an operand."""
     start = nvidia.shared_address(site.operands[0])
-    count = barrier_count(site.operand_types[0])
+    count = ttng.barrier_count(site.operand_types[0])
     return [v.add(start, v.i32(n * _BARRIER_BYTES)) if n else start for n in range(count)]
 
 

@@ -6,7 +6,6 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lo
 from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.regions import ForLoop, yield_values
-from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
 UNROLL = 8  # steps along the inner dimension in one round of the loop
@@ -18,8 +17,8 @@ def _dot(ctx: Lowering, site: Site) -> list[Value]:
     """For each k: a column of a and a row of b, as far as this thread needs them, then one
     multiply-add on the whole vector of results."""
     a, b, acc = site.operands
-    (_, inner), element, _ = mem_desc_parts(site.operand_types[0])
-    layout = layout_of(site.operand_types[2])
+    (_, inner), element, _ = ttg.mem_desc_parts(site.operand_types[0])
+    layout = ttg.layout_of(site.operand_types[2])
     wide = _wider(element, v.element(acc))
     start = _float_cast(acc, wide)
     steps = min(UNROLL, inner)
@@ -63,7 +62,7 @@ class _Side:
     def __init__(
         self, ctx: Lowering, site: Site, number: int, layout: LinearLayout, wide: Type
     ) -> None:
-        shape, self.element, _ = mem_desc_parts(site.operand_types[number])
+        shape, self.element, _ = ttg.mem_desc_parts(site.operand_types[number])
         self.wide, self.size = wide, shape[number]
         self.stored = v.integer(8) if is_float8(self.element) else self.element
         self.thread = ctx.threads.part(layout, number)

@@ -13,7 +13,6 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lo
 from proton.dialect import tt, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.mlir import Type, Value, llvm
-from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import (
     BANK_BYTES,
@@ -44,7 +43,7 @@ def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(tt.MakeRangeOp)
 def _make_range(ctx: Lowering, site: Site) -> list[Value]:
-    indices = ctx.threads.indices(layout_of(site.result_type), 0)
+    indices = ctx.threads.indices(ttg.layout_of(site.result_type), 0)
     start = site.number("start")
     return [v.add(indices, v.constant(start, indices.type)) if start else indices]
 
@@ -67,7 +66,7 @@ def _same_registers(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(tt.BroadcastOp)
 def _broadcast(ctx: Lowering, site: Site) -> list[Value]:
-    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
+    source, target = ttg.layout_of(site.operand_types[0]), ttg.layout_of(site.result_type)
     narrow = shapes.broadcast_source(target, tuple(size for _, size in source.outs))
     picks = _narrow_registers(target, narrow)
     return [v.shuffle(site.operands[0], picks)]
@@ -92,7 +91,7 @@ def _join(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(tt.SplitOp)
 def _split(ctx: Lowering, site: Site) -> list[Value]:
-    bit = shapes.split_bit(layout_of(site.operand_types[0]))
+    bit = shapes.split_bit(ttg.layout_of(site.operand_types[0]))
     assert bit is not None, "the verifier of the pipeline converts the operand of a split"
     (value,) = site.operands
     registers = range(v.count_of(value))
@@ -104,7 +103,7 @@ def _split(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(ttg.ConvertLayoutOp)
 def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
-    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
+    source, target = ttg.layout_of(site.operand_types[0]), ttg.layout_of(site.result_type)
     (value,) = site.operands
     way = plan(source, target, stored_bytes(v.element(value)), ctx.arch >= STMATRIX_ARCH)
     match way:

@@ -21,10 +21,7 @@ from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
 from proton.dialect import OpRules, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
-from proton.dialect.traits import Accesses, Combines, Condition, has
-from proton.dialect.tt import PointerType
-from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
-from proton.dialect.ttg_memory import AsyncTokenType
+from proton.dialect.traits import Accesses, Combines, has
 from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import before
 
@@ -35,16 +32,16 @@ _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream pa
 @functools.cache  # a kernel has few types
 def llvm_type(type_: Type) -> Type:
     """What a value of a type is in a thread."""
-    if is_tensor(type_):
-        registers = layout_of(type_).in_size("register")
+    if ttg.is_tensor(type_):
+        registers = ttg.layout_of(type_).in_size("register")
         return v.vector(registers, llvm_type(type_.element_type))
-    if isinstance(type_, PointerType):
+    if isinstance(type_, tt.PointerType):
         return v.pointer(v.GLOBAL)
-    if is_mem_desc(type_):
+    if ttg.is_mem_desc(type_):
         return v.pointer(v.SHARED)
     if is_tensor_map(type_):
         return v.pointer()
-    if isinstance(type_, AsyncTokenType):
+    if isinstance(type_, ttg.AsyncTokenType):
         return v.integer(32)  # of which nothing is asked
     if is_float8(type_):
         return v.integer(8)
@@ -227,6 +224,9 @@ def _add_sites(
                 _add_sites(found, inner, group, infos, arch)
 
 
+_CONDITIONS = names_of(arith.CmpIOp, arith.CmpFOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+
+
 def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
     site = Site(op, [operand.type for operand in op.operands])
     if has(op, Accesses):
@@ -236,14 +236,16 @@ def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
         site.adjacent = adjacent_registers(op.operands[0], infos)
     elif isa(op, tt.AtomicRMWOp):
         site.access = min(access_elements(op, infos), atomic_elements(op, arch))
-    elif has(op, Condition):
+    elif op.name in _CONDITIONS:
         site.equal = _equal_registers(op.results[0], infos)
     return site
 
 
 def _check_layouts(op: Operation) -> None:
     """An access is of one layout: a thread has the address, the value and the mask."""
-    layouts = {layout_of(operand.type) for operand in op.operands if is_tensor(operand.type)}
+    layouts = {
+        ttg.layout_of(operand.type) for operand in op.operands if ttg.is_tensor(operand.type)
+    }
     if len(layouts) > 1:
         raise PassError(f"the operands of {op.name} have different layouts (at {op.location})")
 
@@ -253,10 +255,10 @@ def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
 
     A mask that is the same for all elements of an access is one predicate and not eight.
     """
-    if not is_tensor(value.type) or value.type.element_type != v.integer(1):
+    if not ttg.is_tensor(value.type) or value.type.element_type != v.integer(1):
         return ()
     constancy = infos[value].constancy
-    bases = layout_of(value.type).bases("register")
+    bases = ttg.layout_of(value.type).bases("register")
     same = sum(
         1 << bit
         for bit, basis in enumerate(bases)
@@ -296,5 +298,5 @@ def lowering(
 ) -> Lowering:
     """The lowering of a function of a module."""
     return Lowering(
-        module, function, infos, Threads(function, num_warps(module)), arch, called_record
+        module, function, infos, Threads(function, ttg.num_warps(module)), arch, called_record
     )

@@ -14,7 +14,6 @@ from proton.conversion.ttg_to_llvm.scalars import constant_apart, picked
 from proton.dialect import tt
 from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.mlir import Type, Value, ir, llvm
-from proton.dialect.tt import pointee_of_type
 from proton.dialect.ttg import is_tensor, layout_of
 
 # PTX's names of an eviction policy (PTX ISA, "Cache Eviction Priority Hints").
@@ -55,7 +54,7 @@ class _Access:
     """The shape of one access: how many elements, in which words."""
 
     def __init__(self, site: Site, pointer_type: Type) -> None:
-        element = pointee_of_type(pointer_type)
+        element = tt.pointee_of_type(pointer_type)
         self.element = v.integer(8) if is_float8(element) else element
         if str(element).startswith("!tt.ptr"):
             self.element = v.pointer(v.GLOBAL)
@@ -207,7 +206,7 @@ def both(left: Value | None, right: Value | None) -> Value | None:
 @lowers(tt.AddPtrOp)
 def _addptr(ctx: Lowering, site: Site) -> list[Value]:
     base, offset = site.operands
-    element = pointee_of_type(site.operand_types[0])
+    element = tt.pointee_of_type(site.operand_types[0])
     if str(element).startswith("!tt.ptr"):
         element = v.integer(64)
     elif is_float8(element):

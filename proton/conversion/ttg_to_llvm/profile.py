@@ -45,7 +45,6 @@ from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Operation, Type, Value, func, ir, llvm
 from proton.dialect.profile import profile_of
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import AllocatesShared, Loop, Pure, Records, has
 from proton.dialect.walk import all_ops, functions, ops_named
 from proton.trace import wire
@@ -285,7 +284,7 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     return [now]
 
 
-@lowers(*RECORDS)
+@lowers(*pg.RECORDS)
 def _record(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     if STORES in site.op.attributes:

@@ -7,13 +7,12 @@ from proton.dialect import isa, names_of
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Block, Operation, func, ir
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Barrier, Loop, Pure, Records, Terminates, has
 from proton.dialect.walk import producer_of, users
 from proton.trace.strategy import Strategy
 
 # What makes a record pending, and what nothing is pending behind.
-_KEEPING = names_of(*RECORDS, pg.KeepReadingsOp)
+_KEEPING = names_of(*pg.RECORDS, pg.KeepReadingsOp)
 _ENDS = names_of(pg.ReadCounterOp, pg.BeginIterationsOp, pg.EndIterationsOp, pg.FinalizeOp)
 
 
@@ -87,7 +86,7 @@ def mark_readings(ctx: Lowering, strategy: Strategy, pending: bool) -> None:
 def _mark_carried(block: Block) -> None:
     """Marks the readings that the last record of a loop's block has, if it has several: a loop of
     one is unrolled where that is possible, so few of its iterations carry a record to the next."""
-    records = [view.operation for view in block.operations if view.operation.name in RECORDS]
+    records = [view.operation for view in block.operations if view.operation.name in pg.RECORDS]
     for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
         if isinstance(reading, ir.OpResult):
             reading.owner.operation.attributes[CARRIED] = ir.UnitAttr.get()

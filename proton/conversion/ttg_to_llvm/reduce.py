@@ -10,10 +10,9 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
-from proton.dialect import isa, tt
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
 from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
-from proton.dialect.traits import Commutative, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops, producer_of
 from proton.layout import LinearLayout
@@ -24,13 +23,20 @@ ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Value]
 
 
+_COMMUTATIVE = names_of(
+    *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
+    *(arith.XOrIOp, arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
+    *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
+)
+
+
 class RegionCode:
     """The region of an op, as a function of a list of vectors."""
 
     def __init__(self, ctx: Lowering, op: Operation) -> None:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
-        self.commutes = len(self.ops) == 2 and has(self.ops[0], Commutative)
+        self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
     def __call__(self, arguments: Values) -> Values:

@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect import isa, names_of
 from proton.dialect.mlir import Operation, Value, arith, ir, llvm, vector
-from proton.dialect.traits import AddressArithmetic, has
 from proton.dialect.walk import defining_op, producer_of
 
 _GEP = llvm.GEPOp
 _NSW = 1  # of LLVM's overflow flags
+_REPEATED = names_of(
+    *(arith.AddIOp, arith.SubIOp, arith.MulIOp, arith.ExtSIOp, arith.ExtUIOp),
+    *(llvm.AddOp, llvm.MulOp, llvm.SubOp),
+)
 _LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
 
 def is_repeated(op: Operation) -> bool:
     """Whether an op on vectors is repeated on scalars."""
-    return len(op.operands) == 2 if isa(op, _GEP) else has(op, AddressArithmetic)
+    return len(op.operands) == 2 if isa(op, _GEP) else op.name in _REPEATED
 
 
 def place_of(op: Operation) -> int:

@@ -12,7 +12,6 @@ from proton.conversion.ttg_to_llvm.layouts import (
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, llvm
-from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
 COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
@@ -60,7 +59,7 @@ def _local_store(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _write(ctx: Lowering, value: Value, type_: Type, desc: Type, base: Value) -> None:
-    source, (_, _, shared) = layout_of(type_), mem_desc_parts(desc)
+    source, (_, _, shared) = ttg.layout_of(type_), ttg.mem_desc_parts(desc)
     vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
     warps_write_shared(ctx, value, source, shared, vector, base)
 
@@ -68,8 +67,8 @@ def _write(ctx: Lowering, value: Value, type_: Type, desc: Type, base: Value) ->
 @lowers(ttg.LocalLoadOp)
 def _local_load(ctx: Lowering, site: Site) -> list[Value]:
     (base,) = site.operands
-    _, element, shared = mem_desc_parts(site.operand_types[0])
-    target = layout_of(site.result_type)
+    _, element, shared = ttg.mem_desc_parts(site.operand_types[0])
+    target = ttg.layout_of(site.result_type)
     vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
     return [warps_read_shared(ctx, _stored(element), target, shared, vector, base)]
 
@@ -77,7 +76,7 @@ def _local_load(ctx: Lowering, site: Site) -> list[Value]:
 @lowers(ttg.MemDescIndexOp)
 def _memdesc_index(ctx: Lowering, site: Site) -> list[Value]:
     base, index = site.operands
-    _, element, layout = mem_desc_parts(site.result_type)
+    _, element, layout = ttg.mem_desc_parts(site.result_type)
     size = (1 << layout.total_in_bits) * stored_bytes(element)
     offset = v.binary(llvm.MulOp, index, v.i32(size))
     return [v.offset_pointer(base, offset, v.integer(8))]
@@ -97,9 +96,9 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     small for it are loaded and stored, which is there no later."""
     pointers, base = site.operands[:2]
     mask = site.optional(2)
-    _, element, shared = mem_desc_parts(site.operand_types[1])
+    _, element, shared = ttg.mem_desc_parts(site.operand_types[1])
     bytes_ = stored_bytes(element)
-    places = layout_of(site.operand_types[0]).invert_and_compose(shared)
+    places = ttg.layout_of(site.operand_types[0]).invert_and_compose(shared)
     vector = min(contiguous(places, bytes_), site.access)
     size = vector * bytes_
     parts = groups(places, vector)

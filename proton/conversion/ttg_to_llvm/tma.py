@@ -15,7 +15,6 @@ from proton.dialect import ttng
 from proton.dialect.mlir import Value, llvm
 from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.ttg import mem_desc_parts
-from proton.dialect.ttng_memory import NO_REDUCTION, TensorMapType
 from proton.layout.linear import log2
 
 
@@ -39,7 +38,7 @@ class _Copy:
 def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> list[_Copy]:
     """The boxes of a block, dealt out to the warps in turn: issued by one thread, each would wait
     for those before it."""
-    box = box_of_map(TensorMapType(site.operand_types[0]))
+    box = box_of_map(ttng.TensorMapType(site.operand_types[0]))
     assert box is not None, "as the pass chose it"
     count, start = len(box.pieces), nvidia.shared_address(memory)
     at_once = min(count, ctx.threads.warps)
@@ -73,7 +72,7 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
 def _reduction(site: Site) -> str:
     """What a store combines by, as `tt.atomic_rmw` calls it; empty where it overwrites."""
     name = site.text("reduction")
-    return "" if name == NO_REDUCTION else name
+    return "" if name == ttng.NO_REDUCTION else name
 
 
 @lowers(ttng.AsyncTMAStoreOp)

@@ -9,10 +9,13 @@ marks LLVM may take such an address for anything. Nothing of ours sets any, so a
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Module, Operation, ir
-from proton.dialect.traits import NoWrapFlags, has
+from proton.dialect import names_of
+from proton.dialect.mlir import Module, Operation, ir, llvm
 from proton.dialect.walk import all_ops, replace
 from proton.passes import Pass, register
+
+# They may say nsw, nuw or inbounds, and are poison where that is not so.
+_FLAGGED = names_of(llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.ShlOp, llvm.TruncOp, llvm.GEPOp)
 
 
 @register
@@ -24,7 +27,7 @@ class DropNoWrapFlags(Pass):
 
     def run(self, module: Module) -> None:
         for op in all_ops(module):
-            if has(op, NoWrapFlags):
+            if op.name in _FLAGGED:
                 _recreate(op)
 
 

@@ -25,7 +25,6 @@ from proton.dialect.regions import in_loop
 from proton.dialect.traits import Concurrent, has
 from proton.dialect.ttg import BarrierOp, num_warps
 from proton.dialect.ttg_memory import LocalReserveOp
-from proton.dialect.ttng_memory import TensorMapCreateOp, TMAStoreWaitOp, map_memory
 from proton.dialect.walk import all_ops, functions, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
@@ -79,14 +78,14 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
     stored = [user for map_ in maps for user in users(map_.results[0]) if _stores(user)]
     with ir.InsertionPoint(user), location:
         if stored and in_loop(maps[0]):
-            TMAStoreWaitOp(i32_attr(0), ir.BoolAttr.get(False))
+            ttng.TMAStoreWaitOp(i32_attr(0), ir.BoolAttr.get(False))
             BarrierOp()
-        memory = [LocalReserveOp(map_memory()).result for _ in maps]
+        memory = [LocalReserveOp(ttng.map_memory()).result for _ in maps]
     for number, op in enumerate(maps):
         rank = len(op.results[0].type.target.shape)
         base, *numbers = op.operands
         with ir.InsertionPoint(user), op.location:
-            made = TensorMapCreateOp(
+            made = ttng.TensorMapCreateOp(
                 memory[number],
                 base,
                 numbers[:rank],

@@ -15,7 +15,6 @@ from proton.dialect.mlir import Block, Module, Operation, Value, func
 from proton.dialect.regions import end_of
 from proton.dialect.traits import AllocatesShared, AwaitsOrder, Barrier, Loop, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
-from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
@@ -76,7 +75,7 @@ class _Fences:
                     others = [] if self._reads(op) & latest else earlier
                     for where in (*others, place or op):
                         with before(where):
-                            FenceAsyncSharedOp()
+                            ttng.FenceAsyncSharedOp()
                     written, place, earlier = _NOTHING, None, []
             for inner in _blocks(op):
                 self.insert(inner)

@@ -30,14 +30,6 @@ from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, i
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
-from proton.dialect.ttng_memory import (
-    NO_REDUCTION,
-    AsyncTMAStoreOp,
-    InvalBarrierOp,
-    LocalToGlobalOp,
-    TMAStoreWaitOp,
-    WaitBarrierOp,
-)
 from proton.dialect.walk import before, ops_named, parent_of, producer_of
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
@@ -80,8 +72,8 @@ def _load(op: Operation) -> None:
     memory = LocalReserveOp(load.memory).result
     barrier = start_barriers(1)
     begin_tma([load], [memory], barrier, constant(1, integer(1)), {})
-    WaitBarrierOp(barrier, zero)
-    InvalBarrierOp(barrier)
+    ttng.WaitBarrierOp(barrier, zero)
+    ttng.InvalBarrierOp(barrier)
     take_from(load, memory)
 
 
@@ -114,11 +106,11 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
 def _commute(stores: list[Operation]) -> bool:
     """Whether it makes no difference in which order the stores of a module land."""
     found = {ir.StringAttr(op.attributes["reduction"]).value for op in stores}
-    return len(found) == 1 and NO_REDUCTION not in found
+    return len(found) == 1 and ttng.NO_REDUCTION not in found
 
 
 def _wait(pendings: int, *, landed: bool = False) -> None:
-    TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
+    ttng.TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
 
 
 def _wait_for_overlap(loop: Operation, shape: tuple[int, ...], indices: list[Value]) -> None:
@@ -151,13 +143,13 @@ def _copy(store: OpView, memory: Value, infos: AxisInfos) -> None:
     indices = list(store.indices)
 
     def by_tma() -> list[Value]:
-        AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
+        ttng.AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
         return []
 
     def by_threads() -> list[Value]:
         rank = len(indices)
         base, *numbers = producer_of(store.map).operands
-        LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
+        ttng.LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
         return []
 
     shape, element, _ = mem_desc_parts(memory.type)

@@ -27,8 +27,6 @@ from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
-from proton.dialect.ttg import layout_of, num_warps
-from proton.dialect.ttg_memory import LocalAllocOp, MemDescTransOp, SharedDotOp
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.layout import LinearLayout
@@ -63,11 +61,11 @@ class AccelerateMatmul(Pass):
 
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
-        warps = num_warps(module)
+        warps = ttg.num_warps(module)
         for op in ops_named(module, tt.DotOp):
             with before(op):
                 product = _Product(op, self.arch, warps)
-                replace(op, [convert(product.rewritten(), layout_of(op.results[0].type))])
+                replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])
 
 
 class _Product:
@@ -140,14 +138,14 @@ class _Product:
         k = k_axis ^ is_transposed
         fast = k
         if self._bits == 16 and (load := _first_load(source)) is not None:
-            fast = _fast_axis(layout_of(load.type))
+            fast = _fast_axis(ttg.layout_of(load.type))
         bytes_ = stored_bytes(self.element)
         for axis in (fast, k):
             layout = matrix_layout(shape_of(source), bytes_, (axis, 1 - axis))
             if layout is not None:
                 type_ = ttg.mem_desc(shape_of(source), self.element, layout)
-                memory = LocalAllocOp(source, type_).result
-                return MemDescTransOp.of(memory) if is_transposed else memory
+                memory = ttg.LocalAllocOp(source, type_).result
+                return ttg.MemDescTransOp.of(memory) if is_transposed else memory
         return None
 
     # One warp
@@ -169,7 +167,7 @@ class _Product:
         Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
         large_a, small_a = _halves(self.a)
         large_b, small_b = _halves(self.b)
-        layout = layout_of(self.acc.type)
+        layout = ttg.layout_of(self.acc.type)
         rest = convert(self._product(small_a, large_b, filled(self.acc.type, 0.0)), layout)
         rest = convert(self._product(large_a, small_b, rest), layout)
         # Infinity times a rest of zero is no number, and is no part of the result.
@@ -182,7 +180,7 @@ class _Product:
         layout = dot_layout(shape_of(self.acc), self.warps)
         # A thread reads some rows of a and some columns of b at each step: these lie together.
         sides = [
-            LocalAllocOp(
+            ttg.LocalAllocOp(
                 side,
                 ttg.mem_desc(
                     shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
@@ -191,7 +189,7 @@ class _Product:
             for side, order in ((self.a, (0, 1)), (self.b, (1, 0)))
         ]
         start = convert(self.acc, layout)
-        return SharedDotOp(*sides, start, start.type).result
+        return ttg.SharedDotOp(*sides, start, start.type).result
 
 
 def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:

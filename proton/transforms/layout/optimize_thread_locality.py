@@ -26,7 +26,6 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import create, filled
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.ttg import layout_of, with_layout
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
@@ -101,7 +100,7 @@ def _fits(reduction: Operation, combine: Operation, loop: Operation) -> bool:
         return False
     axis = ir.IntegerAttr(reduction.attributes["axis"]).value
     source = reduction.operands[0]
-    groups = _groups(layout_of(source.type), axis, shape_of(source)[axis])
+    groups = _groups(ttg.layout_of(source.type), axis, shape_of(source)[axis])
     return len({is_own for _, is_own in groups}) == 2
 
 
@@ -164,7 +163,7 @@ def _groups(layout: LinearLayout, axis: int, size: int) -> list[tuple[int, bool]
 def _own_part(reduction: Operation, source: Value, axis: int) -> Value:
     """What each thread's elements along the axis come to: other threads' stay apart."""
     shape = shape_of(source)
-    groups = _groups(layout_of(source.type), axis, shape[axis])
+    groups = _groups(ttg.layout_of(source.type), axis, shape[axis])
     split = (*shape[:axis], *(size for size, _ in groups), *shape[axis + 1 :])
     value = _reshaped(source, split)
     for position in reversed(range(len(groups))):
@@ -185,8 +184,8 @@ def _finished(reduction: Operation, part: Value, axis: int, type_: Type) -> Valu
 def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
     if shape_of(value) == shape:
         return value
-    layout = shapes.reshape(layout_of(value.type), shape)
-    type_ = with_layout(ir.RankedTensorType.get(shape, element_of(value)), layout)
+    layout = shapes.reshape(ttg.layout_of(value.type), shape)
+    type_ = ttg.with_layout(ir.RankedTensorType.get(shape, element_of(value)), layout)
     return create(tt.ReshapeOp, type_, value)
 
 
@@ -198,9 +197,9 @@ def _reduced(reduction: Operation, value: Value, axis: int) -> Value:
     shape = shape_of(value)
     kept = (*shape[:axis], *shape[axis + 1 :])
     if kept:
-        layout = result_layout(op, layout_of(value.type))
+        layout = result_layout(op, ttg.layout_of(value.type))
         assert layout is not None
-        type_ = with_layout(ir.RankedTensorType.get(kept, element_of(value)), layout)
+        type_ = ttg.with_layout(ir.RankedTensorType.get(kept, element_of(value)), layout)
     else:
         type_ = element_of(value)
     op.results[0].set_type(type_)

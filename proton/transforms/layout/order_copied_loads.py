@@ -7,7 +7,6 @@ from typing import ClassVar
 from proton.analysis.copied_loads import missing_barriers
 from proton.dialect import names_of, ttg
 from proton.dialect.mlir import Module
-from proton.dialect.ttg import BarrierOp
 from proton.dialect.walk import before, functions
 from proton.passes import Pass, register
 
@@ -24,4 +23,4 @@ class OrderCopiedLoads(Pass):
         for function in functions(module):
             for op in missing_barriers(function):
                 with before(op):
-                    BarrierOp()
+                    ttg.BarrierOp()

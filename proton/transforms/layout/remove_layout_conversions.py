@@ -21,17 +21,20 @@ from typing import ClassVar
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import stored_bytes
-from proton.dialect import isa, tt, ttg
+from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
-from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
+from proton.dialect.traits import Accesses, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
+
+# These take each operand in any layout.
+_ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
 
 
 @register
@@ -264,7 +267,7 @@ class _Rewriter:
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
-                is_free = has(op, AnyLayout) or (isa(op, tt.GatherOp) and number == 0)
+                is_free = op.name in _ANY_LAYOUT or (isa(op, tt.GatherOp) and number == 0)
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 

@@ -19,7 +19,7 @@ indices and masks are made of stays as it was, and with it all that is known of 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import isa, tt
+from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import FUSED
@@ -27,9 +27,18 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, OpView, Value, arith, func, ir
 from proton.dialect.regions import is_invariant
-from proton.dialect.traits import MakesData, Records, has
+from proton.dialect.traits import Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, producer_of
 from proton.passes import Pass, register
+
+# The integers that these give are data, whatever they were computed from.
+_MAKES_DATA = names_of(
+    *(tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp, tt.AtomicRMWOp, tt.AtomicCASOp),
+    *(tt.ReduceOp, tt.ScanOp, tt.HistogramOp, tt.GatherOp, tt.MapElementwiseOp),
+    *tt.ASSEMBLY,
+    *(tt.ExternElementwiseOp, ttg.SharedDotOp, ttg.LocalLoadOp, ttng.TMALoadOp),
+    *(ttng.MmaSyncOp, ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp, ttng.ZerosOp),
+)
 
 
 @register
@@ -85,7 +94,7 @@ class _Data:
             return False
         if op is None or has(op, Records):
             return False
-        return has(op, MakesData) or (
+        return op.name in _MAKES_DATA or (
             not op.name.startswith("scf.") and any(operand in self for operand in op.operands)
         )
 

@@ -153,8 +153,11 @@ def _is_glue(op: Operation) -> bool:
     return is_one_sided and bool(own) and all(paths in (own, frozenset()) for paths in inner)
 
 
+_NO_LOOPS = ("scf.", "math.", "func.return")  # take no time by themselves, where buffers are
+
+
 def _does_work(op: Operation) -> bool:
-    if has(op, traits.BufferWork):
+    if not has(op, traits.NoInstruction, traits.Records) and not op.name.startswith(_NO_LOOPS):
         return True
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 

@@ -10,9 +10,6 @@ from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant, filled
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
-from proton.dialect.tt_block import TensorDescType
-from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
-from proton.dialect.ttng_memory import TensorMapOp
 from proton.passes import Pass, register
 from proton.transforms.tile.block_addresses import (
     Tensor,
@@ -50,7 +47,7 @@ class RewriteTensorDescriptorToPointer(Pass):
 
 
 def _parts_of(type_: Type) -> list[Type] | None:
-    if not isinstance(type_, TensorDescType):
+    if not isinstance(type_, tt.TensorDescType):
         return None
     block = type_.target
     rank = len(block.shape)
@@ -133,7 +130,7 @@ def _read(
     pointers, mask = where
     type_ = op.results[0].type
     other, volatile = descriptor.padding(type_), ir.BoolAttr.get(False)
-    new = LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other)
+    new = tt.LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other)
     op.results[0].replace_all_uses_with(new.result)
 
 
@@ -154,7 +151,7 @@ def _scatter(op: Operation, unpacking: Unpacking) -> None:
 def _write(value: Value, where: tuple[Value, Value | None]) -> None:
     pointers, mask = where
     none = string_attr("")
-    StoreOp(pointers, value, none, none, mask=mask)
+    tt.StoreOp(pointers, value, none, none, mask=mask)
 
 
 @_RULES.of(tt.DescriptorReduceOp)
@@ -163,7 +160,7 @@ def _reduce(op: Operation, unpacking: Unpacking) -> None:
     descriptor = _Descriptor.of(view.desc, unpacking)
     pointers, mask = descriptor.pointers(list(view.indices))
     attributes = [string_attr(text) for text in (view.rmw_op, "relaxed", "gpu")]
-    AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
+    tt.AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
 
 
 @_RULES.of(tt.DescriptorSizeOp)
@@ -184,7 +181,7 @@ def _map(op: Operation, unpacking: Unpacking) -> None:
     base, *numbers = unpacking.parts(op.operands[0])
     type_ = op.results[0].type
     rank = len(type_.target.shape)
-    made = TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
+    made = ttng.TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
     op.results[0].replace_all_uses_with(made)
 
 

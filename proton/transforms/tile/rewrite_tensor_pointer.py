@@ -8,8 +8,6 @@ from proton.dialect import OpRules, tt
 from proton.dialect.builtin import integer
 from proton.dialect.emit import filled
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
-from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
-from proton.dialect.tt_memory import LoadOp, StoreOp
 from proton.passes import Pass, register
 from proton.transforms.tile.block_addresses import Tensor, widened
 from proton.transforms.tile.unpack import Parts, Unpacking
@@ -67,7 +65,7 @@ def _pointers(op: Operation, unpacking: Unpacking) -> tuple[Value, Value | None]
     rank = len(block)
     tensor = Tensor(base, numbers[:rank], numbers[rank : 2 * rank])
     offsets = [widened(offset) for offset in numbers[2 * rank :]]
-    dims = list(op.attributes[BOUNDARY_CHECK]) if BOUNDARY_CHECK in op.attributes else []
+    dims = list(op.attributes[tt.BOUNDARY_CHECK]) if tt.BOUNDARY_CHECK in op.attributes else []
     return tensor.pointers(offsets, block), tensor.inside(offsets, block, dims)
 
 
@@ -76,10 +74,10 @@ def _load(op: Operation, unpacking: Unpacking) -> None:
     view, type_ = op.opview, op.results[0].type
     pointers, mask = _pointers(op, unpacking)
     other = None
-    if mask is not None and PADDING in op.attributes:
-        number = float("nan") if op.attributes[PADDING].value == "nan" else 0
+    if mask is not None and tt.PADDING in op.attributes:
+        number = float("nan") if op.attributes[tt.PADDING].value == "nan" else 0
         other = filled(type_, number)
-    new = LoadOp(pointers, view.cache, view.evict, view.volatile, type_, mask=mask, other=other)
+    new = tt.LoadOp(pointers, view.cache, view.evict, view.volatile, type_, mask=mask, other=other)
     op.results[0].replace_all_uses_with(new.result)
 
 
@@ -87,4 +85,4 @@ def _load(op: Operation, unpacking: Unpacking) -> None:
 def _store(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     pointers, mask = _pointers(op, unpacking)
-    StoreOp(pointers, view.value, view.cache, view.evict, mask=mask)
+    tt.StoreOp(pointers, view.value, view.cache, view.evict, mask=mask)

@@ -12,10 +12,9 @@ from proton.dialect.emit import constant
 from proton.dialect.linalg import convert_elements
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.traits import FloatArithmetic, has
-from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.dialect.walk import all_ops, before, replace
 
-OF_BITS = names_of(arith.BitcastOp, *ASSEMBLY)
+OF_BITS = names_of(arith.BitcastOp, *tt.ASSEMBLY)
 _CONVERSIONS = names_of(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
 
 
