@@ -18,7 +18,7 @@ from proton.dialect.attributes import DISABLE_LICM
 from proton.dialect.mlir import Block, Operation, Value, arith, scf
 from proton.dialect.regions import Branch, ForLoop, is_invariant
 from proton.dialect.traits import KeepsNumber, PassesPointers, Speculatable, has
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import backward_slice, defining_op
 
 _MAKE, _LOAD, _FROM_INTEGER = tt.MakeTensorDescOp, tt.LoadOp, tt.IntToPtrOp
 _SUMS = names_of(arith.AddIOp, arith.SubIOp)
@@ -91,22 +91,14 @@ class _Numbering:
         """The arrays that a pointer may point into which was loaded, or made of an integer: a
         number for each load, or argument, that the integer is computed from."""
         found: set[int] = set()
-        work, seen = [pointer], set[Value]()
-        while work:
-            value = work.pop()
-            op = defining_op(value)
-            if value in seen:
-                continue
-            seen.add(value)
+        for value, op in backward_slice([pointer], _is_computed):
             if op is None:
                 found.add(self._arguments.get(value, UNKNOWN))
             elif isa(op, _LOAD):
                 term = self._number(value)
                 found.add(self._arrays.setdefault(term, UNKNOWN - 1 - len(self._arrays)))
-            elif len(op.regions) or not has(op, Speculatable):
+            elif not _is_computed(op):
                 found.add(UNKNOWN)
-            else:
-                work += op.operands
         return frozenset(found) or frozenset([UNKNOWN])
 
     def _number(self, value: Value) -> int:
@@ -159,3 +151,7 @@ def is_multiple(value: Value, number: int, infos: AxisInfos) -> bool:
         step = max(1, number // stored_bytes(tt.pointee_of(value)))
         return is_multiple(operands[0], number, infos) and is_multiple(operands[1], step, infos)
     return False
+
+
+def _is_computed(op: Operation) -> bool:
+    return not isa(op, _LOAD) and not len(op.regions) and has(op, Speculatable)

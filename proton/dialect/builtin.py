@@ -10,6 +10,11 @@ def integer(bits: int) -> Type:
     return ir.IntegerType.get_signless(bits)
 
 
+def bits_of(type_: Type) -> int:
+    """The width of an integer; of `index` that of addresses, on all that there is code for."""
+    return 64 if isinstance(type_, ir.IndexType) else int(type_.width)
+
+
 def i32_attr(value: int) -> Attribute:
     """An i32 attribute."""
     return ir.IntegerAttr.get(integer(32), value)

@@ -1,7 +1,7 @@
 """Walking and rewriting IR in a few words."""
 
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from proton.base.errors import SourceSpan
 from proton.dialect import Kind, isa, name_of, names_of
@@ -92,6 +92,22 @@ def users(value: Value) -> list[Operation]:
 def defining_op(value: Value) -> Operation | None:
     """The operation that gives a value; None for a block argument."""
     return value.owner.operation if isinstance(value, ir.OpResult) else None
+
+
+def backward_slice(
+    values: Iterable[Value], goes_on: Callable[[Operation], bool], seen: Iterable[Value] = ()
+) -> Iterator[tuple[Value, Operation | None]]:
+    """What values are computed from: they, the operands of ops for which `goes_on` holds, and so
+    on, each once, with the op that gives it (None for a block argument); without what was `seen`."""
+    pending, known = list(values), set(seen)
+    while pending:
+        value = pending.pop()
+        if value not in known:
+            known.add(value)
+            op = defining_op(value)
+            yield value, op
+            if op is not None and goes_on(op):
+                pending += op.operands
 
 
 def producer_of(value: Value) -> Operation:

@@ -109,7 +109,7 @@ def test_nothing_is_speculatable_that_mlir_says_is_not() -> None:
 
 
 def test_a_trait_has_two_users() -> None:
-    """What one place alone asks stands there, as a set of classes; or beside the trait that asks."""
+    """What one place alone asks is a set of classes there, or stands beside the trait that asks."""
     declared = re.compile(r"^from .*?import (\([^)]*\)|.*)$|traits=\[[^]]*\]", re.MULTILINE)
     texts = {file: declared.sub("", file.read_text()) for file in PROTON.rglob("*.py")}
     own = texts.pop(Path(traits.__file__))

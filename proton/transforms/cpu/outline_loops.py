@@ -34,7 +34,13 @@ from proton.dialect.mlir import (
 )
 from proton.dialect.regions import is_inside
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, functions, parent_of, producer_of
+from proton.dialect.walk import (
+    all_ops,
+    backward_slice,
+    functions,
+    parent_of,
+    producer_of,
+)
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
@@ -207,19 +213,9 @@ class _Stretch:
 
     def live_ins(self) -> list[Value]:
         """What has to be passed: what comes from outside, and from what cannot be cloned."""
-        found: dict[Value, None] = {}
-        pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            op = defining_op(value)
-            if op is not None and has(op, Recomputed):
-                pending += op.operands
-            else:
-                found[value] = None
-        return list(found)
+        taken = [value for op in self.all for value in op.operands]
+        found = backward_slice(taken, lambda op: has(op, Recomputed), seen=self.inside)
+        return [value for value, op in found if op is None or not has(op, Recomputed)]
 
     def move_to(self, block: Block, given: dict[Value, Value]) -> None:
         """Appends the ops to a block, with clones of what they need; `given` has the rest."""

@@ -13,7 +13,7 @@ from typing import ClassVar
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.dialect.abi import AddedArgument, argument, pass_arguments
 from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
-from proton.dialect.builtin import i64_attr
+from proton.dialect.builtin import bits_of, i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, func, ir, memref
 from proton.dialect.walk import before, called_functions, kernel_functions, ops_named, replace
@@ -51,9 +51,7 @@ class StackBuffers(Pass):
 
 
 def _bytes(type_: Type) -> int:
-    element = type_.element_type
-    width = 64 if isinstance(element, ir.IndexType) else element.width
-    size = math.prod(type_.shape) * max(1, width // 8)
+    size = math.prod(type_.shape) * max(1, bits_of(type_.element_type) // 8)
     return -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
 
 

@@ -25,7 +25,15 @@ from proton.dialect.emit import create, filled
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, func, ir, math, scf
 from proton.dialect.traits import Accesses, Loop, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace
+from proton.dialect.walk import (
+    all_ops,
+    backward_slice,
+    before,
+    defining_op,
+    ops_named,
+    parent_of,
+    replace,
+)
 from proton.passes import Pass, register
 
 _EACH = 4  # elements of a thread, at least, that one divisor is for
@@ -76,19 +84,11 @@ def _register_bits(type_: Type) -> int:
 def _is_awaited(number: Value, division: Operation) -> bool:
     """Whether what is computed of a number ahead of the division's loops waits for memory there,
     where nothing else does."""
-    seen, waiting = set[Value](), [number]
-    while waiting:
-        value = waiting.pop()
-        source = defining_op(value)
-        if value in seen or source is None:
-            continue
-        seen.add(value)
-        if _reads(source):
+    for _, source in backward_slice([number], lambda op: not _reads(op) and not len(op.regions)):
+        if source is not None and _reads(source):
             loop = _within(source.block, division)
             if loop is not None and has(loop, Loop) and not _waits_between(source, loop):
                 return True
-        elif not len(source.regions):
-            waiting += source.operands
     return False
 
 
