@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from proton.dialect.mlir import Attribute, Type, ir
+from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
 
 
 def integer(bits: int) -> Type:
@@ -13,6 +13,17 @@ def integer(bits: int) -> Type:
 def bits_of(type_: Type) -> int:
     """The width of an integer; of `index` that of addresses, on all that there is code for."""
     return 64 if isinstance(type_, ir.IndexType) else int(type_.width)
+
+
+def segments_of(op: Operation) -> list[int]:
+    """How many operands stand for each named operand of an op: 0 or 1 for an optional one."""
+    return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+
+
+def optional_operand(op: Operation, place: int) -> Value | None:
+    """The named operand of a place; None where it is an optional one that is not there."""
+    segments = segments_of(op)
+    return op.operands[sum(segments[:place])] if segments[place] else None
 
 
 def i32_attr(value: int) -> Attribute:

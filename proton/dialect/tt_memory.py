@@ -1,6 +1,6 @@
 """Ops of the `tt` dialect that access global memory through pointers."""
 
-from proton.dialect.builtin import integer
+from proton.dialect.builtin import integer, optional_operand
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, Loads, Orders, Reads, Writes
@@ -133,7 +133,4 @@ class AtomicCASOp(
 def mask_of(op: Operation) -> Value | None:
     """The mask of an access; None where there is none."""
     number = MASKS.get(op.name)
-    if number is None:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    return op.operands[number] if segments[number] else None
+    return None if number is None else optional_operand(op, number)

@@ -98,7 +98,7 @@ def backward_slice(
     values: Iterable[Value], goes_on: Callable[[Operation], bool], seen: Iterable[Value] = ()
 ) -> Iterator[tuple[Value, Operation | None]]:
     """What values are computed from: they, the operands of ops for which `goes_on` holds, and so
-    on, each once, with the op that gives it (None for a block argument); without what was `seen`."""
+    on, each once, with the op that gives it (None for a block argument), but what was `seen`."""
     pending, known = list(values), set(seen)
     while pending:
         value = pending.pop()

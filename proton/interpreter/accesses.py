@@ -3,6 +3,7 @@
 import numpy as np
 
 from proton.dialect import tt
+from proton.dialect.builtin import segments_of
 from proton.dialect.mlir import Operation
 from proton.interpreter.descriptors import load_block, store_block
 from proton.interpreter.formats import Array, format_of
@@ -11,17 +12,12 @@ from proton.interpreter.memory import combining, load_elements, store_elements, 
 from proton.interpreter.plan import Function, evaluates
 
 
-def _segments(op: Operation) -> list[int]:
-    """Which of the optional operands are there."""
-    return list(op.attributes["operandSegmentSizes"])
-
-
 @evaluates(tt.LoadOp)
 def _load(op: Operation) -> Function:
     form = format_of(op.results[0].type)
     if tt.is_block_pointer(op.operands[0].type):
         return load_block(op, form)
-    _, has_mask, has_other = _segments(op)
+    _, has_mask, has_other = segments_of(op)
 
     def load(program: RunningProgram, pointer: Array, *rest: Array) -> Array:
         mask = rest[0] if has_mask else np.asarray(True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from proton.dialect import isa, tt
+from proton.dialect.builtin import segments_of
 from proton.dialect.mlir import Operation, ir
 from proton.interpreter.formats import Array, Format, format_of, pointers
 from proton.interpreter.interface import RunningProgram
@@ -47,11 +48,6 @@ class TensorInMemory:
         return pointers(self.base["address"] + address, self.base["owner"]), inside
 
 
-def _segments(op: Operation) -> list[int]:
-    """The sizes of the groups of operands."""
-    return list(op.attributes["operandSegmentSizes"])
-
-
 def _groups(segments: list[int], operands: tuple[object, ...]) -> list[tuple[Any, ...]]:
     ends = np.cumsum([0, *segments])
     return [operands[a:b] for a, b in itertools.pairwise(ends)]
@@ -63,7 +59,7 @@ def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
 
 @evaluates(tt.MakeTensorPtrOp, tt.MakeTensorDescOp)
 def _make(op: Operation) -> Function:
-    segments, block = _segments(op), op.results[0].type.target
+    segments, block = segments_of(op), op.results[0].type.target
     itemsize = format_of(block).itemsize
 
     def make(program: RunningProgram, *operands: object) -> TensorInMemory:

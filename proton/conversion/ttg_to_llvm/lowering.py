@@ -20,6 +20,7 @@ from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
 from proton.dialect import OpRules, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
+from proton.dialect.builtin import optional_operand
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
 from proton.dialect.traits import Accesses, Combines, has
 from proton.dialect.ttng_memory import is_tensor_map
@@ -73,8 +74,7 @@ class Site:
 
     def optional(self, place: int) -> Value | None:
         """The operand of a place; None where it is an optional one that is not there."""
-        segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-        return self.op.operands[sum(segments[:place])] if segments[place] else None
+        return optional_operand(self.op, place)
 
     def text(self, name: str) -> str:
         """A string attribute."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import OpRules, isa, tt
-from proton.dialect.builtin import integer
+from proton.dialect.builtin import integer, segments_of
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
@@ -197,8 +197,7 @@ def _store(op: Operation) -> None:
 
 def _access(op: Operation, operands: list[Value]) -> Operation:
     """A copy of a load or store with other operands; those it lacks are optional ones."""
-    segments = len(op.attributes["operandSegmentSizes"])
-    present = [int(position < len(operands)) for position in range(segments)]
+    present = [int(number < len(operands)) for number, _ in enumerate(segments_of(op))]
     attributes = {name: op.attributes[name] for name in op.attributes}
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(present)
     return ir.Operation.create(

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import DISABLE_LICM
-from proton.dialect.builtin import integer
+from proton.dialect.builtin import integer, segments_of
 from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
@@ -47,9 +47,9 @@ class LICM(Pass):
 def _hoist_load(load: Operation, loop: Operation) -> None:
     if load.attributes["volatile"].value:
         return
-    segments = list(ir.DenseI32ArrayAttr(load.attributes["operandSegmentSizes"]))
+    _, has_mask, others_count = segments_of(load)
     pointer, *rest = load.operands
-    mask, others = (rest[0], rest[1:]) if segments[1] else (None, rest)
+    mask, others = (rest[0], rest[1:]) if has_mask else (None, rest)
     with before(loop):
         runs = _runs(loop)
         if is_tensor(pointer.type):
@@ -59,7 +59,7 @@ def _hoist_load(load: Operation, loop: Operation) -> None:
         if mask is not None:
             runs = arith.AndIOp(runs, mask).result
         attributes = {name: load.attributes[name] for name in load.attributes}
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, segments[2]])
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, others_count])
     with ir.InsertionPoint(loop), load.location:
         new = ir.Operation.create(
             tt.LoadOp.OPERATION_NAME,
