@@ -15,6 +15,13 @@ def bits_of(type_: Type) -> int:
     return 64 if isinstance(type_, ir.IndexType) else int(type_.width)
 
 
+def with_element(type_: Type, element: Type) -> Type:
+    """A tensor or vector type with other elements; of a scalar type the element's."""
+    if isinstance(type_, ir.RankedTensorType):
+        return ir.RankedTensorType.get(type_.shape, element, encoding=type_.encoding)
+    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
 def segments_of(op: Operation) -> list[int]:
     """How many operands stand for each named operand of an op: 0 or 1 for an optional one."""
     return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))

@@ -327,7 +327,7 @@ def _verify_same_shape(op: OpView) -> bool:
     return check_shape(op, "result", op.result, shape_of(op.src))
 
 
-def _verify_same_type(op: Operation) -> bool:
+def verify_same_type(op: Operation) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 
@@ -399,35 +399,6 @@ class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure, Speculatable, Elemen
     @staticmethod
     def verify_invariants(op: "FpToFpOp") -> bool:
         return _verify_same_shape(op) and check_choice(op, "rounding", op.rounding, ROUNDINGS)
-
-
-class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elementwise]):
-    """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
-
-    lhs: Operand[AnyType]
-    rhs: Operand[AnyType]
-    result: Result[AnyType]
-
-    verify_invariants = staticmethod(_verify_same_type)
-
-
-class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatable, Elementwise]):
-    """`tt.precise_sqrt %x`: rounded to nearest on every target."""
-
-    src: Operand[AnyType]
-    result: Result[AnyType]
-
-    verify_invariants = staticmethod(_verify_same_type)
-
-
-class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatable, Elementwise]):
-    """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
-
-    lhs: Operand[AnyType]
-    rhs: Operand[AnyType]
-    result: Result[AnyType]
-
-    verify_invariants = staticmethod(_verify_same_type)
 
 
 class AssertOp(TT.Operation, name="assert", traits=[Writes]):

@@ -1,12 +1,36 @@
-"""The ops of `tt` that apply what the kernel's author wrote to each element: a device function, or
-inline assembly. They take and give several blocks of one shape, or scalars.
+"""The ops of `tt` that compute each element by itself: arithmetic that `arith` and `math` lack, and
+what the kernel's author wrote, a device function or inline assembly. The latter take and give
+several blocks of one shape, or scalars.
+
+An op that is nothing but other ops says so by `in_arith`, a function of its operands: that is all
+that the lowerings and the interpreter need of it.
 """
 
+from proton.dialect.builtin import integer, with_element
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
-from proton.dialect.mlir import Operand, Operation, OpView, Region, Result, ir
-from proton.dialect.traits import Combines, Elementwise, Orders, Pure, Terminates, Writes
+from proton.dialect.emit import filled
+from proton.dialect.mlir import (
+    AnyType,
+    Operand,
+    Operation,
+    OpView,
+    Region,
+    Result,
+    Value,
+    arith,
+    ir,
+)
+from proton.dialect.traits import (
+    Combines,
+    Elementwise,
+    Orders,
+    Pure,
+    Speculatable,
+    Terminates,
+    Writes,
+)
 from proton.dialect.tt_collective import add_optional, end_of_region
-from proton.dialect.tt_core import TT
+from proton.dialect.tt_core import TT, verify_same_type
 
 MAX_ELEMENTWISE = 16  # operands, or results, of one op
 
@@ -24,6 +48,44 @@ def _verify_one_shape(op: Operation) -> bool:
     return all(shape_of(value) == shape for value in values) or reject(
         op, "all operands and results must have one shape"
     )
+
+
+class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elementwise]):
+    """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
+
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
+
+    verify_invariants = staticmethod(verify_same_type)
+
+    @staticmethod
+    def in_arith(left: Value, right: Value) -> Value:
+        """In twice the width."""
+        bits = element_of(left).width
+        wide = with_element(left.type, integer(2 * bits))
+        product = arith.MulIOp(arith.ExtUIOp(wide, left).result, arith.ExtUIOp(wide, right).result)
+        upper = arith.ShRUIOp(product.result, filled(wide, bits)).result
+        return arith.TruncIOp(left.type, upper).result
+
+
+class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatable, Elementwise]):
+    """`tt.precise_sqrt %x`: rounded to nearest on every target."""
+
+    src: Operand[AnyType]
+    result: Result[AnyType]
+
+    verify_invariants = staticmethod(verify_same_type)
+
+
+class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatable, Elementwise]):
+    """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
+
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
+
+    verify_invariants = staticmethod(verify_same_type)
 
 
 class MapElementwiseOp(TT.Operation, name="map_elementwise", traits=[Combines, Pure, Elementwise]):

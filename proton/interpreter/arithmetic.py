@@ -361,19 +361,3 @@ _BITS: dict[str, Callable[[Array], Array]] = by_name(
 def _bits(op: Operation) -> Function:
     function = _BITS[op.name]
     return lambda program, x: function(x)
-
-
-@evaluates(tt.MulhiUIOp)
-def _upper_half(op: Operation) -> Function:
-    half = _type(op).bits // 2
-
-    def upper_half(program: RunningProgram, a: Array, b: Array) -> Array:
-        a, b = unsigned(a), unsigned(b)
-        kind = a.dtype.type
-        mask, shift = kind((1 << half) - 1), kind(half)
-        low, high = (a & mask, b & mask), (a >> shift, b >> shift)
-        first, second = low[0] * high[1], high[0] * low[1]
-        carry = (low[0] * low[1] >> shift) + (first & mask) + (second & mask)
-        return signed(high[0] * high[1] + (first >> shift) + (second >> shift) + (carry >> shift))
-
-    return upper_half

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
-from proton.dialect import OpRules
+from proton.dialect import OpRules, tt
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
+from proton.dialect.regions import holder, yield_values
 from proton.dialect.traits import Terminates, has
-from proton.dialect.walk import source_span
+from proton.dialect.walk import before, source_span
 from proton.interpreter.interface import RunningProgram
 
 Registers = list[Any]
@@ -64,9 +65,26 @@ class Planner:
                 steps.append(self._step(op))
         return Body(arguments, steps, passed)
 
+    def _in_arith(self, op: Operation) -> Step:
+        """What an op is in `arith`, as a block of its own."""
+        with before(op):
+            block = holder().regions[0].blocks[0]
+        inputs = [block.add_argument(value.type, op.location) for value in op.operands]
+        with ir.InsertionPoint(block), op.location:
+            yield_values([tt.IN_ARITH[op.name](*inputs)])
+        body, result = self.body(block), self.slot(op.results[0])
+        operands = [self.slot(value) for value in op.operands]
+
+        def step(program: RunningProgram, registers: Registers) -> None:
+            (registers[result],) = body.run(program, registers, [registers[n] for n in operands])
+
+        return step
+
     def _step(self, op: Operation) -> Step:
         if op.name in REGION_MAKERS:
             return REGION_MAKERS[op.name](self, op)
+        if op.name in tt.IN_ARITH:
+            return self._in_arith(op)
         if op.name not in MAKERS:
             raise UnsupportedLanguageConstruct(
                 f"the interpreter has no {op.name}", source_span(op.location), "compile the kernel"

@@ -235,24 +235,8 @@ def _fp_to_fp(op: Operation) -> None:
     replace(op, [arith.BitcastOp(type_, raw).result])
 
 
-@RULES.of(tt.MulhiUIOp)
-def _mulhiui(op: Operation) -> None:
-    """In twice the width."""
-    type_ = op.results[0].type
-    width = element_of(op.results[0]).width
-    shape = shape_of(op.results[0])
-
-    def typed(bits: int) -> Type:
-        element = integer(bits)
-        return ir.RankedTensorType.get(shape, element) if shape else element
-
-    wide = typed(2 * width)
-    left, right = (arith.ExtUIOp(wide, operand).result for operand in op.operands)
-    amount = ir.IntegerAttr.get(integer(2 * width), width)
-    shift = ir.DenseElementsAttr.get_splat(wide, amount) if shape else amount
-    product = arith.MulIOp(left, right).result
-    high = arith.ShRUIOp(product, constant(shift, wide)).result
-    replace(op, [arith.TruncIOp(type_, high).result])
+def _in_arith(op: Operation) -> None:
+    replace(op, [tt.IN_ARITH[op.name](*op.operands)])
 
 
 @RULES.of(tt.DebugBarrierOp, tt.GridDependencyOp)
@@ -290,6 +274,7 @@ RULES.of(tt.HistogramOp)(lower_histogram)
 RULES.of(tt.GatherOp)(lower_gather)
 RULES.of(tt.ExternElementwiseOp)(lower_extern)
 RULES.of(*tt.ASSEMBLY)(lower_assembly)
+RULES.of(*tt.IN_ARITH)(_in_arith)
 RULES.of(tt.PreciseSqrtOp)(_in_place_of(math.SqrtOp))
 RULES.of(tt.PreciseDivFOp)(_in_place_of(arith.DivFOp))
 

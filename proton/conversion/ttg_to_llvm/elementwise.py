@@ -125,16 +125,9 @@ def _remainder(ctx: Lowering, site: Site) -> list[Value]:
     return [_in_float32(ctx, "fmod", *site.operands)]
 
 
-@lowers(tt.MulhiUIOp)
-def _mulhi(ctx: Lowering, site: Site) -> list[Value]:
-    left, right = site.operands
-    bits = v.bits_of(v.element(left))
-    wide = v.like(left, v.integer(2 * bits))
-    product = v.binary(
-        llvm.MulOp, v.create(llvm.ZExtOp, wide, left), v.create(llvm.ZExtOp, wide, right)
-    )
-    upper = v.binary(llvm.LShrOp, product, v.constant(bits, wide))
-    return [v.create(llvm.TruncOp, left.type, upper)]
+@lowers(*tt.IN_ARITH)
+def _in_arith(ctx: Lowering, site: Site) -> list[Value]:
+    return [tt.IN_ARITH[site.op.name](*site.operands)]
 
 
 # Functions
