@@ -19,21 +19,8 @@ from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import (
-    Module,
-    Operation,
-    OpView,
-    Type,
-    Value,
-    arith,
-    builtin,
-    func,
-    ir,
-    llvm,
-    math,
-    memref,
-    scf,
-)
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, ir
+from proton.dialect.upstream import arith, builtin, func, llvm, math, memref, scf
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
 

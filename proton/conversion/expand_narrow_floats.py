@@ -16,7 +16,7 @@ from typing import ClassVar
 from proton.conversion.rounding import to_odd_f32
 from proton.dialect import by_name, isa, names_of
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant, create, intrinsic
+from proton.dialect.emit import constant, create, intrinsic, remade
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, math
 from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
@@ -83,8 +83,7 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     """The op on operands of a wider type, its result rounded back if it is a narrow float."""
     narrow, result = op.operands[0].type, op.results[0].type
     operands = [arith.ExtFOp(wide, operand).result for operand in op.operands]
-    attributes = {named: op.attributes[named] for named in op.attributes}
-    value = create(op.name, wide if result == narrow else result, *operands, **attributes)
+    value = remade(op, [wide if result == narrow else result], operands).result
     return _truncate(value, result) if result == narrow else value
 
 

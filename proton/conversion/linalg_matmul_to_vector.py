@@ -26,19 +26,9 @@ from proton.dialect.builtin import integer
 from proton.dialect.emit import filled, index_constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
-from proton.dialect.mlir import (
-    Module,
-    Operation,
-    Type,
-    Value,
-    arith,
-    ir,
-    linalg,
-    llvm,
-    memref,
-    vector,
-)
+from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, yield_values
+from proton.dialect.upstream import arith, linalg, llvm, memref, vector
 from proton.dialect.walk import before, defining_op, ops_named, producer_of, users
 from proton.passes import Pass, register
 

@@ -40,20 +40,9 @@ from proton.dialect.memory import (
     taken_apart,
     to_tensor,
 )
-from proton.dialect.mlir import (
-    Module,
-    Operation,
-    Type,
-    Value,
-    arith,
-    builtin,
-    ir,
-    linalg,
-    llvm,
-    memref,
-    tensor,
-)
+from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.tt import is_pointer_like
+from proton.dialect.upstream import arith, builtin, linalg, llvm, memref, tensor
 from proton.dialect.walk import (
     before,
     defining_op,

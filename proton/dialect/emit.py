@@ -4,24 +4,14 @@ Each function emits at the current insertion point and location.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 from proton.dialect import Kind, isa, name_of
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.mlir import (
-    Attribute,
-    Block,
-    CmpIPredicate,
-    Operation,
-    Type,
-    Value,
-    arith,
-    func,
-    ir,
-    llvm,
-)
+from proton.dialect.mlir import Attribute, Block, CmpIPredicate, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, yield_values
+from proton.dialect.upstream import arith, func, llvm
 from proton.dialect.walk import defining_op
 
 
@@ -38,14 +28,24 @@ def intrinsic(name: str, type_: Type, *operands: Value) -> Value:
     return llvm.CallIntrinsicOp(type_, name, operands, [], []).operation.result
 
 
+def remade(
+    op: Operation, types: Iterable[Type], operands: Iterable[Value], **changed: Attribute
+) -> Operation:
+    """The same op of other operands, with results of `types`; its regions are still to be moved."""
+    attributes = {name: op.attributes[name] for name in op.attributes} | changed
+    return ir.Operation.create(
+        op.name, list(types), list(operands), attributes, regions=len(op.regions)
+    )
+
+
 def again(op: Operation, type_: Type, operands: Sequence[Value]) -> Value:
     """Right behind an op the same of other operands, whose result has another type: that result."""
-    attributes = {name: op.attributes[name] for name in op.attributes}
+    changed = {}
     if isa(op, arith.ConstantOp):
-        splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
-        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
+        splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+        changed["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
     with ir.InsertionPoint.after(op), op.location:
-        return create(op.name, type_, *operands, **attributes)
+        return remade(op, [type_], operands, **changed).result
 
 
 def effect(kind: Kind, /, *operands: Value, **attributes: Attribute) -> None:

@@ -124,21 +124,7 @@ if TYPE_CHECKING:  # what the bindings are, for mypy and editors: the wheel does
     from proton.dialect.bindings.ir import Type as Type
     from proton.dialect.bindings.ir import Value as Value
     from proton.dialect.bindings.passmanager import PassManager as PassManager
-    from proton.dialect.bindings.upstream import CmpIPredicate as CmpIPredicate
-    from proton.dialect.bindings.upstream import arith as arith
-    from proton.dialect.bindings.upstream import bufferization as bufferization
-    from proton.dialect.bindings.upstream import builtin as builtin
-    from proton.dialect.bindings.upstream import func as func
-    from proton.dialect.bindings.upstream import gpu as gpu
-    from proton.dialect.bindings.upstream import linalg as linalg
-    from proton.dialect.bindings.upstream import llvm as llvm
-    from proton.dialect.bindings.upstream import math as math
-    from proton.dialect.bindings.upstream import memref as memref
-    from proton.dialect.bindings.upstream import nvvm as nvvm
-    from proton.dialect.bindings.upstream import scf as scf
-    from proton.dialect.bindings.upstream import tensor as tensor
-    from proton.dialect.bindings.upstream import ub as ub
-    from proton.dialect.bindings.upstream import vector as vector
+    from proton.dialect.bindings.upstream import *
 
     AnyType, AnyAttr = Type, Attribute  # of a field: one of any type, any attribute
 else:

@@ -26,26 +26,7 @@ from proton.language.function import constexpr_function as constexpr_function
 from proton.language.memory import *
 from proton.language.random import *
 from proton.language.ordering import *
-from proton.language.standard import (
-    argmax as argmax,
-    argmin as argmin,
-    atomic_poll as atomic_poll,
-    cat as cat,
-    cdiv as cdiv,
-    cumprod as cumprod,
-    cumsum as cumsum,
-    expect_zero as expect_zero,
-    interleave as interleave,
-    max as max,
-    min as min,
-    next_power_of_2 as next_power_of_2,
-    reduce_or as reduce_or,
-    sigmoid as sigmoid,
-    softmax as softmax,
-    sum as sum,
-    swizzle2d as swizzle2d,
-    xor_sum as xor_sum,
-)
+from proton.language.standard import *
 from proton.language.types import (
     PropagateNan as PropagateNan,
     TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL,

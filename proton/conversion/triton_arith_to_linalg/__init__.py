@@ -24,7 +24,7 @@ from proton.conversion.triton_arith_to_linalg.scan import (
 from proton.dialect import OpRules, isa, names_of, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, create, index_constant
+from proton.dialect.emit import constant, create, index_constant, remade
 from proton.dialect.linalg import (
     convert_elements,
     dimension_map,
@@ -194,9 +194,7 @@ def _dot(op: Operation) -> None:
     if isinstance(result, ir.FloatType) and result.width < 32:
         wide = ir.F32Type.get()
     sides = [convert_elements(operand, wide) for operand in (a, b, acc)]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    value = create(op.name, sides[2].type, *sides, **attributes)
-    replace(op, [convert_elements(value, result)])
+    replace(op, [convert_elements(remade(op, [sides[2].type], sides).result, result)])
 
 
 def _in_place_of(kind: type[OpView]) -> Callable[[Operation], None]:

@@ -10,7 +10,7 @@ from typing import Any
 from proton.dialect import by_name, isa, names_of, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import cloned, constant
+from proton.dialect.emit import cloned, constant, remade
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
 from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
@@ -192,8 +192,7 @@ def _by_comparison(name: str, left: Value, right: Value) -> Value:
 def _clone(op: Operation, operands: list[Value]) -> Operation:
     """A copy of an op on other operands; one op between floats may become one between wider."""
     if operands and operands[0].type != op.operands[0].type:
-        attributes = {named: op.attributes[named] for named in op.attributes}
-        return ir.Operation.create(op.name, [operands[0].type], operands, attributes)
+        return remade(op, [operands[0].type], operands)
     return cloned(op, operands)
 
 

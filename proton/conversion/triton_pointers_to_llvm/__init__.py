@@ -24,19 +24,8 @@ from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
 from proton.dialect.memory import element_pointer, pointer_type, to_tensor
-from proton.dialect.mlir import (
-    Block,
-    Module,
-    Operation,
-    Type,
-    Value,
-    arith,
-    builtin,
-    ir,
-    llvm,
-    memref,
-    tensor,
-)
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
+from proton.dialect.upstream import arith, builtin, llvm, memref, tensor
 from proton.dialect.walk import (
     all_ops,
     before,

@@ -19,6 +19,7 @@ from proton.analysis.structure import (
 from proton.dialect import isa, tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of
+from proton.dialect.emit import remade
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import end_of
 from proton.dialect.walk import before, ops_named
@@ -66,10 +67,7 @@ class Rewriting:
                 operands = bounds + _flat(initial, first, 0, emit)
             received = self.groups[-1].received[-1]
             types = [type_ for values in _types(received, last) for type_ in values]
-            attributes = {name: old.attributes[name] for name in old.attributes}
-            new = ir.Operation.create(
-                old.name, types, operands, attributes, regions=len(old.regions)
-            )
+            new = remade(old, types, operands)
         for number, region in enumerate(old.regions):
             for block in region.blocks:
                 self._move(block, new, number, substitutes)
@@ -111,8 +109,7 @@ class Rewriting:
                 leading, values = _split(list(end.operands), len(slots))
                 with before(end):
                     flat = _flat(values, slots, passed, Materializer(substitutes))
-                    attributes = {name: end.attributes[name] for name in end.attributes}
-                    ir.Operation.create(end.name, [], [*leading, *flat], attributes)
+                    remade(end, [], [*leading, *flat])
                 end.erase()
 
     def _passed_by(self, number: int) -> tuple[list[_Slot], int]:

@@ -21,6 +21,7 @@ from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
 from proton.dialect import OpRules, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.builtin import optional_operand
+from proton.dialect.emit import remade
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
 from proton.dialect.traits import Accesses, Combines, has
 from proton.dialect.ttng_memory import is_tensor_map
@@ -275,9 +276,8 @@ def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
     chosen = sorted(set(equal))
     with before(op):
         operands = [v.shuffle(operand, chosen) for operand in op.operands]
-        attributes = {name: op.attributes[name] for name in op.attributes}
         type_ = v.vector(len(chosen), v.element(op.results[0]))
-        narrow = v.create(op.name, type_, *operands, **attributes)
+        narrow = remade(op, [type_], operands).result
         wide = v.shuffle(narrow, [chosen.index(register) for register in equal])
     op.results[0].replace_all_uses_with(wide)
     op.erase()

@@ -12,6 +12,7 @@ from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
+from proton.dialect.emit import remade
 from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops, producer_of
@@ -48,13 +49,10 @@ class RegionCode:
             operands = [made.get(operand, operand) for operand in op.operands]
             operands = [o if v.is_vector(o.type) else v.splat(o, count) for o in operands]
             types = [v.vector(count, result.type) for result in op.results]
-            attributes = {name: op.attributes[name] for name in op.attributes}
+            changed = {}
             if isa(op, arith.ConstantOp):
-                attributes["value"] = ir.DenseElementsAttr.get_splat(types[0], attributes["value"])
-            new = ir.Operation.create(
-                op.name, results=types, operands=operands, attributes=attributes
-            )
-            results = self._lowered(op, new)
+                changed["value"] = ir.DenseElementsAttr.get_splat(types[0], op.attributes["value"])
+            results = self._lowered(op, remade(op, types, operands, **changed))
             made |= dict(zip(op.results, results, strict=True))
         return [made.get(value, value) for value in self.ops[-1].operands]
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect import isa, names_of
+from proton.dialect.emit import remade
 from proton.dialect.mlir import Operation, Value, arith, ir, llvm, vector
 from proton.dialect.walk import defining_op, producer_of
 
@@ -140,8 +141,7 @@ class Scalars:
             base, offset = operands
             return v.offset_pointer(base, offset, ir.TypeAttr(op.attributes["elem_type"]).value)
         type_ = v.like(operands[0], v.element(op.results[0]))
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        return v.create(op.name, type_, *operands, **attributes)
+        return remade(op, [type_], operands).result
 
     def _picked(self, op: Operation, index: int) -> Value:
         """What a shuffle takes an element from; a splat is a shuffle of one insertion."""

@@ -20,20 +20,10 @@ from proton.dialect import names_of
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import (
-    Block,
-    Module,
-    Operation,
-    OpView,
-    Type,
-    Value,
-    func,
-    ir,
-    llvm,
-    memref,
-)
+from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, ir
 from proton.dialect.regions import is_inside
 from proton.dialect.traits import Loop, Recomputed, has
+from proton.dialect.upstream import func, llvm, memref
 from proton.dialect.walk import (
     all_ops,
     backward_slice,

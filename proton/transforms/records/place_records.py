@@ -29,20 +29,7 @@ from proton.dialect import isa, proton, traits
 from proton.dialect.asynchronous import WorkIteration, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
-from proton.dialect.mlir import (
-    Attribute,
-    Block,
-    Location,
-    Module,
-    Operation,
-    Value,
-    arith,
-    func,
-    ir,
-    linalg,
-    memref,
-    scf,
-)
+from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
     ITERATION_FIELD,
@@ -55,6 +42,7 @@ from proton.dialect.records import (
 from proton.dialect.regions import ForLoop
 from proton.dialect.scopes import Paths, scope_paths
 from proton.dialect.traits import has
+from proton.dialect.upstream import arith, func, linalg, memref, scf
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath, fused

@@ -12,7 +12,7 @@ from typing import ClassVar
 from proton.dialect import OpRules, isa, tt
 from proton.dialect.builtin import integer, segments_of
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, producer_of, replace, users
 from proton.passes import Pass, register
@@ -198,14 +198,8 @@ def _store(op: Operation) -> None:
 def _access(op: Operation, operands: list[Value]) -> Operation:
     """A copy of a load or store with other operands; those it lacks are optional ones."""
     present = [int(number < len(operands)) for number, _ in enumerate(segments_of(op))]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(present)
-    return ir.Operation.create(
-        op.name,
-        results=[result.type for result in op.results],
-        operands=operands,
-        attributes=attributes,
-    )
+    types, sizes = [result.type for result in op.results], ir.DenseI32ArrayAttr.get(present)
+    return remade(op, types, operands, operandSegmentSizes=sizes)
 
 
 # Shapes

@@ -10,7 +10,7 @@ from typing import ClassVar
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import DISABLE_LICM
 from proton.dialect.builtin import integer, segments_of
-from proton.dialect.emit import create
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
@@ -58,15 +58,10 @@ def _hoist_load(load: Operation, loop: Operation) -> None:
             runs = create(tt.SplatOp, type_, runs)
         if mask is not None:
             runs = arith.AndIOp(runs, mask).result
-        attributes = {name: load.attributes[name] for name in load.attributes}
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, others_count])
+    sizes = ir.DenseI32ArrayAttr.get([1, 1, others_count])
     with ir.InsertionPoint(loop), load.location:
-        new = ir.Operation.create(
-            tt.LoadOp.OPERATION_NAME,
-            results=[load.results[0].type],
-            operands=[pointer, runs, *others],
-            attributes=attributes,
-        )
+        types, operands = [load.results[0].type], [pointer, runs, *others]
+        new = remade(load, types, operands, operandSegmentSizes=sizes)
     replace(load, [new.result])
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from proton.dialect import Kind, isa, tt
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import create
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, producer_of, replace
 from proton.passes import Pass, register
@@ -83,12 +83,8 @@ def _fill(value: Value) -> Value | Attribute | None:
 
 def _compute(op: Operation, shape: tuple[int, ...], widen: Kind) -> None:
     """Puts a copy of the op on tensors of `shape`, widened afterwards, in the op's place."""
-    narrow = ir.Operation.create(
-        op.name,
-        results=[_typed(shape, element_of(result)) for result in op.results],
-        operands=[_narrow(value, shape) for value in op.operands],
-        attributes={name: op.attributes[name] for name in op.attributes},
-    )
+    types = [_typed(shape, element_of(result)) for result in op.results]
+    narrow = remade(op, types, [_narrow(value, shape) for value in op.operands])
     wide = [
         create(widen, result.type, value)
         for result, value in zip(op.results, narrow.results, strict=True)

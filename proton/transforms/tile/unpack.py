@@ -15,20 +15,10 @@ from dataclasses import dataclass, field
 from proton.dialect import Kind, isa
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant
-from proton.dialect.mlir import (
-    Attribute,
-    Block,
-    Module,
-    Operation,
-    Type,
-    Value,
-    arith,
-    func,
-    ir,
-    ub,
-)
+from proton.dialect.emit import constant, remade
+from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
+from proton.dialect.upstream import arith, func, ub
 from proton.dialect.walk import before, ops_named
 
 Parts = list[Value]
@@ -147,13 +137,8 @@ class Unpacking:
             parts = [arith.SelectOp(op.operands[0], *side).result for side in sides]
             self.known[op.results[0]] = parts
             return
-        new = ir.Operation.create(
-            op.name,
-            results=self._types([result.type for result in op.results]),
-            operands=self._flat(list(op.operands)),
-            attributes={name: op.attributes[name] for name in op.attributes},
-            regions=len(op.regions),
-        )
+        types = self._types([result.type for result in op.results])
+        new = remade(op, types, self._flat(list(op.operands)))
         for region, target in zip(op.regions, new.regions, strict=True):
             for block in list(region.blocks):
                 block.append_to(target)

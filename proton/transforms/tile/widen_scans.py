@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import names_of, tt
-from proton.dialect.emit import create
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
@@ -37,13 +37,7 @@ def _on_wide_blocks(op: Operation) -> None:
             if is_narrow(value.type.element_type):
                 op.operands[place] = arith.ExtFOp(_wide(value.type), value).result
         types = [result.type for result in op.results]
-        again = ir.Operation.create(
-            op.name,
-            results=[value.type for value in op.operands],
-            operands=list(op.operands),
-            attributes={name: op.attributes[name] for name in op.attributes},
-            regions=1,
-        )
+        again = remade(op, [value.type for value in op.operands], op.operands)
         op.regions[0].blocks[0].append_to(again.regions[0])
         replace(op, [_narrowed(*pair) for pair in zip(again.results, types, strict=True)])
 
