@@ -72,11 +72,7 @@ class ReduceReturnOp(
     add_optional(locals(), MAX_REDUCED, value=Operand)
 
 
-class ScanOp(
-    TT.Operation,
-    name="scan",
-    traits=[Combines, Pure, Speculatable, LayoutAnchor],
-):
+class ScanOp(TT.Operation, name="scan", traits=[Combines, Pure, Speculatable, LayoutAnchor]):
     """`tt.scan %src0, %src1, ... {axis, reverse}`: each element combined with all before it along
     the axis (behind it, if `reverse`); the region combines what came first with the next.
     """
@@ -143,11 +139,7 @@ def end_of_region(op: Operation, block: Block, terminator: str) -> Operation | N
     return None
 
 
-class HistogramOp(
-    TT.Operation,
-    name="histogram",
-    traits=[Pure, Speculatable, LayoutAnchor],
-):
+class HistogramOp(TT.Operation, name="histogram", traits=[Pure, Speculatable, LayoutAnchor]):
     """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.
 
     The result is tensor<bins x i32>; what lies in no bin, or is masked off, is not counted.

@@ -8,6 +8,7 @@ pure, so upstream CSE, LICM and DCE work on it.
 
 import math
 
+from proton.dialect import traits as t
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     check_block,
@@ -32,21 +33,6 @@ from proton.dialect.mlir import (
     ext,
     ir,
 )
-from proton.dialect.traits import (
-    Barrier,
-    Cheap,
-    Elementwise,
-    KeepsNumber,
-    Multiplies,
-    Orders,
-    PassesPointers,
-    Pure,
-    PureByAttribute,
-    Reads,
-    Speculatable,
-    TileIndex,
-    Writes,
-)
 
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 ANY_IMPRECISE_ACC = 1 << 30  # as `maxNumImpreciseAcc`: all of them
@@ -61,8 +47,8 @@ class TT(ext.Dialect, name="tt"):
     """Triton's tile ops."""
 
 
-_CAST = [Pure, Speculatable, Elementwise, Cheap, KeepsNumber]
-_SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers]
+_CAST = [t.Pure, t.Speculatable, t.Elementwise, t.Cheap, t.KeepsNumber]
+_SHAPE_CHANGE = [t.Pure, t.Speculatable, t.TileIndex, t.Cheap, t.PassesPointers]
 
 
 class PointerType(TT.Type, name="ptr"):
@@ -102,9 +88,7 @@ def _verify_axis(op: OpView) -> bool:
 
 
 class GetProgramIdOp(
-    TT.Operation,
-    name="get_program_id",
-    traits=[Pure, Speculatable, TileIndex],
+    TT.Operation, name="get_program_id", traits=[t.Pure, t.Speculatable, t.TileIndex]
 ):
     """`tt.get_program_id {axis}`: this program's index along a grid axis."""
 
@@ -115,9 +99,7 @@ class GetProgramIdOp(
 
 
 class GetNumProgramsOp(
-    TT.Operation,
-    name="get_num_programs",
-    traits=[Pure, Speculatable, TileIndex],
+    TT.Operation, name="get_num_programs", traits=[t.Pure, t.Speculatable, t.TileIndex]
 ):
     """`tt.get_num_programs {axis}`: the grid's size along an axis."""
 
@@ -128,9 +110,7 @@ class GetNumProgramsOp(
 
 
 class MakeRangeOp(
-    TT.Operation,
-    name="make_range",
-    traits=[Pure, Speculatable, TileIndex, Cheap],
+    TT.Operation, name="make_range", traits=[t.Pure, t.Speculatable, t.TileIndex, t.Cheap]
 ):
     """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
 
@@ -149,7 +129,7 @@ class MakeRangeOp(
 class SplatOp(
     TT.Operation,
     name="splat",
-    traits=[*(Pure, Speculatable, TileIndex, Cheap, PassesPointers)],
+    traits=[*(t.Pure, t.Speculatable, t.TileIndex, t.Cheap, t.PassesPointers)],
 ):
     """`tt.splat %scalar`: a tensor filled with one value."""
 
@@ -165,9 +145,7 @@ class SplatOp(
 
 
 class UnsplatOp(
-    TT.Operation,
-    name="unsplat",
-    traits=[Pure, Speculatable, TileIndex, PassesPointers],
+    TT.Operation, name="unsplat", traits=[t.Pure, t.Speculatable, t.TileIndex, t.PassesPointers]
 ):
     """`tt.unsplat %tensor`: the element of a tensor of one element."""
 
@@ -184,7 +162,7 @@ class UnsplatOp(
 class AddPtrOp(
     TT.Operation,
     name="addptr",
-    traits=[Pure, Speculatable, Elementwise, TileIndex, Cheap, PassesPointers],
+    traits=[t.Pure, t.Speculatable, t.Elementwise, t.TileIndex, t.Cheap, t.PassesPointers],
 ):
     """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
 
@@ -264,7 +242,7 @@ class TransOp(TT.Operation, name="trans", traits=[*_SHAPE_CHANGE]):
         return check_block(op, "result", op.result, expected, element_of(op.src))
 
 
-class JoinOp(TT.Operation, name="join", traits=[Pure, Speculatable, PassesPointers]):
+class JoinOp(TT.Operation, name="join", traits=[t.Pure, t.Speculatable, t.PassesPointers]):
     """`tt.join %a, %b`: both along a new last dimension of size 2."""
 
     lhs: Operand[AnyType]
@@ -279,7 +257,7 @@ class JoinOp(TT.Operation, name="join", traits=[Pure, Speculatable, PassesPointe
         )
 
 
-class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPointers]):
+class SplitOp(TT.Operation, name="split", traits=[t.Pure, t.Speculatable, t.PassesPointers]):
     """`tt.split %src`: the halves along a last dimension of size 2."""
 
     src: Operand[AnyType]
@@ -297,7 +275,7 @@ class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPoin
         )
 
 
-class DotOp(TT.Operation, name="dot", traits=[Pure, Multiplies]):
+class DotOp(TT.Operation, name="dot", traits=[t.Pure, t.Multiplies]):
     """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N),
     with or without one more dimension ahead, in which each product stands for itself.
 
@@ -349,7 +327,7 @@ class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=_CAST):
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class BitcastOp(TT.Operation, name="bitcast", traits=[*_CAST, PassesPointers]):
+class BitcastOp(TT.Operation, name="bitcast", traits=[*_CAST, t.PassesPointers]):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
 
     src: Operand[AnyType]
@@ -359,9 +337,7 @@ class BitcastOp(TT.Operation, name="bitcast", traits=[*_CAST, PassesPointers]):
 
 
 class ExternElementwiseOp(
-    TT.Operation,
-    name="extern_elementwise",
-    traits=[Pure, PureByAttribute, Elementwise],
+    TT.Operation, name="extern_elementwise", traits=[t.Pure, t.PureByAttribute, t.Elementwise]
 ):
     """`tt.extern_elementwise %x, %y?, ... {symbol, libname, libpath, pure}`: `symbol` applied to
     each element. The bindings cannot give an op its effects by an attribute: `pure` is true.
@@ -387,7 +363,7 @@ class ExternElementwiseOp(
         return all(check_shape(op, "operand", value, shape_of(op.result)) for value in sources)
 
 
-class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure, Speculatable, Elementwise]):
+class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[t.Pure, t.Speculatable, t.Elementwise]):
     """`tt.fp_to_fp %src {rounding}`: a conversion that `arith` lacks ("rtz"), or that upstream
     must not fold into another ("rtne" to 8-bit floats, which saturate).
     """
@@ -401,7 +377,7 @@ class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure, Speculatable, Elemen
         return _verify_same_shape(op) and check_choice(op, "rounding", op.rounding, ROUNDINGS)
 
 
-class AssertOp(TT.Operation, name="assert", traits=[Writes]):
+class AssertOp(TT.Operation, name="assert", traits=[t.Writes]):
     """`tt.assert %condition {message}`: stops the kernel where the condition is false."""
 
     condition: Operand[AnyType]
@@ -412,7 +388,7 @@ class AssertOp(TT.Operation, name="assert", traits=[Writes]):
         return check_element(op, "condition", op.condition, integer(1))
 
 
-class PrintOp(TT.Operation, name="print", traits=[Writes]):
+class PrintOp(TT.Operation, name="print", traits=[t.Writes]):
     """`tt.print %value0, ... {prefix, hex, signed}`: a line for each element of each value.
 
     `signed` has a flag for each value; it tells how an integer is shown.
@@ -432,7 +408,7 @@ class PrintOp(TT.Operation, name="print", traits=[Writes]):
         return count == flags or reject(op, f"signed must have {count} flags, got {flags}")
 
 
-class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
+class SpecialRegisterOp(TT.Operation, name="special_register", traits=[t.Reads]):
     """`tt.special_register {register}`: what a register of a GPU's processor says now."""
 
     register: ir.StringAttr
@@ -446,7 +422,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         return check_element(op, "result", op.result, integer(SPECIAL_REGISTERS[name]))
 
 
-class GridDependencyOp(TT.Operation, name="grid_dependency", traits=[Writes]):
+class GridDependencyOp(TT.Operation, name="grid_dependency", traits=[t.Writes]):
     """`tt.grid_dependency {kind}`: "wait" for what earlier kernels wrote, or "launch_dependents":
     the next one may begin."""
 
@@ -457,5 +433,5 @@ class GridDependencyOp(TT.Operation, name="grid_dependency", traits=[Writes]):
         return check_choice(op, "kind", op.kind, GRID_DEPENDENCIES)
 
 
-class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier, Orders]):
+class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[t.Writes, t.Barrier, t.Orders]):
     """`tt.debug_barrier`: all threads of the program arrive before any goes on."""

@@ -6,6 +6,7 @@ An op that is nothing but other ops says so by `in_arith`, a function of its ope
 that the lowerings and the interpreter need of it.
 """
 
+from proton.dialect import traits as t
 from proton.dialect.builtin import integer, with_element
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
 from proton.dialect.emit import filled
@@ -19,15 +20,6 @@ from proton.dialect.mlir import (
     Value,
     arith,
     ir,
-)
-from proton.dialect.traits import (
-    Combines,
-    Elementwise,
-    Orders,
-    Pure,
-    Speculatable,
-    Terminates,
-    Writes,
 )
 from proton.dialect.tt_collective import add_optional, end_of_region
 from proton.dialect.tt_core import TT, verify_same_type
@@ -50,7 +42,7 @@ def _verify_one_shape(op: Operation) -> bool:
     )
 
 
-class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elementwise]):
+class MulhiUIOp(TT.Operation, name="mulhiui", traits=[t.Pure, t.Speculatable, t.Elementwise]):
     """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
 
     lhs: Operand[AnyType]
@@ -69,7 +61,9 @@ class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elemen
         return arith.TruncIOp(left.type, upper).result
 
 
-class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatable, Elementwise]):
+class PreciseSqrtOp(
+    TT.Operation, name="precise_sqrt", traits=[t.Pure, t.Speculatable, t.Elementwise]
+):
     """`tt.precise_sqrt %x`: rounded to nearest on every target."""
 
     src: Operand[AnyType]
@@ -78,7 +72,9 @@ class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatabl
     verify_invariants = staticmethod(verify_same_type)
 
 
-class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatable, Elementwise]):
+class PreciseDivFOp(
+    TT.Operation, name="precise_divf", traits=[t.Pure, t.Speculatable, t.Elementwise]
+):
     """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
 
     lhs: Operand[AnyType]
@@ -88,7 +84,9 @@ class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatabl
     verify_invariants = staticmethod(verify_same_type)
 
 
-class MapElementwiseOp(TT.Operation, name="map_elementwise", traits=[Combines, Pure, Elementwise]):
+class MapElementwiseOp(
+    TT.Operation, name="map_elementwise", traits=[t.Combines, t.Pure, t.Elementwise]
+):
     """`tt.map_elementwise %src0, %src1, ...` with a region that computes the results' elements of
     one element of each source."""
 
@@ -113,14 +111,14 @@ class MapElementwiseOp(TT.Operation, name="map_elementwise", traits=[Combines, P
 
 
 class MapElementwiseReturnOp(
-    TT.Operation, name="map_elementwise_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
+    TT.Operation, name="map_elementwise_return", traits=[t.Pure, ir.IsTerminatorTrait, t.Terminates]
 ):
     """`tt.map_elementwise_return %value0, ...`: ends the region of a `tt.map_elementwise`."""
 
     add_optional(locals(), MAX_ELEMENTWISE, value=Operand)
 
 
-class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise]):
+class InlineAsmOp(TT.Operation, name="inline_asm", traits=[t.Pure, t.Elementwise]):
     """`tt.inline_asm %src0, ... {asm_string, constraints, packed_element}`: assembly of the target
     on `packed_element` elements at a time, of which those below 32 bits share registers."""
 
@@ -133,7 +131,7 @@ class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise]):
 
 
 class InlineAsmWithEffectsOp(
-    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Orders, Elementwise]
+    TT.Operation, name="inline_asm_with_effects", traits=[t.Writes, t.Orders, t.Elementwise]
 ):
     """`tt.inline_asm_with_effects`: as `tt.inline_asm`, and it does more than computing: it runs
     as often as the program gets there. The bindings cannot give an op its effects by an attribute.

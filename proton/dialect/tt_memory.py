@@ -85,11 +85,7 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
         return _verify_caching(op) and _verify_access(op, op.mask, value=op.value)
 
 
-class AtomicRMWOp(
-    TT.Operation,
-    name="atomic_rmw",
-    traits=[Writes, Accesses, Orders, LayoutAnchor],
-):
+class AtomicRMWOp(TT.Operation, name="atomic_rmw", traits=[Writes, Accesses, Orders, LayoutAnchor]):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
 
     ptr: Operand[AnyType]
@@ -109,11 +105,7 @@ class AtomicRMWOp(
         )
 
 
-class AtomicCASOp(
-    TT.Operation,
-    name="atomic_cas",
-    traits=[Writes, Accesses, Orders, LayoutAnchor],
-):
+class AtomicCASOp(TT.Operation, name="atomic_cas", traits=[Writes, Accesses, Orders, LayoutAnchor]):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
 
     ptr: Operand[AnyType]

@@ -8,27 +8,11 @@ moves data between layouts, and into shared memory and back (ttg_memory.py).
 
 import functools
 
+from proton.dialect import traits as t
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import (
-    AnyAttr,
-    AnyType,
-    Attribute,
-    Module,
-    Operand,
-    Result,
-    Type,
-    ext,
-    ir,
-)
-from proton.dialect.traits import (
-    Barrier,
-    PassesPointers,
-    Pure,
-    Speculatable,
-    Writes,
-)
+from proton.dialect.mlir import AnyAttr, AnyType, Attribute, Module, Operand, Result, Type, ext, ir
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED, dim
 
@@ -166,9 +150,7 @@ def num_warps(module: Module) -> int:
 
 
 class ConvertLayoutOp(
-    TTG.Operation,
-    name="convert_layout",
-    traits=[Pure, Speculatable, PassesPointers],
+    TTG.Operation, name="convert_layout", traits=[t.Pure, t.Speculatable, t.PassesPointers]
 ):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""
 
@@ -182,5 +164,5 @@ class ConvertLayoutOp(
         return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
 
 
-class BarrierOp(TTG.Operation, name="barrier", traits=[Writes, Barrier]):
+class BarrierOp(TTG.Operation, name="barrier", traits=[t.Writes, t.Barrier]):
     """`ttg.barrier`: all threads of the program arrive before any goes on."""

@@ -5,17 +5,10 @@ group*, four warps, multiplies matrices in shared memory: `ttng.warp_group_dot` 
 which goes on by itself, and `ttng.warp_group_dot_wait` gives its result when it is there.
 """
 
+from proton.dialect import traits as t
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
-from proton.dialect.traits import (
-    AwaitsOrder,
-    LayoutAnchor,
-    Multiplies,
-    Pure,
-    SharedEffects,
-    Writes,
-)
 from proton.dialect.ttg_core import is_mem_desc, is_tensor, mem_desc_parts
 
 
@@ -36,7 +29,7 @@ def _verify_product(op: OpView) -> bool:
     return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class MmaSyncOp(TTNG.Operation, name="mma_sync", traits=[Pure, LayoutAnchor, Multiplies]):
+class MmaSyncOp(TTNG.Operation, name="mma_sync", traits=[t.Pure, t.LayoutAnchor, t.Multiplies]):
     """`ttng.mma_sync %a, %b, %acc`: the product of tensors in the layouts of `mma`'s operands."""
 
     a: Operand[AnyType]
@@ -55,11 +48,11 @@ class WarpGroupDotOp(
     TTNG.Operation,
     name="warp_group_dot",
     traits=[
-        Writes,
-        LayoutAnchor,
-        Multiplies,
+        t.Writes,
+        t.LayoutAnchor,
+        t.Multiplies,
         Issues(DOTS),
-        SharedEffects(reads=(0, 1), reads_later="products"),
+        t.SharedEffects(reads=(0, 1), reads_later="products"),
     ],
 ):
     """`ttng.warp_group_dot %a, %b, %acc, %adds {imprecise}`: issues a product. %b lies in shared
@@ -84,7 +77,7 @@ class WarpGroupDotOp(
 class WarpGroupDotWaitOp(
     TTNG.Operation,
     name="warp_group_dot_wait",
-    traits=[Writes, LayoutAnchor, Retires(DOTS), SharedEffects(ends_reads="products")],
+    traits=[t.Writes, t.LayoutAnchor, Retires(DOTS), t.SharedEffects(ends_reads="products")],
 ):
     """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
     way; the result of one that has ended."""
@@ -98,13 +91,13 @@ class WarpGroupDotWaitOp(
         return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor]):
+class ZerosOp(TTNG.Operation, name="zeros", traits=[t.Writes, t.LayoutAnchor]):
     """`ttng.zeros`: zeros that are written to registers where the op stands, not ahead of it."""
 
     result: Result[AnyType]
 
 
-class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writes]):
+class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[t.Writes]):
     """`ttng.fence_async_shared`: what this thread wrote to shared memory is seen by tensor cores
     and bulk copies (PTX: `fence.proxy.async`)."""
 
@@ -113,19 +106,19 @@ class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writ
 # `ttng.order_end`: every warp of the program comes by each of them equally often.
 
 
-class OrderBeginOp(TTNG.Operation, name="order_begin", traits=[Writes]):
+class OrderBeginOp(TTNG.Operation, name="order_begin", traits=[t.Writes]):
     """`ttng.order_begin`: from here on the program's warp groups alternate, the first one first;
     it is the group's turn then."""
 
 
-class OrderPassOp(TTNG.Operation, name="order_pass", traits=[Writes]):
+class OrderPassOp(TTNG.Operation, name="order_pass", traits=[t.Writes]):
     """`ttng.order_pass`: it is the next warp group's turn."""
 
 
-class OrderWaitOp(TTNG.Operation, name="order_wait", traits=[Writes, AwaitsOrder]):
+class OrderWaitOp(TTNG.Operation, name="order_wait", traits=[t.Writes, t.AwaitsOrder]):
     """`ttng.order_wait`: until it is the warp group's turn. What each other group did to shared
     memory ahead of its last `ttng.order_pass` is done."""
 
 
-class OrderEndOp(TTNG.Operation, name="order_end", traits=[Writes]):
+class OrderEndOp(TTNG.Operation, name="order_end", traits=[t.Writes]):
     """`ttng.order_end`: the group whose turn it is passes it on for the last time."""

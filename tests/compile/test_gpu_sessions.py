@@ -33,7 +33,7 @@ from proton.runtime.nvidia import slabs as gpu_slabs
 from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration
 from proton.runtime.nvidia.clock_exchange import TimerPair
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import Slabs, Taker
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair
@@ -92,7 +92,7 @@ class ProfilingDriver(FakeDriver):
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
         self.arrived.set()
-        monkeypatch.setattr(gpu_recorder, "StreamFunctions", lambda: self)
+        monkeypatch.setattr(gpu_recorder, "Queue", lambda: self)
         monkeypatch.setattr(cuda, "Memory", lambda device, most: FakeMemory(self, most))
         monkeypatch.setattr(cuda, "allocate_host", self._allocate_host)
         monkeypatch.setattr(cuda, "release_host", lambda address: self.host.pop(address))
@@ -1247,9 +1247,7 @@ def test_what_a_launch_in_a_row_calls(
             # ... and behind the launch that ends a slab.
             assert events <= asked["record"] <= events + driver.flush * (stream != 0)
             assert asked["new_event"] <= asked["record"]
-            others = asked.keys() & (
-                vars(StreamFunctions).keys() - {"is_capturing", "record", "new_event"}
-            )
+            others = asked.keys() & (vars(Queue).keys() - {"is_capturing", "record", "new_event"})
             assert not any(asked[name] for name in others), others
             added.append((on - off) / LAUNCHES)
     assert run.totals.dropped_launches == 0

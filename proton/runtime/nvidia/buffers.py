@@ -30,7 +30,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -156,14 +156,14 @@ class RingBuffer(Generic[Taken]):
     def __init__(
         self,
         device: int,
-        queue: StreamFunctions,
+        queue: Queue,
         most: int,
         lock: threading.Lock,
         on_end: Callable[[list[Taken]], None] = lambda buffers: None,
     ) -> None:
         """`most` bytes are what it grows to; `on_end` is told of buffers whose kernels ended."""
         self.device, self.queue, self.lock, self.on_end = device, queue, lock, on_end
-        self.memory: cuda.DeviceMemory | None = None  # until the first buffer is taken
+        self.memory: cuda.Memory | None = None  # until the first buffer is taken
         self.most, self.size = most, 0
         self.address = 0  # of the first buffer
         self.growing = threading.Lock()
@@ -294,9 +294,9 @@ class RingBuffer(Generic[Taken]):
                 if self.memory is None:
                     self.stream = cuda.new_stream()
                     self.host = cuda.allocate_host(STAGING_BYTES)
-                    self.memory = cuda.DeviceMemory(self.device, self.most)
+                    self.memory = cuda.Memory(self.device, self.most)
                     self.address = self.memory.address
-                memory: cuda.DeviceMemory = self.memory
+                memory: cuda.Memory = self.memory
                 memory.grow(size)
             except cuda.CUDAError:
                 if size == STEP_BYTES:

@@ -16,7 +16,7 @@ from proton.language import types as ty
 from proton.language.signature import Signature
 from proton.language.standard import gpu_calibration
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 from proton.trace.instrumentation import Instrumentation
 
 ITERATIONS = 2000
@@ -56,7 +56,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     block = kernel.profile.block
     function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
     stream, size = cuda.new_stream(), block.bytes
-    queue = StreamFunctions()
+    queue = Queue()
     memory = cuda.allocate_device(size + 4 * _THREADS)
     host = cuda.allocate_host(size)
     first = slice(block.segments, block.segments + block.segment_bytes)  # the first unit's

@@ -303,7 +303,7 @@ def read_device(address: int, size: int) -> np.ndarray:
     return data
 
 
-class DeviceMemory:
+class Memory:
     """Zeroed memory of a device that can grow: its address stays, and so does what is in it."""
 
     def __init__(self, device: int, most: int, *lent_to: int) -> None:

@@ -15,7 +15,7 @@ from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.runtime.allocation import current_allocator
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import LASTING_STREAMS
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 
 _LEAST = 64 << 10  # bytes of a block
 
@@ -24,7 +24,7 @@ class GlobalScratch:
     """The memory of a device."""
 
     def __init__(self) -> None:
-        self.queue, self.lock = StreamFunctions(), threading.Lock()
+        self.queue, self.lock = Queue(), threading.Lock()
         self._blocks: dict[int, tuple[int, int]] = {}  # (address, bytes) by the stream's id
 
     def take(self, size: int, stream: int) -> int:

@@ -134,7 +134,7 @@ def _peers(first: int, other: int) -> _Peers | None:
     try:
         for device, lent_to, body in ((first, other, _ASK), (other, first, _ANSWER)):
             with cuda.on_device(device):
-                memory = cuda.DeviceMemory(device, _GRANULE, lent_to)
+                memory = cuda.Memory(device, _GRANULE, lent_to)
                 memory.grow(_GRANULE)
                 function = loaded(device, _NAME, body, exchange=8 * _WORDS)
                 sides.append(_Side(device, function, cuda.new_stream(), memory.address))

@@ -17,7 +17,7 @@ from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, LaunchBuffer, Rin
 from proton.runtime.nvidia.calibration import GPUCalibration, calibrate
 from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
 from proton.runtime.recording import SessionState
 from proton.trace import iterations, wire
@@ -36,7 +36,7 @@ SHARE = 64
 class Device:
     """What a session has of one GPU: its memory, and what its clocks said at first."""
 
-    def __init__(self, device: int, queue: StreamFunctions, state: SessionState) -> None:
+    def __init__(self, device: int, queue: Queue, state: SessionState) -> None:
         self.device, self.queue, self.state = device, queue, state
         clock_bits = state.instrumentation.clock_bits
         self.calibration: GPUCalibration = calibrate(device, clock_bits)

@@ -24,7 +24,7 @@ class _Rows(ctypes.Structure):
     )
 
 
-class StreamFunctions:
+class Queue:
     """The driver's functions on work in a stream's order: copies, fills, events."""
 
     def __init__(self) -> None:

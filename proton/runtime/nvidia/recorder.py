@@ -28,7 +28,7 @@ from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.peer_exchange import peer_pair
 from proton.runtime.nvidia.profile import Device, GPURecording, Launching, ProfiledKernel
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
@@ -74,9 +74,9 @@ class GPURecorder(Recorder):
         self.activities, self.no_activities = _activities(state.options.activities)
 
     @functools.cached_property
-    def queue(self) -> StreamFunctions:
+    def queue(self) -> Queue:
         """The driver's calls, which only a process that uses a GPU has."""
-        return StreamFunctions()
+        return Queue()
 
     @functools.cached_property
     def ask_torch(self) -> Callable[[], bool] | None:

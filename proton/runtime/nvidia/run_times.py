@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Timing:
 class RunTimes:
     """The times of launches in one session, which are not captured into a graph."""
 
-    def __init__(self, queue: StreamFunctions) -> None:
+    def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.launches: dict[int, int] = {}  # launches of each kernel so far
         self.timings: list[Timing] = []

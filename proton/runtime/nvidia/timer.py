@@ -1,7 +1,7 @@
 """Times of work on a GPU: events in the current stream."""
 
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.queue import StreamFunctions
+from proton.runtime.nvidia.queue import Queue
 
 _CACHE_BYTES = 256 << 20  # more than any L2 cache has; so much is written to empty it
 
@@ -12,7 +12,7 @@ class GPUTimer:
     def __init__(self) -> None:
         self._device = cuda.current_device()
         self._stream = cuda.current_stream(self._device)
-        self._queue = StreamFunctions()
+        self._queue = Queue()
         self._events: list[int] = []
         self._other = cuda.allocate_device(_CACHE_BYTES)
 

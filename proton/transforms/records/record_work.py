@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from proton.base.errors import SourceSpan
 from proton.dialect import isa, proton, traits
-from proton.dialect.asynchronous import Issues, Queue, Retires, WorkIteration
+from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
 from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.emit import emit_when, number_of
@@ -107,27 +107,27 @@ class _Finder:
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
 
-    def _issue(self, run: list[Operation], queue: Queue) -> None:
+    def _issue(self, run: list[Operation], queue: AsyncQueue) -> None:
         name = f"{queue.noun} {place_of(run)}"
         self.issues[queue.name, source_span(run[-1].location)] = name
         if self._is_asked(queue):
             _bring_under_condition(run)
             self._add(run, f"issue {name}", Origin("issue", queue.work, queue.name))
 
-    def _wait(self, op: Operation, queue: Queue) -> None:
+    def _wait(self, op: Operation, queue: AsyncQueue) -> None:
         if self._is_asked(queue):
             name = self._retired(op, queue)
             origin = Origin("wait", queue.work, queue.name, Retires.pendings(op))
             self._add([op], f"wait {name}", origin)
 
-    def _retired(self, op: Operation, queue: Queue) -> str:
+    def _retired(self, op: Operation, queue: AsyncQueue) -> str:
         """What a wait is for: what was issued at its place, or all that was issued."""
         here = source_span(op.location)
         names = {name for (of, _), name in self.issues.items() if of == queue.name}
         only = next(iter(names)) if len(names) == 1 else f"{queue.noun} {place_of([op])}"
         return self.issues.get((queue.name, here), only)
 
-    def _is_asked(self, queue: Queue) -> bool:
+    def _is_asked(self, queue: AsyncQueue) -> bool:
         """Loads that became asynchronous copies are loads as well."""
         return queue.work in self.words or (queue.loads and "loads" in self.words)
 
@@ -172,9 +172,9 @@ class _Finder:
         self.found.append(piece)
 
 
-def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], Queue]]:
+def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], AsyncQueue]]:
     """The ops that issue one piece of work each, from its first to the one that closes it."""
-    begun: dict[Queue, list[Operation]] = {}
+    begun: dict[AsyncQueue, list[Operation]] = {}
     for op in ops:
         if (issue := Issues.of(op)) is not None:
             run = begun.setdefault(issue.queue, [])
