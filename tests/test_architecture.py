@@ -26,6 +26,7 @@ FLOORS = (
     ("dialect",),
     ("frontend", "triton_text"),
     ("passes", "analysis"),
+    ("schedule",),
     ("transforms",),
     ("conversion",),
     ("backends",),

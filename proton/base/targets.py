@@ -23,6 +23,11 @@ class Architecture:
     sm_programs: int
     # Of the second-level cache, for each SM; 0 where chips differ, or nobody has measured.
     sm_l2_bytes: int = 0
+    # Multiply-adds of 16-bit numbers on tensor cores, and special functions (exponentials,
+    # reciprocals), of an SM in a cycle: NVIDIA's papers on A100 and H100; CUDA Programming Guide,
+    # "Arithmetic Instructions".
+    dot_per_cycle: int = 1024
+    special_per_cycle: int = 16
 
     def programs_per_sm(self, threads: int, shared: int) -> int:
         """How many programs of so many threads and bytes of shared memory an SM holds at once,
@@ -43,7 +48,7 @@ ARCHITECTURES = {
     80: Architecture("sm_80", 84, 163 * 1024, 164 * 1024, 2048, 32),
     86: Architecture("sm_86", 84, 99 * 1024, 100 * 1024, 1536, 16),
     89: Architecture("sm_89", 84, 99 * 1024, 100 * 1024, 1536, 24),
-    90: Architecture("sm_90a", 84, 227 * 1024, 228 * 1024, 2048, 32, (50 << 20) // 132),
+    90: Architecture("sm_90a", 84, 227 * 1024, 228 * 1024, 2048, 32, (50 << 20) // 132, 2048),
     100: Architecture("sm_100a", 86, 227 * 1024, 228 * 1024, 2048, 32),
     120: Architecture("sm_120a", 87, 99 * 1024, 100 * 1024, 1536, 24),
 }

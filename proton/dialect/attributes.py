@@ -12,6 +12,7 @@ SCRATCH_BYTES = "proton.scratch_bytes"  # i64: of local buffers that are too lar
 ASSERTIONS = "proton.assertions"  # the messages, by status - 1
 BOUNDS = "proton.bounds"  # each access that is checked
 SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
+SCHEDULE = "proton.schedule"  # the schedules of its loops, as text (proton/schedule/plan.py)
 REREAD_BYTES = "ttg.reread_bytes"  # i64: what a program reads until it begins to read it again
 SCOPES = "proton.scopes"  # all scope paths, in source order
 SCOPES_AROUND = "proton.scopes_around"  # the scope that all calls of the function are in

@@ -12,7 +12,14 @@ from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
 from proton.interpreter.formats import POINTER, Array, Format, format_of, unsigned
 from proton.interpreter.interface import RunningProgram
-from proton.interpreter.plan import Function, Planner, Registers, Step, evaluates, evaluates_regions
+from proton.interpreter.plan import (
+    Function,
+    Registers,
+    Step,
+    StepPlanner,
+    evaluates,
+    evaluates_regions,
+)
 
 
 @evaluates(tt.AssertOp)
@@ -87,7 +94,7 @@ def _event(op: Operation) -> Function:
 
 
 @evaluates_regions(proton.RecordOp, proton.MarkOp)
-def _record(planner: Planner, op: Operation) -> Step:
+def _record(planner: StepPlanner, op: Operation) -> Step:
     is_mark = isa(op, proton.MarkOp)
     path = op.attributes["mark" if is_mark else "scope"].value
     fields = payload_of(op)

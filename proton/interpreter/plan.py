@@ -1,6 +1,6 @@
 """IR as a list of numpy calls: what a rule of the front end emitted, ready to be run again.
 
-A `Planner` visits a block once and makes a `Step` of each op: a Python function that reads the
+A `StepPlanner` visits a block once and makes a `Step` of each op: a Python function that reads the
 op's operands from a list of registers and writes its results there. What an op means is in a
 table from its class to a maker, which sees the op (its attributes and types) once and returns the
 function on arrays; the modules beside this one fill the table with `@evaluates`.
@@ -22,7 +22,9 @@ Step = Callable[[RunningProgram, Registers], None]  # (the running program, its 
 Function = Callable[..., Any]  # takes the running program, and an array for each operand
 
 MAKERS = OpRules[Callable[[Operation], Function]]()
-REGION_MAKERS = OpRules[Callable[["Planner", Operation], Step]]()  # of a step, as it runs blocks
+REGION_MAKERS = OpRules[
+    Callable[["StepPlanner", Operation], Step]
+]()  # of a step, as it runs blocks
 evaluates, evaluates_regions = MAKERS.of, REGION_MAKERS.of
 
 
@@ -43,7 +45,7 @@ class Body:
         return [registers[slot] for slot in self.passed]
 
 
-class Planner:
+class StepPlanner:
     """Makes steps of IR; values of the IR get places among the registers."""
 
     def __init__(self) -> None:

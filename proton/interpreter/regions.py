@@ -22,9 +22,9 @@ from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import (
     Body,
     Function,
-    Planner,
     Registers,
     Step,
+    StepPlanner,
     empty_function,
     evaluates,
     evaluates_regions,
@@ -33,7 +33,7 @@ from proton.interpreter.shapes import number
 from proton.transforms.tile.widening import OF_BITS
 
 
-def _slots(planner: Planner, values: Iterable[Value]) -> list[int]:
+def _slots(planner: StepPlanner, values: Iterable[Value]) -> list[int]:
     return [planner.slot(value) for value in values]
 
 
@@ -52,7 +52,7 @@ def _chosen(condition: Array, new: list[Any], old: list[Any]) -> list[Any]:
 
 
 @evaluates_regions(scf.IfOp)
-def _if(planner: Planner, op: Operation) -> Step:
+def _if(planner: StepPlanner, op: Operation) -> Step:
     (condition,), results = _slots(planner, op.operands), _slots(planner, op.results)
     blocks = [block_of(op, region) for region in range(len(op.regions))]
     then, *other = [planner.body(block) for block in blocks if block is not None]
@@ -72,7 +72,7 @@ def _if(planner: Planner, op: Operation) -> Step:
 
 
 @evaluates_regions(scf.ForOp)
-def _for(planner: Planner, op: Operation) -> Step:
+def _for(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     block = block_of(op, 0)
     assert block is not None
@@ -92,7 +92,7 @@ def _for(planner: Planner, op: Operation) -> Step:
 
 
 @evaluates_regions(scf.WhileOp)
-def _while(planner: Planner, op: Operation) -> Step:
+def _while(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     before, after = (planner.body(op.regions[n].blocks[0]) for n in (0, 1))
 
@@ -117,7 +117,7 @@ def _while(planner: Planner, op: Operation) -> Step:
 # Along an axis
 
 
-def _combining(planner: Planner, op: Operation) -> tuple[Body, list[Any]]:
+def _combining(planner: StepPlanner, op: Operation) -> tuple[Body, list[Any]]:
     """The function that combines, and for each source how its numbers go in and come out: fp16
     and bf16 are combined in fp32, as compiled code does."""
     block = block_of(op, 0)
@@ -140,7 +140,7 @@ def _same(value: Array) -> Array:
 
 
 @evaluates_regions(tt.ReduceOp)
-def _reduce(planner: Planner, op: Operation) -> Step:
+def _reduce(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     axis = number(op, "axis")
     body, ways = _combining(planner, op)
@@ -160,7 +160,7 @@ def _reduce(planner: Planner, op: Operation) -> Step:
 
 
 @evaluates_regions(tt.ScanOp)
-def _scan(planner: Planner, op: Operation) -> Step:
+def _scan(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     axis, reverse = number(op, "axis"), bool(number(op, "reverse"))
     body, ways = _combining(planner, op)
@@ -190,7 +190,7 @@ def _scan(planner: Planner, op: Operation) -> Step:
 
 
 @evaluates_regions(tt.MapElementwiseOp)
-def _map_elementwise(planner: Planner, op: Operation) -> Step:
+def _map_elementwise(planner: StepPlanner, op: Operation) -> Step:
     """The function on whole arrays: each of its values has their shape in the end."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     body = planner.body(op.regions[0].blocks[0])
@@ -207,7 +207,7 @@ def _map_elementwise(planner: Planner, op: Operation) -> Step:
 
 
 @evaluates_regions(tt.ExternElementwiseOp)
-def _extern(planner: Planner, op: Operation) -> Step:
+def _extern(planner: StepPlanner, op: Operation) -> Step:
     """The rule that the CPU has for the function, in ops on scalars."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     rule, types = rule_of(op), [element_of(value) for value in op.operands]
@@ -223,7 +223,7 @@ def _extern(planner: Planner, op: Operation) -> Step:
 
 
 @evaluates_regions(*tt.ASSEMBLY)
-def _assembly(planner: Planner, op: Operation) -> Step:
+def _assembly(planner: StepPlanner, op: Operation) -> Step:
     """What the CPU makes of the text, in ops on scalars: an array for each of the elements that it
     works on at a time."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)

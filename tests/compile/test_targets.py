@@ -66,7 +66,16 @@ def test_programs_of_any_number_of_warps(warps: int) -> None:
 
 def test_every_level_has_its_text() -> None:
     kernel = compiled("matmul")
-    assert list(kernel.asm) == ["source", "ttir", "ttgir", "llir", "ptx", "cubin", "sass"]
+    assert list(kernel.asm) == [
+        "source",
+        "ttir",
+        "ttgir",
+        "llir",
+        "ptx",
+        "cubin",
+        "schedule",
+        "sass",
+    ]
     for level, expected, absent in (
         ("source", "tl.dot(a, b, total)", "tt.dot"),
         ("ttir", '"tt.dot"', "#ttg.linear"),

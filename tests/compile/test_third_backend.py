@@ -100,7 +100,10 @@ def test_its_kernels_are_cached_beside_those_of_others() -> None:
     stand_ins = (tl.float32,) * 3
     for target, levels in (
         (ToyTarget(), ["source", "ttir"]),
-        (proton.GPUTarget("cuda", 90), ["source", "ttir", "ttgir", "llir", "ptx", "cubin", "sass"]),
+        (
+            proton.GPUTarget("cuda", 90),
+            ["source", "ttir", "ttgir", "llir", "ptx", "cubin", "schedule", "sass"],
+        ),
     ):
         for from_cache in (False, True):
             kernel = add().warmup(*stand_ins, 100, BLOCK=64, target=target)

@@ -1,6 +1,6 @@
 """Warp groups that take turns at the tensor cores, run without a GPU (tests/compile/ptx): what such
 loops compute, and that their synchronization is needed. Which loops these are:
-tests/ir/lit/passes/triton-nvidia-gpu-order-warp-groups.mlir."""
+tests/ir/lit/passes/tritongpu-schedule-loops-groups.mlir."""
 
 import math
 import re
@@ -13,11 +13,19 @@ import numpy as np
 import pytest
 
 import proton
+from benchmarks.alternating_kernels import (
+    attention_by_tma,
+    decaying_scores,
+    gated_scores,
+    plain_scores,
+    two_layers,
+)
 from proton.base.errors import PassError
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 from proton.kernels.attention import attention_kernel
 from proton.passes import parse_pipeline
 from proton.tools.opt import ModuleText, register_all_passes
+from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
 from proton.trace.wire import MAX_SCOPE_ID
@@ -71,6 +79,63 @@ def test_attention(rng: np.random.Generator, options: dict[str, Any]) -> None:
     seen: list[str] = []
     run_attention(rng, lambda ptx: seen.append(ptx) or ptx, **options)
     assert len(re.findall(TAKES_TURN, seen[0])) == 4, "at the beginning, and in the loop, of two"
+
+
+def run_alternating(
+    rng: np.random.Generator, kernel: Any, edit: Callable[[str], str] = str, *, length: int = 256
+) -> None:
+    """Two blocks of rows of two heads, against numpy in float64."""
+    heads, head, scale = 2, 128 if kernel is gated_scores else 64, 0.05
+    q, k, v = (
+        rng.standard_normal((heads, length, head), np.float32).astype(np.float16) for _ in range(3)
+    )
+    out = np.full_like(q, 77)
+    arrays: list[Any] = [q, k, v, out]
+    if kernel is attention_by_tma:
+        rows = (128, 64, 64, 128)
+        arrays = [
+            TensorDescriptor.from_tensor(array.reshape(-1, head), [block, head])
+            for array, block in zip(arrays, rows, strict=True)
+        ]
+    with Emulation(8, rng, edit, checks_races=False, apart=GROUP).installed():
+        kernel[length // 128, heads](*arrays, length, scale, M=128, N=64, D=head)
+    x, y, z = (array.astype(np.float64) for array in (q, k, v))
+    if kernel is two_layers:
+        y, z = y[:1], z[:1]
+    scores = x @ y.transpose(0, 2, 1) * scale
+    want = WEIGHTS[kernel](scores) @ z
+    assert np.abs(out - want).max() < 4e-3 * max(1, np.abs(want).max())
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    weights = np.exp2(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def _decayed(scores: np.ndarray) -> np.ndarray:
+    rows = np.arange(scores.shape[-1])
+    return scores * np.exp2(-np.abs(rows[:, None] - rows) * 0.05)
+
+
+def _gelu(hidden: np.ndarray) -> np.ndarray:
+    return 0.5 * hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2)))
+
+
+WEIGHTS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
+    attention_by_tma: _softmax,
+    gated_scores: lambda scores: 1 / (1 + np.exp(-scores)),
+    decaying_scores: _decayed,
+    two_layers: _gelu,
+    plain_scores: lambda scores: scores,
+}
+
+
+@pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
+def test_loops_that_compute_between_their_dots(rng: np.random.Generator, kernel: Any) -> None:
+    """They alternate, but for the one that computes little."""
+    seen: list[str] = []
+    run_alternating(rng, kernel, lambda ptx: seen.append(ptx) or ptx)
+    assert len(re.findall(TAKES_TURN, seen[0])) == (0 if kernel is plain_scores else 2)
 
 
 def test_attention_with_records(rng: np.random.Generator) -> None:
@@ -145,9 +210,8 @@ def test_one_group_has_nobody_to_take_turns_with() -> None:
         lowered(text.replace("ORDER", '"ttng.order_pass"() : () -> ()'))
 
 
-ORDERED = Path(__file__).parents[1] / "ir/lit/passes/triton-nvidia-gpu-order-warp-groups.mlir"
-ORDER = "triton-nvidia-gpu-order-warp-groups"
-PIPELINED = "tritongpu-pipeline{num-stages=3 arch=90},triton-nvidia-gpu-fence-insertion"
+ORDERED = Path(__file__).parents[1] / "ir/lit/passes/tritongpu-schedule-loops-groups.mlir"
+SCHEDULED = "tritongpu-schedule-loops{num-stages=3 arch=90}"
 ASSEMBLY = (
     '{asm_string = "bar.sync 0;", constraints = "=r", packed_element = 1 : i32, '
     f"resultSegmentSizes = array<i32: 1{', 0' * (MAX_ELEMENTWISE - 1)}>, "
@@ -165,13 +229,13 @@ def passed(text: str, pipeline: str) -> str:
 
 def test_assembly_with_effects_may_be_a_barrier() -> None:
     """A group that waited for the other one behind its values would wait for ever."""
-    text = passed(ORDERED.read_text(), PIPELINED)
+    text = ORDERED.read_text()
     assembly = f'%asm = "tt.inline_asm_with_effects"() {ASSEMBLY} : () -> i32\n'
-    end = text.index("scf.yield")
-    assert "order_wait" in passed(text, ORDER)
-    assert "order_wait" not in passed(text[:end] + assembly + text[end:], ORDER)
+    end = text.index("scf.yield %o")
+    assert "order_wait" in passed(text, SCHEDULED)
+    assert "order_wait" not in passed(text[:end] + assembly + text[end:], SCHEDULED)
 
 
-def test_a_wait_for_what_is_no_product() -> None:
+def test_a_wait_for_what_is_no_dot() -> None:
     text = ORDERED.read_text().replace('_wait"(%e)', '_wait"(%s)')
-    assert "order_wait" not in passed(text, f"{PIPELINED},{ORDER}")
+    assert "order_wait" not in passed(text, SCHEDULED)

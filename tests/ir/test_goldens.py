@@ -106,8 +106,7 @@ STEPS = (
     "tritongpu-coalesce",
     "tritongpu-accelerate-matmul",
     "tritongpu-remove-layout-conversions",
-    "tritongpu-pipeline",
-    "triton-nvidia-gpu-sink-dot-waits",
+    "tritongpu-schedule-loops",
     "triton-nvidia-gpu-fence-insertion",
 )
 

@@ -43,6 +43,7 @@ from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
+from proton.schedule.plan import take_texts
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
@@ -95,6 +96,7 @@ def compile_kernel(
                 num_warps=options.num_warps,
             )
         module = _on_tiles(module, stages, options, text)
+        schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
@@ -128,7 +130,8 @@ def compile_kernel(
         "signature": f"{signature}, num_warps={options.num_warps}",
     }
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
-    files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
+    code = {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
+    files |= {"schedule.txt": schedule.encode(), **code}
     return CompileResult(data, files, stages.times)
 
 

@@ -34,16 +34,13 @@ from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConve
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.records.compact_iterations import CompactIterations
+from proton.transforms.records.hoist_copy_addresses import HoistCopyAddresses
 from proton.transforms.records.insert_optimization_barriers import InsertOptimizationBarriers
 from proton.transforms.records.place_records import PlaceRecords
 from proton.transforms.records.record_work import SEPARATOR, RecordWork
 from proton.transforms.records.sink_into_scopes import SinkIntoScopes
 from proton.transforms.schedule.carry_base_pointers import CarryBasePointers
-from proton.transforms.schedule.defer_dot_waits import DeferDotWaits
-from proton.transforms.schedule.hoist_copy_addresses import HoistCopyAddresses
-from proton.transforms.schedule.order_warp_groups import OrderWarpGroups
-from proton.transforms.schedule.pipeline import PipelineLoops
-from proton.transforms.schedule.sink_dot_waits import SinkDotWaits
+from proton.transforms.schedule.schedule_loops import ScheduleLoops
 from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.tile.licm import LICM
@@ -67,19 +64,16 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         SinkScalars(),
         Upstream("canonicalize,cse"),
         KeepRereadBlocks(),
-        PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
+        ScheduleLoops(num_stages=options.num_stages, arch=options.target.arch),
         KeepOperandsInMemory(arch=options.target.arch),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),
         CreateTensorMaps(),
-        SinkDotWaits(),
         PlaceLocalLoads(),
         OptimizeAccumulatorInit(),
-        DeferDotWaits(arch=options.target.arch),
         FenceInsertion(),
         OrderCopiedLoads(),
-        OrderWarpGroups(),
         ShareReciprocals(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),

@@ -42,6 +42,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
         "llir": "llir.mlir",
         "ptx": "code.ptx",
         "cubin": "code.cubin",
+        "schedule": "schedule.txt",  # of the loops of ttgir (proton/schedule/plan.py)
     }
     binary = frozenset({"cubin"})
     disassembly = "sass"

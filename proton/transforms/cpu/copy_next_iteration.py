@@ -51,8 +51,8 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
-from proton.transforms.schedule.next_iteration import NextIteration
-from proton.transforms.schedule.shares import Shares, share_number
+from proton.transforms.cpu.next_iteration import NextIteration
+from proton.transforms.cpu.shares import Shares, share_number
 
 AHEAD = 2  # tiles between fetching a share and copying it
 CROWDED = 8 << 10  # bytes between rows of which 256 fill sets of 16 lines in 2 MiB

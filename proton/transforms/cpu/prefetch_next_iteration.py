@@ -30,8 +30,8 @@ from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
-from proton.transforms.schedule.next_iteration import NextIteration
-from proton.transforms.schedule.shares import CACHE_LINE, fetch_lines, iterations, share_number
+from proton.transforms.cpu.next_iteration import NextIteration
+from proton.transforms.cpu.shares import CACHE_LINE, fetch_lines, iterations, share_number
 
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for

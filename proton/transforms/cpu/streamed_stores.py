@@ -16,7 +16,7 @@ from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import address_and_stride
 from proton.dialect.mlir import Operation, Type, Value, arith, ir, llvm, vector
 from proton.dialect.walk import before
-from proton.transforms.schedule.shares import CACHE_LINE
+from proton.transforms.cpu.shares import CACHE_LINE
 
 SMALLEST = 64 << 10  # bytes of a block: beside those of a smaller one the fence takes long
 LARGE = 1 << 20  # bytes of a launch's blocks

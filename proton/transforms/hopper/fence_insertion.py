@@ -20,6 +20,7 @@ from proton.passes import Pass, register
 
 _COPY = ttng.AsyncTMACopyOp
 _READERS = names_of(ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
+_ARRIVAL = ttng.ArriveWithCopiesOp
 _Memory = frozenset[Operation]  # the ops that allocate it
 _NOTHING = _Memory()
 
@@ -64,7 +65,9 @@ class _Fences:
         place, earlier = None, list[Operation]()  # where threads met behind each write
         end = end_of(block)
         for op in [view.operation for view in block.operations]:
-            if now := self._written(op):
+            if isa(op, _ARRIVAL):  # a fence, and readers wait for it
+                written, place, earlier = _NOTHING, None, []
+            elif now := self._written(op):
                 earlier += [] if place is None else [place]
                 latest, written, place = now, written | now, None
             elif written:

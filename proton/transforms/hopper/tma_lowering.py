@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.axis_rules import is_non_negative
-from proton.analysis.pipelining import TMA_LOAD, Load
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.dialect import isa, names_of, ttng
@@ -34,7 +33,8 @@ from proton.dialect.walk import before, ops_named, parent_of, producer_of
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
-from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
+from proton.schedule.buffers import begin_tma, start_barriers, take_from
+from proton.schedule.loads import TMA_LOAD, Load
 
 _STORE, _COPY = ttng.TMAStoreOp, ttng.AsyncTMAStoreOp
 _NOWHERE = -(1 << 30)  # an index that no block is near

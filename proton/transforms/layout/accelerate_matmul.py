@@ -18,7 +18,6 @@ becomes
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.pipelining import LOADS
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttg
@@ -40,6 +39,7 @@ from proton.layout.tensor_cores import (
     warp_tiling,
 )
 from proton.passes import Pass, register
+from proton.schedule.loads import LOADS
 
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does

@@ -23,7 +23,15 @@ from proton.dialect.mlir import Module, Operation, arith, ir, scf, ub
 from proton.dialect.regions import ForLoop
 from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
-from proton.dialect.walk import before, ops_named, parent_of, producer_of, replace, users
+from proton.dialect.walk import (
+    before,
+    defining_op,
+    ops_named,
+    parent_of,
+    producer_of,
+    replace,
+    users,
+)
 from proton.passes import Pass, register
 
 _WAIT = ttng.WarpGroupDotWaitOp
@@ -53,8 +61,10 @@ def _carried_from_zero(product: Operation) -> int | None:
     if not isa(parent_of(product), scf.ForOp) or 0 < product.attributes["imprecise"].value < k:
         return None
     loop = ForLoop(parent_of(product))
-    acc = product.operands[2]
-    if acc not in loop.iter_args or users(acc) != [product]:
+    acc, taker = product.operands[2], product
+    if isa(op := defining_op(acc), _WAIT) and users(acc) == [product]:
+        acc, taker = op.operands[0], op  # the product of the iteration before goes on until there
+    if acc not in loop.iter_args or users(acc) != [taker]:
         return None
     number = loop.iter_args.index(acc)
     return number if is_zeros(loop.init_args[number]) else None

@@ -74,8 +74,8 @@ def _through(value: Value) -> Value:
 
 class _Preferences:
     """`layouts[value]`: where the given layouts reach, going forward; of what they do not reach
-    and is not cheap, the layout of the access that it goes to. A value that is not there is made
-    of constants and ranges, and has no opinion."""
+    and is not cheap, the layout of what it is combined with, or of the access that it goes to. A
+    value that is not there is made of constants and ranges, and has no opinion."""
 
     def __init__(self) -> None:
         self.layouts: dict[Value, LinearLayout] = {}
@@ -111,8 +111,43 @@ class _Preferences:
                 self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
             elif has(op, Elementwise) and not has(op, Cheap) and is_tensor(op.results[0].type):
                 # Made of rows and columns, say, which are smaller than it is.
-                wanted = _wanted(op.results[0])
+                wanted = self._wanted(op.results[0])
                 self._forward(op, wanted or layout_of(op.results[0].type))
+
+    def _wanted(self, value: Value, depth: int = 8) -> LinearLayout | None:
+        """The layout of what a value, or what is computed from it element by element, is combined
+        with, or in which an access takes it."""
+        for use in value.uses:
+            op = use.owner.operation
+            if has(op, Accesses):
+                return layout_of(op.operands[use.operand_number].type)
+            if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
+                continue
+            for other in op.operands:
+                if other != value and (given := self._given_of(other, depth)) is not None:
+                    return given
+            for result in op.results:
+                found = self._wanted(result, depth - 1) if is_tensor(result.type) else None
+                if found is not None:
+                    return found
+        return None
+
+    def _given_of(self, value: Value, depth: int) -> LinearLayout | None:
+        """A layout that is given for what a value is computed from, element by element; it need not
+        have been reached yet."""
+        if not is_tensor(value.type) or not depth:
+            return None
+        if (known := self.of(value)) is not None:
+            return known
+        op = defining_op(_through(value))
+        if op is None:
+            return None
+        if has(op, LayoutAnchor):
+            return layout_of(op.results[0].type)
+        if not has(op, Elementwise):
+            return None
+        found = (self._given_of(operand, depth - 1) for operand in op.operands)
+        return next((layout for layout in found if layout is not None), None)
 
     def _given(self, values: Sequence[Value]) -> None:
         for value in values:
@@ -143,7 +178,7 @@ class _Preferences:
                 break
         undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
         for argument in undecided:
-            self.layouts[argument] = _wanted(argument) or layout_of(argument.type)
+            self.layouts[argument] = self._wanted(argument) or layout_of(argument.type)
         if undecided:
             self.block(block)  # what is computed from them follows
         for argument, result in zip(carried, op.results, strict=True):
@@ -168,21 +203,6 @@ def _preferences(function: Operation) -> dict[Value, LinearLayout]:
     preferences._given(block.arguments)
     preferences.block(block)
     return preferences.layouts
-
-
-def _wanted(value: Value, depth: int = 8) -> LinearLayout | None:
-    """The layout in which an access takes a value, or what is computed from it element by
-    element."""
-    for use in value.uses:
-        op = use.owner.operation
-        if has(op, Accesses):
-            return layout_of(op.operands[use.operand_number].type)
-        if depth and (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
-            for result in op.results:
-                found = _wanted(result, depth - 1) if is_tensor(result.type) else None
-                if found is not None:
-                    return found
-    return None
 
 
 # Backward: every operand in the layout that its user wants

@@ -253,7 +253,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
   }
 }
 
-// -----// after tritongpu-pipeline //----- //
+// -----// after tritongpu-schedule-loops //----- //
 #linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 #linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
 #linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
@@ -264,7 +264,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 !mutable_memdesc = !ttg.mutable_memdesc<[3, 64, 64], f16, #shared>
 !mutable_memdesc1 = !ttg.mutable_memdesc<[64, 64], f16, #shared>
 module attributes {"ttg.num-warps" = 4 : i32} {
-  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {proton.schedule = ["test_goldens.py:51: stages 3, groups 1\0A  0  tt.load  test_goldens.py:52  3 buffers\0A  0  tt.load  test_goldens.py:52  3 buffers\0A  2  wait for copies\0A  2  ttng.warp_group_dot  test_goldens.py:52\0A  3  ttng.warp_group_dot_wait  test_goldens.py:52  1 under way\0A  0  tt.addptr  test_goldens.py:53\0A  0  tt.addptr  test_goldens.py:54\0A  0  begin copies"], tt.kernel} {
     %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
     %c63_i32 = arith.constant 63 : i32
     %c64_i32 = arith.constant 64 : i32
@@ -374,107 +374,6 @@ module attributes {"ttg.num-warps" = 4 : i32} {
   }
 }
 
-// -----// after triton-nvidia-gpu-sink-dot-waits //----- //
-#linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
-#linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
-#linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
-#linear3 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
-#linear4 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
-#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
-#shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
-!mutable_memdesc = !ttg.mutable_memdesc<[3, 64, 64], f16, #shared>
-!mutable_memdesc1 = !ttg.mutable_memdesc<[64, 64], f16, #shared>
-module attributes {"ttg.num-warps" = 4 : i32} {
-  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
-    %c3_i32 = arith.constant 3 : i32
-    %c2_i32 = arith.constant 2 : i32
-    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
-    %c63_i32 = arith.constant 63 : i32
-    %c64_i32 = arith.constant 64 : i32
-    %c0_i32 = arith.constant 0 : i32
-    %c1_i32 = arith.constant 1 : i32
-    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear1>
-    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear2>
-    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
-    %2 = "tt.expand_dims"(%1) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear4>
-    %3 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear4>
-    %4 = arith.muli %2, %3 : tensor<64x1xi32, #linear4>
-    %5 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %6 = "tt.addptr"(%5, %4) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %7 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear2>) -> tensor<1x64xi32, #linear5>
-    %8 = "tt.broadcast"(%6) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %9 = "tt.broadcast"(%7) : (tensor<1x64xi32, #linear5>) -> tensor<64x64xi32, #linear1>
-    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear4>
-    %12 = arith.muli %2, %11 : tensor<64x1xi32, #linear4>
-    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %15 = "tt.broadcast"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %16 = "tt.addptr"(%15, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %17 = arith.addi %arg3, %c63_i32 : i32
-    %18 = arith.divsi %17, %c64_i32 : i32
-    %19 = arith.muli %arg5, %c64_i32 : i32
-    %20 = "tt.splat"(%19) : (i32) -> tensor<64x64xi32, #linear1>
-    %21 = "ttg.local_reserve"() : () -> !mutable_memdesc
-    %22 = "ttg.local_reserve"() : () -> !mutable_memdesc
-    %23 = arith.cmpi sgt, %18, %c0_i32 : i32
-    %24 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
-    %25 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %26 = "ttg.async_copy_global_to_local"(%10, %25, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %27 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %28 = "ttg.async_copy_global_to_local"(%16, %27, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %29 = "ttg.async_commit_group"(%26, %28) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
-    %30 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %31 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %32 = arith.cmpi ugt, %18, %c1_i32 : i32
-    %33 = arith.andi %23, %32 : i1
-    %34 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
-    %35 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %36 = "ttg.async_copy_global_to_local"(%30, %35, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %37 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %38 = "ttg.async_copy_global_to_local"(%31, %37, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %39 = "ttg.async_commit_group"(%36, %38) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
-    %40 = "tt.addptr"(%30, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %41 = "tt.addptr"(%31, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %40, %arg10 = %41, %arg11 = %29, %arg12 = %39, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
-      "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
-      %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %53 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %54 = "ttng.warp_group_dot"(%52, %53, %arg8) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-      %55 = "ttng.warp_group_dot_wait"(%54) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-      %56 = arith.subi %18, %arg7 : i32
-      %57 = arith.cmpi ugt, %56, %c2_i32 : i32
-      %58 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
-      %59 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %60 = "ttg.async_copy_global_to_local"(%arg9, %59, %58) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %61 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %62 = "ttg.async_copy_global_to_local"(%arg10, %61, %58) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %63 = "ttg.async_commit_group"(%60, %62) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
-      %64 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %65 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %66 = arith.addi %arg13, %c1_i32 : i32
-      %67 = arith.cmpi eq, %66, %c3_i32 : i32
-      %68 = arith.select %67, %c0_i32, %66 : i32
-      %69 = arith.addi %arg14, %c1_i32 : i32
-      %70 = arith.cmpi eq, %69, %c3_i32 : i32
-      %71 = arith.select %70, %c0_i32, %69 : i32
-      scf.yield %55, %64, %65, %arg12, %63, %68, %71 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
-    }
-    "ttg.async_wait"(%42#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
-    %43 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
-    %44 = arith.muli %2, %43 : tensor<64x1xi32, #linear4>
-    %45 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %46 = "tt.addptr"(%45, %44) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %47 = "tt.broadcast"(%46) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %48 = "tt.addptr"(%47, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %49 = "ttng.warp_group_dot_wait"(%42#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-    %50 = arith.truncf %49 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
-    %51 = "ttg.convert_layout"(%50) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
-    "tt.store"(%48, %51) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
-    return
-  }
-}
-
 // -----// after triton-nvidia-gpu-fence-insertion //----- //
 #linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 #linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
@@ -486,7 +385,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 !mutable_memdesc = !ttg.mutable_memdesc<[3, 64, 64], f16, #shared>
 !mutable_memdesc1 = !ttg.mutable_memdesc<[64, 64], f16, #shared>
 module attributes {"ttg.num-warps" = 4 : i32} {
-  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {proton.schedule = ["test_goldens.py:51: stages 3, groups 1\0A  0  tt.load  test_goldens.py:52  3 buffers\0A  0  tt.load  test_goldens.py:52  3 buffers\0A  2  wait for copies\0A  2  ttng.warp_group_dot  test_goldens.py:52\0A  3  ttng.warp_group_dot_wait  test_goldens.py:52  1 under way\0A  0  tt.addptr  test_goldens.py:53\0A  0  tt.addptr  test_goldens.py:54\0A  0  begin copies"], tt.kernel} {
     %c3_i32 = arith.constant 3 : i32
     %c2_i32 = arith.constant 2 : i32
     %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
@@ -564,24 +463,24 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %75 = arith.select %74, %c0_i32, %73 : i32
       scf.yield %59, %68, %69, %arg12, %67, %72, %75 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
-    "ttg.async_wait"(%43#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
-    %44 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
-    %45 = arith.muli %2, %44 : tensor<64x1xi32, #linear4>
-    %46 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %47 = "tt.addptr"(%46, %45) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %48 = "tt.broadcast"(%47) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %49 = "tt.addptr"(%48, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %50 = "ttng.warp_group_dot_wait"(%43#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-    %51 = arith.cmpi slt, %c0_i32, %18 : i32
-    %52 = scf.if %51 -> (tensor<64x64xf32, #linear>) {
-      scf.yield %50 : tensor<64x64xf32, #linear>
+    %44 = "ttng.warp_group_dot_wait"(%43#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    %45 = arith.cmpi slt, %c0_i32, %18 : i32
+    %46 = scf.if %45 -> (tensor<64x64xf32, #linear>) {
+      scf.yield %44 : tensor<64x64xf32, #linear>
     } else {
       %55 = "ttng.zeros"() : () -> tensor<64x64xf32, #linear>
       scf.yield %55 : tensor<64x64xf32, #linear>
     }
-    %53 = arith.truncf %52 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    "ttg.async_wait"(%43#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
+    %47 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %48 = arith.muli %2, %47 : tensor<64x1xi32, #linear4>
+    %49 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %50 = "tt.addptr"(%49, %48) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %51 = "tt.broadcast"(%50) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %52 = "tt.addptr"(%51, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %53 = arith.truncf %46 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
     %54 = "ttg.convert_layout"(%53) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
-    "tt.store"(%49, %54) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    "tt.store"(%52, %54) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
     return
   }
 }

@@ -2,20 +2,8 @@
 
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.regions import ForLoop, If, yield_values
-from proton.dialect.traits import Loop, has
-from proton.dialect.walk import all_ops, before
-from proton.transforms.schedule.pipelined_loop import is_less
-
-
-def is_rest(loop: Operation) -> bool:
-    """Whether another loop of its block comes first, at whatever depth: the rest of a range, which
-    is often empty."""
-    for view in loop.block.operations:
-        if view.operation == loop:
-            return False
-        if any(has(op, Loop) for op in (view.operation, *all_ops(view.operation))):
-            return True
-    return False
+from proton.dialect.walk import before
+from proton.schedule.pipelined_loop import is_less
 
 
 def skip_empty(loop: Operation) -> None:

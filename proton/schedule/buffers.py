@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from proton.analysis.pipelining import Load, fast_axis
 from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Operation, Type, Value, arith
 from proton.dialect.ttg import layout_of, mem_desc_parts, with_layout
 from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp
 from proton.dialect.ttng import FenceAsyncSharedOp
@@ -16,6 +15,7 @@ from proton.dialect.ttng_memory import (
     barriers,
 )
 from proton.layout.matrix_memory import transposing_layout
+from proton.schedule.loads import Load, fast_axis
 
 
 def start_barriers(count: int) -> Value:
@@ -96,11 +96,12 @@ def _transposing_type(memory: Value, user: Operation) -> Type | None:
 
 
 def _replace_memory(known: Value, memory: Value) -> None:
-    """Puts one memory in the place of another of the same layout, and its views."""
+    """Puts one memory in the place of another of the same layout, and its views, which are made
+    where it is, ahead of what takes them."""
     for use in list(known.uses):
         user = use.owner.operation
         if user.name == "ttg.memdesc_trans":
-            with ir.InsertionPoint(user), user.location:
+            with user.location:
                 _replace_memory(user.results[0], MemDescTransOp.of(memory))
             user.erase()
         else:

@@ -1,7 +1,7 @@
 """What a software pipeline is made of: the loads of a loop that may begin iterations early, what
-they are computed from, who takes their data, and the products that may go on meanwhile.
+they are computed from, and who takes their data.
 
-The questions are asked by `tritongpu-pipeline`, which makes the loop; nothing here changes the IR.
+Nothing here changes the IR.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,16 +15,16 @@ from proton.dialect.attributes import FLATTEN
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Operation, Type, Value, ir
-from proton.dialect.regions import ForLoop, end_of, is_invariant
+from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
-from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of
+from proton.dialect.walk import all_ops, defining_op, parent_of, users
 from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
 
 COPY_BYTES = 4  # at least, of one `cp.async`
-TMA_LOAD = "ttng.tma_load"
+TMA_LOAD, TMA_STORE = "ttng.tma_load", "ttng.tma_store"
 LOADS = ("tt.load", TMA_LOAD)
 PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
 
@@ -38,7 +38,6 @@ class Load:
     """A load to be pipelined."""
 
     op: Operation
-    buffers: Value | None = None  # the memory of all stages
 
     @property
     def is_tma(self) -> bool:
@@ -86,6 +85,13 @@ class Load:
         wanted = kept.bases("offset")
         own = layout_of(self.op.results[0].type).bases("register")
         return users[0] if fast_axis(wanted) == fast_axis(own) else None
+
+    @property
+    def conversions(self) -> list[Operation]:
+        """The changes of layout that fall to those who read the data from shared memory."""
+        if self.other is not None:
+            return []
+        return [user for user in users(self.op.results[0]) if user.name == "ttg.convert_layout"]
 
     @property
     def memory(self) -> Type:
@@ -303,35 +309,3 @@ def is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
             uses.append(position[user])
             work += [result for result in user.results if is_mem_desc(result.type)]
     return any(place > start for place in uses)
-
-
-def flying(loop: Operation, loads: list[Load]) -> list[Operation]:
-    """The waits for products that only the next iteration takes, as its sum, and whose operands
-    nothing overwrites meanwhile."""
-    view = ForLoop(loop)
-    end, pipelined = end_of(view.body), [load.alloc for load in loads if load.alloc]
-    found = []
-    for op in ops_named(loop, "ttng.warp_group_dot_wait"):
-        product = defining_op(op.operands[0])
-        uses = list(op.results[0].uses)
-        if product is None or product.name != "ttng.warp_group_dot":
-            continue
-        if op.block != view.body or len(uses) != 1 or uses[0].owner.operation != end:
-            continue
-        if product.operands[2] != view.iter_args[uses[0].operand_number]:
-            continue
-        if all(_stays(side, loop, pipelined) for side in list(product.operands)[:2]):
-            found.append(op)
-    return found
-
-
-def _stays(side: Value, loop: Operation, pipelined: list[Operation]) -> bool:
-    """Whether an operand is memory that the next iteration leaves alone."""
-    if not is_mem_desc(side.type):
-        return False
-    if is_invariant(side, loop):
-        return True
-    op = defining_op(side)
-    if op is not None and op.name == "ttg.memdesc_trans":
-        return _stays(op.operands[0], loop, pipelined)
-    return op is not None and op in pipelined

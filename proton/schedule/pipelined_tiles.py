@@ -16,12 +16,12 @@ numbers are known from before: they are carried as they are, and as they were on
 for products of warp groups: beside the operands of `mma` there are no registers for it.
 """
 
-from proton.analysis.pipelining import Load, Tiles
 from proton.dialect.emit import emit_if, number_of_iteration
 from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.walk import before, ops_named
-from proton.transforms.schedule.pipelined_loop import (
+from proton.schedule.loads import Tiles
+from proton.schedule.pipelined_loop import (
     PipelinedLoop,
     clone,
     has_more,
@@ -29,6 +29,7 @@ from proton.transforms.schedule.pipelined_loop import (
     is_less,
     is_more,
 )
+from proton.schedule.plan import Copies, Schedule
 
 _BEHIND = 3  # values of the pipeline that come ahead of what the loads need of a tile
 
@@ -36,8 +37,8 @@ _BEHIND = 3  # values of the pipeline that come ahead of what the loads need of 
 class PipelinedTiles(PipelinedLoop):
     """A loop inside of one over tiles."""
 
-    def __init__(self, loop: Operation, loads: list[Load], stages: int, tiles: Tiles) -> None:
-        super().__init__(loop, loads, stages)
+    def __init__(self, schedule: Schedule, copies: Copies, tiles: Tiles) -> None:
+        super().__init__(schedule, copies)
         self.tiles = tiles
         self.first_known: list[Value] = []  # what loads need of the program's first tile
         self.carried = 0  # values of the loop over tiles, ahead of those of the pipeline

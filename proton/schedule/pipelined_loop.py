@@ -1,4 +1,4 @@
-"""The loop that a software pipeline becomes.
+"""The loop that a schedule's copies become.
 
 With S stages there are S buffers, and the copies of iteration i + S - 1 begin in iteration i:
 
@@ -10,29 +10,19 @@ What the copies need (addresses, masks) is computed twice: for the iteration tha
 on, where anything else asks for it, and for the one whose copies begin. Beyond the loop's end
 copies are masked off. What TMA copies has no groups and tokens: each buffer has a barrier in shared
 memory that its bytes arrive at, and iteration i waits for phase i / S of barrier i mod S. Beyond
-the end nothing is copied, and nothing waits.
-
-A product of warp groups that nothing but the next iteration asks for stays in flight, too: it is
-waited for when the next one has been issued.
+the end nothing is copied, and nothing waits. Where groups of warps alternate, each copies a part of
+what all read: the groups of copies have such barriers, too, at which all warps arrive.
 """
 
 from collections.abc import Callable
 from functools import partial
 
-from proton.analysis.pipelining import (
-    Load,
-    Slice,
-    consumer_of,
-    flying,
-    inputs_of,
-    slice_of,
-)
 from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import InsertionPoint, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.traits import Combines, Pure, has
-from proton.dialect.ttg import mem_desc, mem_desc_parts
+from proton.dialect.ttg import BarrierOp, mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
     AsyncCommitGroupOp,
     AsyncCopyOp,
@@ -41,35 +31,43 @@ from proton.dialect.ttg_memory import (
     LocalReserveOp,
     MemDescIndexOp,
 )
-from proton.dialect.ttng_memory import InvalBarrierOp, WaitBarrierOp, one_barrier
+from proton.dialect.ttng import OrderBeginOp, OrderEndOp, OrderPassOp, OrderWaitOp
+from proton.dialect.ttng_memory import (
+    ArriveWithCopiesOp,
+    InitBarrierOp,
+    InvalBarrierOp,
+    WaitBarrierOp,
+    barriers,
+    one_barrier,
+)
 from proton.dialect.walk import all_ops, before, defining_op, producer_of
-from proton.transforms.schedule.late_waits import wait_behind
-from proton.transforms.schedule.load_buffers import begin_tma, start_barriers, take_from
+from proton.layout.tensor_cores import GROUP_WARPS
+from proton.schedule.buffers import begin_tma, start_barriers, take_from
+from proton.schedule.loads import Load, inputs_of
+from proton.schedule.plan import Copies, Item, Schedule, SyncPoint
 
-_SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
+_Predicate = arith.CmpIPredicate
 
 
 class PipelinedLoop:
-    """One loop: `distance` iterations lie between the beginning of a copy and its use."""
+    """Emits the copies of a schedule, and what its marks stand for."""
 
-    def __init__(self, loop: Operation, loads: list[Load], stages: int) -> None:
-        self.loop, self.loads = loop, loads
-        self.stages, self.distance = stages, stages - 1
-        order = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
-        # Of each load the first op of the body that takes its data, and of these the first.
-        self.consumers = [consumer_of(load.alloc or load.op, order) for load in loads]
-        self.consumer = min(self.consumers, key=lambda op: order[op])
-        slice_ = slice_of(loop, loads)
-        assert slice_ is not None, "asked of each load"
-        self.slice: Slice = slice_
+    def __init__(self, schedule: Schedule, copies: Copies) -> None:
+        assert schedule.loop is not None
+        self.schedule, self.plan, self.loop = schedule, copies, schedule.loop
+        self.loads, self.slice = copies.loads, copies.slice
+        self.stages, self.distance = copies.stages, copies.distance
         # What the copies take, and what only the next ones do: that comes behind them, so that no
         # address is there twice, as it is and as it will be.
-        taken = inputs_of(loads, slice_.ops)
-        self.taken = [op for op in slice_.ops if op in taken]
-        self.following = [op for op in slice_.ops if op not in taken]
-        self.copied = [load for load in loads if not load.is_tma]  # in groups, with tokens
-        self.arrivals = [load for load in loads if load.is_tma]
-        self.barriers: object = None  # of all stages
+        taken = inputs_of(self.loads, self.slice.ops)
+        self.taken = [op for op in self.slice.ops if op in taken]
+        self.following = [op for op in self.slice.ops if op not in taken]
+        self.by_threads, self.by_tma = copies.by_threads, copies.by_tma
+        self.buffers: dict[Operation, Value] = {}  # of each load those of all stages
+        self.arrivals: Value | None = None  # barriers of all stages, for copies by TMA
+        self.landed: Value | None = None  # likewise, for copies by threads of several groups
+        self.begins: dict[Item, Operation] = {}  # the first op that stands for a mark
+        self.anchors = {mark: self._anchor(mark) for mark in SyncPoint if mark in schedule.order}
 
     def run(self) -> None:
         """Makes the pipeline."""
@@ -77,20 +75,26 @@ class PipelinedLoop:
             for load in self.loads:
                 shape, element, layout = mem_desc_parts(load.memory)
                 with load.op.location:
-                    load.buffers = LocalReserveOp(
+                    self.buffers[load.op] = LocalReserveOp(
                         mem_desc((self.stages, *shape), element, layout, is_mutable=True)
                     ).result
-            if self.arrivals:
-                self.barriers = start_barriers(self.stages)
+            if self.by_tma:
+                self.arrivals = start_barriers(self.stages)
             state = self.prologue()
-            phases = [i32(0)] if self.arrivals else []
+            phases = [i32(0)] if self.by_tma or self.alternates else []
             initial = [*state, *phases, i32(self.distance), i32(0)]
         self._allocate_behind_copies()
-        in_flight = flying(self.loop, self.loads)
+        if self.alternates:
+            self._begin_order()
         old = len(self.loop.results)
         self.carry(initial)
-        self._body(old, in_flight)
-        self._epilogue(old, in_flight)
+        self._body(old)
+        self._epilogue(old)
+
+    @property
+    def alternates(self) -> bool:
+        """Whether groups of warps do."""
+        return self.schedule.groups > 1
 
     # What loops over tiles do otherwise
 
@@ -116,7 +120,7 @@ class PipelinedLoop:
         for number in range(self.distance):
             is_inside = runs
             if passed is not None:
-                more = arith.CmpIOp(_UNSIGNED_GREATER, left, passed).result
+                more = arith.CmpIOp(_Predicate.ugt, left, passed).result
                 is_inside = arith.AndIOp(runs, more).result
             mapping = {view.induction_var: variable}
             mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
@@ -163,21 +167,19 @@ class PipelinedLoop:
         of those that have one. `note` writes on an op of theirs which iteration that is, unless
         TMA's copies have its number."""
         clone(self.taken, mapping)
-        if self.arrivals:
-            with self.arrivals[0].op.location:
-                barrier = MemDescIndexOp(self.barriers, index, one_barrier()).result
-                targets = [
-                    MemDescIndexOp(load.buffers, index, load.memory).result
-                    for load in self.arrivals
-                ]
-            begun = begin_tma(self.arrivals, targets, barrier, is_inside, mapping, iteration)
+        if self.by_tma:
+            with self.by_tma[0].op.location:
+                barrier = MemDescIndexOp(self.arrivals, index, one_barrier()).result
+                targets = [self._buffer(load, index) for load in self.by_tma]
+            begun = begin_tma(self.by_tma, targets, barrier, is_inside, mapping, iteration)
+            self.begins.setdefault(SyncPoint.COPIES, begun[0])
             for op in begun:
                 note(op.operation)
-        if not self.copied:
+        if not self.by_threads:
             clone(self.following, mapping)
             return []
-        copies = [self._copy(load, mapping, index, is_inside) for load in self.copied]
-        with self.copied[-1].op.location:
+        copies = [self._copy(load, mapping, index, is_inside) for load in self.by_threads]
+        with self.by_threads[-1].op.location:
             group: Value = AsyncCommitGroupOp(copies, _token()).group
         for token in (*copies, group):
             note(producer_of(token))
@@ -194,24 +196,30 @@ class PipelinedLoop:
             mask = ir.Operation.create("tt.splat", results=[type_], operands=[is_inside]).result
             if load.mask is not None:
                 mask = arith.AndIOp(mapping.get(load.mask, load.mask), mask).result
-            target = MemDescIndexOp(load.buffers, index, load.memory).result
-            return AsyncCopyOp(pointer, target, _token(), mask=mask).token
+            copy = AsyncCopyOp(pointer, self._buffer(load, index), _token(), mask=mask)
+            self.begins.setdefault(SyncPoint.COPIES, copy.operation)
+            return copy.token
 
-    def _body(self, old: int, in_flight: list[Operation]) -> None:
+    def _buffer(self, load: Load, index: Value) -> Value:
+        return MemDescIndexOp(self.buffers[load.op], index, load.memory).result
+
+    def _body(self, old: int) -> None:
         view = ForLoop(self.loop)
         *state, write, read = view.iter_args[old:]
-        phases = [state.pop()] if self.arrivals else []
+        phases = [state.pop()] if self.by_tma or self.alternates else []
         end = end_of(view.body)
-        with ir.InsertionPoint(self.consumer), self.loads[-1].op.location:
-            if self.copied:
-                AsyncWaitOp(state[len(self.slice.carried)], i32_attr(self.distance - 1))
-            for phase in phases:
-                WaitBarrierOp(MemDescIndexOp(self.barriers, read, one_barrier()).result, phase)
-        with self._where_copies_begin(end, bool(in_flight)), self.loop.location:
+        first = self._at(SyncPoint.LANDED)
+        asks = first if self.alternates else self.loads[-1].op
+        with ir.InsertionPoint(first), asks.location:
+            self._wait_for_copies(state, read, phases)
+        self.begins.pop(SyncPoint.COPIES, None)  # those of the prologue
+        with ir.InsertionPoint(self._at(SyncPoint.COPIES)), self.loop.location:
             following = self.go_on(state, write)
-        for load, consumer in zip(self.loads, self.consumers, strict=True):
-            with before(consumer):
-                self._use(load, read)
+        for load, consumer in zip(self.loads, self.plan.consumers, strict=True):
+            with before(consumer), load.op.location:
+                take_from(load, self._buffer(load, read))
+        if self.alternates:
+            self._order(read)
         with before(end):
             indices = [next_index(write, self.stages), next_index(read, self.stages)]
             phases = [next_phase(phase, indices[1]) for phase in phases]
@@ -219,43 +227,79 @@ class PipelinedLoop:
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
 
-    def _where_copies_begin(self, end: Operation, is_flying: bool) -> InsertionPoint:
-        """Behind the last read of the buffer that is written: that was in the iteration before,
-        but for products in flight, which end in this one. A product of warp groups is issued
-        first, and goes on meanwhile."""
-        if is_flying:
-            return ir.InsertionPoint(end)
-        if self.consumer.name == "ttng.warp_group_dot":
-            return ir.InsertionPoint.after(self.consumer)
-        return ir.InsertionPoint(self.consumer)
+    def _anchor(self, mark: SyncPoint) -> Operation | None:
+        """The op that stands behind a mark; None for the end. Waits for dots do not stand there
+        yet, and loads do no more when warp groups get their order."""
+        gone = {wait.op for wait in self.schedule.waits}
+        if mark not in (SyncPoint.LANDED, SyncPoint.COPIES):
+            gone |= self.plan.removed
+        return next((op for op in self.schedule.behind(mark) if op not in gone), None)
+
+    def _at(self, mark: SyncPoint) -> Operation:
+        """The op that what a mark stands for comes ahead of."""
+        return self.anchors[mark] or end_of(ForLoop(self.loop).body)
+
+    def _wait_for_copies(self, state: list[Value], read: Value, phases: list[Value]) -> None:
+        if self.by_threads and self.landed is None:
+            token = state[len(self.slice.carried)]
+            wait = AsyncWaitOp(token, i32_attr(self.distance - 1))
+            self.begins.setdefault(SyncPoint.LANDED, wait.operation)
+        for all_ in (self.landed, self.arrivals):
+            if all_ is not None:
+                one = MemDescIndexOp(all_, read, one_barrier())
+                WaitBarrierOp(one.result, phases[0])
+                self.begins.setdefault(SyncPoint.LANDED, one.operation)
 
     def _ahead(self, view: ForLoop) -> tuple[Value, Value]:
         """(whether the iteration whose copies begin is one, its variable)."""
         _, upper, step = view.bounds
         far = arith.MulIOp(step, arith.ConstantOp(step.type, self.distance).result).result
         left = arith.SubIOp(upper, view.induction_var).result
-        is_inside = arith.CmpIOp(_UNSIGNED_GREATER, left, far).result
+        is_inside = arith.CmpIOp(_Predicate.ugt, left, far).result
         return is_inside, arith.AddIOp(view.induction_var, far).result
 
-    # Uses
-
-    def _use(self, load: Load, index: Value) -> None:
-        """Reads the buffer where the load's data was taken, and erases the load."""
-        with load.op.location:
-            take_from(load, MemDescIndexOp(load.buffers, index, load.memory).result)
-
-    def _epilogue(self, old: int, in_flight: list[Operation]) -> None:
-        if self.copied:
+    def _epilogue(self, old: int) -> None:
+        if self.by_threads:
             with ir.InsertionPoint.after(self.loop), self.loop.location:
                 last = old + len(self.slice.carried) + self.distance - 1
                 AsyncWaitOp(self.loop.results[last], i32_attr(0))
-        if self.arrivals:
+        if self.by_tma:
             with ir.InsertionPoint.after(self.around), self.around.location:
-                InvalBarrierOp(self.barriers)
-        for wait in in_flight:
-            wait.attributes["pendings"] = i32_attr(1)
-            (use,) = wait.results[0].uses
-            wait_behind(self.loop, use.operand_number, wait.location)
+                InvalBarrierOp(self.arrivals)
+        if self.alternates:
+            with ir.InsertionPoint.after(self.loop), self.loop.location:
+                OrderEndOp()
+                BarrierOp()
+                if self.landed is not None:
+                    InvalBarrierOp(self.landed)
+
+    # Groups of warps that alternate
+
+    def _begin_order(self) -> None:
+        """Ahead of the loop, the first group has its turn."""
+        with before(self.loop):
+            if self.by_threads:
+                self.landed = LocalReserveOp(barriers(self.stages)).result
+                InitBarrierOp(self.landed, i32_attr(self.schedule.groups * GROUP_WARPS))
+                self._arrive(i32(0), self.distance - 1)
+            OrderBeginOp()
+
+    def _order(self, read: Value) -> None:
+        """In the loop, a group waits for its turn, passes it on, and tells which copies landed."""
+        last_of_turn = self.schedule.ahead_of(SyncPoint.PASS)[-1]
+        with ir.InsertionPoint(self._at(SyncPoint.PASS)), last_of_turn.location:
+            self.begins[SyncPoint.PASS] = OrderPassOp().operation
+        with before(self._at(SyncPoint.TURN)):
+            self.begins[SyncPoint.TURN] = OrderWaitOp().operation
+        if self.landed is not None:
+            with before(self._at(SyncPoint.TELL)):
+                one = i32(1)
+                self.begins[SyncPoint.TELL] = producer_of(one)
+                self._arrive(around(read, one, self.stages), self.distance - 2)
+
+    def _arrive(self, index: Value, pendings: int) -> None:
+        barrier = MemDescIndexOp(self.landed, index, one_barrier()).result
+        ArriveWithCopiesOp(barrier, i32_attr(pendings))
 
 
 def _drop_unused(loop: Operation, count: int) -> None:
@@ -297,7 +341,7 @@ def clone(ops: list[Operation], mapping: dict[Value, Value]) -> None:
 
 def is_less(loop: Operation, lower: Value, upper: Value) -> Value:
     """As the loop compares its bounds."""
-    less = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
+    less = _Predicate.ult if "unsignedCmp" in loop.attributes else _Predicate.slt
     return arith.CmpIOp(less, lower, upper).result
 
 
@@ -308,19 +352,24 @@ def has_more(left: Value, upper: Value, step: Value) -> Value:
 
 def is_more(left: Value, right: Value) -> Value:
     """Whether one length is greater than another."""
-    return arith.CmpIOp(_UNSIGNED_GREATER, left, right).result
+    return arith.CmpIOp(_Predicate.ugt, left, right).result
 
 
 def next_index(index: Value, stages: int) -> Value:
     """The index of the next buffer, around."""
-    more = arith.AddIOp(index, i32(1)).result
-    is_end = arith.CmpIOp(_EQUAL, more, i32(stages)).result
+    return around(index, i32(1), stages)
+
+
+def around(index: Value, one: Value, stages: int) -> Value:
+    """The same; `one` is 1."""
+    more = arith.AddIOp(index, one).result
+    is_end = arith.CmpIOp(_Predicate.eq, more, i32(stages)).result
     return arith.SelectOp(is_end, i32(0), more).result
 
 
 def next_phase(phase: Value, read: Value) -> Value:
     """The parity of the next iteration's phase: another one, once around."""
-    is_around = arith.CmpIOp(_EQUAL, read, i32(0)).result
+    is_around = arith.CmpIOp(_Predicate.eq, read, i32(0)).result
     return arith.XOrIOp(phase, arith.ExtUIOp(phase.type, is_around).result).result
 
 

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-pipeline{num-stages=3 arch=90}' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=3 arch=90}' %s | filecheck %s
 
 // Three buffers for each operand; the copies of two iterations begin ahead of the loop, those of
 // iteration i + 2 behind the wait for product i - 1, which goes on into iteration i. What is carried
@@ -32,8 +32,8 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-COUNT-2: "ttg.async_copy_global_to_local"
 // CHECK: "ttg.async_commit_group"
 // CHECK: scf.yield
-// CHECK: "ttng.warp_group_dot_wait"(%{{.*}}) {pendings = 0 : i32}
 // CHECK: "ttg.async_wait"(%{{.*}}) {pendings = 0 : i32}
+// CHECK: "ttng.warp_group_dot_wait"(%{{.*}}) {pendings = 0 : i32}
 // CHECK-NOT: tt.load
 func.func @matmul(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32, %zero: !sum) -> !sum {
   %c0 = arith.constant 0 : i32

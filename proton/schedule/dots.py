@@ -1,0 +1,200 @@
+"""Where the dots of warp groups have ended.
+
+`ttng.warp_group_dot` goes on by itself, and dots end in the order in which they were issued. A wait
+leaves as many under way as were issued behind its own dot. It comes as late as it may: ahead of the
+first op that takes the result, or that changes memory which a dot under way may read.
+
+    %e = ttng.warp_group_dot %q, %k0, %zero          %e = ttng.warp_group_dot %q, %k0, %zero
+    %s = ttng.warp_group_dot_wait %e {0}       =>    %f = ttng.warp_group_dot %p, %v, %acc
+    %f = ttng.warp_group_dot %p, %v, %acc            %s = ttng.warp_group_dot_wait %e {pendings = 1}
+    %o = ttng.warp_group_dot_wait %f {0}             ... what is computed from %s ...
+    ... what is computed from %s ...                 %o = ttng.warp_group_dot_wait %f {pendings = 0}
+
+A result that only the same dot of the next iteration takes, to add to it, may be waited for there.
+Where the operands stay as they are until then, in buffers or ahead of the loop, that is behind the
+next dot. Where the loop stores them, it is ahead of the first store, behind the loads that bring
+the next operands: they are on their way meanwhile.
+
+    scf.for ... iter_args(%acc) {              %m = ttg.local_reserve
+      %a = tt.load                             scf.for ... iter_args(%acc) {
+      %m = ttg.local_alloc %a                    %a = tt.load
+      %e = ttng.warp_group_dot %m, ..., %acc     %s = ttng.warp_group_dot_wait %acc {0}
+      %d = ttng.warp_group_dot_wait %e {0}   =>  ttg.local_store %a, %m
+      scf.yield %d                               %e = ttng.warp_group_dot %m, ..., %s
+    }                                            scf.yield %e
+                                               }
+                                               %d = ttng.warp_group_dot_wait ... {0}
+"""
+
+from collections.abc import Collection
+
+from proton.dialect.mlir import Operation, Value
+from proton.dialect.regions import ForLoop, end_of, is_invariant
+from proton.dialect.traits import AllocatesShared, SharedEffects, has
+from proton.dialect.ttg import is_mem_desc
+from proton.dialect.walk import all_ops, defining_op, users
+from proton.schedule.loads import LOADS, TMA_LOAD, TMA_STORE, Load
+from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
+
+DOT, WAIT = "ttng.warp_group_dot", "ttng.warp_group_dot_wait"
+TMA = TMA_LOAD, TMA_STORE  # they become copies, and waits for them
+
+
+def waits_for_dots(schedule: Schedule) -> list[DotWait]:
+    """The waits of a block whose dots are issued there, and which end all that is under way."""
+    found = []
+    for op in schedule.order:
+        if isinstance(op, SyncPoint) or op.name != WAIT or op.attributes["pendings"].value:
+            continue
+        dot = defining_op(op.operands[0])
+        if dot is not None and dot.name == DOT and dot.block == op.block:
+            found.append(DotWait(op, dot, 0))
+    return found
+
+
+# In the same iteration
+
+
+def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None:
+    """Moves a wait to where its result is asked for. `gone` are ops that the expander removes."""
+    order, start = schedule.order, schedule.order.index(wait.op)
+    takers, counts = set(users(wait.op.results[0])), _pendings(schedule)
+    issued = 0
+    place = start + 1
+    for item in order[start + 1 :]:
+        if _ends(item, takers, gone):
+            break
+        place += 1
+        if isinstance(item, SyncPoint):
+            continue
+        if item.name == WAIT:
+            issued = min(issued, counts[item])
+        issued += item.name == DOT
+    order.insert(place, wait.op)
+    del order[start]
+    wait.pendings = issued
+
+
+def _pendings(schedule: Schedule) -> dict[Operation, int]:
+    """How many dots each wait of a block leaves under way, as it is planned."""
+    ops = (op for op in schedule.order if not isinstance(op, SyncPoint) and op.name == WAIT)
+    counts = {op: int(op.attributes["pendings"].value) for op in ops}
+    return counts | {wait.op: wait.pendings for wait in schedule.waits}
+
+
+def _ends(item: Item, takers: set[Operation], gone: Collection[Operation]) -> bool:
+    """Whether a dot must have ended ahead of an item."""
+    if isinstance(item, SyncPoint):
+        return item is SyncPoint.COPIES
+    return any(op in takers or _stops(op) for op in (item, *all_ops(item)) if op not in gone)
+
+
+def _stops(op: Operation) -> bool:
+    """Whether an op may write memory that a dot under way reads, makes memory that may lie where
+    that did, or counts on there being none under way: control flow is one."""
+    if op.name.startswith("scf.") or op.name in ("func.call", *TMA) or has(op, AllocatesShared):
+        return True
+    return any(is_mem_desc(op.operands[n].type) for n in SharedEffects.of(op).writes)
+
+
+# In the next iteration
+
+
+def carried_number(wait: DotWait, loop: Operation) -> int | None:
+    """Which value that a loop carries a dot adds to and becomes; None where the loop has any other
+    use for it, or for what was waited for."""
+    view, uses = ForLoop(loop), list(wait.op.results[0].uses)
+    if wait.op.block != view.body or len(uses) != 1:
+        return None
+    if uses[0].owner.operation != end_of(view.body) or users(wait.op.operands[0]) != [wait.op]:
+        return None
+    number, acc = int(uses[0].operand_number), wait.dot.operands[2]
+    is_its_own = acc == view.iter_args[number] and users(acc) == [wait.dot]
+    return number if is_its_own else None
+
+
+def goes_on(wait: DotWait, loop: Operation, loads: list[Load]) -> bool:
+    """Whether a dot may go on until the next one has been issued."""
+    buffered = [load.alloc for load in loads if load.alloc]
+    if carried_number(wait, loop) is None:
+        return False
+    return all(_stays(side, loop, buffered) for side in list(wait.dot.operands)[:2])
+
+
+def _stays(side: Value, loop: Operation, buffered: list[Operation]) -> bool:
+    """Whether an operand is memory that the next iteration leaves alone."""
+    if not is_mem_desc(side.type):
+        return False
+    source = _memory_of(side)
+    return is_invariant(side, loop) or (source is not None and source in buffered)
+
+
+def _memory_of(side: Value) -> Operation | None:
+    """The op that makes the memory of an operand."""
+    op = defining_op(side)
+    while op is not None and op.name == "ttg.memdesc_trans":
+        op = defining_op(op.operands[0])
+    return op
+
+
+def last_asked_by(wait: DotWait, loop: Operation) -> Operation | None:
+    """The first op behind a loop at which a dot that may go on there must have ended; None for the
+    end of the block."""
+    (use,) = wait.op.results[0].uses
+    takers = set(users(loop.results[int(use.operand_number)]))
+    ops = [view.operation for view in loop.block.operations]
+    behind = ops[ops.index(loop) + 1 : -1]
+    return next((op for op in behind if _ends(op, takers, ())), None)
+
+
+def defer(schedule: Schedule, waits: list[DotWait]) -> None:
+    """Moves waits to the next iteration where the loop stores the operands of their dots, and a
+    load stands ahead of the first store."""
+    assert schedule.loop is not None
+    buffered = schedule.copies.removed if schedule.copies is not None else set()
+    later = []
+    for wait in waits:
+        stored, is_buffered = _operands(wait, schedule.loop, buffered)
+        if not stored:
+            continue
+        items: list[Item] = [*stored, *([SyncPoint.COPIES] if is_buffered else [])]
+        first = min(items, key=schedule.order.index)
+        if any(op.name in LOADS for op in schedule.ahead_of(first)):
+            schedule.order.remove(wait.op)
+            schedule.insert(wait.op, first)
+            wait.is_later, wait.kept, wait.pendings = True, stored, 0
+            later.append(wait)
+    for wait in later:
+        wait.pendings = _issued_around(schedule, wait)
+
+
+def _operands(
+    wait: DotWait, loop: Operation, buffered: Collection[Operation]
+) -> tuple[list[Operation], bool]:
+    """(the ops by which the loop stores operands of a dot that may go on until then, whether
+    another operand has buffers); none where it may not."""
+    stored: dict[Operation, None] = {}
+    is_buffered = False
+    for side in list(wait.dot.operands)[:2]:
+        op = _memory_of(side)
+        if op is None or op.name != "ttg.local_alloc" or carried_number(wait, loop) is None:
+            return [], False
+        if op in buffered:
+            is_buffered = True
+        elif not is_invariant(op.results[0], loop):
+            stored[op] = None
+    return list(stored), is_buffered
+
+
+def _issued_around(schedule: Schedule, wait: DotWait) -> int:
+    """How many dots are under way behind a wait in the next iteration: those behind its own dot
+    and ahead of itself, or fewer, where another wait has left fewer."""
+    order, counts = schedule.order, _pendings(schedule)
+    issued = 0
+    for item in order[order.index(wait.dot) + 1 :] + order[: order.index(wait.op)]:
+        if isinstance(item, SyncPoint):
+            continue
+        if item.name == WAIT:
+            issued = min(issued, counts[item])
+        issued += item.name == DOT
+    return issued

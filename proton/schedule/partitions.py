@@ -1,0 +1,165 @@
+"""Warp groups that alternate at the tensor cores.
+
+Where a loop computes something between two dots, warp groups that meet in each iteration compute it
+at the same time: tensor cores wait for all of them. So a group has its turn for the dots, and while
+it computes what lies between two of them, it is another's turn. Of attention:
+
+    group 0    values i - 1, scores i │ weights i                 │ values i, scores i + 1 │ ...
+    group 1    weights i - 1          │ values i - 1, scores i    │ weights i              │ ...
+
+    scf.for {                              scf.for {
+      wait for copies                        wait for copies, of all groups
+      %s = ttng.warp_group_dot               %s = ttng.warp_group_dot    scores
+      copies of iteration i + d              pass the turn on
+      ttng.warp_group_dot_wait %s      =>    ttng.warp_group_dot_wait %s
+      weights                                weights
+      %o = ttng.warp_group_dot               wait for the turn
+      ttng.warp_group_dot_wait %o            %o = ttng.warp_group_dot    values
+    }                                        copies of iteration i + d
+                                             ttng.warp_group_dot_wait %o
+                                           }
+
+No barrier of all warps is left in the loop, so a group may be half an iteration ahead. What one
+group reads the others have copied a part of: an mbarrier for each buffer says that all copies have
+landed. Copies of iteration i + d write the buffer of iteration i - 1. They begin when it is the
+group's turn again: each other group has then passed it on, behind a dot of iteration i at the
+earliest, and had waited for the dots of iteration i - 1 before.
+
+Source of the order: Shah et al., "FlashAttention-3", section 3.1 (ping-pong scheduling).
+"""
+
+import itertools
+from math import prod
+
+from proton.analysis.scratch import scratch_bytes
+from proton.base.targets import Architecture
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.mlir import Operation
+from proton.dialect.regions import end_of
+from proton.dialect.traits import (
+    Accesses,
+    AllocatesShared,
+    Barrier,
+    Orders,
+    Pure,
+    SharedEffects,
+    has,
+)
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc_parts
+from proton.dialect.walk import all_ops, defining_op, ops_of_each, users
+from proton.layout.tensor_cores import GROUP_WARPS
+from proton.schedule.dots import DOT, TMA, WAIT
+from proton.schedule.plan import Schedule, SyncPoint
+
+GROUPS = 2  # with four, or with one of more warps, nothing was measured
+LEAST_STAGES = 3  # copies of two would be waited for as soon as another group has begun them
+# Of the cycles of a loop's dots, those of the work between two of them.
+LEAST_WORK, MOST_WORK = 1 / 8, 1.5
+_SPECIAL = ("math.", "arith.divf", "tt.precise_", "tt.extern_elementwise")
+
+
+def alternate(schedule: Schedule, chip: Architecture) -> None:
+    """Has the warp groups of a loop alternate, where they can and where it pays."""
+    if schedule.copies is None or schedule.copies.tiles is not None:
+        return
+    if schedule.copies.stages < LEAST_STAGES or not _are_apart(schedule):
+        return
+    found = _longest_work(schedule, chip)
+    if found is None:
+        return
+    wait, dot = found
+    _free_turn(schedule, wait)
+    last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
+    schedule.order.remove(SyncPoint.COPIES)
+    schedule.insert(SyncPoint.PASS, last, behind=True)
+    if schedule.copies.by_threads:
+        schedule.insert(SyncPoint.TELL, wait, behind=True)
+    schedule.insert(SyncPoint.TURN, dot)
+    schedule.insert(SyncPoint.COPIES, dot, behind=True)
+    schedule.groups = GROUPS
+
+
+def _free_turn(schedule: Schedule, wait: Operation) -> None:
+    """Moves computations that neither the dots of the turn nor the copies take between the last dot
+    and the wait for it: they run beside the dot, and while it is another group's turn."""
+    assert schedule.copies is not None
+    last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
+    fixed = {*schedule.copies.slice.ops, *schedule.copies.removed}
+    later, early = {*schedule.behind(last), end_of(last.block)}, list[Operation]()
+    for op in reversed(schedule.ahead_of(last)):
+        is_free = op not in fixed and _is_computation(op)
+        if is_free and all(later.issuperset(users(result)) for result in op.results):
+            early.append(op)
+            later.add(op)
+    dependent, late = {wait}, list[Operation]()
+    for op in itertools.takewhile(lambda op: op.name != DOT, schedule.behind(wait)):
+        takes = any(defining_op(value) in dependent for value in op.operands)
+        if takes or op in fixed or not _is_computation(op):
+            dependent.add(op)
+        else:
+            late.append(op)
+    for op in (*early, *late):
+        schedule.order.remove(op)
+        schedule.moved.add(op)
+    place = schedule.order.index(last) + 1
+    schedule.order[place:place] = reversed(early)
+    place = schedule.order.index(wait)
+    schedule.order[place:place] = late
+
+
+def _is_computation(op: Operation) -> bool:
+    """Whether an op computes a tensor, and does nothing else."""
+    return has(op, Pure) and not op.regions and bool(op.results) and is_tensor(op.results[0].type)
+
+
+def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Operation] | None:
+    """The wait and the dot that the most work lies between, if it is worth a turn."""
+    most, found, wait = 0.0, None, None
+    cycles, dots = 0.0, 0.0
+    for op in schedule.ops:
+        if op.name == WAIT:
+            wait, cycles = op, 0.0
+        elif op.name == DOT:
+            if wait is not None and cycles > most:
+                most, found = cycles, (wait, op)
+            wait, dots = None, dots + _dot_cycles(op, chip)
+        else:
+            cycles += sum(_special_cycles(inner, chip) for inner in (op, *all_ops(op)))
+    return found if LEAST_WORK * dots <= most <= MOST_WORK * dots else None
+
+
+def _special_cycles(op: Operation, chip: Architecture) -> float:
+    """The cycles of an SM that special functions take; 0 of other ops."""
+    if not op.name.startswith(_SPECIAL) or not is_tensor(op.results[0].type):
+        return 0
+    return prod(shape_of(op.results[0])) / chip.special_per_cycle
+
+
+def _dot_cycles(op: Operation, chip: Architecture) -> float:
+    """The cycles of an SM that a dot takes."""
+    (depth, _), element, _ = mem_desc_parts(op.operands[1].type)
+    return prod(shape_of(op.results[0])) * depth * element.width / (16 * chip.dot_per_cycle)
+
+
+def _are_apart(schedule: Schedule) -> bool:
+    """Whether no warp waits for a warp of another group in a loop, but for copies and turns."""
+    assert schedule.loop is not None
+    assert schedule.copies is not None
+    dots, waits = ops_of_each(schedule.loop, DOT, WAIT)
+    planned = {wait.op for wait in schedule.waits if not wait.is_later and not wait.pendings}
+    if set(waits) != planned or not all(op in schedule.order for op in dots):
+        return False
+    if any(layout_of(op.results[0].type).in_size("warp") != GROUPS * GROUP_WARPS for op in dots):
+        return False
+    gone = schedule.copies.removed | set(dots) | set(waits)
+    return all(_stays_apart(op) for op in all_ops(schedule.loop) if op not in gone)
+
+
+def _stays_apart(op: Operation) -> bool:
+    """Whether no warp waits for another at an op, and it has no part in shared memory."""
+    if has(op, Barrier, AllocatesShared) or scratch_bytes(op) or op.name in TMA:
+        return False
+    if has(op, Orders) and not has(op, Accesses):
+        return False  # a call, or assembly that may be a barrier
+    effects = SharedEffects.of(op)
+    return not any(is_mem_desc(op.operands[n].type) for n in (*effects.reads, *effects.writes))

@@ -1,0 +1,176 @@
+"""The schedules of a function's loops: which loads begin early and how deep, where dots have ended,
+and which warps alternate. Everything is decided on the IR as it was; nothing here changes it."""
+
+from dataclasses import dataclass
+
+from proton.analysis.alias import Roots
+from proton.analysis.axis_info import AxisInfos
+from proton.analysis.scratch import desc_bytes, scratch_bytes
+from proton.analysis.tensor_maps import box_of_map
+from proton.base.targets import Architecture
+from proton.dialect.attributes import NUM_STAGES
+from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import AllocatesShared, Loop, has
+from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
+from proton.schedule import dots
+from proton.schedule.loads import (
+    TMA_LOAD,
+    TMA_STORE,
+    Load,
+    candidates,
+    consumer_of,
+    is_innermost,
+    is_live_in,
+    slice_of,
+    tiles_of,
+)
+from proton.schedule.partitions import alternate
+from proton.schedule.plan import Copies, Schedule, SyncPoint
+
+_CONTROL_FLOW = "scf.if", "func.call"  # registers of a dot under way stay where they are
+
+
+@dataclass
+class Planner:
+    """Plans a function: loops of `stages` stages, but where one asks for others."""
+
+    module: Module
+    function: Operation
+    stages: int
+    chip: Architecture
+
+    def schedules(self) -> list[Schedule]:
+        """Those of loops whose loads begin early, and of blocks that wait for dots: loops last, as
+        they are made anew."""
+        loops, waits = ops_of_each(self.function, "scf.for", dots.WAIT)
+        loops = [loop for loop in loops if is_innermost(loop)]
+        bodies = {ForLoop(loop).body: loop for loop in loops}
+        others = [wait.block for wait in waits if wait.block not in bodies]
+        found = [Schedule.of(b, bodies.get(b)) for b in dict.fromkeys([*others, *bodies])]
+        self._begin_early({s.loop: s for s in found if s.loop is not None})
+        found = [schedule for schedule in found if schedule.copies is not None or waits]
+        has_room = bool(waits) and self._most_bytes(found) <= self.chip.shared_bytes
+        for schedule in found:
+            _place_waits(schedule, has_room)
+            alternate(schedule, self.chip)
+        return found
+
+    # Copies
+
+    def _begin_early(self, bodies: dict[Operation, Schedule]) -> None:
+        """Decides which loads of loops begin early, and how much."""
+        if not bodies:
+            return
+        infos, roots = AxisInfos(self.module), Roots(self.function)
+        for loop, schedule in bodies.items():
+            stages, is_asked = self._stages(loop)
+            if stages > 1:
+                loads = candidates(loop, infos, roots, is_asked)
+                loads = [load for load in loads if users(load.op.results[0])]
+                schedule.copies = self._copies(loop, loads, stages)
+
+    def _stages(self, loop: Operation) -> tuple[int, bool]:
+        """(stages, whether the loop itself asked for them)."""
+        if NUM_STAGES in loop.attributes:
+            return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
+        return self.stages, False
+
+    def _copies(self, loop: Operation, loads: list[Load], stages: int) -> Copies | None:
+        """Buffers for loads, as many as shared memory has room for; None where that is one."""
+        each = sum(desc_bytes(load.memory) for load in loads)
+        if not each:
+            return None
+        replaced = [load.alloc for load in loads if load.alloc]
+        others = sum(
+            desc_bytes(op.results[0].type)
+            for op in ops_named(self.function, "ttg.local_alloc", "ttg.local_reserve")
+            if op not in replaced and is_live_in(op, loop, self.function)
+        )
+        slice_ = slice_of(loop, loads)
+        assert slice_ is not None, "asked of each load"
+        position = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
+        consumers = [consumer_of(load.alloc or load.op, position) for load in loads]
+        tiles = tiles_of(loop, loads)
+        for around in [tiles, None] if tiles is not None else [None]:
+            beside = _bytes_beside(loop if around is None else around.loop)
+            most = min(stages, (self.chip.shared_bytes - others - beside) // each)
+            if most > 1:
+                may_be_empty = around is None and _is_rest(loop)
+                return Copies(loads, most, consumers, slice_, around, may_be_empty)
+        return None
+
+    def _most_bytes(self, bodies: list[Schedule]) -> int:
+        """The shared memory that the function takes if all that it allocates is in use at once."""
+        ops = all_ops(self.function)
+        removed = set[Operation]()
+        planned = 0
+        for schedule in bodies:
+            if (copies := schedule.copies) is not None:
+                removed |= copies.removed
+                planned += copies.stages * sum(desc_bytes(load.memory) for load in copies.loads)
+        ops = [op for op in ops if op not in removed]
+        planned += sum(map(_box_bytes, ops))
+        planned += sum(scratch_bytes(op) for op in ops if has(op, AllocatesShared))
+        return planned + max(scratch_bytes(op) for op in ops if not has(op, AllocatesShared))
+
+
+def _bytes_beside(loop: Operation) -> int:
+    """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, and
+    scratch memory."""
+    scratch = max(scratch_bytes(op) for op in all_ops(loop) if not has(op, AllocatesShared))
+    return scratch + sum(_box_bytes(op) for op in ops_named(loop, TMA_STORE))
+
+
+def _box_bytes(op: Operation) -> int:
+    """The memory of a block that TMA copies; 0 for another op."""
+    box = box_of_map(op.operands[0].type) if op.name in (TMA_LOAD, TMA_STORE) else None
+    return 0 if box is None else box.bytes
+
+
+def _is_rest(loop: Operation) -> bool:
+    """Whether another loop of its block comes first, at whatever depth: the rest of a range, which
+    is often empty."""
+    for view in loop.block.operations:
+        if view.operation == loop:
+            return False
+        if any(has(op, Loop) for op in (view.operation, *all_ops(view.operation))):
+            return True
+    return False
+
+
+# Dots
+
+
+def _place_waits(schedule: Schedule, has_room: bool) -> None:
+    """Decides where the dots of a block have ended, and with that where a loop's copies begin."""
+    schedule.waits = dots.waits_for_dots(schedule)
+    loop, copies = schedule.loop, schedule.copies
+    going_on = []
+    if copies is not None and loop is not None:
+        going_on = [wait for wait in schedule.waits if dots.goes_on(wait, loop, copies.loads)]
+    if copies is not None:
+        _place_copies(schedule, copies, bool(going_on))
+    removed = set() if copies is None else copies.removed
+    for wait in reversed(schedule.waits):
+        if wait in going_on:
+            wait.is_later, wait.pendings = True, 1
+        else:
+            dots.sink(schedule, wait, removed)
+    if loop is not None and has_room and not ops_named(loop, *_CONTROL_FLOW):
+        dots.defer(schedule, [wait for wait in schedule.waits if not wait.is_later])
+    for wait in schedule.waits:
+        if loop is not None and wait.is_later:
+            wait.asked_by = dots.last_asked_by(wait, loop)
+
+
+def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) -> None:
+    """Copies write the buffer that the iteration before has read. So they begin as soon as this one
+    has its own data, or, where dots of the one before are under way until then, at its end. A dot
+    of warp groups is issued first, and goes on meanwhile."""
+    first = copies.consumer
+    schedule.insert(SyncPoint.LANDED, first)
+    if are_dots_under_way:
+        schedule.order.append(SyncPoint.COPIES)
+    else:
+        schedule.insert(SyncPoint.COPIES, first, behind=first.name == dots.DOT)

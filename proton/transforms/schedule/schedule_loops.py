@@ -1,0 +1,38 @@
+"""Plans the loops of a kernel, and makes of them what the plans say (proton/schedule)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.base.targets import GPUTarget
+from proton.dialect.attributes import SCHEDULE
+from proton.dialect.mlir import Module, ir
+from proton.dialect.walk import functions
+from proton.passes import Pass, register
+from proton.schedule.dots import WAIT
+from proton.schedule.expand import expand
+from proton.schedule.planning import Planner
+
+
+@register
+@dataclass(frozen=True)
+class ScheduleLoops(Pass):
+    """Pipelines innermost loops in `num_stages` stages, or in as many as `tt.num_stages` says, on a
+    GPU of compute capability `arch` / 10; in fewer where its shared memory has no room. Dots of
+    warp groups go on until their results are asked for, and warp groups alternate at them."""
+
+    name: ClassVar[str] = "tritongpu-schedule-loops"
+    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for", WAIT})
+
+    num_stages: int = 3
+    arch: int = 90
+
+    def run(self, module: Module) -> None:
+        chip = GPUTarget("cuda", self.arch).facts
+        for function in functions(module):
+            schedules = Planner(module, function, self.num_stages, chip).schedules()
+            texts = [str(schedule) for schedule in schedules if schedule.loop is not None]
+            for schedule in schedules:
+                expand(schedule)
+            if texts:
+                found = [ir.StringAttr.get(text) for text in texts]
+                function.attributes[SCHEDULE] = ir.ArrayAttr.get(found)
