@@ -188,7 +188,7 @@ import ctypes, os, signal, threading, time
 from proton import knobs
 from proton.runtime.cpu.grid import WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.team import TeamCall
 
 begun, ended = threading.Event(), []
 
@@ -201,7 +201,7 @@ def run(first, last, thread):
 
 callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
 address = ctypes.cast(callback, ctypes.c_void_p).value
-call = Call(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
+call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 
 def interrupt():
     begun.wait()
@@ -229,7 +229,7 @@ import ctypes, random, signal, time
 from proton import knobs
 from proton.runtime.cpu.grid import WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.team import TeamCall
 
 under_way = set()
 
@@ -247,7 +247,7 @@ def interrupt(*_):
 
 callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
 address = ctypes.cast(callback, ctypes.c_void_p).value
-call = Call(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
+call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 rounds = interrupted = left = 0
 with knobs.scope(num_threads=3):
     run_grid(20, call, WorkEstimate(1e9))
