@@ -27,18 +27,18 @@ from pathlib import Path
 from gate_kernels import STEPS
 
 from proton.viewer.compare import Budget, Budgets, Side, Status, check
-from proton.viewer.compare.measure import Program, gather, sizes, warm_up
+from proton.viewer.compare.measure import MeasuredProgram, gather, sizes, warm_up
 
 SLOWER = 110  # steps, of STEPS
 LEAST, MOST = 10, 40
 SCOPES, STATS, BESIDE = ("iterate", "tail"), ("p50", "p90"), "beside"
 
 
-def program(steps: int) -> Program:
+def program(steps: int) -> MeasuredProgram:
     """A process of that many steps."""
     workload = Path(__file__).with_name("gate_kernels.py")
     words = [sys.executable, str(workload), str(steps), "{run}"]
-    return Program(words=words, folder=Path.cwd())
+    return MeasuredProgram(words=words, folder=Path.cwd())
 
 
 def budgets(plain: bool) -> Budgets:

@@ -47,7 +47,7 @@ def synthetic(slices: int, iterations: bool) -> RawRun:
     buffer = np.zeros(programs * block, np.uint8)
     header = layout.headers(buffer)
     header["magic"], header["version"] = wire.MAGIC, wire.VERSION
-    header["state"] = wire.State.FINISHED
+    header["state"] = wire.ProgramState.FINISHED
     header["program_x"] = np.arange(programs)
     header["units"], header["capacity"] = 1, CAPACITY
     header["clock_bits"] = 64
@@ -112,7 +112,7 @@ def of_gpus(gpus: int, slices: int) -> RawRun:
         end = begin + np.cumsum(gap, axis=2)
         header = layout.headers(buffer)
         header["magic"], header["version"] = wire.MAGIC, wire.VERSION
-        header["state"] = wire.State.FINISHED
+        header["state"] = wire.ProgramState.FINISHED
         header["program_x"] = header["hardware"] = np.arange(programs)
         header["units"], header["capacity"], header["clock_bits"] = warps, capacity, 32
         header["clock_start"], header["clock_end"] = begin, end.max(axis=(1, 2))

@@ -44,7 +44,7 @@ SUMMARY_SCOPES = 20
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
-class Program:
+class ScriptProgram:
     """What is run: a script or a module, and its arguments."""
 
     def __init__(self, name: str, arguments: list[str], module: bool) -> None:
@@ -166,7 +166,7 @@ def main(
 
         python -m proton --as-triton train_with_triton.py
     """
-    what = Program(script, arguments or [], module)
+    what = ScriptProgram(script, arguments or [], module)
     target = (output or Path(f"{what.stem}.proton")).absolute()  # the program may change its folder
     _check(what, target)
     try:
@@ -209,7 +209,7 @@ class Ending:
         return _keep(open_sessions.finalize_program(), self.target, self.quiet)
 
 
-def _check(program: Program, target: Path) -> None:
+def _check(program: ScriptProgram, target: Path) -> None:
     """Refuses before anything runs what could not be run or saved after."""
     try:
         check_packages(format_of(target))
@@ -226,7 +226,7 @@ def _check(program: Program, target: Path) -> None:
         raise typer.BadParameter(f"there is no {kind} {program.name}", param_hint="'SCRIPT'")
 
 
-def run(program: Program) -> int:
+def run(program: ScriptProgram) -> int:
     """Runs it to its end, whatever that is; its exit status."""
     try:
         program.run()

@@ -53,7 +53,7 @@ class JITFunctionInfo(NamedTuple):
     jit_function: DeviceFunction
 
 
-class Source(NamedTuple):
+class CompiledSource(NamedTuple):
     """What a listener is told was compiled. Parameters of `signature` are named, those of
     `constants` and `attrs` are places in the kernel: (2,) is the third."""
 
@@ -86,9 +86,9 @@ def after(kernel: CompiledKernel) -> None:
         )
 
 
-def _source(fn: DeviceFunction, signature: Signature) -> Source:
+def _source(fn: DeviceFunction, signature: Signature) -> CompiledSource:
     places = {name: (place,) for place, name in enumerate(fn.signature.parameters)}
-    return Source(
+    return CompiledSource(
         fn,
         fn.__name__,
         _types(fn, signature),

@@ -35,6 +35,7 @@ def compiled(tree: Path, tests: list[str], specimens: list[Path], to: Path) -> K
         "PROTON_REPLAY_TO": str(to),
         "PYTHONPATH": os.pathsep.join([str(tree), str(ROOT / "scripts")]),
         "PROTON_TEST_SEED": "0",
+        "PYTHONHASHSEED": "0",  # texts of sets are in the keys of kernels
         "PROTON_ALWAYS_COMPILE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -5,7 +5,9 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ from proton.base.errors import ProtonError
 _TO = Path(os.environ["PROTON_REPLAY_TO"])
 # In the order in which they are made. Machine code of a GPU follows from its PTX.
 _LEVELS = ("ttir", "ttsir", "ttgir", "memref", "llvm", "llir", "ptx", "obj")
+# Folders of a test, or of kernels that it makes: each run has others.
+_FOLDER = re.compile((re.escape(tempfile.gettempdir()) + r"/[^\s\"]*/").encode())
 _after = compile_hooks.after
 
 
 def _digest(value: object) -> str:
     data = value if isinstance(value, bytes) else str(value).encode()
-    return hashlib.sha256(data).hexdigest()[:16]
+    return hashlib.sha256(_FOLDER.sub(b"", data)).hexdigest()[:16]
 
 
 def _record(kernel: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from proton.trace.wire import Kind
+from proton.trace.wire import RecordKind
 from proton.viewer import Run
 from proton.viewer.tables.labels import gpu_name, program_name, sm_name
 from tests.trace_processor import TraceProcessor
@@ -204,7 +204,7 @@ def check_nesting(slices: list[dict[str, Any]]) -> None:
 def check_edges(whole: Run, trace: Path, slices: list[dict[str, Any]]) -> None:
     """An instant at each edge of an event, and a flow between those of one that has a length."""
     records, origin = whole.records, whole.raw.origin_ns
-    edges = records.kind >= Kind.EVENT_START
+    edges = records.kind >= RecordKind.EVENT_START
     names = [records.scopes[scope].name for scope in records.scope[edges].tolist()]
     times = (records.start_ns[edges] + origin).tolist()
     instants = [row for row in slices if row["category"] == "edge"]

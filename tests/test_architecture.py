@@ -1,6 +1,7 @@
 """The floors: what may import what, and which file alone may do a thing."""
 
 import ast
+import collections
 import functools
 import re
 import subprocess
@@ -149,10 +150,10 @@ def test_reading_and_viewing_load_no_compiler_and_no_driver() -> None:
 def test_an_output_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that appears in the folder of the formats is a format, by name and by suffix."""
     (tmp_path / "count.py").write_text(
-        "from proton.viewer.formats import Format\n"
+        "from proton.viewer.formats import FileFormat\n"
         "def write(tables, file, target):\n"
         "    file.write(f'{len(tables.frame)} slices'.encode())\n"
-        "FORMAT = Format(name='count', suffixes=('.count',), about='a number', write=write)\n"
+        "FORMAT = FileFormat(name='count', suffixes=('.count',), about='a number', write=write)\n"
     )
     monkeypatch.setattr(export, "__path__", [*export.__path__, str(tmp_path)])
     formats.cache_clear()
@@ -384,10 +385,16 @@ def made_ops(tree: ast.Module, dialect: str) -> list[str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             name = node.func.id if isinstance(node.func, ast.Name) else name
             first = node.args[0] if node.args else None
+            made = [node.func]
             if name in ("create", "effect", "emit") and isinstance(first, ast.Constant):
                 found += [str(first.value)] * str(first.value).startswith(f"{dialect}.")
-        elif isinstance(node, ast.Attribute) and _is_name(node.value, dialect):
-            found.append(f"{dialect}.{node.attr}")
+            elif name in ("create", "effect", "emit") and first is not None:
+                made += [inner for inner in ast.walk(first) if isinstance(inner, ast.expr)]
+            found += [
+                f"{dialect}.{op.attr}"
+                for op in made
+                if isinstance(op, ast.Attribute) and _is_name(op.value, dialect)
+            ]
     return found
 
 
@@ -397,8 +404,21 @@ def test_only_one_file_makes_control_flow() -> None:
 
 
 def test_control_flow_that_is_made_by_hand_is_seen() -> None:
-    source = 'ir.Operation.create("scf.if", regions=2); scf.ForOp(a, b); create("llvm.add", t)'
-    assert sorted(made_ops(ast.parse(source), "scf")) == ["scf.ForOp", "scf.if"]
+    source = """
+ir.Operation.create("scf.if", regions=2); scf.ForOp(a, b); create("llvm.add", t)
+ir.Operation.create(scf.WhileOp.OPERATION_NAME); isa(op, scf.YieldOp)"""
+    assert sorted(made_ops(ast.parse(source), "scf")) == ["scf.ForOp", "scf.WhileOp", "scf.if"]
+
+
+def test_names_of_classes_are_unique() -> None:
+    """But for private ones: a name that stands in a message or a question is one class."""
+    found = collections.defaultdict(list)
+    for file in FILES:
+        for node in ast.walk(tree_of(file)) if "class " in _text_of(file) else ():
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert len(found) > 500
+    assert not {name: places for name, places in found.items() if len(places) > 1}
 
 
 def test_names_of_attributes_are_in_one_file() -> None:

@@ -77,3 +77,19 @@ def test_the_worked_examples_are_in_the_files_that_they_name() -> None:
     rows = re.findall(r"^\| [^|]+ \| `([^`|]+)` \| `([^`|]+)` \|$", CONTRIBUTING.read_text(), re.M)
     assert len(rows) > 10
     assert [row for row in rows if row[1] not in (ROOT / row[0]).read_text()] == []
+
+
+def test_an_op_is_in_the_places_that_the_guide_names() -> None:
+    """What makes `tl.umulhi`, but for other names of it and for what calls it."""
+    elsewhere = {"math.py", "random.py", "libdevice.py"}
+    op = re.compile(r"umulhi|MulhiUIOp|mulhiui", re.IGNORECASE)
+    found = {
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "proton").rglob("*.py")
+        if file.name not in elsewhere and op.search(file.read_text())
+    }
+    rows = re.findall(
+        r"^\| [^|]+ \| `(proton/[^`|]+)` \| `([^`|]+)` \|$", CONTRIBUTING.read_text(), re.M
+    )
+    assert found == {file for file, line in rows if op.search(line)}
+    assert len(found) <= 4

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
-from proton.dialect import traits
-from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect import isa, traits
+from proton.dialect.mlir import Block, Module, Operation, Value, builtin, func, ir, llvm
 from proton.dialect.regions import Branch, end_of
 from proton.dialect.traits import has
 from proton.dialect.tt import is_pointer_like
@@ -20,7 +20,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Accesses:
+class ArgumentAccesses:
     """Argument numbers that a function may read and write through, and of each result those that
     it may point into; UNKNOWN among them for any."""
 
@@ -29,15 +29,15 @@ class Accesses:
     results: tuple[frozenset[int], ...] = ()
 
 
-def accesses_of(module: Module) -> dict[str, Accesses]:
+def accesses_of(module: Module) -> dict[str, ArgumentAccesses]:
     """The accesses of each function of a module in `tt` IR, those of what it calls included."""
-    known: dict[str, Accesses] = {}
+    known: dict[str, ArgumentAccesses] = {}
     for function in call_graph(module).callees_first():
         known[function_name(function)] = _accesses(function, known)
     return known
 
 
-def _accesses(function: Operation, callees: dict[str, Accesses]) -> Accesses:
+def _accesses(function: Operation, callees: dict[str, ArgumentAccesses]) -> ArgumentAccesses:
     roots = Roots(function, callees)
     read: set[int] = set()
     written: set[int] = set()
@@ -47,18 +47,20 @@ def _accesses(function: Operation, callees: dict[str, Accesses]) -> Accesses:
                 written |= roots.of(op.operands[0])
             if op.results:
                 read |= roots.of(op.operands[0])
-        elif op.name == "func.call" and callee_name(op) in callees:
+        elif isa(op, func.CallOp) and callee_name(op) in callees:
             callee = callees[callee_name(op)]
             read |= roots.through(op, callee.read)
             written |= roots.through(op, callee.written)
     results = tuple(map(roots.of, end_of(function.regions[0].blocks[0]).operands))
-    return Accesses(frozenset(read), frozenset(written), results)
+    return ArgumentAccesses(frozenset(read), frozenset(written), results)
 
 
 class Roots(ForwardDataflow[None]):
     """Follows the pointers of a kernel in `tt` IR from its arguments on."""
 
-    def __init__(self, function: Operation, callees: dict[str, Accesses] | None = None) -> None:
+    def __init__(
+        self, function: Operation, callees: dict[str, ArgumentAccesses] | None = None
+    ) -> None:
         self.callees = callees or {}
         entry = function.regions[0].blocks[0]
         self.known: dict[Value, frozenset[int]] = {
@@ -76,7 +78,7 @@ class Roots(ForwardDataflow[None]):
             for result in op.results:
                 if is_pointer_like(result.type) or is_tensor_map(result.type):
                     self.known[result] = frozenset().union(*found)
-        elif op.name == "func.call" and callee_name(op) in self.callees:
+        elif isa(op, func.CallOp) and callee_name(op) in self.callees:
             for result, numbers in zip(
                 op.results, self.callees[callee_name(op)].results, strict=True
             ):
@@ -103,8 +105,7 @@ class Roots(ForwardDataflow[None]):
 
 def pointer_argument(value: Value, entry: Block) -> int:
     """The argument that a lowered scalar pointer (`!llvm.ptr`) is an offset of, or UNKNOWN."""
-    passes = ("llvm.getelementptr", "builtin.unrealized_conversion_cast")
-    while (op := defining_op(value)) is not None and op.name in passes:
+    while isa(op := defining_op(value), llvm.GEPOp, builtin.UnrealizedConversionCastOp):
         value = op.operands[0]
     if isinstance(value, ir.BlockArgument) and value.owner == entry:
         return int(value.arg_number)

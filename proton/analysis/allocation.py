@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.scratch import alignment, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
+from proton.dialect import isa
 from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
-from proton.dialect.mlir import Operation, ir
+from proton.dialect.mlir import Operation, func, ir, scf
 from proton.dialect.traits import Concurrent, SharedEffects, has
 from proton.dialect.walk import all_ops
 
@@ -81,7 +82,7 @@ def allocation_of(graph: CallGraph) -> dict[str, Allocation]:
 
 def _bytes_of(op: Operation, callees: dict[str, Allocation]) -> int:
     """What an op needs of its function's shared memory."""
-    return callees[callee_name(op)].size if op.name == "func.call" else scratch_bytes(op)
+    return callees[callee_name(op)].size if isa(op, func.CallOp) else scratch_bytes(op)
 
 
 def live_buffers(function: Operation, callees: dict[str, Allocation]) -> list[Buffer]:
@@ -133,7 +134,7 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
             for allocation in allocations:
                 at, parent = position[user], user.parent
                 while parent is not None and parent != function:
-                    if position[allocation] < position[parent] and parent.name != "scf.if":
+                    if position[allocation] < position[parent] and not isa(parent, scf.IfOp):
                         at = max(at, end_of(parent))
                     parent = parent.parent
                 last[allocation] = max(last.get(allocation, 0), at)

@@ -1,5 +1,6 @@
 """Which atomics GPUs have as one instruction, and of how many elements at once."""
 
+from proton.dialect import isa, tt
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Type
 
@@ -25,7 +26,7 @@ def is_native(kind: str, element: Type, arch: int) -> bool:
 
 def atomic_elements(op: Operation, arch: int) -> int:
     """How many elements side by side one instruction of a `tt.atomic_*` takes at most."""
-    if op.name != "tt.atomic_rmw":
+    if not isa(op, tt.AtomicRMWOp):
         return 1
     kind, element = str(op.attributes["rmw_op"].value), element_of(op.operands[1])
     if not is_native(kind, element, arch) or str(element) not in ("f16", "bf16", "f32"):

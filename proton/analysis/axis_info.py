@@ -28,9 +28,10 @@ from proton.analysis.axis_rules import (
 )
 from proton.analysis.call_graph import callee_name, callers_first, function_name
 from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect import isa
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Module, Operation, Type, Value, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import Branch, ForLoop
 from proton.dialect.traits import Combines, has
 from proton.dialect.tt import is_pointer_like
@@ -67,7 +68,7 @@ class AxisInfos(ForwardDataflow[None]):
         self.block(block, None)
 
     def enter(self, op: Operation) -> None:
-        if op.name == "scf.for":
+        if isa(op, scf.ForOp):
             loop = ForLoop(op)
             lower, _, step = loop.bounds
             multiple = gcd(self[lower].divisibility[0], self[step].divisibility[0])
@@ -86,7 +87,7 @@ class AxisInfos(ForwardDataflow[None]):
     def transfer(self, op: Operation, state: None) -> None:
         rule = RULES.get(op.name)
         if rule is None:
-            if op.name == "func.call":
+            if isa(op, func.CallOp):
                 self._call(op)
                 return
             if op.regions and not has(op, Combines):  # of control flow that nobody knows

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol
 
+from proton.dialect import OpRules, isa, names_of, tt, ttg
+from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.emit import predicate_of
+from proton.dialect.mlir import Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If
-from proton.dialect.traits import KeepsSign, NonNegative, has
-from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.walk import defining_op
 
 MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
@@ -64,10 +65,13 @@ class Infos(Protocol):
     def __getitem__(self, value: Value) -> AxisInfo: ...
 
 
+RULES = OpRules[Callable[[Operation, Infos], AxisInfo | None]]()
+
+
 def element_bits(pointer: Value) -> int:
     """The width of what a pointer, or each pointer of a block, points to."""
-    pointee = pointee_of(pointer)
-    return 64 if is_pointer_like(pointee) else int(pointee.width)
+    pointee = tt.pointee_of(pointer)
+    return 64 if tt.is_pointer_like(pointee) else int(pointee.width)
 
 
 def element_bytes(pointer: Value) -> int:
@@ -91,6 +95,7 @@ def _integer(op: Operation, name: str) -> int:
     return int(ir.IntegerAttr(op.attributes[name]).value)
 
 
+@RULES.of(arith.ConstantOp)
 def _constant(op: Operation, infos: Infos) -> AxisInfo | None:
     attribute = op.attributes["value"]
     shape = shape_of(op.results[0]) or (1,)
@@ -105,20 +110,32 @@ def _constant(op: Operation, infos: Infos) -> AxisInfo | None:
     return AxisInfo(ones, (power(value),) * len(shape), shape, value)
 
 
+@RULES.of(tt.MakeRangeOp)
 def _make_range(op: Operation, infos: Infos) -> AxisInfo:
     start, end = _integer(op, "start"), _integer(op, "end")
     return AxisInfo((end - start,), (power(start),), (1,))
 
 
+@RULES.of(tt.SplatOp)
 def _splat(op: Operation, infos: Infos) -> AxisInfo:
     info, shape = infos[op.operands[0]], shape_of(op.results[0])
     return AxisInfo((1,) * len(shape), info.divisibility * len(shape), shape, info.constant)
 
 
+@RULES.of(
+    ttg.ConvertLayoutOp,
+    pg.OptimizationBarrierOp,
+    tt.BitcastOp,
+    arith.ExtSIOp,
+    arith.IndexCastOp,
+    tt.IntToPtrOp,
+    tt.PtrToIntOp,
+)
 def _same(op: Operation, infos: Infos) -> AxisInfo:
     return infos[op.operands[0]]
 
 
+@RULES.of(arith.TruncIOp)
 def _truncate(op: Operation, infos: Infos) -> AxisInfo:
     """Integers of less than 32 bits wrap around: a run goes on up to half of their range."""
     info, width = infos[op.operands[0]], element_of(op.results[0]).width
@@ -131,12 +148,14 @@ def _truncate(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(tuple(runs), tuple(multiples), info.constancy, info.constant if fits else None)
 
 
+@RULES.of(arith.ExtUIOp)
 def _zero_extend(op: Operation, infos: Infos) -> AxisInfo:
     info = infos[op.operands[0]]
     is_negative = info.constant is not None and info.constant < 0
     return replace(info, constant=None) if is_negative else info
 
 
+@RULES.of(tt.ExpandDimsOp)
 def _expand_dims(op: Operation, infos: Infos) -> AxisInfo:
     info, axis = infos[op.operands[0]], _integer(op, "axis")
     # Along the new dimension every element is a run of its own: what divides all of them?
@@ -154,6 +173,7 @@ def _expand_dims(op: Operation, infos: Infos) -> AxisInfo:
     )
 
 
+@RULES.of(tt.BroadcastOp)
 def _broadcast(op: Operation, infos: Infos) -> AxisInfo:
     info, shape = infos[op.operands[0]], shape_of(op.results[0])
     wider = [a != b for a, b in zip(shape_of(op.operands[0]), shape, strict=True)]
@@ -165,6 +185,7 @@ def _broadcast(op: Operation, infos: Infos) -> AxisInfo:
     )
 
 
+@RULES.of(tt.TransOp)
 def _trans(op: Operation, infos: Infos) -> AxisInfo:
     info, order = infos[op.operands[0]], tuple(ir.DenseI64ArrayAttr(op.attributes["order"]))
     contiguity, divisibility, constancy = (
@@ -174,6 +195,7 @@ def _trans(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(contiguity, divisibility, constancy, info.constant)
 
 
+@RULES.of(tt.ReshapeOp)
 def _reshape(op: Operation, infos: Infos) -> AxisInfo | None:
     """The last dimension keeps what the last dimension had, as far as it reaches."""
     info = infos[op.operands[0]]
@@ -191,12 +213,13 @@ def _reshape(op: Operation, infos: Infos) -> AxisInfo | None:
     return AxisInfo((*ones, run), (*ones, multiple), (*ones, last[1]))
 
 
+@RULES.of(tt.AddPtrOp, arith.AddIOp, arith.SubIOp)
 def _add(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     scale = 1
-    if op.name == "tt.addptr":
+    if isa(op, tt.AddPtrOp):
         scale = element_bytes(op.operands[0])
-    return _sum(left, right, scale, subtract=op.name == "arith.subi")
+    return _sum(left, right, scale, subtract=isa(op, arith.SubIOp))
 
 
 def _sum(left: AxisInfo, right: AxisInfo, scale: int, *, subtract: bool) -> AxisInfo:
@@ -226,6 +249,7 @@ def _all_multiple(info: AxisInfo, axis: int, run: int) -> int:
     return gcd(info.divisibility[axis], run)
 
 
+@RULES.of(arith.MulIOp)
 def _multiply(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     return _product(left, right)
@@ -248,6 +272,7 @@ def _product(left: AxisInfo, right: AxisInfo) -> AxisInfo:
     return AxisInfo((1,) * len(constancy), tuple(multiples), constancy, constant)
 
 
+@RULES.of(arith.ShLIOp)
 def _shift_left(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     if right.constant is None or not 0 <= right.constant < 30:
@@ -262,13 +287,14 @@ def _only_constancy(left: AxisInfo, right: AxisInfo) -> AxisInfo:
     return AxisInfo(ones, ones, _gcds(left.constancy, right.constancy))
 
 
+@RULES.of(arith.DivSIOp, arith.DivUIOp, arith.ShRUIOp)
 def _divide(op: Operation, infos: Infos) -> AxisInfo:
     """Runs of consecutive values that start at multiples of the divisor have equal quotients."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    if op.name == "arith.divsi" and not is_non_negative(op.operands[0]):
+    if isa(op, arith.DivSIOp) and not is_non_negative(op.operands[0]):
         return _only_constancy(left, right)  # division rounds towards zero
     divisor = right.constant
-    if op.name == "arith.shrui":
+    if isa(op, arith.ShRUIOp):
         divisor = 1 << divisor if divisor is not None and 0 <= divisor < 30 else None
     if divisor == 1:
         return left
@@ -287,10 +313,11 @@ def _divide(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo((1,) * len(constancy), multiples, tuple(constancy), constant)
 
 
+@RULES.of(arith.RemSIOp, arith.RemUIOp)
 def _remainder(op: Operation, infos: Infos) -> AxisInfo:
     """Runs survive up to the divisor, if they start at its multiples."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    if op.name == "arith.remsi" and not is_non_negative(op.operands[0]):
+    if isa(op, arith.RemSIOp) and not is_non_negative(op.operands[0]):
         return _only_constancy(left, right)  # a remainder has the dividend's sign
     contiguity, multiples = [], []
     for axis, (lc, re) in enumerate(zip(left.contiguity, right.constancy, strict=True)):
@@ -307,14 +334,17 @@ def _remainder(op: Operation, infos: Infos) -> AxisInfo:
     )
 
 
-# arith.cmpi predicates by number: of consecutive values against one, "x < n" and "x >= n" change
-# only at multiples of what divides both; turned around, "n > y" and "n <= y".
-_LEFT_RUNS, _RIGHT_RUNS = {2, 5, 6, 9}, {3, 4, 7, 8}
+# Of consecutive values against one, "x < n" and "x >= n" change only at multiples of what divides
+# both; turned around, "n > y" and "n <= y".
+_Is = arith.CmpIPredicate
+_LEFT_RUNS = {_Is.slt, _Is.sge, _Is.ult, _Is.uge}
+_RIGHT_RUNS = {_Is.sle, _Is.sgt, _Is.ule, _Is.ugt}
 
 
+@RULES.of(arith.CmpIOp)
 def _compare(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    predicate = _integer(op, "predicate")
+    predicate = predicate_of(op)
     constancy = []
     for axis, (le, re) in enumerate(zip(left.constancy, right.constancy, strict=True)):
         best = gcd(le, re)
@@ -328,6 +358,7 @@ def _compare(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(ones, ones, tuple(constancy))
 
 
+@RULES.of(arith.SelectOp)
 def _select(op: Operation, infos: Infos) -> AxisInfo:
     condition, left, right = (infos[operand] for operand in op.operands)
     both = left.join(right)
@@ -341,11 +372,13 @@ def _select(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(contiguity, tuple(multiples), constancy, both.constant)
 
 
+@RULES.of(arith.MinSIOp, arith.MinUIOp, arith.MaxSIOp, arith.MaxUIOp)
 def _smaller_or_larger(op: Operation, infos: Infos) -> AxisInfo:
     """Each element is one of two."""
     return _divisible_by(gcd, op, infos)
 
 
+@RULES.of(arith.AndIOp)
 def _and(op: Operation, infos: Infos) -> AxisInfo:
     """A bit that either has not is not there."""
     return _divisible_by(max, op, infos)
@@ -362,6 +395,7 @@ def _divisible_by(common: Callable[[int, int], int], op: Operation, infos: Infos
     return AxisInfo(found.contiguity, multiples, found.constancy)
 
 
+@RULES.of(tt.LoadOp)
 def _load(op: Operation, infos: Infos) -> AxisInfo:
     """Equal addresses hold equal values."""
     info = infos[op.operands[0]]
@@ -372,42 +406,13 @@ def _load(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(ones, ones, constancy)
 
 
-RULES: dict[str, Callable[[Operation, Infos], AxisInfo | None]] = {
-    "arith.constant": _constant,
-    "tt.make_range": _make_range,
-    "tt.splat": _splat,
-    "tt.expand_dims": _expand_dims,
-    "tt.broadcast": _broadcast,
-    "tt.trans": _trans,
-    "tt.reshape": _reshape,
-    "ttg.convert_layout": _same,
-    "proton_gpu.optimization_barrier": _same,
-    "tt.bitcast": _same,
-    "arith.extsi": _same,
-    "arith.extui": _zero_extend,
-    "arith.trunci": _truncate,
-    "arith.index_cast": _same,
-    "tt.int_to_ptr": _same,
-    "tt.ptr_to_int": _same,
-    "tt.addptr": _add,
-    "arith.addi": _add,
-    "arith.subi": _add,
-    "arith.muli": _multiply,
-    "arith.shli": _shift_left,
-    "arith.divsi": _divide,
-    "arith.divui": _divide,
-    "arith.shrui": _divide,
-    "arith.remsi": _remainder,
-    "arith.remui": _remainder,
-    "arith.minsi": _smaller_or_larger,
-    "arith.minui": _smaller_or_larger,
-    "arith.maxsi": _smaller_or_larger,
-    "arith.maxui": _smaller_or_larger,
-    "arith.andi": _and,
-    "arith.cmpi": _compare,
-    "arith.select": _select,
-    "tt.load": _load,
-}
+_NON_NEGATIVE = names_of(arith.ExtUIOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
+# Of numbers that are not negative these give none that is: the arithmetic of indices does not wrap.
+_KEEPS_SIGN = names_of(
+    *(arith.AddIOp, arith.MulIOp, arith.DivSIOp, arith.RemSIOp, arith.MinSIOp, arith.ExtSIOp),
+    *(arith.AndIOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp),
+    *(ttg.ConvertLayoutOp, pg.OptimizationBarrierOp),
+)
 
 
 def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
@@ -421,35 +426,35 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
     op = defining_op(value)
     if op is None:
         return _is_counter(value) or (assumed is not None and _stays_non_negative(value, assumed))
-    if op.name == "arith.remsi":  # has the dividend's sign
+    if isa(op, arith.RemSIOp):  # has the dividend's sign
         return ask(op.operands[0])
-    if op.name == "arith.divsi":
+    if isa(op, arith.DivSIOp):
         divisor = defining_op(op.operands[1])
-        is_constant = divisor is not None and divisor.name == "arith.constant"
+        is_constant = isa(divisor, arith.ConstantOp)
         return ask(op.operands[0]) and (not is_constant or ask(op.operands[1]))
-    if op.name == "arith.constant":
+    if isa(op, arith.ConstantOp):
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr):
             attribute = attribute.get_splat_value()
         return isinstance(attribute, ir.IntegerAttr) and attribute.value >= 0
-    if op.name == "tt.make_range":
+    if isa(op, tt.MakeRangeOp):
         return _integer(op, "start") >= 0
-    if op.name == "arith.maxsi":
+    if isa(op, arith.MaxSIOp):
         return any(map(ask, op.operands))
-    if op.name == "arith.select":
+    if isa(op, arith.SelectOp):
         return all(map(ask, list(op.operands)[1:]))
-    if op.name in ("scf.if", "scf.for") and assumed is not None:
+    if isa(op, scf.IfOp, scf.ForOp) and assumed is not None:
         number = list(op.results).index(value)
-        if op.name == "scf.for":
+        if isa(op, scf.ForOp):
             return ask(ForLoop(op).iter_args[number])
         return all(ask(values[number]) for values in If(op).yielded)
-    return has(op, NonNegative) or (has(op, KeepsSign) and all(map(ask, op.operands)))
+    return op.name in _NON_NEGATIVE or (op.name in _KEEPS_SIGN and all(map(ask, op.operands)))
 
 
 def _is_counter(value: Value) -> bool:
     """Whether a block argument is the variable of a loop that starts at 0 or above."""
     owner = value.owner.owner.operation
-    is_variable = owner.name == "scf.for" and ir.BlockArgument(value).arg_number == 0
+    is_variable = isa(owner, scf.ForOp) and ir.BlockArgument(value).arg_number == 0
     return is_variable and is_non_negative(ForLoop(owner).bounds[0])
 
 
@@ -457,7 +462,7 @@ def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
     """Whether a block argument is what a loop carries, begins at 0 or above, and does not get
     below."""
     owner, place = value.owner.owner.operation, ir.BlockArgument(value).arg_number
-    if owner.name != "scf.for" or place == 0:
+    if not isa(owner, scf.ForOp) or place == 0:
         return False
     if value in assumed:
         return True

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from proton.base.errors import CompilationError
-from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect import isa
+from proton.dialect.mlir import Module, Operation, func, ir
 from proton.dialect.walk import all_ops, functions
 
 
@@ -66,7 +67,7 @@ def call_graph(module: Module) -> CallGraph:
     defined = _functions(module)
     calls = {
         name: [
-            op for op in all_ops(function) if op.name == "func.call" and callee_name(op) in defined
+            op for op in all_ops(function) if isa(op, func.CallOp) and callee_name(op) in defined
         ]
         for name, function in defined.items()
     }

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect import isa, tt
 from proton.dialect.mlir import Operation, Value
 from proton.dialect.regions import If
 from proton.dialect.traits import Accesses, Barrier, Concurrent, Elementwise, Writes, has
@@ -25,24 +26,24 @@ _NONE: Arguments = frozenset()
 
 
 @dataclass(frozen=True)
-class State:
+class CopyState:
     """The arguments through which copies were loaded, and those through which something was
     stored, since the last barrier."""
 
     loaded: Arguments = _NONE
     stored: Arguments = _NONE
 
-    def join(self, other: "State") -> "State":
-        return State(self.loaded | other.loaded, self.stored | other.stored)
+    def join(self, other: "CopyState") -> "CopyState":
+        return CopyState(self.loaded | other.loaded, self.stored | other.stored)
 
 
 def missing_barriers(function: Operation) -> list[Operation]:
     """The accesses of a function before which its threads must meet."""
-    loads = ops_named(function, "tt.load")
+    loads = ops_named(function, tt.LoadOp)
     if not any(_has_copies(load.results[0]) for load in loads):
         return []
     dataflow = _Dataflow(function)
-    dataflow.block(function.regions[0].blocks[0], State())
+    dataflow.block(function.regions[0].blocks[0], CopyState())
     return list(dataflow.barriers)
 
 
@@ -60,7 +61,7 @@ def _copies_matter(value: Value) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = use.owner.operation
-            if user.name == "tt.store":
+            if isa(user, tt.StoreOp):
                 continue
             if not has(user, Elementwise):
                 return True
@@ -70,36 +71,36 @@ def _copies_matter(value: Value) -> bool:
     return False
 
 
-class _Dataflow(ForwardDataflow[State]):
+class _Dataflow(ForwardDataflow[CopyState]):
     """The state through one function."""
 
     def __init__(self, function: Operation) -> None:
         self.roots = Roots(function)
         self.barriers: dict[Operation, None] = {}
 
-    def join(self, left: State, right: State) -> State:
+    def join(self, left: CopyState, right: CopyState) -> CopyState:
         return left.join(right)
 
-    def visit(self, op: Operation, state: State) -> State:
+    def visit(self, op: Operation, state: CopyState) -> CopyState:
         if not has(op, Concurrent):
             return super().visit(op, state)
-        ends = [self.block(block, State()) for block in If(op).blocks]
-        return functools.reduce(State.join, ends, State())
+        ends = [self.block(block, CopyState()) for block in If(op).blocks]
+        return functools.reduce(CopyState.join, ends, CopyState())
 
-    def transfer(self, op: Operation, state: State) -> State:
+    def transfer(self, op: Operation, state: CopyState) -> CopyState:
         if has(op, Barrier):
-            return State()
+            return CopyState()
         if not has(op, Accesses):
             return state
         arguments = self.roots.of(op.operands[0]) - {UNKNOWN}
         if has(op, Writes):
             if op in self.barriers or state.loaded & arguments:
                 self.barriers[op] = None
-                state = State()
-            return State(state.loaded, state.stored | arguments)
-        if op.name == "tt.load" and _has_copies(op.results[0]) and _copies_matter(op.results[0]):
+                state = CopyState()
+            return CopyState(state.loaded, state.stored | arguments)
+        if isa(op, tt.LoadOp) and _has_copies(op.results[0]) and _copies_matter(op.results[0]):
             if op in self.barriers or state.stored & arguments:
                 self.barriers[op] = None
-                state = State()
-            return State(state.loaded | arguments, state.stored)
+                state = CopyState()
+            return CopyState(state.loaded | arguments, state.stored)
         return state

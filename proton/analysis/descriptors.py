@@ -13,16 +13,15 @@ Two such arrays are taken to be two, as two arguments are.
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.scratch import stored_bytes
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import DISABLE_LICM
-from proton.dialect.mlir import Block, Operation, Value
+from proton.dialect.mlir import Block, Operation, Value, arith, scf
 from proton.dialect.regions import Branch, ForLoop, is_invariant
 from proton.dialect.traits import KeepsNumber, PassesPointers, Speculatable, has
-from proton.dialect.tt import is_pointer_like, pointee_of
-from proton.dialect.tt_block import TensorDescType
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import backward_slice, defining_op
 
-_MAKE, _LOAD, _FROM_INTEGER = "tt.make_tensor_descriptor", "tt.load", "tt.int_to_ptr"
-_SUMS = ("arith.addi", "arith.subi")
+_MAKE, _LOAD, _FROM_INTEGER = tt.MakeTensorDescOp, tt.LoadOp, tt.IntToPtrOp
+_SUMS = names_of(arith.AddIOp, arith.SubIOp)
 
 
 class DescriptorSources(Roots):
@@ -35,7 +34,7 @@ class DescriptorSources(Roots):
         self.makers: dict[Value, frozenset[Value]] = {
             argument: frozenset([argument])
             for argument in entry.arguments
-            if isinstance(argument.type, TensorDescType)
+            if isinstance(argument.type, tt.TensorDescType)
         }
         self._numbering = _Numbering(entry)
         super().__init__(function)
@@ -47,21 +46,21 @@ class DescriptorSources(Roots):
 
     def transfer(self, op: Operation, state: None) -> None:
         super().transfer(op, state)
-        if op.name == _MAKE:
+        if isa(op, _MAKE):
             made = op.results[0]
             self.known[made], self.makers[made] = self.of(op.operands[0]), frozenset([made])
-        elif op.name == "arith.select" and isinstance(op.results[0].type, TensorDescType):
+        elif isa(op, arith.SelectOp) and isinstance(op.results[0].type, tt.TensorDescType):
             for source in list(op.operands)[1:]:
                 self._pass(source, op.results[0])
-        elif op.name in (_LOAD, _FROM_INTEGER) and not has(op, PassesPointers):
+        elif isa(op, _LOAD, _FROM_INTEGER) and not has(op, PassesPointers):
             for result in op.results:
-                if is_pointer_like(result.type):
+                if tt.is_pointer_like(result.type):
                     self.known[result] = self._numbering.arrays(result)
 
     def flow(self, branch: Branch) -> bool:
         is_new = super().flow(branch)
         for source, target in zip(branch.passed, branch.received, strict=True):
-            if isinstance(source.type, TensorDescType):
+            if isinstance(source.type, tt.TensorDescType):
                 is_new |= self._pass(source, target)
         return is_new
 
@@ -92,22 +91,14 @@ class _Numbering:
         """The arrays that a pointer may point into which was loaded, or made of an integer: a
         number for each load, or argument, that the integer is computed from."""
         found: set[int] = set()
-        work, seen = [pointer], set[Value]()
-        while work:
-            value = work.pop()
-            op = defining_op(value)
-            if value in seen:
-                continue
-            seen.add(value)
+        for value, op in backward_slice([pointer], _is_computed):
             if op is None:
                 found.add(self._arguments.get(value, UNKNOWN))
-            elif op.name == _LOAD:
+            elif isa(op, _LOAD):
                 term = self._number(value)
                 found.add(self._arrays.setdefault(term, UNKNOWN - 1 - len(self._arrays)))
-            elif len(op.regions) or not has(op, Speculatable):
+            elif not _is_computed(op):
                 found.add(UNKNOWN)
-            else:
-                work += op.operands
         return frozenset(found) or frozenset([UNKNOWN])
 
     def _number(self, value: Value) -> int:
@@ -128,7 +119,7 @@ def is_steady(value: Value, loop: Operation) -> bool:
     """Whether a value is the same in all iterations of a loop, and can be computed before it."""
     if is_invariant(value, loop):
         return True
-    if loop.name != "scf.for":
+    if not isa(loop, scf.ForOp):
         return False
     op, view = defining_op(value), ForLoop(loop)
     if op is None:
@@ -147,16 +138,20 @@ def is_multiple(value: Value, number: int, infos: AxisInfos) -> bool:
     op = defining_op(value)
     if op is None:
         return False
-    if op.name == _LOAD:
+    if isa(op, _LOAD):
         return True
     operands = list(op.operands)
     if has(op, KeepsNumber):
         return is_multiple(operands[0], number, infos)
     if op.name in _SUMS:
         return all(is_multiple(side, number, infos) for side in operands)
-    if op.name == "arith.muli":
+    if isa(op, arith.MulIOp):
         return any(is_multiple(side, number, infos) for side in operands)
-    if op.name == "tt.addptr":
-        step = max(1, number // stored_bytes(pointee_of(value)))
+    if isa(op, tt.AddPtrOp):
+        step = max(1, number // stored_bytes(tt.pointee_of(value)))
         return is_multiple(operands[0], number, infos) and is_multiple(operands[1], step, infos)
     return False
+
+
+def _is_computed(op: Operation) -> bool:
+    return not isa(op, _LOAD) and not len(op.regions) and has(op, Speculatable)

@@ -2,12 +2,13 @@
 
 from collections import Counter
 
+from proton.dialect import by_name, isa
 from proton.dialect.emit import number_of
-from proton.dialect.mlir import Operation, Value
+from proton.dialect.mlir import Operation, Value, arith
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import defining_op
 
-_SIGNS = {"arith.addi": 1, "arith.subi": -1}  # of the second operand
+_SIGNS = by_name({arith.AddIOp: 1, arith.SubIOp: -1})  # of the second operand
 
 
 def iterations_of(loop: Operation) -> int | None:
@@ -32,7 +33,7 @@ def _add(terms: "Counter[Value | None]", value: Value, factor: int) -> None:
     elif op is not None and op.name in _SIGNS:
         _add(terms, op.operands[0], factor)
         _add(terms, op.operands[1], factor * _SIGNS[op.name])
-    elif op is not None and op.name == "arith.muli":
+    elif isa(op, arith.MulIOp):
         first, second = op.operands
         scale = number_of(second)
         if scale is None:

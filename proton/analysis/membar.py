@@ -20,7 +20,8 @@ from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import Operation
+from proton.dialect import isa
+from proton.dialect.mlir import Operation, func
 from proton.dialect.regions import If
 from proton.dialect.traits import (
     AllocatesShared,
@@ -64,7 +65,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Summary:
+class FunctionSummary:
     """A function as its callers see it; `first_*` is touched before any barrier of its own."""
 
     first_reads: Intervals
@@ -84,13 +85,13 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     """The ops of a module before which a barrier must go."""
     if not any(allocation.offsets for allocation in allocations.values()):
         return []  # nothing is in shared memory
-    summaries: dict[str, Summary] = {}
+    summaries: dict[str, FunctionSummary] = {}
     needed: list[Operation] = []
     for function in graph.callees_first():
         name = function_name(function)
         dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries)
         end = dataflow.block(function.regions[0].blocks[0], State(fresh=True))
-        summaries[name] = Summary(
+        summaries[name] = FunctionSummary(
             frozenset(dataflow.first_reads), frozenset(dataflow.first_writes), end
         )
         needed += dataflow.barriers
@@ -101,7 +102,7 @@ class _Dataflow(ForwardDataflow[State]):
     """The state through one function."""
 
     def __init__(
-        self, allocation: Allocation, aliases: SharedAliases, summaries: dict[str, Summary]
+        self, allocation: Allocation, aliases: SharedAliases, summaries: dict[str, FunctionSummary]
     ) -> None:
         self.allocation, self.aliases, self.summaries = allocation, aliases, summaries
         # The ops that name shared memory, or a token: the others have no effect on it.
@@ -121,7 +122,7 @@ class _Dataflow(ForwardDataflow[State]):
         return functools.reduce(State.join, ends, State()).behind_a_barrier()
 
     def transfer(self, op: Operation, state: State) -> State:
-        if op.name == "func.call":
+        if isa(op, func.CallOp):
             return self._call(op, state)
         if has(op, Barrier, AwaitsOrder):
             return state.behind_a_barrier()

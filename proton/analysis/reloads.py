@@ -12,8 +12,9 @@ would by way of another argument.
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base.targets import WARP_SIZE
+from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import block_type, element_of, shape_of
-from proton.dialect.mlir import Operation, Type, Value
+from proton.dialect.mlir import Operation, Type, Value, func
 from proton.dialect.traits import (
     Accesses,
     Barrier,
@@ -51,7 +52,7 @@ class Reloads:
         op = _behind_conversions(value)
         if op is None or not self._is_small(op.results[0]):
             return False
-        if op.name == "tt.load":
+        if isa(op, tt.LoadOp):
             return True
         return _is_cheap(op) and any(self._holds_load(v) for v in op.operands if is_tensor(v.type))
 
@@ -74,7 +75,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if op.name != "tt.load" or bool(op.attributes["volatile"].value) or _feeds_products(op):
+        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _feeds_products(op):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
@@ -101,7 +102,7 @@ class Reloads:
 
 def _behind_conversions(value: Value) -> Operation | None:
     op = defining_op(value)
-    while op is not None and op.name == "ttg.convert_layout":
+    while isa(op, ttg.ConvertLayoutOp):
         op = defining_op(op.operands[0])
     return op
 
@@ -115,7 +116,7 @@ def _is_cheap(op: Operation) -> bool:
 def _feeds_products(op: Operation) -> bool:
     """Whether it is in a loop that multiplies matrices: those loads are pipelined."""
     parent = op.parent
-    while parent is not None and parent.name != "func.func":
+    while parent is not None and not isa(parent, func.FuncOp):
         if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):
             return True
         parent = parent.parent

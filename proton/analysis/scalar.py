@@ -8,7 +8,7 @@ decided to use them.
 from dataclasses import dataclass
 from typing import Protocol
 
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, create
 from proton.dialect.mlir import Value, arith, ir
 
 
@@ -103,12 +103,12 @@ def select(condition: Leaf, a: Expr, b: Expr) -> Expr:
 
 
 _INDEX_OPS = {
-    "add": "arith.addi",
-    "sub": "arith.subi",
-    "mul": "arith.muli",
-    "rem": "arith.remsi",
-    "min": "arith.minsi",
-    "max": "arith.maxsi",
+    "add": arith.AddIOp,
+    "sub": arith.SubIOp,
+    "mul": arith.MulIOp,
+    "rem": arith.RemSIOp,
+    "min": arith.MinSIOp,
+    "max": arith.MaxSIOp,
 }
 
 
@@ -154,5 +154,4 @@ class Materializer:
             return arith.SelectOp(*operands).result
         if expr.op == "rem":
             operands[1] = not_zero(operands[1])
-        op = ir.Operation.create(_INDEX_OPS[expr.op], results=[self.index], operands=operands)
-        return op.result
+        return create(_INDEX_OPS[expr.op], self.index, *operands)

@@ -6,12 +6,11 @@ plans in `proton/layout` that this module adds up.
 
 from math import prod
 
+from proton.dialect import isa, tt, ttg, ttng
 from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Operation, Type, Value, ir
-from proton.dialect.traits import AllocatesShared, BuildsTensorMap, CopiesBoxes, PassesMemory, has
-from proton.dialect.tt import PointerType
-from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
+from proton.dialect.mlir import Operation, Type, Value, func, ir
+from proton.dialect.traits import AllocatesShared, PassesMemory, has
 from proton.dialect.walk import users
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, Parts, exchange, in_parts, plan
@@ -25,10 +24,10 @@ ALIGNMENT = 16  # bytes: the widest access
 
 def alignment(op: Operation) -> int:
     """What the bytes of an op must begin at a multiple of: swizzles count from there."""
-    if op.name == "func.call":
+    if isa(op, func.CallOp):
         return MATRIX_ALIGNMENT
     if has(op, AllocatesShared):
-        _, element, layout = mem_desc_parts(op.results[0].type)
+        _, element, layout = ttg.mem_desc_parts(op.results[0].type)
         if matrix_memory(layout, stored_bytes(element)) is not None:
             return MATRIX_ALIGNMENT
         return BOX_ALIGNMENT if _is_for_tma(op.results[0]) else ALIGNMENT
@@ -38,7 +37,7 @@ def alignment(op: Operation) -> int:
 def _is_for_tma(memory: Value) -> bool:
     """Whether TMA reads or writes memory, or a part of it, or a tensor map is made there."""
     for user in users(memory):
-        if has(user, CopiesBoxes, BuildsTensorMap):
+        if isa(user, ttng.AsyncTMACopyOp, ttng.AsyncTMAStoreOp, ttng.TensorMapCreateOp):
             return True
         if has(user, PassesMemory) and any(map(_is_for_tma, user.results)):
             return True
@@ -47,7 +46,7 @@ def _is_for_tma(memory: Value) -> bool:
 
 def stored_bytes(element: Type) -> int:
     """The bytes of an element in shared memory; a bit takes one."""
-    if isinstance(element, PointerType) or str(element).startswith("!llvm.ptr"):
+    if isinstance(element, tt.PointerType) or str(element).startswith("!llvm.ptr"):
         return 8
     return max(1, int(element.width) // 8)
 
@@ -70,7 +69,7 @@ def partials_bytes(op: Operation) -> list[int]:
     """For each operand of a reduction or scan the bytes of its warps' partial results."""
     result = []
     for operand in op.operands:
-        partials = plan_reduction(layout_of(operand.type), axis_of(op)).exchange
+        partials = plan_reduction(ttg.layout_of(operand.type), axis_of(op)).exchange
         if partials is None:
             return []
         element = element_of(operand)
@@ -88,7 +87,7 @@ def conversion_parts(op: Operation) -> Parts | None:
     """The parts of a conversion through shared memory, where it has some."""
     if EXCHANGE_PARTS not in op.attributes:
         return None
-    source, target = layout_of(op.operands[0].type), layout_of(op.results[0].type)
+    source, target = ttg.layout_of(op.operands[0].type), ttg.layout_of(op.results[0].type)
     return in_parts(source, target, int(ir.IntegerAttr(op.attributes[EXCHANGE_PARTS]).value))
 
 
@@ -98,31 +97,31 @@ def _conversion_bytes(op: Operation) -> int:
     element, bytes_ = element_of(source), stored_bytes(element_of(source))
     if (parts := conversion_parts(op)) is not None:
         return exchange_bytes(exchange(parts.source, parts.target, bytes_), element)
-    way = plan(layout_of(source.type), layout_of(target.type), bytes_)
+    way = plan(ttg.layout_of(source.type), ttg.layout_of(target.type), bytes_)
     return exchange_bytes(way, element) if isinstance(way, Exchange) else 0
 
 
 def scratch_bytes(op: Operation) -> int:
     """The shared memory that an op needs for itself, or that it allocates."""
     match op.name:
-        case "ttg.convert_layout":
+        case ttg.ConvertLayoutOp.OPERATION_NAME:
             return _conversion_bytes(op)
-        case "tt.reduce" | "tt.scan":
+        case tt.ReduceOp.OPERATION_NAME | tt.ScanOp.OPERATION_NAME:
             return sum(partials_bytes(op))
-        case "tt.histogram":
+        case tt.HistogramOp.OPERATION_NAME:
             (bins,) = shape_of(op.results[0])
             return _aligned(bins * 4)
-        case "tt.gather":
+        case tt.GatherOp.OPERATION_NAME:
             source = op.operands[0]
             return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
-        case "tt.atomic_rmw" | "tt.atomic_cas":
+        case tt.AtomicRMWOp.OPERATION_NAME | tt.AtomicCASOp.OPERATION_NAME:
             return _atomic_bytes(op)
     return desc_bytes(op.results[0].type) if has(op, AllocatesShared) else 0
 
 
 def desc_bytes(type_: Type) -> int:
     """The bytes of a tensor in shared memory."""
-    shape, element, layout = mem_desc_parts(type_)
+    shape, element, layout = ttg.mem_desc_parts(type_)
     count = prod(shape[: len(shape) - len(layout.outs)])
     return _aligned(count * (1 << layout.total_in_bits) * stored_bytes(element))
 
@@ -132,9 +131,9 @@ def _atomic_bytes(op: Operation) -> int:
     result = op.results[0]
     if not list(result.uses):
         return 0
-    if not is_tensor(result.type):
+    if not ttg.is_tensor(result.type):
         return ALIGNMENT
-    layout = layout_of(result.type)
+    layout = ttg.layout_of(result.type)
     if not has_copies(layout):
         return 0
     return _aligned((1 << layout.total_out_bits) * stored_bytes(element_of(result)))

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect import isa, ttg
+from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import Branch
 from proton.dialect.traits import (
     AllocatesShared,
@@ -22,16 +23,14 @@ from proton.dialect.traits import (
     SharedEffects,
     has,
 )
-from proton.dialect.ttg import is_mem_desc, mem_desc_parts
-from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import all_ops, defining_op
 
 _T = TypeVar("_T")
-_INDEX = "ttg.memdesc_index"
+_INDEX = ttg.MemDescIndexOp
 
 
 @dataclass(frozen=True)
-class Part:
+class SharedPart:
     """Bytes of what an op allocated."""
 
     op: Operation
@@ -46,7 +45,7 @@ class SharedAliases(ForwardDataflow[None]):
     memory until the value is waited for."""
 
     function: Operation
-    memory: dict[Value, frozenset[Part]] = field(default_factory=dict)
+    memory: dict[Value, frozenset[SharedPart]] = field(default_factory=dict)
     copies: dict[Value, frozenset[Operation]] = field(default_factory=dict)
     products: dict[Value, frozenset[Operation]] = field(default_factory=dict)
 
@@ -58,7 +57,9 @@ class SharedAliases(ForwardDataflow[None]):
         if not _takes_part(op):
             return
         if has(op, AllocatesShared):
-            self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
+            self.memory[op.results[0]] = frozenset(
+                [SharedPart(op, 0, desc_bytes(op.results[0].type))]
+            )
         elif has(op, Asynchronous):
             self.copies[op.results[0]] = frozenset([op])
         elif SharedEffects.of(op).reads_later and len(op.results):
@@ -66,7 +67,7 @@ class SharedAliases(ForwardDataflow[None]):
         elif has(op, PassesTokens):
             known = [self.copies.get(token, frozenset()) for token in op.operands]
             self.copies[op.results[0]] = frozenset().union(*known)
-        elif op.name == _INDEX:
+        elif isa(op, _INDEX):
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
@@ -81,9 +82,9 @@ class SharedAliases(ForwardDataflow[None]):
     def _pass(self, sources: Sequence[Value], targets: Sequence[Value]) -> bool:
         is_new = False
         for source, target in zip(sources, targets, strict=True):
-            if is_mem_desc(source.type) and is_mem_desc(target.type):
+            if ttg.is_mem_desc(source.type) and ttg.is_mem_desc(target.type):
                 is_new |= _add(self.memory, source, target)
-            elif isinstance(source.type, AsyncTokenType):
+            elif isinstance(source.type, ttg.AsyncTokenType):
                 is_new |= _add(self.copies, source, target)
             elif source in self.products:
                 is_new |= _add(self.products, source, target)
@@ -99,7 +100,7 @@ def _begins(op: Operation) -> bool:
     """Whether an op gives them whatever its operands are."""
     if has(op, AllocatesShared, Asynchronous, PassesTokens):
         return True
-    return SharedEffects.are_known(op) or op.name == _INDEX
+    return SharedEffects.are_known(op) or isa(op, _INDEX)
 
 
 def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> bool:
@@ -108,14 +109,14 @@ def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> boo
     return known[target] != before
 
 
-def _indexed(part: Part, op: Operation) -> Part:
+def _indexed(part: SharedPart, op: Operation) -> SharedPart:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
-    if index is None or index.name != "arith.constant":
+    if not isa(index, arith.ConstantOp):
         return part
-    shape, _, _ = mem_desc_parts(op.operands[0].type)
+    shape, _, _ = ttg.mem_desc_parts(op.operands[0].type)
     size = desc_bytes(op.results[0].type)
     number = int(ir.IntegerAttr(index.attributes["value"]).value)
     if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:
         return part
-    return Part(part.op, part.start + number * size, size)
+    return SharedPart(part.op, part.start + number * size, size)

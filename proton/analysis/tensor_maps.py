@@ -10,12 +10,13 @@ to do.
 from collections.abc import Sequence
 
 from proton.analysis.scratch import stored_bytes
-from proton.dialect.mlir import Block, Operation, Type, Value, ir
+from proton.dialect import by_name, isa, ttng
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op, parent_of
-from proton.layout.tensor_map import Box, Formula, Plan, box_of
+from proton.layout.tensor_map import Box, Formula, TensorMapPlan, box_of
 
-_OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
+_OPERATORS = by_name({arith.AddIOp: "+", arith.SubIOp: "-", arith.MulIOp: "*"})
 
 
 def formula(value: Value, entry: Block) -> Formula | None:
@@ -24,7 +25,7 @@ def formula(value: Value, entry: Block) -> Formula | None:
     op = defining_op(value)
     if op is None:
         return ["argument", ir.BlockArgument(value).arg_number] if value.owner == entry else None
-    if op.name == "arith.constant":
+    if isa(op, arith.ConstantOp):
         return int(ir.IntegerAttr(op.attributes["value"]).value)
     if has(op, KeepsNumber):
         return formula(op.operands[0], entry)
@@ -53,7 +54,7 @@ def box_of_map(type_: Type) -> Box | None:
     return box_of(tuple(block.shape), stored_bytes(element))
 
 
-def plan_of(op: Operation) -> Plan | None:
+def plan_of(op: Operation) -> TensorMapPlan | None:
     """What the host makes the map of a `ttng.tensor_map` of; None where it cannot."""
     entry = _entry(op)
     base, *numbers = op.operands
@@ -78,11 +79,11 @@ def plan_of(op: Operation) -> Plan | None:
 
 def is_made_by_kernel(op: Operation) -> bool:
     """Whether an op is a `ttng.tensor_map` that the host cannot make."""
-    return op.name == "ttng.tensor_map" and plan_of(op) is None
+    return isa(op, ttng.TensorMapOp) and plan_of(op) is None
 
 
 def _entry(op: Operation) -> Block:
     """The first block of the function that an op is in."""
-    while op.name != "func.func":
+    while not isa(op, func.FuncOp):
         op = parent_of(op)
     return op.regions[0].blocks[0]

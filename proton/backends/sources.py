@@ -13,7 +13,7 @@ from proton.dialect.attributes import (
     UNSIGNED,
 )
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.mlir import Module, Operation, Value, func, ir
 from proton.dialect.walk import functions, kernel_functions, ops_named
 from proton.frontend import build_module
 from proton.frontend.arguments import argument_type, argument_types
@@ -85,7 +85,7 @@ def _restore_names(module: Module) -> None:
         if KERNEL not in function.attributes:
             name = written(function.attributes["sym_name"].value)
             function.attributes["sym_name"] = string_attr(name)
-    for call in ops_named(module, "func.call"):
+    for call in ops_named(module, func.CallOp):
         callee = written(call.attributes["callee"].value)
         call.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)
 

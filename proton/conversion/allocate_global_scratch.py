@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.abi import Argument, add_argument
+from proton.dialect import names_of, ttng
+from proton.dialect.abi import AddedArgument, add_argument
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, GLOBAL_SCRATCH_OFFSETS
 from proton.dialect.builtin import i32_attr
 from proton.dialect.memory import GLOBAL, pointer_type
@@ -22,11 +23,11 @@ class AllocateGlobalScratch(Pass):
     how much a program has."""
 
     name: ClassVar[str] = "allocate-global-scratch"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensormap_create"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.TensorMapCreateOp)
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
-            created = ops_named(kernel, "ttng.tensormap_create")
+            created = ops_named(kernel, ttng.TensorMapCreateOp)
             if not created:
                 continue
             spare = len(created) * TENSOR_MAP_BYTES
@@ -36,4 +37,4 @@ class AllocateGlobalScratch(Pass):
             used = spare + len(created) * ROW_BYTES
             size = -(-used // TENSOR_MAP_ALIGNMENT) * TENSOR_MAP_ALIGNMENT
             kernel.attributes[GLOBAL_SCRATCH_BYTES] = i32_attr(size)
-            add_argument(kernel, Argument.GLOBAL_SCRATCH, pointer_type(GLOBAL))
+            add_argument(kernel, AddedArgument.GLOBAL_SCRATCH, pointer_type(GLOBAL))

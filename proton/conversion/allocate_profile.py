@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
-from proton.dialect.abi import Argument, add_argument, pass_arguments
+from proton.dialect import proton_gpu as pg
+from proton.dialect.abi import AddedArgument, add_argument, pass_arguments
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import GLOBAL, pointer_type
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import set_profile, table_of
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.regions import in_loop
 from proton.dialect.walk import kernel_functions, ops_named
 from proton.passes import Pass, register
@@ -58,15 +58,15 @@ class AllocateProfile(Pass):
     sample_programs: int = 1
 
     def run(self, module: Module) -> None:
-        called = bool(ops_named(module, "proton_gpu.attach"))
+        called = bool(ops_named(module, pg.AttachOp))
         for function in kernel_functions(module):
-            if ops_named(function, "proton_gpu.init"):
+            if ops_named(function, pg.InitOp):
                 self._allocate(function, called)
 
     def _allocate(self, function: Operation, called: bool) -> None:
         """`called`: whether functions that the kernel calls record, any number of times."""
         table = table_of(function)
-        records = ops_named(function, *RECORDS)
+        records = ops_named(function, *pg.RECORDS)
         # How many records a unit makes; 0 where that is not known.
         known = 0 if called or any(in_loop(op) for op in records) else max(1, len(records))
         make = self._gpu if self.units else self._cpu
@@ -132,15 +132,15 @@ class AllocateProfile(Pass):
 
     def _add_arguments(self, function: Operation, profile: KernelProfile) -> None:
         if not self.units:
-            added = {Argument.PROFILE: pointer_type(), Argument.THREAD: integer(32)}
+            added = {AddedArgument.PROFILE: pointer_type(), AddedArgument.THREAD: integer(32)}
             if profile.strategy.moves:
-                added[Argument.FLUSH] = pointer_type()
+                added[AddedArgument.FLUSH] = pointer_type()
             pass_arguments(function, added)
             return
-        add_argument(function, Argument.PROFILE, pointer_type(GLOBAL))
+        add_argument(function, AddedArgument.PROFILE, pointer_type(GLOBAL))
         if profile.takes_chunks:
-            add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
-            add_argument(function, Argument.LAUNCH, integer(32))
+            add_argument(function, AddedArgument.SLAB, pointer_type(GLOBAL))
+            add_argument(function, AddedArgument.LAUNCH, integer(32))
 
 
 def _power_of_two(number: int) -> int:

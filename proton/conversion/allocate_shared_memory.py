@@ -6,10 +6,10 @@ from typing import ClassVar
 from proton.analysis.allocation import Allocation, allocate
 from proton.analysis.call_graph import call_graph
 from proton.analysis.scratch import conversion_parts, scratch_bytes
+from proton.dialect import isa, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS, SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Module, Operation
-from proton.dialect.ttg import layout_of
 from proton.layout.conversion import in_parts
 from proton.passes import Pass, register
 
@@ -43,7 +43,7 @@ class AllocateSharedMemory(Pass):
             _divided(op)
             for allocation in found.values()
             for op, offset in allocation.offsets.items()
-            if op.name == "ttg.convert_layout" and 0 < self.limit < offset + allocation.sizes[op]
+            if isa(op, ttg.ConvertLayoutOp) and 0 < self.limit < offset + allocation.sizes[op]
         )
 
 
@@ -51,7 +51,7 @@ def _divided(op: Operation) -> bool:
     """Gives a conversion twice as many parts, if it can have them and is smaller then."""
     before, parts = scratch_bytes(op), conversion_parts(op)
     count = 2 * (1 if parts is None else len(parts.registers))
-    source, target = layout_of(op.operands[0].type), layout_of(op.results[0].type)
+    source, target = ttg.layout_of(op.operands[0].type), ttg.layout_of(op.results[0].type)
     if in_parts(source, target, count) is None:
         return False
     op.attributes[EXCHANGE_PARTS] = i32_attr(count)

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from proton.analysis.tensor_maps import plan_of
 from proton.base.errors import PassError
-from proton.dialect.abi import Argument, add_argument
+from proton.dialect import names_of, ttng
+from proton.dialect.abi import AddedArgument, add_argument
 from proton.dialect.attributes import TENSOR_MAP
 from proton.dialect.mlir import Module, Type, Value, ir
 from proton.dialect.tensor_maps import add_tensor_map
-from proton.dialect.ttng_memory import PrefetchTensorMapOp
 from proton.dialect.walk import kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -25,18 +25,18 @@ class AllocateTensorMaps(Pass):
     """
 
     name: ClassVar[str] = "allocate-tensor-maps"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensor_map"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.TensorMapOp)
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
             known: dict[tuple[str, Type], Value] = {}
-            for op in ops_named(kernel, "ttng.tensor_map"):
+            for op in ops_named(kernel, ttng.TensorMapOp):
                 plan, type_ = plan_of(op), op.results[0].type
                 if plan is None:
                     raise PassError(f"the host cannot make this tensor map (at {op.location})")
                 key = str(plan), type_
                 if key not in known:
-                    known[key] = add_argument(kernel, Argument.TENSOR_MAP, type_)
+                    known[key] = add_argument(kernel, AddedArgument.TENSOR_MAP, type_)
                     add_tensor_map(kernel, plan)
                     attributes = list(kernel.attributes["arg_attrs"])
                     attributes[-1] = ir.DictAttr.get({TENSOR_MAP: ir.UnitAttr.get()})
@@ -45,4 +45,4 @@ class AllocateTensorMaps(Pass):
             block = kernel.regions[0].blocks[0]
             with ir.InsertionPoint.at_block_begin(block), kernel.location:
                 for argument in known.values():
-                    PrefetchTensorMapOp(argument)
+                    ttng.PrefetchTensorMapOp(argument)

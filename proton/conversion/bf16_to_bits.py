@@ -13,15 +13,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import OpRules, names_of
 from proton.dialect.abi import update_type
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
-from proton.dialect.traits import MovesBits, has
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, ir
+from proton.dialect.upstream import arith, builtin, func, llvm, math, memref, scf
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
+
+_RULES = OpRules[Callable[[Operation], Value]]()
+_MOVES_BITS = names_of(
+    *(arith.SelectOp, builtin.UnrealizedConversionCastOp, llvm.LoadOp, llvm.StoreOp),
+    *(func.CallOp, func.ReturnOp, memref.AllocaOp, memref.CastOp, memref.CollapseShapeOp),
+    *(memref.ExpandShapeOp, memref.LoadOp, memref.PrefetchOp, memref.ReinterpretCastOp),
+    *(memref.ExtractAlignedPointerAsIndexOp, memref.ExtractStridedMetadataOp),
+    *(memref.StoreOp, memref.SubViewOp),
+    *(scf.ConditionOp, scf.ForOp, scf.IfOp, scf.WhileOp, scf.YieldOp),
+)
 
 
 @register
@@ -42,8 +53,8 @@ def _convert(function: Operation) -> None:
         return
     ops = [op for op in ops if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
-    rules = [None if has(op, MovesBits) else _RULES.get(op.name) for op in ops]
-    computes = [not has(op, MovesBits) and op.name not in _RULES for op in ops]
+    rules = [_RULES.get(op.name) for op in ops]
+    computes = [op.name not in _MOVES_BITS and op.name not in _RULES for op in ops]
     results = [[_is_bf16(result.type) for result in op.results] for op in ops]
     operands = [[_is_bf16(value.type) for value in op.operands] for op in ops]
     for op, is_computed in zip(ops, computes, strict=True):
@@ -113,12 +124,14 @@ def _compute(op: Operation, gives: list[bool], takes: list[bool]) -> None:
                 result.replace_all_uses_except(cast.result, cast.operation)
 
 
+@_RULES.of(arith.ConstantOp)
 def _constant(op: Operation) -> Value:
     (bits,) = struct.unpack(">I", struct.pack(">f", ir.FloatAttr(op.attributes["value"]).value))
     upper = bits >> 16
     return constant(upper - (1 << 16) if upper >> 15 else upper, integer(16))
 
 
+@_RULES.of(arith.ExtFOp)
 def _widen(op: Operation) -> Value:
     i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, op.operands[0]).result
@@ -137,10 +150,6 @@ def _sign(emit: type[OpView], mask: int) -> Callable[[Operation], Value]:
     return rule
 
 
-_RULES: dict[str, Callable[[Operation], Value]] = {
-    "arith.bitcast": lambda op: op.operands[0],
-    "arith.constant": _constant,
-    "arith.extf": _widen,
-    "arith.negf": _sign(arith.XOrIOp, -(1 << 15)),
-    "math.absf": _sign(arith.AndIOp, 0x7FFF),
-}
+_RULES.of(arith.BitcastOp)(lambda op: op.operands[0])
+_RULES.of(arith.NegFOp)(_sign(arith.XOrIOp, -(1 << 15)))
+_RULES.of(math.AbsFOp)(_sign(arith.AndIOp, 32767))

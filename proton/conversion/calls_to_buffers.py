@@ -10,6 +10,7 @@ it returns, so neither has to know of the other.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.abi import added_arguments, replace_call, update_type
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.memory import materialize, to_tensor
@@ -30,7 +31,7 @@ class CallsToBuffers(Pass):
         for function in functions(module):
             if NOINLINE in function.attributes:
                 _take_buffers(function)
-        for call in ops_named(module, "func.call"):
+        for call in ops_named(module, func.CallOp):
             if any(_is_tensor(value.type) for value in (*call.operands, *call.results)):
                 _pass_buffers(call, len(added_arguments(_caller(call))))
 
@@ -45,7 +46,7 @@ def _buffer(type_: Type) -> Type:
 
 def _caller(call: Operation) -> Operation:
     op = call
-    while op.name != "func.func":
+    while not isa(op, func.FuncOp):
         op = parent_of(op)
     return op
 

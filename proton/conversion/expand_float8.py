@@ -13,7 +13,7 @@ from proton.base.errors import CompilationError
 from proton.base.float8 import BY_TYPE, Float8
 from proton.conversion.float8 import narrow, widen
 from proton.conversion.rounding import to_odd_f32
-from proton.dialect import tt
+from proton.dialect import isa, tt
 from proton.dialect.abi import update_type
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
@@ -80,20 +80,20 @@ def _rule(op: Operation) -> Callable[..., object] | None:
     results = [_format(value) for value in op.results]
     if not any(operands) and not any(results):
         return None
-    if op.name == "arith.constant":
+    if isa(op, arith.ConstantOp):
         return lambda op: _constant(op, results[0])
-    if op.name == "arith.extf":
+    if isa(op, arith.ExtFOp):
         return lambda op: replace(op, [_widened(op.operands[0], operands[0], op.results[0])])
-    if op.name == "tt.fp_to_fp" and results[0] is None:
+    if isa(op, tt.FpToFpOp) and results[0] is None:
         return lambda op: replace(op, [_widened(op.operands[0], operands[0], op.results[0])])
-    if op.name in ("arith.truncf", "tt.fp_to_fp"):
-        rounding = op.attributes["rounding"].value if op.name == "tt.fp_to_fp" else "rtne"
+    if isa(op, arith.TruncFOp, tt.FpToFpOp):
+        rounding = op.attributes["rounding"].value if isa(op, tt.FpToFpOp) else "rtne"
         return lambda op: replace(op, [_narrowed(op.operands[0], results[0], rounding)])
-    if op.name == "arith.bitcast":
+    if isa(op, arith.BitcastOp):
         return lambda op: replace(op, [op.operands[0]])
-    if op.name == "tt.dot":
+    if isa(op, tt.DotOp):
         return lambda op: _dot(op, operands)
-    if op.name.startswith(("arith.", "math.")) and op.name != "arith.select":
+    if op.name.startswith(("arith.", "math.")) and not isa(op, arith.SelectOp):
         raise CompilationError(
             f"{op.name} on 8-bit floats (at {op.location})",
             hint="convert with .to(tl.float16) or .to(tl.float32) first",

@@ -14,22 +14,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.conversion.rounding import to_odd_f32
+from proton.dialect import by_name, isa, names_of
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant, create, intrinsic
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.emit import constant, create, intrinsic, remade
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, math
 from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
 
 # op -> (the predicate for which it takes the left operand, what it takes of a NaN on the right)
-_EXTREMA = {
-    "arith.maxnumf": (arith.CmpFPredicate.OGT, "left"),
-    "arith.minnumf": (arith.CmpFPredicate.OLT, "left"),
-    "arith.maximumf": (arith.CmpFPredicate.UGT, "right"),
-    "arith.minimumf": (arith.CmpFPredicate.ULT, "right"),
-}
-_FROM_INTEGER = frozenset({"arith.sitofp", "arith.uitofp"})
-_TO_INTEGER = {"arith.fptosi": "llvm.fptosi.sat", "arith.fptoui": "llvm.fptoui.sat"}
+_EXTREMA = by_name(
+    {
+        arith.MaxNumFOp: (arith.CmpFPredicate.OGT, "left"),
+        arith.MinNumFOp: (arith.CmpFPredicate.OLT, "left"),
+        arith.MaximumFOp: (arith.CmpFPredicate.UGT, "right"),
+        arith.MinimumFOp: (arith.CmpFPredicate.ULT, "right"),
+    }
+)
+_FROM_INTEGER = names_of(arith.SIToFPOp, arith.UIToFPOp)
+_TO_INTEGER = by_name({arith.FPToSIOp: "llvm.fptosi.sat", arith.FPToUIOp: "llvm.fptoui.sat"})
 NAN_BITS = 0x7FC0  # bf16's quiet NaN
 
 
@@ -58,9 +61,9 @@ def _rule(op: Operation) -> Callable[[Operation], Value] | None:
     if not (_is_narrow(source) or _is_narrow(result)):
         return None
     bf16, f64 = ir.BF16Type.get(), ir.F64Type.get()
-    if op.name == "arith.truncf" and (result == bf16 or source == f64) and result.width == 16:
+    if isa(op, arith.TruncFOp) and (result == bf16 or source == f64) and result.width == 16:
         return lambda op: _truncate(op.operands[0], result)
-    if op.name == "math.fma" and isinstance(source, ir.FloatType) and source.width == 16:
+    if isa(op, math.FmaOp) and isinstance(source, ir.FloatType) and source.width == 16:
         return lambda op: _compute_in(f64, op)
     if source == bf16 and has(op, FloatArithmetic):
         return lambda op: _compute_in(ir.F32Type.get(), op)
@@ -80,8 +83,7 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     """The op on operands of a wider type, its result rounded back if it is a narrow float."""
     narrow, result = op.operands[0].type, op.results[0].type
     operands = [arith.ExtFOp(wide, operand).result for operand in op.operands]
-    attributes = {named: op.attributes[named] for named in op.attributes}
-    value = create(op.name, wide if result == narrow else result, *operands, **attributes)
+    value = remade(op, [wide if result == narrow else result], operands).result
     return _truncate(value, result) if result == narrow else value
 
 

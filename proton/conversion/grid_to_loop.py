@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.abi import Argument, added_arguments
+from proton.dialect.abi import AddedArgument, added_arguments
 from proton.dialect.attributes import SCRATCH_BYTES
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import call_c, constant, loop
@@ -24,7 +24,13 @@ from proton.passes import Pass, register
 
 RANGE_SUFFIX = "__range"
 PROGRAM_SUFFIX = "__program"
-_EXTRAS = (Argument.STATUS, Argument.BOUNDS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
+_EXTRAS = (
+    AddedArgument.STATUS,
+    AddedArgument.BOUNDS,
+    AddedArgument.PROFILE,
+    AddedArgument.THREAD,
+    AddedArgument.FLUSH,
+)
 
 
 @register
@@ -45,7 +51,7 @@ class GridToLoop(Pass):
             _add_range(module, function, name, self.noalias)
 
 
-def extra_arguments(function: Operation) -> list[Argument]:
+def extra_arguments(function: Operation) -> list[AddedArgument]:
     """The arguments of the range function behind `last`."""
     return [kind for kind in added_arguments(function) if kind in _EXTRAS]
 
@@ -56,7 +62,7 @@ def _add_range(module: Module, function: Operation, name: str, noalias: bool) ->
     user = [value.type for value in arguments[: len(arguments) - len(added)]]
     i32, i64 = (integer(bits) for bits in (32, 64))
     extras = extra_arguments(function)
-    extra_types = [i32 if kind is Argument.THREAD else pointer_type() for kind in extras]
+    extra_types = [i32 if kind is AddedArgument.THREAD else pointer_type() for kind in extras]
     inputs = [*user, i32, i32, i32, i64, i64, *extra_types]
     with ir.InsertionPoint(module.body), function.location:
         wrapper = func.FuncOp(name + RANGE_SUFFIX, (inputs, []))
@@ -95,29 +101,35 @@ def _mark_pointers(function: Operation, count: int, noalias: bool) -> None:
 def _emit_loop(
     function: Operation,
     name: str,
-    added: list[Argument],
+    added: list[AddedArgument],
     arguments: list[Value],
     count: int,
-    extras: list[Argument],
+    extras: list[AddedArgument],
 ) -> None:
     user, (grid_x, grid_y, grid_z, first, last) = arguments[:count], arguments[count : count + 5]
     i64 = integer(64)
-    values: dict[Argument, Value] = dict(zip(extras, arguments[count + 5 :], strict=True))
-    values |= {Argument.GRID_X: grid_x, Argument.GRID_Y: grid_y, Argument.GRID_Z: grid_z}
+    values: dict[AddedArgument, Value] = dict(zip(extras, arguments[count + 5 :], strict=True))
+    values |= {
+        AddedArgument.GRID_X: grid_x,
+        AddedArgument.GRID_Y: grid_y,
+        AddedArgument.GRID_Z: grid_z,
+    }
     scratch = None
-    if Argument.SCRATCH in added:
+    if AddedArgument.SCRATCH in added:
         size = function.attributes[SCRATCH_BYTES].value
         sizes = [constant(BUFFER_ALIGNMENT, i64), constant(size, i64)]
         scratch = call_c("aligned_alloc", sizes, pointer_type())
-        values[Argument.SCRATCH] = scratch
+        values[AddedArgument.SCRATCH] = scratch
     with loop(first, last, constant(1, i64)) as program:
         values |= _program_ids(program, grid_x, grid_y)
-        if Argument.PROFILE in values:
+        if AddedArgument.PROFILE in values:
             profile = profile_of(function)
             assert profile is not None
             offset = arith.MulIOp(program, constant(profile.block.bytes, i64)).result
             i8 = integer(8)
-            values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
+            values[AddedArgument.PROFILE] = element_pointer(
+                values[AddedArgument.PROFILE], offset, i8
+            )
         operands = [*user, *(values[kind] for kind in added)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
     if scratch is not None:
@@ -125,13 +137,13 @@ def _emit_loop(
     func.ReturnOp([])
 
 
-def _program_ids(program: Value, grid_x: Value, grid_y: Value) -> dict[Argument, Value]:
+def _program_ids(program: Value, grid_x: Value, grid_y: Value) -> dict[AddedArgument, Value]:
     """x, y, z of a linear id, in 32 bits: the launcher checks that the grid fits."""
     i32 = integer(32)
     linear = arith.TruncIOp(i32, program).result
     rows = arith.DivUIOp(linear, grid_x).result
     return {
-        Argument.PROGRAM_X: arith.RemUIOp(linear, grid_x).result,
-        Argument.PROGRAM_Y: arith.RemUIOp(rows, grid_y).result,
-        Argument.PROGRAM_Z: arith.DivUIOp(rows, grid_y).result,
+        AddedArgument.PROGRAM_X: arith.RemUIOp(linear, grid_x).result,
+        AddedArgument.PROGRAM_Y: arith.RemUIOp(rows, grid_y).result,
+        AddedArgument.PROGRAM_Z: arith.DivUIOp(rows, grid_y).result,
     }

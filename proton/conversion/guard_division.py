@@ -7,14 +7,15 @@ a mask cuts a block: the lanes it masks off hold 0.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of
+from proton.dialect.builtin import bits_of
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, ir
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
-INDEX_BITS = 64  # of addresses, on the CPUs that there is code for
-_SIGNED = ("arith.divsi", "arith.remsi")
-_UNSIGNED = ("arith.divui", "arith.remui")
+_SIGNED = names_of(arith.DivSIOp, arith.RemSIOp)
+_UNSIGNED = names_of(arith.DivUIOp, arith.RemUIOp)
 
 
 @register
@@ -33,7 +34,7 @@ class GuardDivision(Pass):
 
 def _is_safe_constant(divisor: Value) -> bool:
     op = defining_op(divisor)
-    if op is None or op.name != "arith.constant":
+    if not isa(op, arith.ConstantOp):
         return False
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr):
@@ -59,8 +60,7 @@ def _guarded(op: Operation) -> Value:
     traps = equal(divisor, 0)
     if op.name in _SIGNED:
         # The least number by -1 is out of range; as its own quotient by 1 it wraps around.
-        width = element.width if isinstance(element, ir.IntegerType) else INDEX_BITS
-        least = -(1 << (width - 1))
+        least = -(1 << (bits_of(element) - 1))
         overflows = arith.AndIOp(equal(dividend, least), equal(divisor, -1)).result
         traps = arith.OrIOp(traps, overflows).result
     return arith.SelectOp(traps, constant(1), divisor).result

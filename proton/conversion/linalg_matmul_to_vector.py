@@ -20,13 +20,15 @@ transform dialect: that takes 13 ms of compile time for the same inner loop (doc
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.attributes import TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import filled, index_constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, vector
+from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, yield_values
+from proton.dialect.upstream import arith, linalg, llvm, memref, vector
 from proton.dialect.walk import before, defining_op, ops_named, producer_of, users
 from proton.passes import Pass, register
 
@@ -46,7 +48,7 @@ class LinalgMatmulToVector(Pass):
     vector_bits: int = 256
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "linalg.matmul"):
+        for op in ops_named(module, linalg.MatmulOp):
             with before(op):
                 _lower(op, self.vector_bits)
             parts = {
@@ -83,7 +85,7 @@ def _whole(factor: Value) -> tuple[Value, Value | None]:
     """A block, and how much of the dimension to sum over is to be taken where that is a part of it
     (`masked_products.py`)."""
     op = defining_op(factor)
-    if op is None or op.name != "memref.subview" or DYNAMIC not in factor.type.shape:
+    if not isa(op, memref.SubViewOp) or DYNAMIC not in factor.type.shape:
         return factor, None
     return op.operands[0], op.operands[1]
 

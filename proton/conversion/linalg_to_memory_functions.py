@@ -10,10 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, index_loop
 from proton.dialect.memory import row_address, taken_apart
-from proton.dialect.mlir import Module, Operation, Type, Value, ir, llvm
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, linalg, llvm
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
@@ -28,10 +29,10 @@ class LinalgToMemoryFunctions(Pass):
     name: ClassVar[str] = "linalg-to-memory-functions"
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "linalg.fill"):
+        for op in ops_named(module, linalg.FillOp):
             if _is_zero(op.operands[0]):
                 _lower(op, [op.operands[1]])
-        for op in ops_named(module, "linalg.copy"):
+        for op in ops_named(module, linalg.CopyOp):
             if op.operands[0].type.element_type == op.operands[1].type.element_type:
                 _lower(op, list(op.operands))
 
@@ -39,7 +40,7 @@ class LinalgToMemoryFunctions(Pass):
 def _is_zero(value: Value) -> bool:
     """Whether a value is 0 with all bits clear."""
     op = defining_op(value)
-    if op is None or op.name != "arith.constant":
+    if not isa(op, arith.ConstantOp):
         return False
     number = op.attributes["value"].value
     return bool(number == 0 and math.copysign(1, number) > 0)

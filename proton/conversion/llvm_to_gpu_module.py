@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.targets import WARP_SIZE
+from proton.dialect import isa
 from proton.dialect.attributes import KERNEL, KERNEL_PROFILE
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
-from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.mlir import Module, Operation, gpu, ir, llvm
 from proton.dialect.ttg import num_warps
 from proton.passes import Pass, register
 
@@ -30,12 +31,14 @@ class LLVMToGPUModule(Pass):
         threads = WARP_SIZE * num_warps(module)
         ops = [view.operation for view in module.body.operations]
         for op in ops:
-            if op.name == "llvm.func" and len(op.regions[0].blocks):
+            if isa(op, llvm.LLVMFuncOp) and len(op.regions[0].blocks):
                 self._describe(op, threads)
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         with ir.InsertionPoint(module.body), module.operation.location:
             inner = ir.Operation.create(
-                "gpu.module", attributes={"sym_name": string_attr(GPU_MODULE)}, regions=1
+                gpu.GPUModuleOp.OPERATION_NAME,
+                attributes={"sym_name": string_attr(GPU_MODULE)},
+                regions=1,
             )
             block = ir.Block.create_at_start(inner.regions[0], [])
         for op in ops:

@@ -9,9 +9,10 @@ nothing else reads, and nothing else cuts, needs none. One value has to cut both
 what stands in the other one otherwise may be NaN.
 """
 
+from proton.dialect import isa, tts
 from proton.dialect.linalg import matmul
 from proton.dialect.memory import DYNAMIC
-from proton.dialect.mlir import Operation, Value, ir, tensor
+from proton.dialect.mlir import Operation, Value, arith, ir, tensor
 from proton.dialect.walk import before, defining_op, replace, users
 
 
@@ -42,7 +43,7 @@ def is_all_read(load: Operation, cut: list[tuple[Operation, Value]]) -> bool:
 def _is_full(load: Operation, axis: int) -> bool:
     """Whether no mask cuts a dimension."""
     size, starts = defining_op(load.opview.dims[axis]), load.opview.starts
-    if size is None or size.name != "arith.constant":
+    if not isa(size, arith.ConstantOp):
         return False
     full = load.results[0].type.shape[axis]
     return size.attributes["value"].value == full and (not len(starts) or _is_zero(starts[axis]))
@@ -52,7 +53,7 @@ def _left(block: Value, axis: int) -> Value | None:
     """How much a mask leaves of a dimension of a block, which is 0 elsewhere; None where that is
     all, or not known."""
     op = defining_op(block)
-    if op is None or op.name != "tts.load":
+    if not isa(op, tts.StructuredLoadOp):
         return None
     load = op.opview
     if load.mask is not None or not len(load.dims) or not _is_zero(load.other):
@@ -61,14 +62,14 @@ def _left(block: Value, axis: int) -> Value | None:
         return None
     size = load.dims[axis]
     producer = defining_op(size)
-    return None if producer is not None and producer.name == "arith.constant" else size
+    return None if isa(producer, arith.ConstantOp) else size
 
 
 def _is_zero(value: Value | None) -> bool:
     op = None if value is None else defining_op(value)
     if value is None or op is None:
         return value is None
-    return op.name == "arith.constant" and op.attributes["value"].value == 0
+    return isa(op, arith.ConstantOp) and op.attributes["value"].value == 0
 
 
 def shorten(product: Operation, depth: Value) -> None:

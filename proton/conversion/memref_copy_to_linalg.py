@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect.linalg import copy_into
-from proton.dialect.mlir import Module
+from proton.dialect.mlir import Module, memref
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
 
@@ -17,7 +17,7 @@ class MemrefCopyToLinalg(Pass):
     name: ClassVar[str] = "memref-copy-to-linalg"
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "memref.copy"):
+        for op in ops_named(module, memref.CopyOp):
             with before(op):
                 copy_into(op.operands[0], op.operands[1])
             op.erase()

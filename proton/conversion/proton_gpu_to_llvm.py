@@ -6,18 +6,18 @@ is the time stamp counter, read by inline assembly that clobbers memory, so that
 the work moves across it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.conversion.strategies import CODE
-from proton.dialect.abi import Argument, argument
+from proton.dialect import by_name
+from proton.dialect import proton_gpu as pg
+from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.profile import profile_of
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.regions import in_loop
 from proton.dialect.walk import all_ops, before, called_functions, kernel_functions, ops_named
 from proton.passes import Pass, register
@@ -37,7 +37,7 @@ class ProtonGPUToLLVM(Pass):
             profile = profile_of(kernel)
             if profile is not None:
                 called = called_functions(kernel)
-                called = [f for f in called if ops_named(f, "proton_gpu.attach")]
+                called = [f for f in called if ops_named(f, pg.AttachOp)]
                 for function in (kernel, *called):
                     _Lowering(function, profile, called=bool(called)).run()
 
@@ -55,18 +55,20 @@ class _Lowering:
 
     def __init__(self, function: Operation, profile: KernelProfile, called: bool) -> None:
         self.function, self.layout, self.called = function, profile.block, called
-        self.block = argument(function, Argument.PROFILE)
+        self.block = argument(function, AddedArgument.PROFILE)
         self.capacity, self.schema = profile.capacity, profile.schema
-        records = ops_named(function, *RECORDS)
+        records = ops_named(function, *pg.RECORDS)
         self.may_wrap = called or len(records) > self.capacity or any(map(in_loop, records))
         self.count: Value  # address of the number of records so far
-        self.rules: dict[str, Callable[[Operation], None]] = {
-            "proton_gpu.init": self._init,
-            "proton_gpu.attach": self._attach,
-            "proton_gpu.finalize": self._finalize,
-            "proton_gpu.read_counter": self._read_counter,
-            **dict.fromkeys(RECORDS, self._record),
-        }
+        self.rules = by_name(
+            {
+                pg.InitOp: self._init,
+                pg.AttachOp: self._attach,
+                pg.FinalizeOp: self._finalize,
+                pg.ReadCounterOp: self._read_counter,
+                **dict.fromkeys(pg.RECORDS, self._record),
+            }
+        )
 
     def run(self) -> None:
         for op in all_ops(self.function):
@@ -82,15 +84,15 @@ class _Lowering:
         self.count = self._shared_count() if self.called else _local_count()
         llvm.StoreOp(constant(0, _i(64)), self.count)
         for name, kind in (
-            ("program_x", Argument.PROGRAM_X),
-            ("program_y", Argument.PROGRAM_Y),
-            ("program_z", Argument.PROGRAM_Z),
-            ("thread", Argument.THREAD),
+            ("program_x", AddedArgument.PROGRAM_X),
+            ("program_y", AddedArgument.PROGRAM_Y),
+            ("program_z", AddedArgument.PROGRAM_Z),
+            ("thread", AddedArgument.THREAD),
         ):
             self._header(name, argument(self.function, kind))
         constants = {
             "version": wire.VERSION,
-            "state": wire.State.STARTED,
+            "state": wire.ProgramState.STARTED,
             "units": 1,
             "capacity": self.capacity,
             "payload_slots": self.schema.payload_slots,
@@ -122,7 +124,7 @@ class _Lowering:
         if not self.called:
             _store(llvm.LoadOp(_i(64), self.count).result, self.block, self.layout.table)
         self._header("clock_end", _read_clock())
-        self._header("state", constant(int(wire.State.FINISHED), _i(16)))
+        self._header("state", constant(int(wire.ProgramState.FINISHED), _i(16)))
 
     def _read_counter(self, op: Operation) -> None:
         op.results[0].replace_all_uses_with(_read_clock())
@@ -161,7 +163,7 @@ class _Record:
             slot = arith.RemUIOp(number, constant(of.capacity, _i(64))).result
         offset = arith.MulIOp(slot, constant(of.schema.bytes, _i(64))).result
         place = element_pointer(byte_pointer(of.block, of.layout.segments), offset, _i(8))
-        tag = wire.tag(wire.Kind(view.kind.value), view.scope_id.value)
+        tag = wire.tag(wire.RecordKind(view.kind.value), view.scope_id.value)
         values = {"start": view.start, "end": view.end, "iteration": view.iteration}
         values |= {wire.payload_field(slot): value for slot, value in enumerate(view.payload)}
         for name, at in of.schema.offsets.items():
@@ -181,14 +183,14 @@ class _Record:
         """flush(block, number of the first record, segment, bytes)"""
         of = self.of
         operands = [
-            argument(of.function, Argument.FLUSH),
+            argument(of.function, AddedArgument.FLUSH),
             of.block,
             first,
             byte_pointer(of.block, of.layout.segments),
             constant(of.layout.segment_bytes, _i(64)),
         ]
         effect(
-            "llvm.call",
+            llvm.CallOp,
             *operands,
             operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
             op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),

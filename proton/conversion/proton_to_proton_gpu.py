@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
 from proton.base.errors import CompilationError
+from proton.dialect import isa, proton
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import KERNEL, SCOPES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, iteration_number
-from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
 from proton.dialect.records import Origin, iteration_of, payload_of
@@ -29,7 +30,7 @@ from proton.trace.model import PayloadField, Scope
 from proton.trace.profile import ScopeTable
 from proton.trace.scope_path import ScopePath
 from proton.trace.strategy import Strategy
-from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
+from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, RecordKind
 
 
 @dataclass
@@ -41,7 +42,7 @@ class _Edge:
     iteration: Callable[[], Value]
     payload: list[Value]
     scope_id: int
-    kind: Kind
+    kind: RecordKind
     when: Value | None  # an i1; None where there is a record always
 
 
@@ -109,9 +110,9 @@ class _Table:
     entries: list[Scope] = field(default_factory=list)
     ids: dict[Scope, int] = field(default_factory=dict)  # of entries without their places
 
-    def add(self, op: Operation, kind: Kind) -> int:
+    def add(self, op: Operation, kind: RecordKind) -> int:
         """The id of a record's scope."""
-        is_mark = kind is Kind.MARK
+        is_mark = kind is RecordKind.MARK
         path = ScopePath(op.attributes["mark" if is_mark else "scope"].value)
         payload = tuple(PayloadField(name=n, kind=k) for n, k, _ in payload_of(op))
         if len(payload) > MAX_PAYLOAD_SLOTS:
@@ -173,9 +174,9 @@ class _Instrumenter:
                 continue
             with before(op):
                 counter = counter or pg.ReadCounterOp(integer(64)).counter
-                if op.name == "proton.mark":
-                    self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
-                elif op.name == "proton.event":
+                if isa(op, proton.MarkOp):
+                    self._record(op, RecordKind.MARK, counter, counter, iteration, op.opview.when)
+                elif isa(op, proton.EventOp):
                     self._event(op, counter, iteration)
                 elif op.attributes["phase"].value == "start":
                     open_scopes.append(_Open(op, counter))
@@ -200,18 +201,18 @@ class _Instrumenter:
         start = open_scopes.pop()
         opened, closed = start.record.opview.when, op.opview.when
         when = opened if closed is None else closed
-        self._record(start.record, Kind.SLICE, start.counter, counter, iteration, when)
+        self._record(start.record, RecordKind.SLICE, start.counter, counter, iteration, when)
 
     def _record(
         self,
         op: Operation,
-        kind: Kind,
+        kind: RecordKind,
         start: Value,
         end: Value,
         iteration: Callable[[], Value] | None,
         when: Value | None,
     ) -> None:
-        if kind is Kind.SLICE:
+        if kind is RecordKind.SLICE:
             members = [member.value for member in op.attributes.get("members", ())]
             for path in (op.attributes["scope"].value, *members):
                 self.seen |= {path, *ScopePath(path).around}
@@ -228,7 +229,7 @@ class _Instrumenter:
 
     def _event(self, op: Operation, now: Value, iteration: Callable[[], Value] | None) -> None:
         is_start = op.attributes["phase"].value == "start"
-        kind = Kind.EVENT_START if is_start else Kind.EVENT_END
+        kind = RecordKind.EVENT_START if is_start else RecordKind.EVENT_END
         number = functools.cache(iteration or _no_iteration)
         scope_id = self.table.add_event(op)
         self._keep(_Edge(now, now, number, [], scope_id, kind, None))
@@ -275,9 +276,9 @@ def _is_multiple(number: Value, factor: int) -> Value:
 def _loop_iteration(op: Operation, outer: Callable[[], Value] | None) -> Callable[[], Value] | None:
     """What emits the number of the current iteration, counted from 0, as i32; None where the loop
     does not count."""
-    if op.name == "scf.while":
+    if isa(op, scf.WhileOp):
         return None
-    if op.name != "scf.for":
+    if not isa(op, scf.ForOp):
         return outer
     return functools.partial(iteration_number, op, 32)
 

@@ -7,7 +7,7 @@ inexact value the one whose last bit is set, which no later rounding takes for a
 
 from proton.dialect.builtin import integer
 from proton.dialect.emit import create
-from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.mlir import Value, arith, ir, math
 
 
 def to_odd_f32(value: Value) -> Value:
@@ -26,4 +26,4 @@ def to_odd_f32(value: Value) -> Value:
 
 
 def _magnitude(value: Value) -> Value:
-    return create("math.absf", value.type, value)
+    return create(math.AbsFOp, value.type, value)

@@ -65,7 +65,7 @@ class Code:
         raise NotImplementedError
 
 
-class Circular(Code):
+class CircularCode(Code):
     """A slot is written over when its turn comes again."""
 
     strategy = Strategy.CIRCULAR
@@ -77,7 +77,7 @@ class Circular(Code):
         record.keep(record.next_place(record.count()))
 
 
-class Flush(Code):
+class FlushCode(Code):
     """On the CPU a full segment is handed over; on a GPU each first record takes a chunk."""
 
     strategy = Strategy.FLUSH
@@ -96,7 +96,7 @@ class Flush(Code):
         record.keep(record.place(slot))
 
 
-class Counting(Code):
+class CountingCode(Code):
     """A record is a number."""
 
     strategy = Strategy.COUNTING
@@ -110,5 +110,6 @@ class Counting(Code):
 
 # By the op that keeps a record.
 CODE: dict[str, Code] = {
-    RECORD_OPS[code.strategy].OPERATION_NAME: code() for code in (Circular, Flush, Counting)
+    RECORD_OPS[code.strategy].OPERATION_NAME: code()
+    for code in (CircularCode, FlushCode, CountingCode)
 }

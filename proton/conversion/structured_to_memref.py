@@ -24,10 +24,11 @@ from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import CompilationError
 from proton.conversion.masked_products import cut_products, is_all_read, shorten
 from proton.conversion.wrapped_loops import Loop, all_of, does_not_wrap, gathered, wrapped_loops
+from proton.dialect import isa, tts
 from proton.dialect.attributes import PROGRAM_ORDER, STORED_EXTENT, WRITTEN
 from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
+from proton.dialect.emit import constant, emit_if, index_constant, index_loop, number_of, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import (
     DYNAMIC,
@@ -39,8 +40,9 @@ from proton.dialect.memory import (
     taken_apart,
     to_tensor,
 )
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
+from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.tt import is_pointer_like
+from proton.dialect.upstream import arith, builtin, linalg, llvm, memref, tensor
 from proton.dialect.walk import (
     before,
     defining_op,
@@ -71,7 +73,11 @@ class StructuredToMemref(Pass):
             written = frozenset(function.attributes.get(WRITTEN, [UNKNOWN]))
             lowering = _Lowering(function, self.disjoint, written)
             stores, loads, pointers, products = ops_of_each(
-                function, "tts.store", "tts.load", "tts.make_tptr", "linalg.matmul"
+                function,
+                tts.StructuredStoreOp,
+                tts.StructuredLoadOp,
+                tts.MakeStructuredPtrOp,
+                linalg.MatmulOp,
             )
             cut = cut_products(products)
             for op in stores:
@@ -86,34 +92,18 @@ class StructuredToMemref(Pass):
                 shorten(product, depth)
 
 
-def _index_op(name: str, *operands: Value) -> Value:
-    return create(f"arith.{name}", ir.IndexType.get(), *operands)
-
-
-def _compare(predicate: object, left: Value, right: Value) -> Value:
-    return arith.CmpIOp(predicate, left, right).result
-
-
-def _constant_of(value: Value) -> int | None:
-    op = defining_op(value)
-    if op is not None and op.name == "arith.constant":
-        attribute = op.attributes["value"]
-        return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
-    return None
-
-
 def _address_of(pointer: Value) -> Value:
     """A pointer as LLVM has it, also ahead of `triton-pointers-to-llvm`."""
     type_ = pointer_type()
     if pointer.type == type_:
         return pointer
-    return create("builtin.unrealized_conversion_cast", type_, pointer)
+    return builtin.UnrealizedConversionCastOp([type_], [pointer]).results[0]
 
 
 def _row(indices: Value) -> Value:
     """A row of indices, of its known size where it was cast."""
     op = defining_op(indices)
-    return op.operands[0] if op is not None and op.name == "tensor.cast" else indices
+    return op.operands[0] if isa(op, tensor.CastOp) else indices
 
 
 def _check_element(op: Operation, element: Type) -> None:
@@ -136,7 +126,7 @@ class _Access:
 
     def __init__(self, op: Operation, shape: tuple[int, ...], element: Type) -> None:
         pointer = producer_of(op.operands[0]).opview
-        self.shape, self.element, self.is_store = shape, element, op.name == "tts.store"
+        self.shape, self.element, self.is_store = shape, element, isa(op, tts.StructuredStoreOp)
         _check_element(op, element)
         self.base, self.strides = _address_of(pointer.base), list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
@@ -154,15 +144,15 @@ class _Access:
     def is_cut(self) -> bool:
         """Whether a box may cut the block; a mask that is no box is asked for each element."""
         sizes = zip(self.dims, self.shape, strict=False)
-        cut = any(_constant_of(d) != size for d, size in sizes)
-        return cut or any(_constant_of(start) != 0 for start in self.starts)
+        cut = any(number_of(d) != size for d, size in sizes)
+        return cut or any(number_of(start) != 0 for start in self.starts)
 
     def _start(self) -> Value:
         """The address of element 0, after wrapping."""
         base, i64 = self.base, integer(64)
         for offset, parent in zip(self.offsets, self.parents, strict=True):
             if parent is not None:
-                wrapped = _index_op("remsi", offset, parent)
+                wrapped = arith.RemSIOp(offset, parent).result
                 wrapped = arith.IndexCastOp(i64, wrapped).result
                 base = element_pointer(base, wrapped, self.element)
         return base
@@ -173,19 +163,19 @@ class _Access:
             return constant(0, integer(1))
         conditions = []
         for axis, (dim, size) in enumerate(zip(self.dims, self.shape, strict=False)):
-            if _constant_of(dim) != size:
-                full = _compare(arith.CmpIPredicate.eq, dim, index_constant(size))
+            if number_of(dim) != size:
+                full = arith.CmpIOp(arith.CmpIPredicate.eq, dim, index_constant(size)).result
                 if self.is_store:
                     producer_of(full).attributes[STORED_EXTENT] = i64_attr(axis)
                 conditions.append(full)
         for start in self.starts:
-            if _constant_of(start) != 0:
-                zero = constant(0, ir.IndexType.get())
-                conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
+            if number_of(start) != 0:
+                zero = index_constant(0)
+                conditions.append(arith.CmpIOp(arith.CmpIPredicate.eq, start, zero).result)
         for axis, parent in enumerate(self.parents):
             if parent is not None:
                 length, stride = index_constant(self.shape[axis] - 1), self.strides[axis]
-                needed = length if _constant_of(stride) == 1 else _index_op("muli", length, stride)
+                needed = length if number_of(stride) == 1 else arith.MulIOp(length, stride).result
                 conditions.append(does_not_wrap(self.offsets[axis], parent, needed))
         return all_of(*conditions) if conditions else None
 
@@ -195,7 +185,7 @@ class _Access:
         """The type of the block in place, to which a row-major buffer can be cast, too: all
         strides are dynamic but that of a contiguous last dimension."""
         strides = [DYNAMIC] * len(self.strides)
-        if _constant_of(self.strides[-1]) == 1:
+        if number_of(self.strides[-1]) == 1:
             strides[-1] = 1
         layout = ir.StridedLayoutAttr.get(DYNAMIC, strides)
         return ir.MemRefType.get(self.shape, self.element, layout=layout)
@@ -203,16 +193,16 @@ class _Access:
     def is_row_major(self) -> bool:
         """Whether reading in place is as good as reading a row-major buffer: no other dimension
         than the last is contiguous."""
-        strides = [_constant_of(s) for s in self.strides]
+        strides = [number_of(s) for s in self.strides]
         return all(s != 1 for s in strides[:-1]) or all(size == 1 for size in self.shape[1:])
 
     def has_contiguous_rows(self) -> bool:
         """Whether a product can read the block, as its left factor, a cache line after another."""
-        return _constant_of(self.strides[-1]) == 1
+        return number_of(self.strides[-1]) == 1
 
     def in_place(self) -> Value:
         """The memory itself as a memref."""
-        strides = [1 if _constant_of(stride) == 1 else stride for stride in self.strides]
+        strides = [1 if number_of(stride) == 1 else stride for stride in self.strides]
         view = memref_at(self.start, self.shape, self.element, strides)
         return cast(view, self.memref_type())
 
@@ -236,7 +226,7 @@ class _Access:
                 return
             for loop in dimensions[len(indices)]:
                 with loop() as (variable, place):
-                    nest([*indices, variable], _index_op("addi", offset, place))
+                    nest([*indices, variable], arith.AddIOp(offset, place).result)
 
         nest([], index_constant(0))
 
@@ -255,7 +245,7 @@ class _Access:
         index and its place, wrap(offset + i * stride) + gather[i]."""
         start, limit = self._bounds(axis)
         offset, parent = self.offsets[axis], self.parents[axis]
-        if parent is not None and _constant_of(self.strides[axis]) == 1:
+        if parent is not None and number_of(self.strides[axis]) == 1:
             run, rest = wrapped_loops(offset, parent, start, limit)
             loops = [run.loop(), *([] if rest is None else [rest])]
         else:
@@ -263,9 +253,9 @@ class _Access:
             @contextlib.contextmanager
             def loop() -> Iterator[tuple[Value, Value]]:
                 with index_loop(limit, start=start) as variable:
-                    place = _index_op("muli", variable, self.strides[axis])
+                    place = arith.MulIOp(variable, self.strides[axis]).result
                     if parent is not None:
-                        place = _index_op("remsi", _index_op("addi", offset, place), parent)
+                        place = arith.RemSIOp(arith.AddIOp(offset, place).result, parent).result
                     yield variable, place
 
             loops = [loop]
@@ -319,8 +309,8 @@ class _Access:
         after the first wrap."""
         axes, zero = len(self.shape) - 1, index_constant(0)
         run, rest = wrapped_loops(self.offsets[axes], self.parents[axes], *self._bounds(axes))
-        count = arith.MaxSIOp(_index_op("subi", run.end, run.start), zero).result
-        size = _index_op("muli", count, index_constant(self.element.width // 8))
+        count = arith.MaxSIOp(arith.SubIOp(run.end, run.start).result, zero).result
+        size = arith.MulIOp(count, index_constant(self.element.width // 8)).result
         size = arith.IndexCastOp(integer(64), size).result
         parts = taken_apart(buffer)
 
@@ -329,11 +319,11 @@ class _Access:
             llvm.MemcpyOp(*(ends if is_read else reversed(ends)), size, False)
 
         def body(indices: list[Value], offset: Value) -> None:
-            move([*indices, run.start], _index_op("addi", offset, run.place), size)
+            move([*indices, run.start], arith.AddIOp(offset, run.place).result, size)
             if rest is not None:
                 with rest() as (variable, place):
                     one = constant(self.element.width // 8, integer(64))
-                    move([*indices, variable], _index_op("addi", offset, place), one)
+                    move([*indices, variable], arith.AddIOp(offset, place).result, one)
 
         self._nest(axes, body)
 
@@ -372,7 +362,7 @@ class _Lowering:
         value, other = op.results[0], op.opview.other
         access = _Access(op, shape_of(value), element_of(value))
         access.is_filled = access.is_cut and is_all_read
-        products = [user for user in users(value) if user.name == "linalg.matmul"]
+        products = [user for user in users(value) if isa(user, linalg.MatmulOp)]
         is_right = any(product.operands[1] == value for product in products)
         suits = access.has_contiguous_rows() if products else access.is_row_major()
         if self._only_read(access.base) and suits and not is_right:
@@ -455,7 +445,7 @@ def _identity(value: Value) -> Operation:
 def _direct_producer(op: Operation, value: Value) -> Operation | None:
     """The elementwise generic that makes a stored value for nobody else, if it can move."""
     producer = defining_op(value)
-    if producer is None or producer.name != "linalg.generic" or len(users(value)) != 1:
+    if not isa(producer, linalg.GenericOp) or len(users(value)) != 1:
         return None
     if producer.block != op.block or len(producer.results) != 1:
         return None

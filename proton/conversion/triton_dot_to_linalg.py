@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import names_of, tt
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.linalg import batch_matmul, matmul
 from proton.dialect.mlir import Module
@@ -16,10 +17,10 @@ class TritonDotToLinalg(Pass):
     """Rewrites the products that `triton-arith-to-linalg` has left."""
 
     name: ClassVar[str] = "triton-dot-to-linalg"
-    only_for: ClassVar[frozenset[str]] = frozenset({"tt.dot"})
+    only_for: ClassVar[frozenset[str]] = names_of(tt.DotOp)
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "tt.dot"):
+        for op in ops_named(module, tt.DotOp):
             product = matmul if len(shape_of(op.results[0])) == 2 else batch_matmul
             with before(op):
                 replace(op, [product(*op.operands)])

@@ -14,11 +14,12 @@ from typing import ClassVar
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.base.errors import CompilationError, OutOfResources
 from proton.base.targets import MAX_WARPS, WARP_SIZE
+from proton.dialect import OpRules, isa, tt
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
-from proton.dialect.mlir import Module, Operation, Type, ir
+from proton.dialect.mlir import Module, Operation, Type, arith, func, ir
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, before, source_span
 from proton.layout import LinearLayout, shapes
@@ -28,6 +29,9 @@ from proton.passes import Pass, register
 # this the assembler's time grows with the square of the block: exp of a masked load, 4 warps, takes
 # it 0.5, 1.5 and 10 s for 256, 512 and 1024 elements (two cores, ptxas 13.5.37, 2026-11-21).
 MAX_ELEMENTS = 512
+
+
+_LEGALIZE = OpRules[Callable[[Operation, int], None]]()
 
 
 @register
@@ -96,9 +100,9 @@ class TritonToTritonGPU(Pass):
                 for argument in block.arguments:
                     if is_tensor(argument.type):
                         argument.set_type(self._type(argument.type))
-        if op.name == "arith.constant" and is_tensor(op.results[0].type):
+        if isa(op, arith.ConstantOp) and is_tensor(op.results[0].type):
             set_constant_type(op)
-        elif op.name == "func.func":
+        elif isa(op, func.FuncOp):
             function_type = ir.TypeAttr(op.attributes["function_type"]).value
             inputs, results = (
                 [self._type(t) for t in types]
@@ -115,6 +119,7 @@ def _convert_operand(op: Operation, number: int, layout: LinearLayout) -> None:
         op.operands[number] = convert(op.operands[number], layout)
 
 
+@_LEGALIZE.of(tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp)
 def _operands(op: Operation, num_warps: int) -> None:
     layouts = operand_layouts(op, layout_of(op.results[0].type))
     assert layouts is not None, "these ops have a rule"
@@ -122,6 +127,7 @@ def _operands(op: Operation, num_warps: int) -> None:
         _convert_operand(op, number, layout)
 
 
+@_LEGALIZE.of(tt.JoinOp, tt.ReduceOp)
 def _results(op: Operation, num_warps: int) -> None:
     layout = result_layout(op, layout_of(op.operands[0].type))
     assert layout is not None, "these ops have a rule"
@@ -130,25 +136,15 @@ def _results(op: Operation, num_warps: int) -> None:
             retype_result(op, number, layout)
 
 
+@_LEGALIZE.of(tt.SplitOp)
 def _split(op: Operation, num_warps: int) -> None:
     _convert_operand(op, 0, shapes.join(layout_of(op.results[0].type)))
 
 
+@_LEGALIZE.of(tt.ScanOp)
 def _scan(op: Operation, num_warps: int) -> None:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     layout = shapes.scan(shape_of(op.operands[0]), axis, num_warps)
     for number in range(len(op.operands)):
         _convert_operand(op, number, layout)
         retype_result(op, number, layout)
-
-
-_LEGALIZE: dict[str, Callable[[Operation, int], None]] = {
-    "tt.expand_dims": _operands,
-    "tt.broadcast": _operands,
-    "tt.trans": _operands,
-    "tt.reshape": _operands,
-    "tt.join": _results,
-    "tt.split": _split,
-    "tt.reduce": _results,
-    "tt.scan": _scan,
-}

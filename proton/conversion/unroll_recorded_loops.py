@@ -13,10 +13,15 @@ records out of shared memory has several accesses under way in one iteration, an
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Block, Module, Operation, ir
-from proton.dialect.traits import FreeInThread, has
+from proton.dialect import isa, names_of
+from proton.dialect.mlir import Block, Module, Operation, ir, llvm
 from proton.passes import Pass, register
 
+# No instructions, or a part of a record.
+_FREE = names_of(
+    *(llvm.InlineAsmOp, llvm.ConstantOp, llvm.BitcastOp, llvm.InsertElementOp, llvm.GEPOp),
+    *(llvm.ExtractElementOp, llvm.ExtractValueOp),
+)
 SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
 MOST = 8  # iterations
 ALL_PEELED = 7  # iterations that LLVM takes out of a loop at most
@@ -32,7 +37,7 @@ class UnrollRecordedLoops(Pass):
     def run(self, module: Module) -> None:
         for view in module.body.operations:
             function = view.operation
-            if function.name == "llvm.func" and len(function.regions[0].blocks):
+            if isa(function, llvm.LLVMFuncOp) and len(function.regions[0].blocks):
                 _annotate(list(function.regions[0].blocks))
 
 
@@ -48,7 +53,7 @@ def _annotate(blocks: list[Block]) -> None:
     ]
     for first, end in loops:
         is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
-        if not is_innermost or terminators[end].name != "llvm.br":
+        if not is_innermost or not isa(terminators[end], llvm.BrOp):
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
         iterations = _iterations(sum(map(_size, ops)))
@@ -77,17 +82,17 @@ def _iterations(size: int) -> int:
 def _size(op: Operation) -> int:
     """Instructions of the code without records, as LLVM counts them: assembly as a call, with one
     for each argument. Empty assembly is an optimization barrier, which that code has not."""
-    if op.name == "llvm.inline_asm":
+    if isa(op, llvm.InlineAsmOp):
         is_there = _assembly(op) and not _records(op)
         return 1 + len(op.operands) if is_there else 0
-    if op.name in ("llvm.load", "llvm.store"):
-        address = op.operands[op.name == "llvm.store"]
+    if isa(op, llvm.LoadOp, llvm.StoreOp):
+        address = op.operands[isa(op, llvm.StoreOp)]
         return int(address.type != ir.Type.parse("!llvm.ptr"))  # a variable becomes a register
-    return int(not has(op, FreeInThread))
+    return int(op.name not in _FREE)
 
 
 def _assembly(op: Operation) -> str:
-    return op.attributes["asm_string"].value if op.name == "llvm.inline_asm" else ""
+    return op.attributes["asm_string"].value if isa(op, llvm.InlineAsmOp) else ""
 
 
 def _records(op: Operation) -> bool:

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from proton.dialect import isa
 from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.mlir import Value, arith, ir, tensor
 from proton.dialect.regions import ForLoop, yield_values
@@ -46,7 +47,7 @@ def does_not_wrap(offset: Value, parent: Value, needed: Value) -> Value:
 
 
 @dataclass(frozen=True)
-class Run:
+class IndexRun:
     """Elements from `start` to before `end`, in places one behind the other."""
 
     start: Value
@@ -67,12 +68,12 @@ class Run:
 
 def wrapped_loops(
     offset: Value, parent: Value | None, start: Value, limit: Value
-) -> tuple[Run, Loop | None]:
+) -> tuple[IndexRun, Loop | None]:
     """What comes before the first wrap, and the loop over the rest, which gives i and its place;
     without a parent i is the place, and there is no rest. The values before the loop are computed
     here."""
     if parent is None:
-        return Run(start, limit, start), None
+        return IndexRun(start, limit, start), None
     zero, one = index_constant(0), index_constant(1)
     size = arith.MaxSIOp(parent, _minus(zero, parent)).result
     lowest = _minus(one, size)
@@ -93,7 +94,7 @@ def wrapped_loops(
             wraps = _compared("eq", following, end)
             yield_values([_chosen(wraps, _chosen(is_positive, zero, lowest), following)])
 
-    return Run(start, middle, first), wrapping
+    return IndexRun(start, middle, first), wrapping
 
 
 def all_of(*conditions: Value) -> Value:
@@ -107,7 +108,7 @@ def _compared(predicate: str, one: Value, other: Value) -> Value:
 
 def _is_known_positive(number: Value) -> bool:
     op = defining_op(number)
-    return op is not None and op.name == "arith.constant" and op.attributes["value"].value > 0
+    return isa(op, arith.ConstantOp) and op.attributes["value"].value > 0
 
 
 def _is_positive(number: Value) -> Value:

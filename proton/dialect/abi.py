@@ -14,7 +14,7 @@ from proton.dialect.regions import end_of
 from proton.dialect.walk import before, called_functions, ops_named, replace
 
 
-class Argument(enum.Enum):
+class AddedArgument(enum.Enum):
     """An argument that a pass adds."""
 
     PROGRAM_X = "program_x"  # i32
@@ -35,19 +35,19 @@ class Argument(enum.Enum):
     THREAD = "thread"  # i32: which host thread runs the program; only in profiled kernels
 
 
-def added_arguments(function: Operation) -> list[Argument]:
+def added_arguments(function: Operation) -> list[AddedArgument]:
     """The arguments behind the user's."""
     if ABI not in function.attributes:
         return []
-    return [Argument(name.value) for name in function.attributes[ABI]]
+    return [AddedArgument(name.value) for name in function.attributes[ABI]]
 
 
-def add_argument(function: Operation, kind: Argument, type_: Type) -> Value:
+def add_argument(function: Operation, kind: AddedArgument, type_: Type) -> Value:
     """Appends an argument to a `func.func`; gives its value."""
     return _add(function, {kind: type_})[0]
 
 
-def _add(function: Operation, added: Mapping[Argument, Type]) -> list[Value]:
+def _add(function: Operation, added: Mapping[AddedArgument, Type]) -> list[Value]:
     block = function.regions[0].blocks[0]
     values = [block.add_argument(type_, ir.Location.unknown()) for type_ in added.values()]
     kinds = [*added_arguments(function), *added]
@@ -56,7 +56,7 @@ def _add(function: Operation, added: Mapping[Argument, Type]) -> list[Value]:
     return values
 
 
-def pass_arguments(function: Operation, added: Mapping[Argument, Type]) -> None:
+def pass_arguments(function: Operation, added: Mapping[AddedArgument, Type]) -> None:
     """Appends arguments to a function, and to all that it calls, directly or not: each call passes
     them on."""
     called = called_functions(function)
@@ -85,7 +85,7 @@ def replace_call(
     return new
 
 
-def argument(function: Operation, kind: Argument) -> Value:
+def argument(function: Operation, kind: AddedArgument) -> Value:
     """The value of an argument that was added; raises ValueError where it was not."""
     added = added_arguments(function)
     arguments = list(function.regions[0].blocks[0].arguments)

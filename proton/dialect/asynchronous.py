@@ -37,7 +37,7 @@ from proton.trace.model import ONE
 
 
 @dataclass(frozen=True)
-class Queue:
+class AsyncQueue:
     """A queue of asynchronous work; `work` is the kind of work, a word of the option `auto`, and
     `noun` what names call a piece of it. `loads`: it fetches data."""
 
@@ -47,9 +47,9 @@ class Queue:
     loads: bool = False
 
 
-COPIES = Queue("copies", "copies", "copy", loads=True)
-STORES = Queue("stores", "copies", "store")  # copies to global memory
-DOTS = Queue("dots", "dots", "dot")
+COPIES = AsyncQueue("copies", "copies", "copy", loads=True)
+STORES = AsyncQueue("stores", "copies", "store")  # copies to global memory
+DOTS = AsyncQueue("dots", "dots", "dot")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Issues:
     `closes`; nothing has begun where the operand `condition` of that is false. Where the op has an
     operand `iteration`, the work is of the iteration of that number."""
 
-    queue: Queue
+    queue: AsyncQueue
     closes: bool = True
     condition: int | None = None
     iteration: int | None = None
@@ -78,7 +78,7 @@ class Issues:
 class Retires:
     """Waits for work of a queue."""
 
-    queue: Queue
+    queue: AsyncQueue
     _known: ClassVar[dict[str, "Retires"]] = {}
 
     def attach(self, name: str) -> None:

@@ -5,15 +5,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from proton.dialect import (  # noqa: F401 - of TT, TTG, TTNG
-    tt_block,
-    tt_collective,
-    tt_elementwise,
-    tt_memory,
-    tt_scaled,
-    ttg_memory,
-    ttng_memory,
-)
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import Context, Operation, ext, ir, prepare_lookups
 from proton.dialect.proton import Proton

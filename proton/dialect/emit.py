@@ -4,18 +4,21 @@ Each function emits at the current insertion point and location.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
+from proton.dialect import Kind, isa, name_of
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, func, ir, llvm
+from proton.dialect.mlir import Attribute, Block, CmpIPredicate, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, yield_values
+from proton.dialect.upstream import arith, func, llvm
+from proton.dialect.walk import defining_op
 
 
-def create(name: str, type_: Type, /, *operands: Value, **attributes: Attribute) -> Value:
+def create(kind: Kind, type_: Type, /, *operands: Value, **attributes: Attribute) -> Value:
     """An op with one result."""
     return ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
+        name_of(kind), results=[type_], operands=list(operands), attributes=attributes
     ).result
 
 
@@ -25,19 +28,29 @@ def intrinsic(name: str, type_: Type, *operands: Value) -> Value:
     return llvm.CallIntrinsicOp(type_, name, operands, [], []).operation.result
 
 
+def remade(
+    op: Operation, types: Iterable[Type], operands: Iterable[Value], **changed: Attribute
+) -> Operation:
+    """The same op of other operands, with results of `types`; its regions are still to be moved."""
+    attributes = {name: op.attributes[name] for name in op.attributes} | changed
+    return ir.Operation.create(
+        op.name, list(types), list(operands), attributes, regions=len(op.regions)
+    )
+
+
 def again(op: Operation, type_: Type, operands: Sequence[Value]) -> Value:
     """Right behind an op the same of other operands, whose result has another type: that result."""
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    if op.name == "arith.constant":
-        splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
-        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
+    changed = {}
+    if isa(op, arith.ConstantOp):
+        splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+        changed["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
     with ir.InsertionPoint.after(op), op.location:
-        return create(op.name, type_, *operands, **attributes)
+        return remade(op, [type_], operands, **changed).result
 
 
-def effect(name: str, /, *operands: Value, **attributes: Attribute) -> None:
+def effect(kind: Kind, /, *operands: Value, **attributes: Attribute) -> None:
     """An op without results."""
-    ir.Operation.create(name, operands=list(operands), attributes=attributes)
+    ir.Operation.create(name_of(kind), operands=list(operands), attributes=attributes)
 
 
 def constant(value: float | Attribute, type_: Type) -> Value:
@@ -63,21 +76,26 @@ def filled(type_: Type, value: float | int) -> Value:
     attribute = _number_attr(type_.element_type if is_shaped else type_, value)
     if is_shaped:
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-    return create("arith.constant", type_, value=attribute)
+    return create(arith.ConstantOp, type_, value=attribute)
 
 
 def number_of(value: Value) -> int | None:
     """The number that an integer constant is; None for the rest."""
-    op = value.owner.operation if isinstance(value, ir.OpResult) else None
-    if op is None or op.name != "arith.constant":
+    op = defining_op(value)
+    if not isa(op, arith.ConstantOp):
         return None
     return int(ir.IntegerAttr(op.attributes["value"]).value)
 
 
+def predicate_of(op: Operation) -> CmpIPredicate:
+    """How an `arith.cmpi` compares."""
+    return CmpIPredicate(ir.IntegerAttr(op.attributes["predicate"]).value)
+
+
 def is_zeros(value: Value) -> bool:
     """Whether a tensor, or a thread's vector, is a constant filled with zero."""
-    op = value.owner.operation if isinstance(value, ir.OpResult) else None
-    if op is None or op.name not in ("arith.constant", "llvm.mlir.constant"):
+    op = defining_op(value)
+    if not isa(op, arith.ConstantOp, llvm.ConstantOp):
         return False
     attribute = op.attributes["value"]
     if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
@@ -88,7 +106,7 @@ def is_zeros(value: Value) -> bool:
 def zero_of(type_: Type) -> Value:
     """The zero of a scalar type; null for a pointer."""
     if str(type_) == "!llvm.ptr":
-        return create("llvm.mlir.zero", type_)
+        return create(llvm.ZeroOp, type_)
     return constant(0.0 if isinstance(type_, ir.FloatType) else 0, type_)
 
 

@@ -1,7 +1,7 @@
 """Changing the layout of a value that is already in use."""
 
 from proton.dialect.mlir import Operation, Type, Value, ir
-from proton.dialect.ttg import ConvertLayoutOp, with_layout
+from proton.dialect.ttg_core import ConvertLayoutOp, with_layout
 from proton.layout import LinearLayout
 
 

@@ -137,9 +137,7 @@ def dimension_map(rank: int, results: list[int | None]) -> ir.AffineMap:
 def index_of(dimension: int) -> Value:
     """`linalg.index`: the loop index of a dimension, inside a generic."""
     op = ir.Operation.create(
-        "linalg.index",
-        results=[ir.IndexType.get()],
-        attributes={"dim": i64_attr(dimension)},
+        "linalg.index", results=[ir.IndexType.get()], attributes={"dim": i64_attr(dimension)}
     )
     return op.result
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from proton.dialect.builtin import integer
+from proton.dialect.builtin import integer, segments_of
 from proton.dialect.emit import create, effect
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, memref
 from proton.dialect.walk import defining_op
@@ -89,7 +89,7 @@ def _made_of(view: Value) -> tuple[Value, list[int | Value]] | None:
         op = defining_op(op.operands[0])
     if op is None or op.name != "memref.reinterpret_cast":
         return None
-    _, offsets, sizes, _ = op.attributes["operandSegmentSizes"]
+    _, offsets, sizes, _ = segments_of(op)
     address = _inserted(op.operands[0])
     if address is None or offsets or sizes or list(op.attributes["static_offsets"]) != [0]:
         return None

@@ -101,6 +101,12 @@ def _module(name: str) -> types.ModuleType:
     return importlib.import_module(f"{_root}.{name}")
 
 
+def _names_only(dialect: str, **ops: str) -> types.SimpleNamespace:
+    """Classes that only say what their ops are called, of a dialect that takes long to import."""
+    classes = {c: type(c, (), {"OPERATION_NAME": f"{dialect}.{op}"}) for c, op in ops.items()}
+    return types.SimpleNamespace(**classes)
+
+
 if TYPE_CHECKING:  # what the bindings are, for mypy and editors: the wheel does not say
     from proton.dialect.bindings import ext as ext
     from proton.dialect.bindings import ir as ir
@@ -118,23 +124,29 @@ if TYPE_CHECKING:  # what the bindings are, for mypy and editors: the wheel does
     from proton.dialect.bindings.ir import Type as Type
     from proton.dialect.bindings.ir import Value as Value
     from proton.dialect.bindings.passmanager import PassManager as PassManager
-    from proton.dialect.bindings.upstream import arith as arith
-    from proton.dialect.bindings.upstream import func as func
-    from proton.dialect.bindings.upstream import gpu as gpu
-    from proton.dialect.bindings.upstream import llvm as llvm
-    from proton.dialect.bindings.upstream import math as math
-    from proton.dialect.bindings.upstream import memref as memref
-    from proton.dialect.bindings.upstream import tensor as tensor
-    from proton.dialect.bindings.upstream import vector as vector
+    from proton.dialect.bindings.upstream import *
 
     AnyType, AnyAttr = Type, Attribute  # of a field: one of any type, any attribute
 else:
     ir, ext = _module("ir"), _module("dialects.ext")
     PassManager = _module("passmanager").PassManager
     arith, math = _module("dialects.arith"), _module("dialects.math")
+    CmpIPredicate = arith.CmpIPredicate
     func, llvm = _module("dialects.func"), _module("dialects.llvm")
     tensor, memref = _module("dialects.tensor"), _module("dialects.memref")
     vector, gpu = _module("dialects.vector"), _module("dialects.gpu")
+    scf, ub = _module("dialects.scf"), _module("dialects.ub")
+    bufferization, builtin = _module("dialects.bufferization"), _module("dialects.builtin")
+    linalg = _names_only(
+        "linalg", CopyOp="copy", FillOp="fill", GenericOp="generic", MatmulOp="matmul"
+    )
+    nvvm = _names_only(
+        "nvvm",
+        BarrierOp="barrier",
+        ElectSyncOp="elect.sync",
+        ShflOp="shfl.sync",
+        SyncWarpOp="bar.warp.sync",
+    )
     Attribute, Block, Context, Location = ir.Attribute, ir.Block, ir.Context, ir.Location
     InsertionPoint, Module, Operation = ir.InsertionPoint, ir.Module, ir.Operation
     OpView, Region, Type, Value = ir.OpView, ir.Region, ir.Type, ir.Value

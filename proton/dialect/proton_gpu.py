@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, ext, ir
-from proton.dialect.traits import KeepsSign, PassesPointers, Records
+from proton.dialect.traits import PassesPointers, Records
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_SCOPE_ID
 
@@ -43,7 +43,7 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
 
 
 class OptimizationBarrierOp(
-    ProtonGPU.Operation, name="optimization_barrier", traits=[Records, KeepsSign, PassesPointers]
+    ProtonGPU.Operation, name="optimization_barrier", traits=[Records, PassesPointers]
 ):
     """`proton_gpu.optimization_barrier %value`: the same value, computed before the clock is read
     on one side of it and used after it on the other. No instruction comes of it."""

@@ -17,7 +17,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from proton.dialect.attributes import UNROLL_FACTOR, UNROLLED
-from proton.dialect.mlir import Attribute, Block, Location, Operation, Type, Value, ir
+from proton.dialect.mlir import (
+    Attribute,
+    Block,
+    CmpIPredicate,
+    Location,
+    Operation,
+    Type,
+    Value,
+    ir,
+)
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import before
 
@@ -79,6 +88,12 @@ class ForLoop:
         """(lower bound, upper bound, step)."""
         lower, upper, step = list(self.op.operands)[:_BOUNDS]
         return lower, upper, step
+
+    @property
+    def below(self) -> CmpIPredicate:
+        """The predicate by which it compares its bounds."""
+        is_unsigned = "unsignedCmp" in self.op.attributes
+        return CmpIPredicate.ult if is_unsigned else CmpIPredicate.slt
 
     @property
     def induction_var(self) -> Value:

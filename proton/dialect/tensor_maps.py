@@ -6,17 +6,17 @@ import json
 from proton.dialect.attributes import TENSOR_MAPS
 from proton.dialect.builtin import strings_attr
 from proton.dialect.mlir import Operation, ir
-from proton.layout.tensor_map import Plan
+from proton.layout.tensor_map import TensorMapPlan
 
 
-def tensor_maps_of(function: Operation) -> list[Plan]:
+def tensor_maps_of(function: Operation) -> list[TensorMapPlan]:
     """What a launcher makes before it launches the kernel."""
     if TENSOR_MAPS not in function.attributes:
         return []
     return [json.loads(text.value) for text in ir.ArrayAttr(function.attributes[TENSOR_MAPS])]
 
 
-def add_tensor_map(function: Operation, plan: Plan) -> None:
+def add_tensor_map(function: Operation, plan: TensorMapPlan) -> None:
     """Appends one."""
     texts = [json.dumps(known) for known in (*tensor_maps_of(function), plan)]
     function.attributes[TENSOR_MAPS] = strings_attr(texts)

@@ -189,14 +189,6 @@ class AllocatesShared(Trait):
     """Its result is shared memory of its own."""
 
 
-class CopiesBoxes(Trait):
-    """TMA copies to or from the shared memory that it takes."""
-
-
-class BuildsTensorMap(Trait):
-    """Makes a tensor map in the shared memory that it takes."""
-
-
 class NamesMemory(Trait):
     """Gives shared memory a name, and does nothing with it: no instruction."""
 
@@ -261,12 +253,6 @@ class Elementwise(Trait):
     without = ("arith.constant",)
 
 
-class TileSource(Trait):
-    """Makes a tensor of no tensor."""
-
-    upstream = ("arith.constant",)
-
-
 class Cheap(Trait):
     """Computing the result again costs less than moving it: addresses and masks are made so."""
 
@@ -283,14 +269,6 @@ class LayoutAnchor(Trait):
     upstream = ("func.call",)
 
 
-class AnyLayout(Trait):
-    """Takes each operand in any layout."""
-
-
-class MovesData(Trait):
-    """Moves a tensor between threads, or to shared memory."""
-
-
 # Values
 
 
@@ -300,56 +278,14 @@ class PassesPointers(Trait):
     upstream = ("arith.select",)
 
 
-class KeepsSign(Trait):
-    """Of operands that are not negative it gives what is not either: the arithmetic of indices
-    does not overflow."""
-
-    upstream = _ops("arith", "addi muli divsi remsi minsi extsi andi")
-
-
 class KeepsNumber(Trait):
     """Gives the integer, or the address, that it takes, in another type."""
 
     upstream = _ops("arith", "extsi extui trunci index_cast")
 
 
-class NonNegative(Trait):
-    """Its result is never negative."""
-
-    upstream = ("arith.extui",)
-
-
 class Combines(Trait):
     """Its region says how it combines two elements: no control flow of the program."""
-
-
-class Commutative(Trait):
-    """Gives the same with its two operands exchanged."""
-
-    upstream = _ops(
-        "arith",
-        "addf addi mulf muli andi ori xori maxnumf minnumf maximumf minimumf maxsi minsi maxui "
-        "minui",
-    )
-
-
-class Condition(Trait):
-    """Computes what a branch or a mask asks."""
-
-    upstream = _ops("arith", "cmpi cmpf andi ori xori")
-
-
-class MovesBits(Trait):
-    """Does the same to bits as to the numbers that they are."""
-
-    upstream = (
-        *("arith.select", "builtin.unrealized_conversion_cast", "llvm.load", "llvm.store"),
-        *_ops("func", "call return"),
-        *_ops("memref", "alloca cast collapse_shape expand_shape load prefetch"),
-        *_ops("memref", "extract_aligned_pointer_as_index extract_strided_metadata"),
-        *_ops("memref", "reinterpret_cast store subview"),
-        *_ops("scf", "condition for if while yield"),
-    )
 
 
 class FloatArithmetic(Trait):
@@ -358,38 +294,10 @@ class FloatArithmetic(Trait):
     upstream = _ops("arith", "addf subf mulf divf remf cmpf")
 
 
-class NoWrapFlags(Trait):
-    """May say that it does not overflow (nsw, nuw, inbounds), and is poison where it does."""
-
-    upstream = _ops("llvm", "add sub mul shl trunc getelementptr")
-
-
-class Widens(Trait):
-    """Gives each number in a wider type, or one as wide."""
-
-    upstream = _ops("arith", "extf extsi extui sitofp uitofp")
-
-
-class AddressArithmetic(Trait):
-    """Elementwise arithmetic that addresses are made of, of tensors or of threads' vectors."""
-
-    upstream = (*_ops("arith", "addi subi muli extsi extui"), *_ops("llvm", "add mul sub"))
-
-
 class TileIndex(Trait):
     """Says where elements are and not what they are: no instruction, or an index's."""
 
     upstream = ("arith.constant",)
-
-
-class CopiedIndex(Trait):
-    """Is computed for each user anew, where tensors are buffers: it makes indices and masks."""
-
-    upstream = _ops("arith", "constant addi subi muli cmpi andi ori xori extsi extui trunci")
-
-
-class MakesData(Trait):
-    """Its integers are data, whatever they were computed from."""
 
 
 # Work
@@ -463,23 +371,7 @@ class NoInstruction(Trait):
     )
 
 
-class FreeInThread(Trait):
-    """In the code of one thread of a GPU: becomes no instruction, or is part of a record."""
-
-    upstream = _ops(
-        "llvm",
-        "inline_asm mlir.constant bitcast insertelement extractelement extractvalue getelementptr",
-    )
-
-
 class Loop(Trait):
     """Its regions run again and again."""
 
     upstream = ("scf.for", "scf.while")
-
-
-class BufferWork(Assumed):
-    """Takes time, where the work is loops over buffers."""
-
-    unless = (NoInstruction, Records)
-    without = ("scf.", "math.", "func.return")

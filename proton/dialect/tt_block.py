@@ -6,6 +6,7 @@ pointers, which are at one block, and tensor descriptors, which are given offset
 
 from collections.abc import Sequence
 
+from proton.dialect import traits as t
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     check_block,
@@ -26,16 +27,7 @@ from proton.dialect.mlir import (
     Value,
     ir,
 )
-from proton.dialect.traits import (
-    LayoutAnchor,
-    MakesData,
-    PassesPointers,
-    Pure,
-    Reads,
-    Speculatable,
-    Writes,
-)
-from proton.dialect.tt import TT, PointerType, is_block_pointer
+from proton.dialect.tt_core import TT, PointerType, is_block_pointer
 from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
 
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
@@ -54,7 +46,7 @@ def _verify_ranks(op: Operation, rank: int, *groups: str) -> bool:
 
 
 class MakeTensorPtrOp(
-    TT.Operation, name="make_tensor_ptr", traits=[Pure, Speculatable, PassesPointers]
+    TT.Operation, name="make_tensor_ptr", traits=[t.Pure, t.Speculatable, t.PassesPointers]
 ):
     """`tt.make_tensor_ptr %base, %shape, %strides, %offsets {order}`: a pointer to the block at
     `offsets` of a tensor, `!tt.ptr<tensor<16x8xf32>>`; `order` names its dimensions, fastest first.
@@ -80,7 +72,7 @@ class MakeTensorPtrOp(
         return check_type(op, "base", op.base, PointerType.get(ir.TypeAttr.get(block.element_type)))
 
 
-class AdvanceOp(TT.Operation, name="advance", traits=[Pure, Speculatable, PassesPointers]):
+class AdvanceOp(TT.Operation, name="advance", traits=[t.Pure, t.Speculatable, t.PassesPointers]):
     """`tt.advance %ptr, %offsets`: a pointer to the block so many elements further on."""
 
     ptr: Operand[AnyType]
@@ -150,7 +142,9 @@ def _verify_rows(op: OpView, what: str, value: Value) -> bool:
     )
 
 
-class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure, Speculatable]):
+class MakeTensorDescOp(
+    TT.Operation, name="make_tensor_descriptor", traits=[t.Pure, t.Speculatable]
+):
     """`tt.make_tensor_descriptor %base, %shape, %strides`: the tensor at `base`. The last stride is
     1."""
 
@@ -174,9 +168,7 @@ class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure
         )
 
 
-class DescriptorLoadOp(
-    TT.Operation, name="descriptor_load", traits=[Reads, LayoutAnchor, MakesData]
-):
+class DescriptorLoadOp(TT.Operation, name="descriptor_load", traits=[t.Reads, t.LayoutAnchor]):
     """`tt.descriptor_load %desc, %indices {cache, evict}`: the block at `indices`."""
 
     desc: Operand[AnyType]
@@ -194,7 +186,7 @@ class DescriptorLoadOp(
         )
 
 
-class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes]):
+class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[t.Writes]):
     """`tt.descriptor_store %desc, %src, %indices`: writes what of the block is in the tensor."""
 
     desc: Operand[AnyType]
@@ -206,7 +198,7 @@ class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes]):
         return _verify_block(op, "src", op.src)
 
 
-class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]):
+class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[t.Writes]):
     """`tt.descriptor_reduce %desc, %src, %indices {kind, is_unsigned}`: combines each element in
     memory with the block's, atomically."""
 
@@ -231,9 +223,7 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]
         return _verify_block(op, "src", op.src) and check_choice(op, "kind", op.kind, REDUCE_KINDS)
 
 
-class DescriptorGatherOp(
-    TT.Operation, name="descriptor_gather", traits=[Reads, LayoutAnchor, MakesData]
-):
+class DescriptorGatherOp(TT.Operation, name="descriptor_gather", traits=[t.Reads, t.LayoutAnchor]):
     """`tt.descriptor_gather %desc, %x_offsets, %y_offset`: a row for each of `x_offsets`, from
     column `y_offset` on."""
 
@@ -247,7 +237,7 @@ class DescriptorGatherOp(
         return _verify_rows(op, "result", op.result)
 
 
-class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Writes]):
+class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[t.Writes]):
     """`tt.descriptor_scatter %desc, %x_offsets, %y_offset, %src`: writes each row of `src` to one
     of `x_offsets`, from column `y_offset` on."""
 
@@ -261,7 +251,7 @@ class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Write
         return _verify_rows(op, "src", op.src)
 
 
-class DescriptorSizeOp(TT.Operation, name="descriptor_size", traits=[Pure, Speculatable]):
+class DescriptorSizeOp(TT.Operation, name="descriptor_size", traits=[t.Pure, t.Speculatable]):
     """`tt.descriptor_size %desc {axis}`: the tensor's size along a dimension, i32."""
 
     desc: Operand[AnyType]
@@ -273,7 +263,7 @@ class DescriptorSizeOp(TT.Operation, name="descriptor_size", traits=[Pure, Specu
         return _verify_descriptor(op) and _verify_axis(op)
 
 
-class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[Pure, Speculatable]):
+class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[t.Pure, t.Speculatable]):
     """`tt.descriptor_stride %desc {axis}`: elements from one index of a dimension to the next,
     i64."""
 

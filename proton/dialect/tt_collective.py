@@ -26,8 +26,8 @@ from proton.dialect.mlir import (
     Result,
     ir,
 )
-from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable, Terminates
-from proton.dialect.tt import TT
+from proton.dialect.traits import Combines, LayoutAnchor, Pure, Speculatable, Terminates
+from proton.dialect.tt_core import TT
 
 MAX_REDUCED = 8  # sources of one reduction or scan
 
@@ -49,7 +49,7 @@ def add_optional(body: dict[str, Any], most: int, **kinds: Any) -> None:
             body[f"{name}{position}"] = None
 
 
-class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable, MakesData]):
+class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable]):
     """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
 
     axis: ir.IntegerAttr
@@ -72,11 +72,7 @@ class ReduceReturnOp(
     add_optional(locals(), MAX_REDUCED, value=Operand)
 
 
-class ScanOp(
-    TT.Operation,
-    name="scan",
-    traits=[Combines, Pure, Speculatable, LayoutAnchor, MakesData],
-):
+class ScanOp(TT.Operation, name="scan", traits=[Combines, Pure, Speculatable, LayoutAnchor]):
     """`tt.scan %src0, %src1, ... {axis, reverse}`: each element combined with all before it along
     the axis (behind it, if `reverse`); the region combines what came first with the next.
     """
@@ -143,11 +139,7 @@ def end_of_region(op: Operation, block: Block, terminator: str) -> Operation | N
     return None
 
 
-class HistogramOp(
-    TT.Operation,
-    name="histogram",
-    traits=[Pure, Speculatable, LayoutAnchor, MakesData],
-):
+class HistogramOp(TT.Operation, name="histogram", traits=[Pure, Speculatable, LayoutAnchor]):
     """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.
 
     The result is tensor<bins x i32>; what lies in no bin, or is masked off, is not counted.
@@ -169,7 +161,7 @@ class HistogramOp(
         )
 
 
-class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor, MakesData]):
+class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor]):
     """`tt.gather %src, %index {axis}`: result[i, j] = src[index[i, j], j] along axis 0."""
 
     src: Operand[AnyType]

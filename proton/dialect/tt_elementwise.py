@@ -1,12 +1,28 @@
-"""The ops of `tt` that apply what the kernel's author wrote to each element: a device function, or
-inline assembly. They take and give several blocks of one shape, or scalars.
+"""The ops of `tt` that compute each element by itself: arithmetic that `arith` and `math` lack, and
+what the kernel's author wrote, a device function or inline assembly. The latter take and give
+several blocks of one shape, or scalars.
+
+An op that is nothing but other ops says so by `in_arith`, a function of its operands: that is all
+that the lowerings and the interpreter need of it.
 """
 
+from proton.dialect import traits as t
+from proton.dialect.builtin import integer, with_element
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
-from proton.dialect.mlir import Operand, Operation, OpView, Region, Result, ir
-from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Terminates, Writes
-from proton.dialect.tt import TT
+from proton.dialect.emit import filled
+from proton.dialect.mlir import (
+    AnyType,
+    Operand,
+    Operation,
+    OpView,
+    Region,
+    Result,
+    Value,
+    arith,
+    ir,
+)
 from proton.dialect.tt_collective import add_optional, end_of_region
+from proton.dialect.tt_core import TT, verify_same_type
 
 MAX_ELEMENTWISE = 16  # operands, or results, of one op
 
@@ -26,8 +42,50 @@ def _verify_one_shape(op: Operation) -> bool:
     )
 
 
+class MulhiUIOp(TT.Operation, name="mulhiui", traits=[t.Pure, t.Speculatable, t.Elementwise]):
+    """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
+
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
+
+    verify_invariants = staticmethod(verify_same_type)
+
+    @staticmethod
+    def in_arith(left: Value, right: Value) -> Value:
+        """In twice the width."""
+        bits = element_of(left).width
+        wide = with_element(left.type, integer(2 * bits))
+        product = arith.MulIOp(arith.ExtUIOp(wide, left).result, arith.ExtUIOp(wide, right).result)
+        upper = arith.ShRUIOp(product.result, filled(wide, bits)).result
+        return arith.TruncIOp(left.type, upper).result
+
+
+class PreciseSqrtOp(
+    TT.Operation, name="precise_sqrt", traits=[t.Pure, t.Speculatable, t.Elementwise]
+):
+    """`tt.precise_sqrt %x`: rounded to nearest on every target."""
+
+    src: Operand[AnyType]
+    result: Result[AnyType]
+
+    verify_invariants = staticmethod(verify_same_type)
+
+
+class PreciseDivFOp(
+    TT.Operation, name="precise_divf", traits=[t.Pure, t.Speculatable, t.Elementwise]
+):
+    """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
+
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
+
+    verify_invariants = staticmethod(verify_same_type)
+
+
 class MapElementwiseOp(
-    TT.Operation, name="map_elementwise", traits=[Combines, Pure, Elementwise, MakesData]
+    TT.Operation, name="map_elementwise", traits=[t.Combines, t.Pure, t.Elementwise]
 ):
     """`tt.map_elementwise %src0, %src1, ...` with a region that computes the results' elements of
     one element of each source."""
@@ -53,14 +111,14 @@ class MapElementwiseOp(
 
 
 class MapElementwiseReturnOp(
-    TT.Operation, name="map_elementwise_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
+    TT.Operation, name="map_elementwise_return", traits=[t.Pure, ir.IsTerminatorTrait, t.Terminates]
 ):
     """`tt.map_elementwise_return %value0, ...`: ends the region of a `tt.map_elementwise`."""
 
     add_optional(locals(), MAX_ELEMENTWISE, value=Operand)
 
 
-class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, MakesData]):
+class InlineAsmOp(TT.Operation, name="inline_asm", traits=[t.Pure, t.Elementwise]):
     """`tt.inline_asm %src0, ... {asm_string, constraints, packed_element}`: assembly of the target
     on `packed_element` elements at a time, of which those below 32 bits share registers."""
 
@@ -73,7 +131,7 @@ class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, Ma
 
 
 class InlineAsmWithEffectsOp(
-    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Orders, Elementwise, MakesData]
+    TT.Operation, name="inline_asm_with_effects", traits=[t.Writes, t.Orders, t.Elementwise]
 ):
     """`tt.inline_asm_with_effects`: as `tt.inline_asm`, and it does more than computing: it runs
     as often as the program gets there. The bindings cannot give an op its effects by an attribute.

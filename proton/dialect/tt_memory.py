@@ -1,10 +1,10 @@
 """Ops of the `tt` dialect that access global memory through pointers."""
 
-from proton.dialect.builtin import integer
+from proton.dialect.builtin import integer, optional_operand
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
-from proton.dialect.traits import Accesses, LayoutAnchor, Loads, MakesData, Orders, Reads, Writes
-from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
+from proton.dialect.traits import Accesses, LayoutAnchor, Loads, Orders, Reads, Writes
+from proton.dialect.tt_core import TT, is_block_pointer, is_pointer_like, pointee_of
 
 RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
 MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
@@ -50,7 +50,7 @@ def _verify_ordering(op: OpView) -> bool:
     )
 
 
-class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, Loads, LayoutAnchor, MakesData]):
+class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, Loads, LayoutAnchor]):
     """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false.
 
     Of a pointer to a block, `{boundaryCheck, padding}`: the dimensions in which the block may
@@ -85,11 +85,7 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
         return _verify_caching(op) and _verify_access(op, op.mask, value=op.value)
 
 
-class AtomicRMWOp(
-    TT.Operation,
-    name="atomic_rmw",
-    traits=[Writes, Accesses, Orders, LayoutAnchor, MakesData],
-):
+class AtomicRMWOp(TT.Operation, name="atomic_rmw", traits=[Writes, Accesses, Orders, LayoutAnchor]):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
 
     ptr: Operand[AnyType]
@@ -109,11 +105,7 @@ class AtomicRMWOp(
         )
 
 
-class AtomicCASOp(
-    TT.Operation,
-    name="atomic_cas",
-    traits=[Writes, Accesses, Orders, LayoutAnchor, MakesData],
-):
+class AtomicCASOp(TT.Operation, name="atomic_cas", traits=[Writes, Accesses, Orders, LayoutAnchor]):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
 
     ptr: Operand[AnyType]
@@ -133,7 +125,4 @@ class AtomicCASOp(
 def mask_of(op: Operation) -> Value | None:
     """The mask of an access; None where there is none."""
     number = MASKS.get(op.name)
-    if number is None:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    return op.operands[number] if segments[number] else None
+    return None if number is None else optional_operand(op, number)

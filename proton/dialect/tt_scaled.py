@@ -7,7 +7,7 @@ pass meets them.
 from proton.dialect.diagnostics import check_type, element_of, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, ir
 from proton.dialect.traits import Multiplies, Pure
-from proton.dialect.tt import TT
+from proton.dialect.tt_core import TT
 
 
 class DotScaledOp(TT.Operation, name="dot_scaled", traits=[Pure, Multiplies]):

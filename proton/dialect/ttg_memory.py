@@ -9,29 +9,11 @@ for that. `ttg-to-llvm` lowers what `convert-triton-to-tritongpu` makes today: `
 
 from collections.abc import Sequence
 
+from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
-from proton.dialect.traits import (
-    Accesses,
-    AllocatesShared,
-    AnyLayout,
-    Asynchronous,
-    Concurrent,
-    LayoutAnchor,
-    MakesData,
-    MovesData,
-    Multiplies,
-    NamesMemory,
-    PassesMemory,
-    PassesTokens,
-    Pure,
-    SharedEffects,
-    Speculatable,
-    Terminates,
-    Writes,
-)
-from proton.dialect.ttg import (
+from proton.dialect.ttg_core import (
     TTG,
     MemDescType,
     MutableMemDescType,
@@ -62,9 +44,7 @@ def _verify_mutable(op: Operation, desc: Value) -> bool:
 
 
 class LocalAllocOp(
-    TTG.Operation,
-    name="local_alloc",
-    traits=[Pure, Speculatable, MovesData, AnyLayout, AllocatesShared],
+    TTG.Operation, name="local_alloc", traits=[t.Pure, t.Speculatable, t.AllocatesShared]
 ):
     """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
 
@@ -79,10 +59,10 @@ class LocalAllocOp(
         return check_block(op, "operand", op.src, shape, element)
 
 
-class DotOp(
+class SharedDotOp(
     TTG.Operation,
     name="dot",
-    traits=[Pure, LayoutAnchor, MakesData, Multiplies, SharedEffects(reads=(0, 1))],
+    traits=[t.Pure, t.LayoutAnchor, t.Multiplies, t.SharedEffects(reads=(0, 1))],
 ):
     """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
 
@@ -92,7 +72,7 @@ class DotOp(
     result: Result[AnyType]
 
     @staticmethod
-    def verify_invariants(op: "DotOp") -> bool:
+    def verify_invariants(op: "SharedDotOp") -> bool:
         for side in (op.a, op.b):
             if not isinstance(side.type, MemDescType):
                 return reject(op, f"operands lie in shared memory, got {side.type}")
@@ -106,7 +86,7 @@ class DotOp(
 
 
 class LocalReserveOp(
-    TTG.Operation, name="local_reserve", traits=[Writes, AllocatesShared, NamesMemory]
+    TTG.Operation, name="local_reserve", traits=[t.Writes, t.AllocatesShared, t.NamesMemory]
 ):
     """`ttg.local_reserve`: shared memory with nothing in it yet."""
 
@@ -118,7 +98,7 @@ class LocalReserveOp(
 
 
 class LocalLoadOp(
-    TTG.Operation, name="local_load", traits=[LayoutAnchor, MakesData, SharedEffects(reads=(0,))]
+    TTG.Operation, name="local_load", traits=[t.LayoutAnchor, t.SharedEffects(reads=(0,))]
 ):
     """`ttg.local_load %desc`: the tensor that lies there."""
 
@@ -130,7 +110,9 @@ class LocalLoadOp(
         return _verify_tensor(op, op.src, op.result, "result")
 
 
-class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffects(writes=(1,))]):
+class LocalStoreOp(
+    TTG.Operation, name="local_store", traits=[t.Writes, t.SharedEffects(writes=(1,))]
+):
     """`ttg.local_store %tensor, %desc`."""
 
     src: Operand[AnyType]
@@ -141,7 +123,7 @@ class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffe
         return _verify_mutable(op, op.dst) and _verify_tensor(op, op.dst, op.src, "operand")
 
 
-class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory]):
+class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[t.Pure, t.PassesMemory]):
     """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension, to be written if
     its type says so."""
 
@@ -164,7 +146,7 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
 
 
 class MemDescTransOp(
-    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]
+    TTG.Operation, name="memdesc_trans", traits=[t.Pure, t.Speculatable, t.PassesMemory]
 ):
     """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
 
@@ -194,11 +176,11 @@ class AsyncCopyOp(
     TTG.Operation,
     name="async_copy_global_to_local",
     traits=[
-        Writes,
-        Accesses,
-        Asynchronous,
+        t.Writes,
+        t.Accesses,
+        t.Asynchronous,
         Issues(COPIES, closes=False),
-        SharedEffects(writes=(1,), lands_later=True),
+        t.SharedEffects(writes=(1,), lands_later=True),
     ],
 ):
     """`ttg.async_copy_global_to_local %pointers, %desc, %mask?`: begins a copy; gives its token.
@@ -224,7 +206,7 @@ class AsyncCopyOp(
 
 
 class AsyncCommitGroupOp(
-    TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens, Issues(COPIES)]
+    TTG.Operation, name="async_commit_group", traits=[t.Writes, t.PassesTokens, Issues(COPIES)]
 ):
     """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens
     these are, become a group, which ends as one."""
@@ -234,7 +216,9 @@ class AsyncCommitGroupOp(
 
 
 class AsyncWaitOp(
-    TTG.Operation, name="async_wait", traits=[Writes, Retires(COPIES), SharedEffects(waits=True)]
+    TTG.Operation,
+    name="async_wait",
+    traits=[t.Writes, Retires(COPIES), t.SharedEffects(waits=True)],
 ):
     """`ttg.async_wait %token {pendings}`: what the token's copies write is there, for who waits. At
     most `pendings` groups, all committed after the token's, may still be under way."""
@@ -243,7 +227,7 @@ class AsyncWaitOp(
     pendings: ir.IntegerAttr
 
 
-class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[Writes, Concurrent]):
+class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[t.Writes, t.Concurrent]):
     """`ttg.warp_specialize ({...}, {...}) {warps}`: two groups of warps run a region each, at once:
     the first so many warps, and the rest. All meet before and behind. A barrier in a region is of
     its warps, and so are its layouts."""
@@ -254,6 +238,6 @@ class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[Writes, Co
 
 
 class WarpReturnOp(
-    TTG.Operation, name="warp_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
+    TTG.Operation, name="warp_return", traits=[t.Pure, ir.IsTerminatorTrait, t.Terminates]
 ):
     """`ttg.warp_return`: ends a region of `ttg.warp_specialize`."""

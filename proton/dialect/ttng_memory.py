@@ -10,27 +10,14 @@ of each warp issues the boxes that fall to it, one says how many bytes will come
 
 from collections.abc import Sequence
 
+from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, STORES, Issues, Retires
 from proton.dialect.diagnostics import check_block, check_choice, reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, ir
-from proton.dialect.traits import (
-    Accesses,
-    AnyLayout,
-    BuildsTensorMap,
-    CopiesBoxes,
-    LayoutAnchor,
-    MakesData,
-    PassesPointers,
-    Pure,
-    Reads,
-    SharedEffects,
-    Speculatable,
-    Writes,
-)
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import RMW_OPS
-from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
-from proton.dialect.ttng import TTNG
+from proton.dialect.ttg_core import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
+from proton.dialect.ttng_core import TTNG
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
 
@@ -59,7 +46,9 @@ def is_tensor_map(type_: Type) -> bool:
     return isinstance(type_, TensorMapType)
 
 
-class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable, PassesPointers]):
+class TensorMapOp(
+    TTNG.Operation, name="tensor_map", traits=[t.Pure, t.Speculatable, t.PassesPointers]
+):
     """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
     out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
     host makes the map if it can (proton/analysis/tensor_maps.py), else a `ttng.tensormap_create`
@@ -82,7 +71,7 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
         )
 
 
-class PrefetchTensorMapOp(TTNG.Operation, name="prefetch_tensor_map", traits=[Writes]):
+class PrefetchTensorMapOp(TTNG.Operation, name="prefetch_tensor_map", traits=[t.Writes]):
     """`ttng.prefetch_tensor_map %map`: brings a map to where copies look for it (PTX:
     `prefetch.tensormap`)."""
 
@@ -95,7 +84,7 @@ class PrefetchTensorMapOp(TTNG.Operation, name="prefetch_tensor_map", traits=[Wr
         )
 
 
-class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[Reads]):
+class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[t.Reads]):
     """`ttng.tensor_check %base, %sizes..., %strides... {message}`: ends the kernel if a tensor that
     has elements has an address or strides that TMA cannot take: no multiples of 16 bytes, negative,
     or 2^40 bytes and more. It says `message` then, as `tt.assert` does; with none it is a trap."""
@@ -116,7 +105,7 @@ class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[Reads]):
 class TensorMapCreateOp(
     TTNG.Operation,
     name="tensormap_create",
-    traits=[Writes, PassesPointers, BuildsTensorMap, SharedEffects(reads=(0,), writes=(0,))],
+    traits=[t.Writes, t.PassesPointers, t.SharedEffects(reads=(0,), writes=(0,))],
 ):
     """`ttng.tensormap_create %memory, %base, %sizes..., %strides... {warp}`: one warp makes the map
     of a tensor in 128 bytes of shared memory, and copies it to the program's global scratch memory,
@@ -175,7 +164,7 @@ def _verify_memory(op: OpView, memory: Value) -> bool:
     return fits or reject(op, f"{memory.type} does not hold {block}")
 
 
-class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
+class TMALoadOp(TTNG.Operation, name="tma_load", traits=[t.Reads, t.Accesses, t.LayoutAnchor]):
     """`ttng.tma_load %map, %indices`: the block at `indices`."""
 
     map: Operand[AnyType]
@@ -187,7 +176,7 @@ class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, Layout
         return _verify_map(op) and _verify_tensor(op, "result", op.result)
 
 
-class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, AnyLayout]):
+class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[t.Writes, t.Accesses]):
     """`ttng.tma_store %map, %src, %indices {reduction}`: writes what of the block is in the tensor,
     or combines each element in memory with the block's: what `tt.atomic_rmw` names, or "none"."""
 
@@ -208,11 +197,10 @@ class AsyncTMACopyOp(
     TTNG.Operation,
     name="async_tma_copy_global_to_local",
     traits=[
-        Writes,
-        Accesses,
-        CopiesBoxes,
+        t.Writes,
+        t.Accesses,
         Issues(COPIES, closes=False),
-        SharedEffects(reads=(1,), writes=(2,), lands_later=True),
+        t.SharedEffects(reads=(1,), writes=(2,), lands_later=True),
     ],
 ):
     """`ttng.async_tma_copy_global_to_local %map, %barrier, %dst, %pred, %indices`: a thread of
@@ -237,11 +225,10 @@ class AsyncTMAStoreOp(
     TTNG.Operation,
     name="async_tma_copy_local_to_global",
     traits=[
-        Writes,
-        Accesses,
-        CopiesBoxes,
+        t.Writes,
+        t.Accesses,
         Issues(STORES),
-        SharedEffects(reads=(1,), reads_later="stores"),
+        t.SharedEffects(reads=(1,), reads_later="stores"),
     ],
 ):
     """`ttng.async_tma_copy_local_to_global %map, %src, %indices {reduction}`: a thread of each warp
@@ -258,7 +245,7 @@ class AsyncTMAStoreOp(
 
 
 class LocalToGlobalOp(
-    TTNG.Operation, name="local_to_global", traits=[Writes, SharedEffects(reads=(0,))]
+    TTNG.Operation, name="local_to_global", traits=[t.Writes, t.SharedEffects(reads=(0,))]
 ):
     """`ttng.local_to_global %src, %base, %sizes..., %strides..., %indices... {reduction}`: the
     threads write what of the block at `indices` is in the tensor, or combine it with what is there;
@@ -287,7 +274,7 @@ class LocalToGlobalOp(
 class TMAStoreWaitOp(
     TTNG.Operation,
     name="tma_store_wait",
-    traits=[Writes, Retires(STORES), SharedEffects(ends_reads="stores")],
+    traits=[t.Writes, Retires(STORES), t.SharedEffects(ends_reads="stores")],
 ):
     """`ttng.tma_store_wait {pendings, landed}`: until all but so many of the thread's copies to
     global memory have landed; else until they have been read from shared memory."""
@@ -322,7 +309,7 @@ def _verify_barrier(op: OpView) -> bool:
 
 
 class InitBarrierOp(
-    TTNG.Operation, name="init_barrier", traits=[Writes, SharedEffects(writes=(0,))]
+    TTNG.Operation, name="init_barrier", traits=[t.Writes, t.SharedEffects(writes=(0,))]
 ):
     """`ttng.init_barrier %barriers {count}`: each waits for `count` arrivals in a phase."""
 
@@ -332,7 +319,7 @@ class InitBarrierOp(
 
 
 class InvalBarrierOp(
-    TTNG.Operation, name="inval_barrier", traits=[Writes, SharedEffects(writes=(0,))]
+    TTNG.Operation, name="inval_barrier", traits=[t.Writes, t.SharedEffects(writes=(0,))]
 ):
     """`ttng.inval_barrier %barriers`: they are ordinary memory again."""
 
@@ -343,7 +330,7 @@ class InvalBarrierOp(
 class BarrierExpectOp(
     TTNG.Operation,
     name="barrier_expect",
-    traits=[Writes, Issues(COPIES, condition=1, iteration=2), SharedEffects(reads=(0,))],
+    traits=[t.Writes, Issues(COPIES, condition=1, iteration=2), t.SharedEffects(reads=(0,))],
 ):
     """`ttng.barrier_expect %barrier, %pred, %iteration? {bytes}`: one thread arrives, if `pred`
     holds; the phase ends when so many bytes have arrived, too. Records say that the copies are of
@@ -357,7 +344,7 @@ class BarrierExpectOp(
 
 
 class ArriveBarrierOp(
-    TTNG.Operation, name="arrive_barrier", traits=[Writes, SharedEffects(reads=(0,))]
+    TTNG.Operation, name="arrive_barrier", traits=[t.Writes, t.SharedEffects(reads=(0,))]
 ):
     """`ttng.arrive_barrier %barrier`: each thread of the group of warps arrives; what it read of
     shared memory before is read."""
@@ -367,7 +354,7 @@ class ArriveBarrierOp(
 
 
 class ArriveWithCopiesOp(
-    TTNG.Operation, name="arrive_with_copies", traits=[Writes, SharedEffects(reads=(0,))]
+    TTNG.Operation, name="arrive_with_copies", traits=[t.Writes, t.SharedEffects(reads=(0,))]
 ):
     """`ttng.arrive_with_copies %barrier {pendings}`: a thread of each warp arrives when at most
     `pendings` groups of each thread's copies (`ttg.async_commit_group`) are under way. What the
@@ -381,7 +368,7 @@ class ArriveWithCopiesOp(
 class WaitBarrierOp(
     TTNG.Operation,
     name="wait_barrier",
-    traits=[Writes, Retires(COPIES), SharedEffects(reads=(0,))],
+    traits=[t.Writes, Retires(COPIES), t.SharedEffects(reads=(0,))],
 ):
     """`ttng.wait_barrier %barrier, %phase`: until the phase of this parity has ended. What its
     copies wrote is there then, for each thread that waited. A thread that comes two phases late

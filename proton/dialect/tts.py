@@ -11,7 +11,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_type, reject, shape_of
 from proton.dialect.mlir import AnyAttr, AnyType, Operand, OpView, Result, Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
-from proton.dialect.tt import PointerType
+from proton.dialect.tt_core import PointerType
 
 
 class TTS(ext.Dialect, name="tts"):
@@ -29,7 +29,7 @@ class StructuredPointerType(TTS.Type, name="tptr"):
         return ir.TypeAttr(self.block).value
 
 
-class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
+class MakeStructuredPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
     """`tts.make_tptr %base, %strides, %offsets, %parents, %indices {wraps, gathers, order}`.
 
     Element (i0, i1, ...) lies at base + sum over d of wrap_d(offsets[d] + i_d * strides[d]) +
@@ -50,7 +50,7 @@ class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
     result: Result[StructuredPointerType]
 
     @staticmethod
-    def verify_invariants(op: "MakeTensorPtrOp") -> bool:
+    def verify_invariants(op: "MakeStructuredPtrOp") -> bool:
         if not isinstance(op.base.type, PointerType) and str(op.base.type) != "!llvm.ptr":
             return reject(op, f"base must be a pointer, got {op.base.type}")
         shape = list(op.result.type.target.shape)
@@ -90,7 +90,7 @@ def _verify_mask(op: OpView, shape: tuple[int, ...]) -> bool:
     return check_type(op, "mask", op.mask, ir.RankedTensorType.get(shape, integer(1)))
 
 
-class LoadOp(TTS.Operation, name="load", traits=[Reads]):
+class StructuredLoadOp(TTS.Operation, name="load", traits=[Reads]):
     """`tts.load %ptr, %dims, %starts, %other?, %mask?`: the block, of which only the first
     `dims[d]` elements of each dimension are read, from element `starts[d]` on, and of these those
     for which `mask` is true; the rest is `other` (a scalar; 0 without it). `dims` is empty where
@@ -104,7 +104,7 @@ class LoadOp(TTS.Operation, name="load", traits=[Reads]):
     mask: Operand[AnyType] | None = None
 
     @staticmethod
-    def verify_invariants(op: "LoadOp") -> bool:
+    def verify_invariants(op: "StructuredLoadOp") -> bool:
         if not _verify_mask(op, shape_of(op.result)):
             return False
         block = op.ptr.type.target
@@ -113,7 +113,7 @@ class LoadOp(TTS.Operation, name="load", traits=[Reads]):
         )
 
 
-class StoreOp(TTS.Operation, name="store", traits=[Writes]):
+class StructuredStoreOp(TTS.Operation, name="store", traits=[Writes]):
     """`tts.store %ptr, %value, %dims, %starts, %mask?`: writes the elements that a load with these
     `dims`, `starts` and `mask` reads."""
 
@@ -124,7 +124,7 @@ class StoreOp(TTS.Operation, name="store", traits=[Writes]):
     mask: Operand[AnyType] | None = None
 
     @staticmethod
-    def verify_invariants(op: "StoreOp") -> bool:
+    def verify_invariants(op: "StructuredStoreOp") -> bool:
         return _verify_mask(op, shape_of(op.value)) and check_type(
             op, "value", op.value, op.ptr.type.target
         )

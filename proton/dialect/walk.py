@@ -1,11 +1,12 @@
 """Walking and rewriting IR in a few words."""
 
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from proton.base.errors import SourceSpan
+from proton.dialect import Kind, isa, name_of, names_of
 from proton.dialect.attributes import KERNEL
-from proton.dialect.mlir import Location, Module, Operation, Value, ir
+from proton.dialect.mlir import Location, Module, Operation, Value, func, ir
 
 
 def all_ops(root: Module | Operation) -> list[Operation]:
@@ -37,14 +38,15 @@ def op_names(root: Module | Operation) -> frozenset[str]:
     return frozenset(found)
 
 
-def ops_named(root: Module | Operation, *names: str) -> list[Operation]:
-    """Operations below `root` with one of the names, in pre-order."""
+def ops_named(root: Module | Operation, *kinds: Kind) -> list[Operation]:
+    """Operations below `root` of one of the classes, in pre-order."""
+    names = names_of(*kinds)
     return [op for op in all_ops(root) if op.name in names]
 
 
-def ops_of_each(root: Module | Operation, *names: str) -> tuple[list[Operation], ...]:
-    """The same, for each of the names by itself."""
-    found: dict[str, list[Operation]] = {name: [] for name in names}
+def ops_of_each(root: Module | Operation, *kinds: Kind) -> tuple[list[Operation], ...]:
+    """The same, for each of the classes by itself."""
+    found: dict[str, list[Operation]] = {name_of(kind): [] for kind in kinds}
     for op in all_ops(root):
         if (same := found.get(op.name)) is not None:
             same.append(op)
@@ -92,6 +94,22 @@ def defining_op(value: Value) -> Operation | None:
     return value.owner.operation if isinstance(value, ir.OpResult) else None
 
 
+def backward_slice(
+    values: Iterable[Value], goes_on: Callable[[Operation], bool], seen: Iterable[Value] = ()
+) -> Iterator[tuple[Value, Operation | None]]:
+    """What values are computed from: they, the operands of ops for which `goes_on` holds, and so
+    on, each once, with the op that gives it (None for a block argument), but what was `seen`."""
+    pending, known = list(values), set(seen)
+    while pending:
+        value = pending.pop()
+        if value not in known:
+            known.add(value)
+            op = defining_op(value)
+            yield value, op
+            if op is not None and goes_on(op):
+                pending += op.operands
+
+
 def producer_of(value: Value) -> Operation:
     """The operation that gives a value, which is no block argument."""
     owner = value.owner
@@ -111,7 +129,7 @@ def functions(module: Module | Operation) -> list[Operation]:
     return [
         op.operation
         for op in module.operation.regions[0].blocks[0].operations
-        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
+        if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks)
     ]
 
 
@@ -126,7 +144,7 @@ def kernel_functions(module: Module) -> list[Operation]:
     return [
         op.operation
         for op in module.body.operations
-        if op.operation.name == "func.func" and KERNEL in op.operation.attributes
+        if isa(op.operation, func.FuncOp) and KERNEL in op.operation.attributes
     ]
 
 
@@ -139,7 +157,7 @@ def called_functions(function: Operation) -> list[Operation]:
     found: dict[str, Operation] = {}
     pending = [function]
     while pending:
-        for call in ops_named(pending.pop(), "func.call"):
+        for call in ops_named(pending.pop(), func.CallOp):
             name = call.attributes["callee"].value
             if name in by_name and name not in found:
                 found[name] = by_name[name]

@@ -4,12 +4,12 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from proton.base.float8 import BY_NAME
 from proton.base.words import shown
-from proton.dialect import tt
-from proton.dialect.builtin import i64_attr
+from proton.dialect import Kind, tt
+from proton.dialect.mlir import OpView, arith, math
 from proton.frontend.builder import (
     as_tensor,
     at_compile_time,
@@ -39,26 +39,28 @@ from proton.language.function import Builtin
 from proton.language.value import tensor
 
 # symbol -> (float op, signed op, unsigned op); None where the kind has no such op
-_BINARY: dict[str, tuple[str | None, str | None, str | None]] = {
-    "+": ("arith.addf", "arith.addi", "arith.addi"),
-    "-": ("arith.subf", "arith.subi", "arith.subi"),
-    "*": ("arith.mulf", "arith.muli", "arith.muli"),
-    "//": (None, "arith.divsi", "arith.divui"),
-    "%": ("arith.remf", "arith.remsi", "arith.remui"),
-    "&": (None, "arith.andi", "arith.andi"),
-    "|": (None, "arith.ori", "arith.ori"),
-    "^": (None, "arith.xori", "arith.xori"),
-    "<<": (None, "arith.shli", "arith.shli"),
-    ">>": (None, "arith.shrsi", "arith.shrui"),
+_Ops = type[OpView] | None
+_BINARY: dict[str, tuple[_Ops, _Ops, _Ops]] = {
+    "+": (arith.AddFOp, arith.AddIOp, arith.AddIOp),
+    "-": (arith.SubFOp, arith.SubIOp, arith.SubIOp),
+    "*": (arith.MulFOp, arith.MulIOp, arith.MulIOp),
+    "//": (None, arith.DivSIOp, arith.DivUIOp),
+    "%": (arith.RemFOp, arith.RemSIOp, arith.RemUIOp),
+    "&": (None, arith.AndIOp, arith.AndIOp),
+    "|": (None, arith.OrIOp, arith.OrIOp),
+    "^": (None, arith.XOrIOp, arith.XOrIOp),
+    "<<": (None, arith.ShLIOp, arith.ShLIOp),
+    ">>": (None, arith.ShRSIOp, arith.ShRUIOp),
 }
 # symbol -> predicates of (cmpf ordered or unordered for !=, cmpi signed, cmpi unsigned)
+_F, _I = arith.CmpFPredicate, arith.CmpIPredicate
 _COMPARE = {
-    "==": (1, 0, 0),
-    "!=": (13, 1, 1),
-    "<": (4, 2, 6),
-    "<=": (5, 3, 7),
-    ">": (2, 4, 8),
-    ">=": (3, 5, 9),
+    "==": (_F.OEQ, _I.eq, _I.eq),
+    "!=": (_F.UNE, _I.ne, _I.ne),
+    "<": (_F.OLT, _I.slt, _I.ult),
+    "<=": (_F.OLE, _I.sle, _I.ule),
+    ">": (_F.OGT, _I.sgt, _I.ugt),
+    ">=": (_F.OGE, _I.sge, _I.uge),
 }
 _KNOWN = "both sides are known while compiling: Python evaluates this"
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
@@ -164,7 +166,7 @@ def _true_divide(x: object, y: object) -> tensor:
     left, right = binary_operands(x, y, division=True, symbol="/")
     if left.dtype.is_int():
         left, right = cast(left, ty.float32), cast(right, ty.float32)
-    return emit("arith.divf", left.type, left, right)
+    return emit(arith.DivFOp, left.type, left, right)
 
 
 def compare(symbol: str, x: object, y: object) -> tensor:
@@ -175,11 +177,9 @@ def compare(symbol: str, x: object, y: object) -> tensor:
     float_code, signed_code, unsigned_code = _COMPARE[symbol]
     type_ = ty.with_scalar(left.type, ty.int1)
     if left.dtype.is_floating():
-        attributes = {"predicate": i64_attr(float_code)}
-        return emit("arith.cmpf", type_, left, right, attributes=attributes)
-    signed = left.dtype.is_int_signed()
-    code = signed_code if signed else unsigned_code
-    return emit("arith.cmpi", type_, left, right, attributes={"predicate": i64_attr(code)})
+        return wrap(arith.CmpFOp(float_code, left.handle, right.handle), type_)
+    code = signed_code if left.dtype.is_int_signed() else unsigned_code
+    return wrap(arith.CmpIOp(code, left.handle, right.handle), type_)
 
 
 def negate(x: tensor) -> tensor:
@@ -189,7 +189,7 @@ def negate(x: tensor) -> tensor:
     if x.dtype.is_fp8():
         return rounded(negate(cast(x, ty.float16)), x)
     if x.dtype.is_floating():
-        return emit("arith.negf", x.type, x)
+        return emit(arith.NegFOp, x.type, x)
     return _apply("-", constant(0, x.type), x)
 
 
@@ -267,17 +267,24 @@ def where(condition: Any, x: Any, y: Any) -> tensor:
         left, right = binary_operands(x, y, symbol="tl.where", computes=False)
     condition, left, right = broadcast_all(condition, left, right)
     type_ = right.type if right.dtype.is_const() else left.type
-    return emit("arith.select", type_, condition, left, right)
+    return emit(arith.SelectOp, type_, condition, left, right)
 
 
-def _extremum(x: object, y: object, propagate_nan: object, names: dict[str, str]) -> tensor:
-    left, right = binary_operands(x, y, symbol=names["symbol"])
+class _Extremum(NamedTuple):
+    symbol: str
+    nan: Kind
+    number: Kind
+    signed: Kind
+    unsigned: Kind
+
+
+def _extremum(x: object, y: object, propagate_nan: object, of: _Extremum) -> tensor:
+    left, right = binary_operands(x, y, symbol=of.symbol)
     if left.dtype.is_floating():
-        name = names["nan"] if _propagates(propagate_nan) else names["number"]
+        kind = of.nan if _propagates(propagate_nan) else of.number
     else:
-        signed = left.dtype.is_int_signed()
-        name = names["signed"] if signed else names["unsigned"]
-    return rounded(emit(name, left.type, left, right), x, y)
+        kind = of.signed if left.dtype.is_int_signed() else of.unsigned
+    return rounded(emit(kind, left.type, left, right), x, y)
 
 
 def _propagates(propagate_nan: object) -> bool:
@@ -290,20 +297,8 @@ def _propagates(propagate_nan: object) -> bool:
     return name == "ALL"
 
 
-_MAXIMUM = {
-    "symbol": "tl.maximum",
-    "nan": "arith.maximumf",
-    "number": "arith.maxnumf",
-    "signed": "arith.maxsi",
-    "unsigned": "arith.maxui",
-}
-_MINIMUM = {
-    "symbol": "tl.minimum",
-    "nan": "arith.minimumf",
-    "number": "arith.minnumf",
-    "signed": "arith.minsi",
-    "unsigned": "arith.minui",
-}
+_MAXIMUM = _Extremum("tl.maximum", arith.MaximumFOp, arith.MaxNumFOp, arith.MaxSIOp, arith.MaxUIOp)
+_MINIMUM = _Extremum("tl.minimum", arith.MinimumFOp, arith.MinNumFOp, arith.MinSIOp, arith.MinUIOp)
 
 
 def check_order(name: str, values: Sequence[object]) -> None:
@@ -373,7 +368,7 @@ def _clamp(x: object, min: object, max: object, propagate_nan: object = None) ->
 def _fma(x: object, y: object, z: object) -> tensor:
     left, right, third = _alike(x, y, z, symbol="tl.fma")
     _floating(left, "tl.fma")
-    return rounded(emit("math.fma", left.type, left, right, third), x, y, z)
+    return rounded(emit(math.FmaOp, left.type, left, right, third), x, y, z)
 
 
 @rule(core.fdiv)
@@ -382,7 +377,7 @@ def _fdiv(x: object, y: object, ieee_rounding: bool = False, approx: bool = Fals
     _floating(left, "tl.fdiv")
     if ieee_rounding and left.dtype.is_fp32():
         return wrap(tt.PreciseDivFOp(left.handle, right.handle, to_ir(left.type)), left.type)
-    return emit("arith.divf", left.type, left, right)
+    return emit(arith.DivFOp, left.type, left, right)
 
 
 def _only(name: str, types: tuple[ty.dtype, ...], *operands: object) -> None:
@@ -427,10 +422,10 @@ def absolute(x: object) -> object:
     if x.dtype.is_fp8():
         return _float8_magnitude(x)
     if x.dtype.is_floating():
-        return emit("math.absf", x.type, x)
+        return emit(math.AbsFOp, x.type, x)
     if x.dtype.is_int_unsigned():
         return x
-    return emit("math.absi", x.type, x)
+    return emit(math.AbsIOp, x.type, x)
 
 
 _FLOAT8_SIGN = 0x80
@@ -439,7 +434,7 @@ _FLOAT8_SIGN = 0x80
 def _float8_magnitude(x: tensor) -> tensor:
     """|x| of an 8-bit float, exact: its code without the sign. NaN stays where it is -0's code."""
     code = bitcast(x, ty.uint8)
-    magnitude = emit("arith.andi", code.type, code, constant(_FLOAT8_SIGN - 1, code.type))
+    magnitude = emit(arith.AndIOp, code.type, code, constant(_FLOAT8_SIGN - 1, code.type))
     if BY_NAME[x.dtype.name].nan_bits == _FLOAT8_SIGN:
         is_nan = compare("==", code, constant(_FLOAT8_SIGN, code.type))
         magnitude = where(is_nan, code, magnitude)
@@ -454,21 +449,21 @@ def _floating(x: object, name: str) -> tensor:
 
 
 _MATH = {
-    core.exp: "math.exp",
-    core.exp2: "math.exp2",
-    core.log: "math.log",
-    core.log2: "math.log2",
-    core.sin: "math.sin",
-    core.cos: "math.cos",
-    core.sqrt: "math.sqrt",
-    core.rsqrt: "math.rsqrt",
-    core.erf: "math.erf",
-    core.floor: "math.floor",
-    core.ceil: "math.ceil",
+    core.exp: math.ExpOp,
+    core.exp2: math.Exp2Op,
+    core.log: math.LogOp,
+    core.log2: math.Log2Op,
+    core.sin: math.SinOp,
+    core.cos: math.CosOp,
+    core.sqrt: math.SqrtOp,
+    core.rsqrt: math.RsqrtOp,
+    core.erf: math.ErfOp,
+    core.floor: math.FloorOp,
+    core.ceil: math.CeilOp,
 }
 
 
-def _define_math(op: Builtin, name: str) -> None:
+def _define_math(op: Builtin, kind: Kind) -> None:
     @rule(op)
     def _(x: object) -> tensor:
         x = _floating(as_tensor(x), f"tl.{op.__name__}")
@@ -477,11 +472,11 @@ def _define_math(op: Builtin, name: str) -> None:
                 f"tl.{op.__name__} takes fp32 or fp64, got {x.dtype}",
                 "convert with .to(tl.float32)",
             )
-        return emit(name, x.type, x)
+        return emit(kind, x.type, x)
 
 
-for _op, _name in _MATH.items():
-    _define_math(_op, _name)
+for _op, _kind in _MATH.items():
+    _define_math(_op, _kind)
 
 
 @rule(core.sqrt_rn)

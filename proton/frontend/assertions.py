@@ -9,10 +9,10 @@ failed first. Behind the op each assertion is one of these numbers:
                                   tt.assert %failed != 1, "..."
 """
 
-from proton.dialect import tt
+from proton.dialect import isa, tt
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Attribute, Block, Operation, Value, arith, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Value, arith, ir, scf
 from proton.dialect.regions import If, end_of, yield_values
 from proton.dialect.walk import all_ops
 from proton.frontend.arithmetic import binary
@@ -28,7 +28,7 @@ def asserts(block: Block) -> bool:
 
 
 def _assertions(op: Operation) -> list[Operation]:
-    return [inner for inner in (op, *all_ops(op)) if inner.name == "tt.assert"]
+    return [inner for inner in (op, *all_ops(op)) if isa(inner, tt.AssertOp)]
 
 
 def first_failed(left: Value, right: Value) -> Value:
@@ -45,12 +45,12 @@ def collected(block: Block, start: Value, messages: list[Attribute]) -> list[Val
     """
     number = start
     for op in [view.operation for view in block.operations]:
-        if op.name == "tt.assert":
+        if isa(op, tt.AssertOp):
             messages.append(op.attributes["message"])
             with ir.InsertionPoint(op), op.location:
                 number = _checked(op.operands[0], number, len(messages))
             op.erase()
-        elif op.name == "scf.if" and _assertions(op):
+        elif isa(op, scf.IfOp) and _assertions(op):
             number = _through_branches(op, number, messages)
     end = end_of(block)
     values = list(end.operands)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect.mlir import Block, Operation, ir
+from proton.dialect.mlir import Block, Operation, ir, ub
 from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth, warn
@@ -362,7 +362,7 @@ def _zero(type_: ty.dtype) -> tensor:
     """Some value of the type, for a path on which nothing reads it."""
     is_descriptor = isinstance(type_, ty.tensor_descriptor_type)
     if is_descriptor or (isinstance(type_, ty.pointer_type) and type_.block is not None):
-        return emit("ub.poison", type_)
+        return emit(ub.PoisonOp, type_)
     if type_.scalar.is_ptr():
         return cast(constant(0, ty.with_scalar(type_, ty.int64)), type_.scalar)
     return constant(0, type_)

@@ -8,9 +8,9 @@ from typing import Any
 from proton.base.errors import CompilationError
 from proton.base.float8 import BY_NAME
 from proton.base.words import shown
-from proton.dialect import tt, tt_block
+from proton.dialect import Kind, name_of, tt, tt_block
 from proton.dialect.builtin import i32_attr, integer, string_attr
-from proton.dialect.mlir import Attribute, Operation, Type, ir
+from proton.dialect.mlir import Attribute, Operation, Type, arith, ir
 from proton.dialect.walk import source_span
 from proton.frontend.numbers import is_typed, typed
 from proton.language import types as ty
@@ -86,11 +86,11 @@ def memory_type(type_: ty.dtype) -> ty.dtype:
 
 
 def emit(
-    name: str, type_: ty.dtype, *operands: tensor, attributes: dict[str, Attribute] | None = None
+    kind: Kind, type_: ty.dtype, *operands: tensor, attributes: dict[str, Attribute] | None = None
 ) -> tensor:
     """An op with one result of `type_` on the operands' SSA values."""
     op = ir.Operation.create(
-        name,
+        name_of(kind),
         results=[to_ir(type_)],
         operands=[operand.handle for operand in operands],
         attributes=attributes,
@@ -126,7 +126,7 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
         attribute = ir.IntegerAttr.get(to_ir(scalar), wrapped(number, scalar))
     if type_.is_block():
         attribute = ir.DenseElementsAttr.get_splat(to_ir(type_), attribute)
-    return emit("arith.constant", type_, attributes={"value": attribute})
+    return emit(arith.ConstantOp, type_, attributes={"value": attribute})
 
 
 def wrapped(value: int, type_: ty.dtype) -> int:

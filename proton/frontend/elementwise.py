@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from proton.base.words import shown
+from proton.dialect import Kind, name_of, tt
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.emit import effect
 from proton.dialect.mlir import Attribute, Block, Value, ir
@@ -27,21 +28,22 @@ def _sources(what: str, args: object, least: int = 1) -> list[tensor]:
     values = tuple(args) if isinstance(args, tuple | list) else (args,)
     if not least <= len(values) <= MAX_ELEMENTWISE:
         raise error(
-            f"{what} takes {least} to {MAX_ELEMENTWISE} blocks, got {len(values)}", "do it in steps"
+            f"{what} takes {least} to {tt.MAX_ELEMENTWISE} blocks, got {len(values)}",
+            "do it in steps",
         )
     given = [as_tensor(value, f"an argument of {what}") for value in values]
     return broadcast_all(*given) if given else []
 
 
 def _create(
-    name: str,
+    kind: Kind,
     sources: list[tensor],
     types: list[ty.dtype],
     attributes: dict[str, Attribute],
     regions: int = 0,
 ) -> Any:
     return ir.Operation.create(
-        name,
+        name_of(kind),
         results=[to_ir(type_) for type_ in types],
         operands=[source.handle for source in sources],
         attributes={
@@ -72,7 +74,7 @@ def _map_elementwise(g: CodeGenerator, scalar_fn: object, *args: object, pack: o
         )
     pack = _count(f"{what}: pack", pack)
     sources = _sources(what, args)
-    holder = _create("tt.map_elementwise", sources, [], {}, regions=1)
+    holder = _create(tt.MapElementwiseOp, sources, [], {}, regions=1)
     here = ir.Location.current
     types = [to_ir(source.dtype) for source in sources]
     block = ir.Block.create_at_start(holder.regions[0], types, [here] * len(types))
@@ -97,7 +99,7 @@ def _map_elementwise(g: CodeGenerator, scalar_fn: object, *args: object, pack: o
         types_.append(assertions.NUMBER)
     check_pure(g, scalar_fn, block, "scalar_fn")
     shaped = [ty.with_scalar(sources[0].type, type_) for type_ in types_]
-    op = _create("tt.map_elementwise", sources, shaped, {}, regions=1)
+    op = _create(tt.MapElementwiseOp, sources, shaped, {}, regions=1)
     block.append_to(op.regions[0])
     holder.erase()
     found = tuple(tensor(r, t) for r, t in zip(op.results, shaped, strict=True))
@@ -109,7 +111,7 @@ def _map_elementwise(g: CodeGenerator, scalar_fn: object, *args: object, pack: o
 
 def _end(results: list[Value]) -> None:
     sizes = segments(len(results), MAX_ELEMENTWISE)
-    effect("tt.map_elementwise_return", *results, operandSegmentSizes=sizes)
+    effect(tt.MapElementwiseReturnOp, *results, operandSegmentSizes=sizes)
 
 
 def _call(
@@ -124,7 +126,7 @@ def _call(
         raise error(
             f"{fn.__name__} must return {pack} values for each block that is made, got "
             f"{0 if None in values else len(values)}",
-            f"return one value, or a tuple of up to {MAX_ELEMENTWISE}",
+            f"return one value, or a tuple of up to {tt.MAX_ELEMENTWISE}",
         )
     return [as_tensor(value, f"what {fn.__name__} returns") for value in values[::pack]]
 
@@ -159,8 +161,8 @@ def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any,
         "constraints": string_attr(constraints),
         "packed_element": i32_attr(pack),
     }
-    name = "tt.inline_asm" if is_pure else "tt.inline_asm_with_effects"
-    op = _create(name, sources, types, attributes)
+    kind: Kind = tt.InlineAsmOp if is_pure else tt.InlineAsmWithEffectsOp
+    op = _create(kind, sources, types, attributes)
     found = tuple(tensor(r, t) for r, t in zip(op.results, types, strict=True))
     return found if isinstance(dtype, tuple | list) else found[0]
 

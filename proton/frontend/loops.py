@@ -8,7 +8,7 @@ from typing import Any
 
 from proton.base.words import did_you_mean, shown
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Attribute, Block, Operation, Value, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
@@ -184,9 +184,9 @@ def _loop_bounds(bounds: _Range) -> tuple[tensor, tensor, tensor, tensor | None]
     if isinstance(bounds.step, int) and bounds.step < 0:
         # i runs over 0, 1, ... and the variable over start + i * step.
         size = constant(-bounds.step, type_)
-        span = emit("arith.subi", type_, start, stop)
-        padded = emit("arith.addi", type_, span, constant(-bounds.step - 1, type_))
-        count = emit("arith.divsi", type_, padded, size)
+        span = emit(arith.SubIOp, type_, start, stop)
+        padded = emit(arith.AddIOp, type_, span, constant(-bounds.step - 1, type_))
+        count = emit(arith.DivSIOp, type_, padded, size)
         return constant(0, type_), count, constant(1, type_), start
     return start, stop, step, None
 
@@ -285,7 +285,10 @@ def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
 
 
 def _compile_carrying(
-    g: CodeGenerator, names: list[str], breaks: bool, compile_: Callable[[Carried], Operation]
+    g: CodeGenerator,
+    names: list[str],
+    breaks: bool,
+    compile_: Callable[[Carried], Operation],
 ) -> None:
     """Compiles a loop that assigns `names` by `compile_`, which gives its op, until it is known
     what it carries."""
@@ -426,7 +429,10 @@ def compile_while(g: CodeGenerator, node: ast.While) -> None:
 
 
 def _while(
-    g: CodeGenerator, test: Callable[[Any], Any], run: Callable[[], Outcome], carried: Carried
+    g: CodeGenerator,
+    test: Callable[[Any], Any],
+    run: Callable[[], Outcome],
+    carried: Carried,
 ) -> Operation:
     """An `scf.while`. Where a break may end the loop, it also carries whether it goes on."""
     first = [value.handle for value in carried.tensors]

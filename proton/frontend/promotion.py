@@ -4,7 +4,8 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.dialect.builtin import i64_attr, string_attr
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import arith
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
@@ -210,18 +211,18 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
     if target.is_bool():
         return _not_zero(value, type_)
     if source.is_floating():
-        return emit("arith.fptosi" if target.is_int_signed() else "arith.fptoui", type_, value)
+        return emit(arith.FPToSIOp if target.is_int_signed() else arith.FPToUIOp, type_, value)
     if target.is_floating():
         signed = source.is_int_signed()
-        return emit("arith.sitofp" if signed else "arith.uitofp", type_, value)
+        return emit(arith.SIToFPOp if signed else arith.UIToFPOp, type_, value)
     return _cast_integer(value, type_)
 
 
 def _not_zero(value: tensor, type_: ty.dtype) -> tensor:
-    name, predicate = ("arith.cmpf", 13) if value.dtype.is_floating() else ("arith.cmpi", 1)
-    attribute = i64_attr(predicate)  # une, ne
-    zero = constant(0, value.type)
-    return emit(name, type_, value, zero, attributes={"predicate": attribute})
+    left, right = value.handle, constant(0, value.type).handle
+    if value.dtype.is_floating():
+        return wrap(arith.CmpFOp(arith.CmpFPredicate.UNE, left, right), type_)
+    return wrap(arith.CmpIOp(arith.CmpIPredicate.ne, left, right), type_)
 
 
 def _cast_integer(value: tensor, type_: ty.dtype) -> tensor:
@@ -229,9 +230,9 @@ def _cast_integer(value: tensor, type_: ty.dtype) -> tensor:
     if source.primitive_bitwidth == target.primitive_bitwidth:
         return tensor(value.handle, type_)  # signless in the IR
     if source.primitive_bitwidth > target.primitive_bitwidth:
-        return emit("arith.trunci", type_, value)
+        return emit(arith.TruncIOp, type_, value)
     signed = source.is_int_signed()
-    return emit("arith.extsi" if signed else "arith.extui", type_, value)
+    return emit(arith.ExtSIOp if signed else arith.ExtUIOp, type_, value)
 
 
 def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
@@ -240,7 +241,7 @@ def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
         return _cast_float(_cast_float(value, ty.with_scalar(value.type, ty.float32)), type_)
     if type_.scalar.is_fp8() or value.dtype.name == "float8e4b15":  # MLIR's has another bias
         return wrap(tt.FpToFpOp(value.handle, string_attr("rtne"), to_ir(type_)), type_)
-    return emit("arith.extf" if source < target else "arith.truncf", type_, value)
+    return emit(arith.ExtFOp if source < target else arith.TruncFOp, type_, value)
 
 
 def _cast_pointer(value: tensor, type_: ty.dtype) -> tensor:
@@ -274,7 +275,7 @@ def bitcast(value: tensor, target: ty.dtype) -> tensor:
         )
     if source.is_int() and target.is_int():
         return tensor(value.handle, type_)
-    return emit("arith.bitcast", type_, value)
+    return emit(arith.BitcastOp, type_, value)
 
 
 def to_bool(value: object) -> tensor:

@@ -13,7 +13,7 @@ from proton.base.errors import CompilationError
 from proton.base.words import shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Value, ir
+from proton.dialect.mlir import Value, arith, ir
 from proton.frontend.builder import as_tensor, constant, emit, error
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
@@ -171,7 +171,7 @@ def _payload(payload: dict[str, object]) -> tuple[list[object], tuple[object, ob
             )
         kinds.append("float" if scalar.dtype.is_floating() else "int")
         if scalar.dtype.is_floating():
-            scalar = emit("arith.bitcast", ty.int64, cast(scalar, ty.float64))
+            scalar = emit(arith.BitcastOp, ty.int64, cast(scalar, ty.float64))
         values.append(cast(scalar, ty.int64).handle)
     names = ir.ArrayAttr.get([string_attr(name) for name in payload])
     return values, (names, ir.ArrayAttr.get([string_attr(kind) for kind in kinds]))

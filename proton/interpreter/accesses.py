@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from proton.dialect import tt
+from proton.dialect.builtin import segments_of
 from proton.dialect.mlir import Operation
-from proton.dialect.tt import is_block_pointer
 from proton.interpreter.descriptors import load_block, store_block
 from proton.interpreter.formats import Array, format_of
 from proton.interpreter.interface import Places, RunningProgram
@@ -11,17 +12,12 @@ from proton.interpreter.memory import combining, load_elements, store_elements, 
 from proton.interpreter.plan import Function, evaluates
 
 
-def _segments(op: Operation) -> list[int]:
-    """Which of the optional operands are there."""
-    return list(op.attributes["operandSegmentSizes"])
-
-
-@evaluates("tt.load")
+@evaluates(tt.LoadOp)
 def _load(op: Operation) -> Function:
     form = format_of(op.results[0].type)
-    if is_block_pointer(op.operands[0].type):
+    if tt.is_block_pointer(op.operands[0].type):
         return load_block(op, form)
-    _, has_mask, has_other = _segments(op)
+    _, has_mask, has_other = segments_of(op)
 
     def load(program: RunningProgram, pointer: Array, *rest: Array) -> Array:
         mask = rest[0] if has_mask else np.asarray(True)
@@ -31,14 +27,14 @@ def _load(op: Operation) -> Function:
     return load
 
 
-@evaluates("tt.store")
+@evaluates(tt.StoreOp)
 def _store(op: Operation) -> Function:
-    if is_block_pointer(op.operands[0].type):
+    if tt.is_block_pointer(op.operands[0].type):
         return store_block(op)
     return lambda program, pointer, value, mask=True: store_elements(program, pointer, mask, value)
 
 
-@evaluates("tt.atomic_rmw")
+@evaluates(tt.AtomicRMWOp)
 def _rmw(op: Operation) -> Function:
     combine = combining(op.attributes["rmw_op"].value, format_of(op.results[0].type))
     return lambda program, pointer, value, mask=True: update_elements(
@@ -46,7 +42,7 @@ def _rmw(op: Operation) -> Function:
     )
 
 
-@evaluates("tt.atomic_cas")
+@evaluates(tt.AtomicCASOp)
 def _cas(op: Operation) -> Function:
     """Compares bits, as compiled code does."""
 

@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from proton.dialect.mlir import Operation, ir
+from proton.dialect import by_name, isa, tt
+from proton.dialect.emit import predicate_of
+from proton.dialect.mlir import Operation, arith, ir, llvm, math, ub
 from proton.interpreter.formats import Array, Format, format_of, signed, unsigned
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, evaluates
@@ -27,7 +29,7 @@ def _shape(op: Operation) -> tuple[int, ...]:
     return tuple(type_.shape) if isinstance(type_, ir.RankedTensorType) else ()
 
 
-@evaluates("arith.constant")
+@evaluates(arith.ConstantOp)
 def _constant(op: Operation) -> Function:
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr):
@@ -42,7 +44,7 @@ def _constant(op: Operation) -> Function:
     return lambda program: value
 
 
-@evaluates("ub.poison")
+@evaluates(ub.PoisonOp)
 def _poison(op: Operation) -> Function:
     return lambda program: None
 
@@ -107,38 +109,35 @@ def _integers(op: Operation) -> Function:
     return lambda program, a, b: function(a, b)
 
 
-_ORDERED = [operator.eq, operator.gt, operator.ge, operator.lt, operator.le, operator.ne]
-_SIGNED = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+_COMPARED = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
-@evaluates("arith.cmpi")
+@evaluates(arith.CmpIOp)
 def _compare_integers(op: Operation) -> Function:
-    code = ir.IntegerAttr(op.attributes["predicate"]).value
-    if code < 6:
-        function = _SIGNED[code]
-        return lambda program, a, b: function(a, b)
-    function = _SIGNED[code - 4]
-    return lambda program, a, b: function(unsigned(a), unsigned(b))
+    name = predicate_of(op).name
+    function = _COMPARED[name[-2:]]
+    if name.startswith("u"):
+        function = _of_unsigned(function)
+    return lambda program, a, b: function(a, b)
 
 
-@evaluates("arith.cmpf")
+@evaluates(arith.CmpFOp)
 def _compare_floats(op: Operation) -> Function:
-    code = ir.IntegerAttr(op.attributes["predicate"]).value
+    name = arith.CmpFPredicate(ir.IntegerAttr(op.attributes["predicate"]).value).name
+    function = _COMPARED.get(name[1:].lower())  # ORD and UNO have none
     widen = format_of(op.operands[0].type).widen
 
     def compare(program: RunningProgram, a: Array, b: Array) -> Array:
         a, b = widen(a), widen(b)
         unordered = np.isnan(a) | np.isnan(b)
-        if code in (7, 14):
-            return unordered if code == 14 else ~unordered
-        if code > 7:
-            return _ORDERED[code - 8](a, b) | unordered
-        return _ORDERED[code - 1](a, b) & ~unordered
+        if function is None:
+            return unordered if name == "UNO" else ~unordered
+        return function(a, b) | unordered if name[0] == "U" else function(a, b) & ~unordered
 
     return compare
 
 
-@evaluates("arith.select")
+@evaluates(arith.SelectOp)
 def _select(op: Operation) -> Function:
     def select(program: RunningProgram, condition: Array, a: object, b: object) -> object:
         if isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic):
@@ -150,27 +149,29 @@ def _select(op: Operation) -> Function:
 
 # Floats
 
-_FLOATS: dict[str, Callable[..., Array]] = {
-    "arith.addf": operator.add,
-    "arith.subf": operator.sub,
-    "arith.mulf": operator.mul,
-    "arith.divf": np.divide,
-    "arith.remf": np.fmod,
-    "arith.negf": operator.neg,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "math.absf": np.abs,
-    "math.sqrt": np.sqrt,
-    "math.floor": np.floor,
-    "math.ceil": np.ceil,
-    "math.trunc": np.trunc,
-    "math.roundeven": np.rint,
-    "math.copysign": np.copysign,
-    "tt.precise_sqrt": np.sqrt,
-    "tt.precise_divf": np.divide,
-}
+_FLOATS: dict[str, Callable[..., Array]] = by_name(
+    {
+        arith.AddFOp: operator.add,
+        arith.SubFOp: operator.sub,
+        arith.MulFOp: operator.mul,
+        arith.DivFOp: np.divide,
+        arith.RemFOp: np.fmod,
+        arith.NegFOp: operator.neg,
+        arith.MaxNumFOp: np.fmax,
+        arith.MinNumFOp: np.fmin,
+        arith.MaximumFOp: np.maximum,
+        arith.MinimumFOp: np.minimum,
+        math.AbsFOp: np.abs,
+        math.SqrtOp: np.sqrt,
+        math.FloorOp: np.floor,
+        math.CeilOp: np.ceil,
+        math.TruncOp: np.trunc,
+        math.RoundEvenOp: np.rint,
+        math.CopySignOp: np.copysign,
+        tt.PreciseSqrtOp: np.sqrt,
+        tt.PreciseDivFOp: np.divide,
+    }
+)
 
 
 @evaluates(*_FLOATS)
@@ -215,7 +216,7 @@ def _math(op: Operation) -> Function:
     return lambda program, x: form.narrow(function(form.widen(x).astype(np.float64)))
 
 
-@evaluates("math.fma")
+@evaluates(math.FmaOp)
 def _fma(op: Operation) -> Function:
     form = _type(op)
     if form.bits == 64:
@@ -239,13 +240,13 @@ def _fma(op: Operation) -> Function:
 # Conversions
 
 
-@evaluates("arith.extf", "arith.truncf")
+@evaluates(arith.ExtFOp, arith.TruncFOp)
 def _convert_float(op: Operation) -> Function:
     source, target = format_of(op.operands[0].type), _type(op)
     return lambda program, x: target.narrow(source.widen(x))
 
 
-@evaluates("tt.fp_to_fp")
+@evaluates(tt.FpToFpOp)
 def _convert_with_rounding(op: Operation) -> Function:
     source, target = format_of(op.operands[0].type), _type(op)
     if op.attributes["rounding"].value == "rtne":
@@ -264,19 +265,19 @@ def _convert_with_rounding(op: Operation) -> Function:
     return towards_zero
 
 
-@evaluates("arith.sitofp", "arith.uitofp")
+@evaluates(arith.SIToFPOp, arith.UIToFPOp)
 def _from_integer(op: Operation) -> Function:
-    form, take = _type(op), unsigned if op.name == "arith.uitofp" else np.asarray
+    form, take = _type(op), unsigned if isa(op, arith.UIToFPOp) else np.asarray
     if form.storage.kind == "f" and form.bits > 16:
         return lambda program, x: take(x).astype(form.storage)
     return lambda program, x: form.narrow(take(x).astype(np.float64))
 
 
-@evaluates("arith.fptosi", "arith.fptoui")
+@evaluates(arith.FPToSIOp, arith.FPToUIOp)
 def _to_integer(op: Operation) -> Function:
     """Saturates; NaN becomes 0."""
     source, target = format_of(op.operands[0].type), _type(op).storage
-    is_signed = op.name == "arith.fptosi"
+    is_signed = isa(op, arith.FPToSIOp)
     integer = np.dtype(f"{'i' if is_signed else 'u'}{target.itemsize}")
     least, greatest = integer.type(np.iinfo(integer).min), integer.type(np.iinfo(integer).max)
     below, above = float(least), float(int(greatest) + 1)  # exact, unlike the greatest of 64 bits
@@ -289,7 +290,7 @@ def _to_integer(op: Operation) -> Function:
     return convert
 
 
-@evaluates("arith.extsi")
+@evaluates(arith.ExtSIOp)
 def _extend_signed(op: Operation) -> Function:
     target = _type(op).storage
     if format_of(op.operands[0].type).bits == 1:
@@ -297,13 +298,13 @@ def _extend_signed(op: Operation) -> Function:
     return lambda program, x: np.asarray(x).astype(target)
 
 
-@evaluates("arith.extui")
+@evaluates(arith.ExtUIOp)
 def _extend_unsigned(op: Operation) -> Function:
     target = _type(op).storage
     return lambda program, x: unsigned(x).astype(target)
 
 
-@evaluates("arith.trunci")
+@evaluates(arith.TruncIOp)
 def _truncate(op: Operation) -> Function:
     target = _type(op).storage
     if target.kind == "b":
@@ -314,7 +315,7 @@ def _truncate(op: Operation) -> Function:
     return lambda program, x: np.asarray(x).astype(target)
 
 
-@evaluates("arith.bitcast")
+@evaluates(arith.BitcastOp)
 def _bitcast(op: Operation) -> Function:
     target = _type(op).storage
     return lambda program, x: np.ascontiguousarray(x).view(target).reshape(np.shape(x))
@@ -345,32 +346,18 @@ def _count(x: Array) -> Array:
     return np.bitwise_count(unsigned(x)).astype(x.dtype)
 
 
-_BITS: dict[str, Callable[[Array], Array]] = {
-    "math.absi": np.abs,
-    "math.ctpop": _count,
-    "math.ctlz": _leading_zeros,
-    "math.cttz": lambda x: _count(~x & (x - 1)),
-    "llvm.intr.bitreverse": _reversed_bits,
-}
+_BITS: dict[str, Callable[[Array], Array]] = by_name(
+    {
+        math.AbsIOp: np.abs,
+        math.CtPopOp: _count,
+        math.CountLeadingZerosOp: _leading_zeros,
+        math.CountTrailingZerosOp: lambda x: _count(~x & (x - 1)),
+        llvm.BitReverseOp: _reversed_bits,
+    }
+)
 
 
 @evaluates(*_BITS)
 def _bits(op: Operation) -> Function:
     function = _BITS[op.name]
     return lambda program, x: function(x)
-
-
-@evaluates("tt.mulhiui")
-def _upper_half(op: Operation) -> Function:
-    half = _type(op).bits // 2
-
-    def upper_half(program: RunningProgram, a: Array, b: Array) -> Array:
-        a, b = unsigned(a), unsigned(b)
-        kind = a.dtype.type
-        mask, shift = kind((1 << half) - 1), kind(half)
-        low, high = (a & mask, b & mask), (a >> shift, b >> shift)
-        first, second = low[0] * high[1], high[0] * low[1]
-        carry = (low[0] * low[1] >> shift) + (first & mask) + (second & mask)
-        return signed(high[0] * high[1] + (first >> shift) + (second >> shift) + (carry >> shift))
-
-    return upper_half

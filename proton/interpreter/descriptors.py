@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from proton.dialect import isa, tt
+from proton.dialect.builtin import segments_of
 from proton.dialect.mlir import Operation, ir
-from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.interpreter.formats import Array, Format, format_of, pointers
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.memory import (
@@ -47,11 +48,6 @@ class TensorInMemory:
         return pointers(self.base["address"] + address, self.base["owner"]), inside
 
 
-def _segments(op: Operation) -> list[int]:
-    """The sizes of the groups of operands."""
-    return list(op.attributes["operandSegmentSizes"])
-
-
 def _groups(segments: list[int], operands: tuple[object, ...]) -> list[tuple[Any, ...]]:
     ends = np.cumsum([0, *segments])
     return [operands[a:b] for a, b in itertools.pairwise(ends)]
@@ -61,9 +57,9 @@ def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(int(value) for value in values)
 
 
-@evaluates("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
+@evaluates(tt.MakeTensorPtrOp, tt.MakeTensorDescOp)
 def _make(op: Operation) -> Function:
-    segments, block = _segments(op), op.results[0].type.target
+    segments, block = segments_of(op), op.results[0].type.target
     itemsize = format_of(block).itemsize
 
     def make(program: RunningProgram, *operands: object) -> TensorInMemory:
@@ -74,7 +70,7 @@ def _make(op: Operation) -> Function:
     return make
 
 
-@evaluates("tt.advance")
+@evaluates(tt.AdvanceOp)
 def _advance(op: Operation) -> Function:
     def advance(program: RunningProgram, pointer: TensorInMemory, *moves: object) -> TensorInMemory:
         moved = zip(pointer.offsets, _ints(moves), strict=True)
@@ -86,7 +82,7 @@ def _advance(op: Operation) -> Function:
 def _checked(op: Operation) -> tuple[int, ...]:
     """The dimensions in which a block pointer may reach over the tensor's ends."""
     attributes = op.attributes
-    return tuple(attributes[BOUNDARY_CHECK]) if BOUNDARY_CHECK in attributes else ()
+    return tuple(attributes[tt.BOUNDARY_CHECK]) if tt.BOUNDARY_CHECK in attributes else ()
 
 
 def _outside(form: Format, padding: str) -> Array:
@@ -97,7 +93,7 @@ def _outside(form: Format, padding: str) -> Array:
 def load_block(op: Operation, form: Format) -> Function:
     """A load of a block pointer."""
     shape, checked = tuple(op.results[0].type.shape), _checked(op)
-    padding = op.attributes[PADDING].value if PADDING in op.attributes else "zero"
+    padding = op.attributes[tt.PADDING].value if tt.PADDING in op.attributes else "zero"
     other = _outside(form, padding)
 
     def load(program: RunningProgram, pointer: TensorInMemory) -> Array:
@@ -127,10 +123,10 @@ def _described(
     return desc.elements(offsets, shape, tuple(range(len(shape))))
 
 
-@evaluates("tt.descriptor_size", "tt.descriptor_stride")
+@evaluates(tt.DescriptorSizeOp, tt.DescriptorStrideOp)
 def _fact(op: Operation) -> Function:
     axis, form = number(op, "axis"), format_of(op.results[0].type)
-    if op.name == "tt.descriptor_size":
+    if isa(op, tt.DescriptorSizeOp):
         return lambda program, desc: form.storage.type(desc.sizes[axis])
     return lambda program, desc: form.storage.type(desc.strides[axis])
 
@@ -147,19 +143,19 @@ def _loads(op: Operation) -> Callable[..., Array]:
     return load
 
 
-@evaluates("tt.descriptor_load")
+@evaluates(tt.DescriptorLoadOp)
 def _load(op: Operation) -> Function:
     load = _loads(op)
     return lambda program, desc, *offsets: load(program, desc, offsets)
 
 
-@evaluates("tt.descriptor_gather")
+@evaluates(tt.DescriptorGatherOp)
 def _gather(op: Operation) -> Function:
     load = _loads(op)
     return lambda program, desc, rows, column: load(program, desc, (rows, column))
 
 
-@evaluates("tt.descriptor_store")
+@evaluates(tt.DescriptorStoreOp)
 def _store(op: Operation) -> Function:
     def store(
         program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: object
@@ -170,7 +166,7 @@ def _store(op: Operation) -> Function:
     return store
 
 
-@evaluates("tt.descriptor_scatter")
+@evaluates(tt.DescriptorScatterOp)
 def _scatter(op: Operation) -> Function:
     def scatter(
         program: RunningProgram, desc: TensorInMemory, rows: Array, column: object, value: Array
@@ -181,7 +177,7 @@ def _scatter(op: Operation) -> Function:
     return scatter
 
 
-@evaluates("tt.descriptor_reduce")
+@evaluates(tt.DescriptorReduceOp)
 def _reduce(op: Operation) -> Function:
     form, kind = format_of(op.operands[1].type), op.attributes["kind"].value
     if kind in ("min", "max") and ir.BoolAttr(op.attributes["is_unsigned"]).value:

@@ -7,14 +7,22 @@ import numpy as np
 
 from proton.base.errors import DeviceAssertionError
 from proton.base.words import index_widths
+from proton.dialect import isa, proton, tt
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
 from proton.interpreter.formats import POINTER, Array, Format, format_of, unsigned
 from proton.interpreter.interface import RunningProgram
-from proton.interpreter.plan import Function, Planner, Registers, Step, evaluates, evaluates_regions
+from proton.interpreter.plan import (
+    Function,
+    Registers,
+    Step,
+    StepPlanner,
+    evaluates,
+    evaluates_regions,
+)
 
 
-@evaluates("tt.assert")
+@evaluates(tt.AssertOp)
 def _assert(op: Operation) -> Function:
     message = op.attributes["message"].value
 
@@ -25,7 +33,7 @@ def _assert(op: Operation) -> Function:
     return check
 
 
-@evaluates("tt.print")
+@evaluates(tt.PrintOp)
 def _print(op: Operation) -> Function:
     """A line for each element, as compiled code has it."""
     prefix, in_hex = op.attributes["prefix"].value, bool(op.attributes["hex"].value)
@@ -79,15 +87,15 @@ def _like_c_hex(number: float) -> str:
 # Records
 
 
-@evaluates("proton.event")
+@evaluates(proton.EventOp)
 def _event(op: Operation) -> Function:
     name, is_start = op.attributes["event"].value, op.attributes["phase"].value == "start"
     return lambda program: program.recorder.event(name, is_start)
 
 
-@evaluates_regions("proton.record", "proton.mark")
-def _record(planner: Planner, op: Operation) -> Step:
-    is_mark = op.name == "proton.mark"
+@evaluates_regions(proton.RecordOp, proton.MarkOp)
+def _record(planner: StepPlanner, op: Operation) -> Step:
+    is_mark = isa(op, proton.MarkOp)
     path = op.attributes["mark" if is_mark else "scope"].value
     fields = payload_of(op)
     kinds = tuple((name, kind) for name, kind, _ in fields)

@@ -8,7 +8,7 @@ import numpy as np
 
 from proton.base.errors import BoundsError
 from proton.interpreter.formats import Array
-from proton.interpreter.recorder import Recorder
+from proton.interpreter.recorder import ProgramRecorder
 
 Places = tuple[np.ndarray, ...]  # an index of a block: an array for each dimension
 
@@ -44,6 +44,6 @@ class RunningProgram(Protocol):
     def memory(self) -> RunningMemory: ...
 
     @property
-    def recorder(self) -> Recorder: ...
+    def recorder(self) -> ProgramRecorder: ...
 
     def bounds_error(self, what: str) -> BoundsError: ...

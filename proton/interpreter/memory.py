@@ -23,7 +23,7 @@ _ADDRESS = format_named("i64")
 _FIRST_PAGE = 4096  # bytes that no array lies in: an access there is by a null pointer
 
 
-class Memory:
+class LaunchMemory:
     """The arrays of a launch; an owner's number is its place in the list."""
 
     def __init__(self, arrays: Sequence[Extent], read_only: Collection[str] = ()) -> None:

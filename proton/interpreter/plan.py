@@ -1,8 +1,8 @@
 """IR as a list of numpy calls: what a rule of the front end emitted, ready to be run again.
 
-A `Planner` visits a block once and makes a `Step` of each op: a Python function that reads the
+A `StepPlanner` visits a block once and makes a `Step` of each op: a Python function that reads the
 op's operands from a list of registers and writes its results there. What an op means is in a
-table from its name to a maker, which sees the op (its attributes and types) once and returns the
+table from its class to a maker, which sees the op (its attributes and types) once and returns the
 function on arrays; the modules beside this one fill the table with `@evaluates`.
 """
 
@@ -10,39 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
+from proton.dialect import OpRules, tt
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
+from proton.dialect.regions import holder, yield_values
 from proton.dialect.traits import Terminates, has
-from proton.dialect.walk import source_span
+from proton.dialect.walk import before, source_span
 from proton.interpreter.interface import RunningProgram
 
 Registers = list[Any]
 Step = Callable[[RunningProgram, Registers], None]  # (the running program, its registers)
 Function = Callable[..., Any]  # takes the running program, and an array for each operand
 
-MAKERS: dict[str, Callable[[Operation], Function]] = {}
-REGION_MAKERS: dict[str, Callable[["Planner", Operation], Step]] = {}
-
-
-def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], object]:
-    """Registers the maker of ops without regions."""
-
-    def add(maker: Callable[[Operation], Function]) -> Callable[[Operation], Function]:
-        MAKERS.update(dict.fromkeys(names, maker))
-        return maker
-
-    return add
-
-
-def evaluates_regions(*names: str) -> Callable[..., object]:
-    """Registers the maker of ops with regions: of a step, as it runs blocks."""
-
-    def add(
-        maker: Callable[["Planner", Operation], Step],
-    ) -> Callable[["Planner", Operation], Step]:
-        REGION_MAKERS.update(dict.fromkeys(names, maker))
-        return maker
-
-    return add
+MAKERS = OpRules[Callable[[Operation], Function]]()
+REGION_MAKERS = OpRules[
+    Callable[["StepPlanner", Operation], Step]
+]()  # of a step, as it runs blocks
+evaluates, evaluates_regions = MAKERS.of, REGION_MAKERS.of
 
 
 class Body:
@@ -62,7 +45,7 @@ class Body:
         return [registers[slot] for slot in self.passed]
 
 
-class Planner:
+class StepPlanner:
     """Makes steps of IR; values of the IR get places among the registers."""
 
     def __init__(self) -> None:
@@ -84,9 +67,26 @@ class Planner:
                 steps.append(self._step(op))
         return Body(arguments, steps, passed)
 
+    def _in_arith(self, op: Operation) -> Step:
+        """What an op is in `arith`, as a block of its own."""
+        with before(op):
+            block = holder().regions[0].blocks[0]
+        inputs = [block.add_argument(value.type, op.location) for value in op.operands]
+        with ir.InsertionPoint(block), op.location:
+            yield_values([tt.IN_ARITH[op.name](*inputs)])
+        body, result = self.body(block), self.slot(op.results[0])
+        operands = [self.slot(value) for value in op.operands]
+
+        def step(program: RunningProgram, registers: Registers) -> None:
+            (registers[result],) = body.run(program, registers, [registers[n] for n in operands])
+
+        return step
+
     def _step(self, op: Operation) -> Step:
         if op.name in REGION_MAKERS:
             return REGION_MAKERS[op.name](self, op)
+        if op.name in tt.IN_ARITH:
+            return self._in_arith(op)
         if op.name not in MAKERS:
             raise UnsupportedLanguageConstruct(
                 f"the interpreter has no {op.name}", source_span(op.location), "compile the kernel"

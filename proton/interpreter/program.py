@@ -11,8 +11,8 @@ from proton.base.errors import BoundsError, ProtonError
 from proton.interpreter.debugging import end_in_kernel, skip_machinery
 from proton.interpreter.formats import format_of
 from proton.interpreter.frame import Frame
-from proton.interpreter.memory import Memory
-from proton.interpreter.recorder import BlockRecorder, NoRecorder, Recorder
+from proton.interpreter.memory import LaunchMemory
+from proton.interpreter.recorder import BlockRecorder, NoRecorder, ProgramRecorder
 from proton.interpreter.rewrite import Rewritten, rewritten
 from proton.interpreter.values import Value
 from proton.language.function import DeviceFunction
@@ -38,10 +38,10 @@ class Program:
     interpreter: Interpreter
     kernel: DeviceFunction
     grid: tuple[int, int, int]
-    memory: Memory
+    memory: LaunchMemory
     debug: bool = False
     sanitize_overflow: bool = True
-    recorder: Recorder = field(default_factory=NoRecorder)
+    recorder: ProgramRecorder = field(default_factory=NoRecorder)
     place: tuple[int, int, int] = (0, 0, 0)
     frame: Frame | None = None
 
@@ -115,4 +115,4 @@ def _evaluate(text: str, *operands: object) -> object:
 
 Value.evaluate = staticmethod(_evaluate)
 
-__all__ = ["Interpreter", "Memory", "Program", "Value", "format_of", "run_grid"]
+__all__ = ["Interpreter", "LaunchMemory", "Program", "Value", "format_of", "run_grid"]

@@ -8,12 +8,12 @@ import numpy as np
 from proton.trace import wire
 from proton.trace.model import Chunk
 from proton.trace.profile import KernelProfile
-from proton.trace.wire import Kind
+from proton.trace.wire import RecordKind
 
 Fields = tuple[tuple[str, str], ...]  # name and kind of each payload value
 
 
-class Recorder(Protocol):
+class ProgramRecorder(Protocol):
     """What the ops that record do in a program."""
 
     iteration: int
@@ -73,22 +73,22 @@ class BlockRecorder:
         now = self.clock()
         path, fields, payload, when, iteration, start = self.open.pop()
         if when and self._is_sampled(iteration):
-            self._keep(Kind.SLICE, (path, "slice", fields), start, now, iteration, payload)
+            self._keep(RecordKind.SLICE, (path, "slice", fields), start, now, iteration, payload)
 
     def mark(self, path: str, fields: Fields, payload: list[int], when: bool) -> None:
         now = self.clock()
         if when and self._is_sampled(self.iteration):
-            self._keep(Kind.MARK, (path, "mark", fields), now, now, self.iteration, payload)
+            self._keep(RecordKind.MARK, (path, "mark", fields), now, now, self.iteration, payload)
 
     def event(self, name: str, is_start: bool) -> None:
-        now, kind = self.clock(), Kind.EVENT_START if is_start else Kind.EVENT_END
+        now, kind = self.clock(), RecordKind.EVENT_START if is_start else RecordKind.EVENT_END
         self._keep(kind, (name, "event", ()), now, now, self.iteration, [])
 
     def _is_sampled(self, iteration: int) -> bool:
         return iteration == wire.NO_ITERATION or iteration % self.every == 0
 
     def _keep(
-        self, kind: Kind, scope: Any, start: int, end: int, iteration: int, payload: list[int]
+        self, kind: RecordKind, scope: Any, start: int, end: int, iteration: int, payload: list[int]
     ) -> None:
         mask = (1 << 64) - 1
         slots = [value & mask for value in payload]
@@ -129,7 +129,7 @@ class BlockRecorder:
         return {
             "magic": wire.MAGIC,
             "version": wire.VERSION,
-            "state": wire.State.FINISHED,
+            "state": wire.ProgramState.FINISHED,
             "program_x": x,
             "program_y": y,
             "program_z": z,

@@ -12,19 +12,19 @@ import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.assembly import packed_elements, run_assembly
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
+from proton.dialect import tt
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, Value, func, ir, scf
 from proton.dialect.regions import block_of, yield_values
-from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.interpreter.arithmetic import c_function
 from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import (
     Body,
     Function,
-    Planner,
     Registers,
     Step,
+    StepPlanner,
     empty_function,
     evaluates,
     evaluates_regions,
@@ -33,7 +33,7 @@ from proton.interpreter.shapes import number
 from proton.transforms.tile.widening import OF_BITS
 
 
-def _slots(planner: Planner, values: Iterable[Value]) -> list[int]:
+def _slots(planner: StepPlanner, values: Iterable[Value]) -> list[int]:
     return [planner.slot(value) for value in values]
 
 
@@ -51,8 +51,8 @@ def _chosen(condition: Array, new: list[Any], old: list[Any]) -> list[Any]:
     return [np.where(condition, a, b) for a, b in zip(new, old, strict=True)]
 
 
-@evaluates_regions("scf.if")
-def _if(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(scf.IfOp)
+def _if(planner: StepPlanner, op: Operation) -> Step:
     (condition,), results = _slots(planner, op.operands), _slots(planner, op.results)
     blocks = [block_of(op, region) for region in range(len(op.regions))]
     then, *other = [planner.body(block) for block in blocks if block is not None]
@@ -71,8 +71,8 @@ def _if(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions("scf.for")
-def _for(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(scf.ForOp)
+def _for(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     block = block_of(op, 0)
     assert block is not None
@@ -91,8 +91,8 @@ def _for(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions("scf.while")
-def _while(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(scf.WhileOp)
+def _while(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     before, after = (planner.body(op.regions[n].blocks[0]) for n in (0, 1))
 
@@ -117,7 +117,7 @@ def _while(planner: Planner, op: Operation) -> Step:
 # Along an axis
 
 
-def _combining(planner: Planner, op: Operation) -> tuple[Body, list[Any]]:
+def _combining(planner: StepPlanner, op: Operation) -> tuple[Body, list[Any]]:
     """The function that combines, and for each source how its numbers go in and come out: fp16
     and bf16 are combined in fp32, as compiled code does."""
     block = block_of(op, 0)
@@ -139,8 +139,8 @@ def _same(value: Array) -> Array:
     return value
 
 
-@evaluates_regions("tt.reduce")
-def _reduce(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(tt.ReduceOp)
+def _reduce(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     axis = number(op, "axis")
     body, ways = _combining(planner, op)
@@ -159,8 +159,8 @@ def _reduce(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions("tt.scan")
-def _scan(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(tt.ScanOp)
+def _scan(planner: StepPlanner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     axis, reverse = number(op, "axis"), bool(number(op, "reverse"))
     body, ways = _combining(planner, op)
@@ -189,8 +189,8 @@ def _scan(planner: Planner, op: Operation) -> Step:
 # Functions of elements
 
 
-@evaluates_regions("tt.map_elementwise")
-def _map_elementwise(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(tt.MapElementwiseOp)
+def _map_elementwise(planner: StepPlanner, op: Operation) -> Step:
     """The function on whole arrays: each of its values has their shape in the end."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     body = planner.body(op.regions[0].blocks[0])
@@ -206,8 +206,8 @@ def _map_elementwise(planner: Planner, op: Operation) -> Step:
 # Functions of libraries
 
 
-@evaluates_regions("tt.extern_elementwise")
-def _extern(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(tt.ExternElementwiseOp)
+def _extern(planner: StepPlanner, op: Operation) -> Step:
     """The rule that the CPU has for the function, in ops on scalars."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     rule, types = rule_of(op), [element_of(value) for value in op.operands]
@@ -222,8 +222,8 @@ def _extern(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates_regions(*(op.OPERATION_NAME for op in ASSEMBLY))
-def _assembly(planner: Planner, op: Operation) -> Step:
+@evaluates_regions(*tt.ASSEMBLY)
+def _assembly(planner: StepPlanner, op: Operation) -> Step:
     """What the CPU makes of the text, in ops on scalars: an array for each of the elements that it
     works on at a time."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
@@ -250,7 +250,7 @@ def _assembly(planner: Planner, op: Operation) -> Step:
     return step
 
 
-@evaluates("func.call")
+@evaluates(func.CallOp)
 def _call_of_c(op: Operation) -> Function:
     """A function of C's math library; it is what the rules of libraries call."""
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value

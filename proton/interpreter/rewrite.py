@@ -6,7 +6,7 @@ becomes a call of the frame (proton/interpreter/frame.py), which asks the front 
 
     x = a + tl.load(p)      x = _proton_.value(2, a, _proton_.call(1, ..., p))
 
-The number is that of a `Site`: the piece of source, and for an expression the same with the names
+The number is that of a `SourceSite`: the piece of source, and for an expression the same with names
 $0, $1, ... in the place of its operands, which the front end evaluates once these are bound.
 
 Where paths meet (behind an `if`, at the ends of a loop's body) a variable may be a number that the
@@ -25,7 +25,7 @@ from proton.language.function import DeviceFunction
 
 
 @dataclass(frozen=True)
-class Site:
+class SourceSite:
     """A piece of source that the frame is called for."""
 
     node: Any
@@ -38,7 +38,7 @@ class Rewritten:
 
     function: types.FunctionType
     tree: ast.FunctionDef
-    sites: list[Site]
+    sites: list[SourceSite]
     constants: dict[int, object] = field(default_factory=dict)  # sites that name what never changes
     plans: dict[object, Any] = field(default_factory=dict)  # of sites, by what they were given
 
@@ -113,7 +113,7 @@ def operand_names(count: int) -> list[str]:
 
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, fn: DeviceFunction) -> None:
-        self.sites: list[Site] = []
+        self.sites: list[SourceSite] = []
         self.constexprs = fn.constexpr_names
         self.local = set(fn.bound_names) | {
             (alias.asname or alias.name).partition(".")[0]
@@ -124,7 +124,7 @@ class _Rewriter(ast.NodeTransformer):
         self.loop: tuple[int, list[str]] | None = None  # the site and the names of the inner loop
 
     def _site(self, node: ast.AST, template: object = None) -> int:
-        self.sites.append(Site(getattr(node, "original", node), template))
+        self.sites.append(SourceSite(getattr(node, "original", node), template))
         return len(self.sites) - 1
 
     def _ask(

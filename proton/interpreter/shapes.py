@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
+from proton.dialect import tt
 from proton.dialect.mlir import Operation, ir
-from proton.dialect.tt import pointee_of
 from proton.interpreter.formats import NOBODY, Array, format_of, pointers, signed
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, evaluates
@@ -22,26 +22,26 @@ def shape_of_result(op: Operation) -> tuple[int, ...]:
     return tuple(type_.shape) if isinstance(type_, ir.RankedTensorType) else ()
 
 
-@evaluates("tt.get_program_id")
+@evaluates(tt.GetProgramIdOp)
 def _program_id(op: Operation) -> Function:
     axis = number(op, "axis")
     return lambda program: np.int32(program.place[axis])
 
 
-@evaluates("tt.get_num_programs")
+@evaluates(tt.GetNumProgramsOp)
 def _num_programs(op: Operation) -> Function:
     axis = number(op, "axis")
     return lambda program: np.int32(program.grid[axis])
 
 
-@evaluates("tt.make_range")
+@evaluates(tt.MakeRangeOp)
 def _range(op: Operation) -> Function:
     value = np.arange(number(op, "start"), number(op, "end"), dtype=np.int32)
     value.flags.writeable = False
     return lambda program: value
 
 
-@evaluates("tt.splat")
+@evaluates(tt.SplatOp)
 def _splat(op: Operation) -> Function:
     """A view of the scalar; `np.broadcast_to` takes ten times as long to make it."""
     shape = shape_of_result(op)
@@ -54,30 +54,30 @@ def _splat(op: Operation) -> Function:
     return splat
 
 
-@evaluates("tt.broadcast")
+@evaluates(tt.BroadcastOp)
 def _broadcast(op: Operation) -> Function:
     shape = shape_of_result(op)
     return lambda program, x: np.broadcast_to(x, shape)
 
 
-@evaluates("tt.unsplat", "tt.reshape", "tt.expand_dims")
+@evaluates(tt.UnsplatOp, tt.ReshapeOp, tt.ExpandDimsOp)
 def _reshape(op: Operation) -> Function:
     shape = shape_of_result(op)
     return lambda program, x: np.reshape(x, shape)
 
 
-@evaluates("tt.trans")
+@evaluates(tt.TransOp)
 def _transpose(op: Operation) -> Function:
     order = list(ir.DenseI64ArrayAttr(op.attributes["order"]))
     return lambda program, x: np.transpose(x, order)
 
 
-@evaluates("tt.join")
+@evaluates(tt.JoinOp)
 def _join(op: Operation) -> Function:
     return lambda program, a, b: np.stack([a, b], -1)
 
 
-@evaluates("tt.split")
+@evaluates(tt.SplitOp)
 def _split(op: Operation) -> Function:
     return lambda program, x: (x[..., 0], x[..., 1])
 
@@ -85,25 +85,25 @@ def _split(op: Operation) -> Function:
 # Pointers
 
 
-@evaluates("tt.addptr")
+@evaluates(tt.AddPtrOp)
 def _add_pointer(op: Operation) -> Function:
-    size = format_of(pointee_of(op.operands[0])).itemsize
+    size = format_of(tt.pointee_of(op.operands[0])).itemsize
     return lambda program, pointer, offset: pointers(
         pointer["address"] + np.asarray(offset).astype(np.int64) * size, pointer["owner"]
     )
 
 
-@evaluates("tt.int_to_ptr")
+@evaluates(tt.IntToPtrOp)
 def _to_pointer(op: Operation) -> Function:
     return lambda program, x: pointers(x, NOBODY)
 
 
-@evaluates("tt.ptr_to_int")
+@evaluates(tt.PtrToIntOp)
 def _from_pointer(op: Operation) -> Function:
     return lambda program, x: np.array(x["address"])
 
 
-@evaluates("tt.bitcast")
+@evaluates(tt.BitcastOp)
 def _cast_pointer(op: Operation) -> Function:
     return lambda program, x: x
 
@@ -111,7 +111,7 @@ def _cast_pointer(op: Operation) -> Function:
 # What is along an axis, and needs no function
 
 
-@evaluates("tt.histogram")
+@evaluates(tt.HistogramOp)
 def _histogram(op: Operation) -> Function:
     (bins,) = shape_of_result(op)
 
@@ -122,7 +122,7 @@ def _histogram(op: Operation) -> Function:
     return histogram
 
 
-@evaluates("tt.gather")
+@evaluates(tt.GatherOp)
 def _gather(op: Operation) -> Function:
     axis = number(op, "axis")
 
@@ -139,7 +139,7 @@ def _gather(op: Operation) -> Function:
     return gather
 
 
-@evaluates("tt.dot")
+@evaluates(tt.DotOp)
 def _dot(op: Operation) -> Function:
     left, right = (format_of(op.operands[n].type) for n in (0, 1))
     form = format_of(op.results[0].type)
@@ -159,12 +159,12 @@ def _dot(op: Operation) -> Function:
 # What is not there in numpy
 
 
-@evaluates("tt.debug_barrier", "tt.grid_dependency")
+@evaluates(tt.DebugBarrierOp, tt.GridDependencyOp)
 def _barrier(op: Operation) -> Function:
     return lambda program: None
 
 
-@evaluates("tt.special_register")
+@evaluates(tt.SpecialRegisterOp)
 def _register(op: Operation) -> Function:
     if op.attributes["register"].value == "globaltimer":
         return lambda program: signed(np.uint64(time.time_ns()))

@@ -27,7 +27,7 @@ from proton.interpreter import (
 )
 from proton.interpreter.debugging import InterpretedGenerator
 from proton.interpreter.interface import RunningProgram
-from proton.interpreter.plan import Body, Planner, empty_function
+from proton.interpreter.plan import Body, StepPlanner, empty_function
 from proton.interpreter.values import Value
 from proton.language.surroundings import describe, is_mutable, is_of_language
 from proton.language.value import tensor
@@ -38,7 +38,9 @@ Rule = Callable[..., Any]  # takes the front end's generator, and the operands
 class Plan:
     """What a step does, and gives; `scopes` are open afterwards."""
 
-    def __init__(self, body: Body, planner: Planner, result: Any, scopes: tuple[str, ...]) -> None:
+    def __init__(
+        self, body: Body, planner: StepPlanner, result: Any, scopes: tuple[str, ...]
+    ) -> None:
         self.body, self.scopes = body, scopes
         self.function = result.function if isinstance(result, Method) else None
         self.result = result.owner if isinstance(result, Method) else result
@@ -91,7 +93,7 @@ def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[obj
         given = with_handles(operands, iter(block.arguments))
         with ir.InsertionPoint(block), g.at(node):
             result = rule(g, *given)
-            planner = Planner()
+            planner = StepPlanner()
             body = planner.body(block)
             made = Plan(body, planner, result, tuple(g.scopes))
         del module

@@ -11,7 +11,7 @@ from proton.language.aggregate import aggregate, replaced
 from proton.language.bases import base_type as base_type
 from proton.language.bases import base_value as base_value
 from proton.language.constants import constexpr
-from proton.language.function import builtin, member
+from proton.language.function import Builtin, builtin, member
 from proton.language.function import extern as extern
 from proton.language.function import is_builtin as is_builtin
 from proton.language.function import must_use_result as must_use_result
@@ -421,6 +421,11 @@ class range(_Loop):
 
 class static_range(_Loop):
     """A range over constexprs that is unrolled while compiling."""
+
+
+_NOT_OF_TL = ("to", "logical_and", "logical_or", "extern_elementwise")
+__all__ = ["range", "static_range"]  # of `tl`, with each op that is declared here
+__all__ += [n for n, of in globals().items() if isinstance(of, Builtin) and n not in _NOT_OF_TL]
 
 
 def __getattr__(name: str) -> Any:

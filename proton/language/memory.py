@@ -3,7 +3,7 @@
 What a mask selects is accessed; what it masks off is neither read nor written.
 """
 
-from proton.language.function import builtin, member, must_use_result
+from proton.language.function import Builtin, builtin, member, must_use_result
 
 
 @builtin
@@ -95,3 +95,6 @@ def atomic_load(pointer, mask=None, sem=None, scope=None):
 @member
 def atomic_store(pointer, val, mask=None, sem=None, scope=None):
     """Writes atomically. `sem` is "release" (default) or "relaxed"."""
+
+
+__all__ = [name for name, of in globals().items() if isinstance(of, Builtin)]

@@ -220,3 +220,6 @@ def flip(x, dim: constexpr = None):
     """The elements in the opposite order along `dim`, by default the last one."""
     axis: constexpr = _checked(x, dim)
     return core.gather(x, x.shape[axis] - 1 - _indices(x, axis), axis)
+
+
+__all__ = [n for n, of in globals().items() if isinstance(of, DeviceFunction) and n[0] != "_"]

@@ -19,7 +19,7 @@ R = TypeVar("R")
 MIN_INT, MAX_INT = -(1 << 63), (1 << 63) - 1  # of a payload value
 
 
-class HostRecorder(Protocol):
+class HostScopeListener(Protocol):
     """What a session does with host scopes."""
 
     def enter(
@@ -36,10 +36,10 @@ class HostRecorder(Protocol):
     def add(self, name: str, start: int, kind: str) -> None: ...
 
 
-host: HostRecorder | None = None  # the running session's recorder; None while nothing runs
+host: HostScopeListener | None = None  # the running session's recorder; None while nothing runs
 
 
-def set_host_recorder(recorder: HostRecorder | None) -> None:
+def set_host_recorder(recorder: HostScopeListener | None) -> None:
     """Installs the recorder of the running session, or removes it."""
     global host
     host = recorder

@@ -156,3 +156,6 @@ def randn4x(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     n0, n1 = pair_uniform_to_normal(u0, u1)
     n2, n3 = pair_uniform_to_normal(u2, u3)
     return n0, n1, n2, n3
+
+
+__all__ = [n for n, of in globals().items() if isinstance(of, DeviceFunction) and n[0] != "_"]

@@ -10,7 +10,7 @@ MAX_VALUE_TEXT = 40  # letters of a constant in a signature's text
 
 
 @dataclass(frozen=True)
-class Form:
+class TupleForm:
     """What a tuple is: its class, which a named tuple has its own of, and its length."""
 
     kind: type
@@ -40,7 +40,7 @@ class Signature:
     types: dict[str, ty.dtype]
     constants: dict[str, Any] = field(default_factory=dict)
     divisible: frozenset[str] = frozenset()
-    tuples: dict[str, Form] = field(default_factory=dict)
+    tuples: dict[str, TupleForm] = field(default_factory=dict)
 
     def assembled(self, values: Mapping[str, object]) -> dict[str, object]:
         """The values of the kernel's own parameters, from those of all of `types` and

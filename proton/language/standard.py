@@ -4,7 +4,7 @@ import importlib
 import warnings
 from typing import Any
 
-from proton.language import core, memory, profiling
+from proton.language import core, function, memory, profiling
 from proton.language.extra import cuda
 from proton.language.function import DeviceFunction, constexpr_function, member
 from proton.language.types import constexpr, float32, int32, uint32
@@ -389,3 +389,9 @@ def __getattr__(name: str) -> Any:
         if hasattr(module, name):
             return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_OPS = (DeviceFunction, function.ConstexprFunction)
+_NOT_OF_TL = ("calibration", "gpu_calibration", "constexpr_cdiv")
+__all__ = [n for n, of in globals().items() if isinstance(of, _OPS) and n not in _NOT_OF_TL]
+__all__ = [name for name in __all__ if name[0] != "_"]

@@ -27,7 +27,7 @@ ALIGNMENT = 128  # bytes, of a box in shared memory
 Formula = int | list["str | Formula"]
 
 
-class Plan(TypedDict):
+class TensorMapPlan(TypedDict):
     """What a map that the host makes is made of. JSON, in a kernel's metadata."""
 
     base: int  # the number of the argument that is the tensor's address

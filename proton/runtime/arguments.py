@@ -20,7 +20,7 @@ from proton.base.errors import ArgumentOverflow, BadArguments, LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
-from proton.language.signature import Form, Signature
+from proton.language.signature import Signature, TupleForm
 from proton.language.surroundings import describe, is_mutable
 
 NUMPY_TYPES = {
@@ -114,7 +114,7 @@ _ONE, _NONE = Constant(1), Constant(None)
 _BOOLS, _INTEGERS, _FLOATS = (bool, np.bool_), (int, np.integer), (float, np.floating)
 
 
-class Group(NamedTuple):
+class TupleKey(NamedTuple):
     """A tuple: its class, and the key, or the argument, of each of its elements."""
 
     kind: type
@@ -130,7 +130,7 @@ def flat(elements: Iterable[object]) -> list[Any]:
     found: list[Any] = []
     for element in elements:
         group = element.group if isinstance(element, Argument) else element
-        if isinstance(group, Group):
+        if isinstance(group, TupleKey):
             found += group.flat()
         else:
             found.append(element)
@@ -145,14 +145,14 @@ class Argument(NamedTuple):
     type: str | None
     constant: Constant | None = None
     divisible: bool = False
-    group: Group | None = None
+    group: TupleKey | None = None
 
     @staticmethod
-    def of(key: "str | Constant | Group", divisible: bool = False) -> "Argument":
+    def of(key: "str | Constant | TupleKey", divisible: bool = False) -> "Argument":
         """By what `Parameter.scalar` and `Parameter.pointer` say."""
         if isinstance(key, Constant):
             return Argument(None, key)
-        if isinstance(key, Group):
+        if isinstance(key, TupleKey):
             elements = tuple(map(Argument.of, key.elements))
             return Argument(None, group=key._replace(elements=elements))
         return Argument(key, divisible=divisible)
@@ -166,7 +166,7 @@ def signature_of(names: list[str], arguments: Iterable[Argument]) -> Signature:
         name, argument = waiting.pop(0)
         if argument.group is not None:
             elements = argument.group.elements
-            form = tuples[name] = Form(argument.group.kind, len(elements))
+            form = tuples[name] = TupleForm(argument.group.kind, len(elements))
             waiting[:0] = zip(form.names(name), elements, strict=True)
         elif argument.constant is not None:
             constants[name] = argument.constant.value
@@ -215,7 +215,7 @@ class Parameter:
         is_integer = type is not None and type.is_int() and not type.is_bool()
         self.specialize, self.align = specialize and (type is None or is_integer), align
         self.num, self.default = num, default
-        self._elements: dict[Form, list[Parameter]] = {}
+        self._elements: dict[TupleForm, list[Parameter]] = {}
 
     @property
     def is_constexpr(self) -> bool:
@@ -250,9 +250,9 @@ class Parameter:
 
     def elements(self, value: tuple[object, ...]) -> "list[Parameter]":
         """A parameter for each element of a tuple; the annotation says nothing of these."""
-        return self.elements_of(Form(type(value), len(value)))
+        return self.elements_of(TupleForm(type(value), len(value)))
 
-    def elements_of(self, form: Form) -> "list[Parameter]":
+    def elements_of(self, form: TupleForm) -> "list[Parameter]":
         """The same, of any tuple of that form."""
         found = self._elements.get(form)
         if found is None:

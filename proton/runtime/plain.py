@@ -13,13 +13,13 @@ from proton.backends.compiler import CompiledKernel
 from proton.base.targets import Target
 from proton.compiler import compile_function
 from proton.runtime import session as sessions
-from proton.runtime.arguments import Argument, Constant, Group, Parameter, refused, signature_of
+from proton.runtime.arguments import Argument, Constant, Parameter, TupleKey, refused, signature_of
 from proton.runtime.backend import Backend, KernelFunction, Launcher
 from proton.runtime.grid import grid_sizes, host_thread
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace.model import Launch
 
-Key = str | Constant | Group
+Key = str | Constant | TupleKey
 
 
 class PlainLauncher(Launcher):
@@ -72,7 +72,7 @@ class PlainLauncher(Launcher):
         """What the code is compiled for in the place of an argument."""
         if isinstance(value, tuple) and parameter.is_tuple(value):
             pairs = zip(parameter.elements(value), value, strict=True)
-            return Group(type(value), tuple(self._key(*pair) for pair in pairs))
+            return TupleKey(type(value), tuple(self._key(*pair) for pair in pairs))
         scalar = parameter.scalar(value)
         if scalar is not None:
             return scalar[0]
@@ -100,7 +100,7 @@ class PlainLauncher(Launcher):
 
 def _leaves(key: Key, value: object) -> Iterator[tuple[Key, object]]:
     """An argument, or all elements of a tuple, with what each is compiled for."""
-    if isinstance(key, Group) and isinstance(value, tuple):
+    if isinstance(key, TupleKey) and isinstance(value, tuple):
         for pair in zip(key.elements, value, strict=True):
             yield from _leaves(*pair)
     else:

@@ -20,7 +20,7 @@ from proton.dialect.attributes import DIVISIBILITY
 from proton.language import types as ty
 from proton.language.constants import constexpr
 from proton.language.function import DeviceFunction
-from proton.language.signature import Form
+from proton.language.signature import TupleForm
 from proton.runtime.arguments import Constant, Parameter, addressed_element, refused
 from proton.runtime.backend import HOST, Launcher, backend_named, default_backend, owner_of
 
@@ -286,7 +286,7 @@ def _argument(name: str, data: dict[str, Any]) -> Any:
         return value if name.isidentifier() else constexpr(value)
     if name in data.get("tuples", {}):
         said = data["tuples"][name]
-        form = Form(_found(said["class"]), said["count"])
+        form = TupleForm(_found(said["class"]), said["count"])
         return form.made_of([_argument(part, data) for part in form.names(name)])
     return _stand_in(name, data["types"][name], name in data["divisible"])
 

@@ -34,7 +34,7 @@ from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
 from proton.dialect.walk import all_ops, defining_op, users
 from proton.schedule.loads import LOADS, TMA_LOAD, TMA_STORE, Load
-from proton.schedule.plan import DotWait, Item, Mark, Schedule
+from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
 
 DOT, WAIT = "ttng.warp_group_dot", "ttng.warp_group_dot_wait"
 TMA = TMA_LOAD, TMA_STORE  # they become copies, and waits for them
@@ -44,7 +44,7 @@ def waits_for_dots(schedule: Schedule) -> list[DotWait]:
     """The waits of a block whose dots are issued there, and which end all that is under way."""
     found = []
     for op in schedule.order:
-        if isinstance(op, Mark) or op.name != WAIT or op.attributes["pendings"].value:
+        if isinstance(op, SyncPoint) or op.name != WAIT or op.attributes["pendings"].value:
             continue
         dot = defining_op(op.operands[0])
         if dot is not None and dot.name == DOT and dot.block == op.block:
@@ -65,7 +65,7 @@ def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None
         if _ends(item, takers, gone):
             break
         place += 1
-        if isinstance(item, Mark):
+        if isinstance(item, SyncPoint):
             continue
         if item.name == WAIT:
             issued = min(issued, counts[item])
@@ -77,15 +77,15 @@ def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None
 
 def _pendings(schedule: Schedule) -> dict[Operation, int]:
     """How many dots each wait of a block leaves under way, as it is planned."""
-    ops = (op for op in schedule.order if not isinstance(op, Mark) and op.name == WAIT)
+    ops = (op for op in schedule.order if not isinstance(op, SyncPoint) and op.name == WAIT)
     counts = {op: int(op.attributes["pendings"].value) for op in ops}
     return counts | {wait.op: wait.pendings for wait in schedule.waits}
 
 
 def _ends(item: Item, takers: set[Operation], gone: Collection[Operation]) -> bool:
     """Whether a dot must have ended ahead of an item."""
-    if isinstance(item, Mark):
-        return item is Mark.COPIES
+    if isinstance(item, SyncPoint):
+        return item is SyncPoint.COPIES
     return any(op in takers or _stops(op) for op in (item, *all_ops(item)) if op not in gone)
 
 
@@ -157,7 +157,7 @@ def defer(schedule: Schedule, waits: list[DotWait]) -> None:
         stored, is_buffered = _operands(wait, schedule.loop, buffered)
         if not stored:
             continue
-        items: list[Item] = [*stored, *([Mark.COPIES] if is_buffered else [])]
+        items: list[Item] = [*stored, *([SyncPoint.COPIES] if is_buffered else [])]
         first = min(items, key=schedule.order.index)
         if any(op.name in LOADS for op in schedule.ahead_of(first)):
             schedule.order.remove(wait.op)
@@ -192,7 +192,7 @@ def _issued_around(schedule: Schedule, wait: DotWait) -> int:
     order, counts = schedule.order, _pendings(schedule)
     issued = 0
     for item in order[order.index(wait.dot) + 1 :] + order[: order.index(wait.op)]:
-        if isinstance(item, Mark):
+        if isinstance(item, SyncPoint):
             continue
         if item.name == WAIT:
             issued = min(issued, counts[item])

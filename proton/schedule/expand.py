@@ -10,7 +10,7 @@ from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.walk import before, replace
 from proton.schedule.pipelined_loop import PipelinedLoop
 from proton.schedule.pipelined_tiles import PipelinedTiles
-from proton.schedule.plan import Copies, DotWait, Item, Mark, Schedule
+from proton.schedule.plan import Copies, DotWait, Item, Schedule, SyncPoint
 from proton.schedule.skip_empty_loop import skip_empty
 
 
@@ -28,7 +28,7 @@ def expand(schedule: Schedule) -> None:
         pipelined.run()
         loop, begins = pipelined.loop, pipelined.begins
     for wait, item in followed:
-        behind = begins[item] if isinstance(item, Mark) else item
+        behind = begins[item] if isinstance(item, SyncPoint) else item
         _place(wait, end_of(wait.op.block) if behind is None else behind, loop)
     if loop is not None:
         for alloc in {alloc: None for wait in waits for alloc in wait.kept}:

@@ -49,7 +49,7 @@ from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_of_each, users
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT, TMA, WAIT
-from proton.schedule.plan import Mark, Schedule
+from proton.schedule.plan import Schedule, SyncPoint
 
 GROUPS = 2  # with four, or with one of more warps, nothing was measured
 LEAST_STAGES = 3  # copies of two would be waited for as soon as another group has begun them
@@ -70,12 +70,12 @@ def alternate(schedule: Schedule, chip: Architecture) -> None:
     wait, dot = found
     _free_turn(schedule, wait)
     last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
-    schedule.order.remove(Mark.COPIES)
-    schedule.insert(Mark.PASS, last, behind=True)
+    schedule.order.remove(SyncPoint.COPIES)
+    schedule.insert(SyncPoint.PASS, last, behind=True)
     if schedule.copies.by_threads:
-        schedule.insert(Mark.TELL, wait, behind=True)
-    schedule.insert(Mark.TURN, dot)
-    schedule.insert(Mark.COPIES, dot, behind=True)
+        schedule.insert(SyncPoint.TELL, wait, behind=True)
+    schedule.insert(SyncPoint.TURN, dot)
+    schedule.insert(SyncPoint.COPIES, dot, behind=True)
     schedule.groups = GROUPS
 
 

@@ -44,7 +44,7 @@ from proton.dialect.walk import all_ops, before, defining_op, producer_of
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.loads import Load, inputs_of
-from proton.schedule.plan import Copies, Item, Mark, Schedule
+from proton.schedule.plan import Copies, Item, Schedule, SyncPoint
 
 _Predicate = arith.CmpIPredicate
 
@@ -67,7 +67,7 @@ class PipelinedLoop:
         self.arrivals: Value | None = None  # barriers of all stages, for copies by TMA
         self.landed: Value | None = None  # likewise, for copies by threads of several groups
         self.begins: dict[Item, Operation] = {}  # the first op that stands for a mark
-        self.anchors = {mark: self._anchor(mark) for mark in Mark if mark in schedule.order}
+        self.anchors = {mark: self._anchor(mark) for mark in SyncPoint if mark in schedule.order}
 
     def run(self) -> None:
         """Makes the pipeline."""
@@ -172,7 +172,7 @@ class PipelinedLoop:
                 barrier = MemDescIndexOp(self.arrivals, index, one_barrier()).result
                 targets = [self._buffer(load, index) for load in self.by_tma]
             begun = begin_tma(self.by_tma, targets, barrier, is_inside, mapping, iteration)
-            self.begins.setdefault(Mark.COPIES, begun[0])
+            self.begins.setdefault(SyncPoint.COPIES, begun[0])
             for op in begun:
                 note(op.operation)
         if not self.by_threads:
@@ -197,7 +197,7 @@ class PipelinedLoop:
             if load.mask is not None:
                 mask = arith.AndIOp(mapping.get(load.mask, load.mask), mask).result
             copy = AsyncCopyOp(pointer, self._buffer(load, index), _token(), mask=mask)
-            self.begins.setdefault(Mark.COPIES, copy.operation)
+            self.begins.setdefault(SyncPoint.COPIES, copy.operation)
             return copy.token
 
     def _buffer(self, load: Load, index: Value) -> Value:
@@ -208,12 +208,12 @@ class PipelinedLoop:
         *state, write, read = view.iter_args[old:]
         phases = [state.pop()] if self.by_tma or self.alternates else []
         end = end_of(view.body)
-        first = self._at(Mark.LANDED)
+        first = self._at(SyncPoint.LANDED)
         asks = first if self.alternates else self.loads[-1].op
         with ir.InsertionPoint(first), asks.location:
             self._wait_for_copies(state, read, phases)
-        self.begins.pop(Mark.COPIES, None)  # those of the prologue
-        with ir.InsertionPoint(self._at(Mark.COPIES)), self.loop.location:
+        self.begins.pop(SyncPoint.COPIES, None)  # those of the prologue
+        with ir.InsertionPoint(self._at(SyncPoint.COPIES)), self.loop.location:
             following = self.go_on(state, write)
         for load, consumer in zip(self.loads, self.plan.consumers, strict=True):
             with before(consumer), load.op.location:
@@ -227,15 +227,15 @@ class PipelinedLoop:
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
 
-    def _anchor(self, mark: Mark) -> Operation | None:
+    def _anchor(self, mark: SyncPoint) -> Operation | None:
         """The op that stands behind a mark; None for the end. Waits for dots do not stand there
         yet, and loads do no more when warp groups get their order."""
         gone = {wait.op for wait in self.schedule.waits}
-        if mark not in (Mark.LANDED, Mark.COPIES):
+        if mark not in (SyncPoint.LANDED, SyncPoint.COPIES):
             gone |= self.plan.removed
         return next((op for op in self.schedule.behind(mark) if op not in gone), None)
 
-    def _at(self, mark: Mark) -> Operation:
+    def _at(self, mark: SyncPoint) -> Operation:
         """The op that what a mark stands for comes ahead of."""
         return self.anchors[mark] or end_of(ForLoop(self.loop).body)
 
@@ -243,12 +243,12 @@ class PipelinedLoop:
         if self.by_threads and self.landed is None:
             token = state[len(self.slice.carried)]
             wait = AsyncWaitOp(token, i32_attr(self.distance - 1))
-            self.begins.setdefault(Mark.LANDED, wait.operation)
+            self.begins.setdefault(SyncPoint.LANDED, wait.operation)
         for all_ in (self.landed, self.arrivals):
             if all_ is not None:
                 one = MemDescIndexOp(all_, read, one_barrier())
                 WaitBarrierOp(one.result, phases[0])
-                self.begins.setdefault(Mark.LANDED, one.operation)
+                self.begins.setdefault(SyncPoint.LANDED, one.operation)
 
     def _ahead(self, view: ForLoop) -> tuple[Value, Value]:
         """(whether the iteration whose copies begin is one, its variable)."""
@@ -286,15 +286,15 @@ class PipelinedLoop:
 
     def _order(self, read: Value) -> None:
         """In the loop, a group waits for its turn, passes it on, and tells which copies landed."""
-        last_of_turn = self.schedule.ahead_of(Mark.PASS)[-1]
-        with ir.InsertionPoint(self._at(Mark.PASS)), last_of_turn.location:
-            self.begins[Mark.PASS] = OrderPassOp().operation
-        with before(self._at(Mark.TURN)):
-            self.begins[Mark.TURN] = OrderWaitOp().operation
+        last_of_turn = self.schedule.ahead_of(SyncPoint.PASS)[-1]
+        with ir.InsertionPoint(self._at(SyncPoint.PASS)), last_of_turn.location:
+            self.begins[SyncPoint.PASS] = OrderPassOp().operation
+        with before(self._at(SyncPoint.TURN)):
+            self.begins[SyncPoint.TURN] = OrderWaitOp().operation
         if self.landed is not None:
-            with before(self._at(Mark.TELL)):
+            with before(self._at(SyncPoint.TELL)):
                 one = i32(1)
-                self.begins[Mark.TELL] = producer_of(one)
+                self.begins[SyncPoint.TELL] = producer_of(one)
                 self._arrive(around(read, one, self.stages), self.distance - 2)
 
     def _arrive(self, index: Value, pendings: int) -> None:

@@ -20,7 +20,7 @@ from proton.dialect.walk import functions, source_span
 from proton.schedule.loads import Load, Slice, Tiles
 
 
-class Mark(Enum):
+class SyncPoint(Enum):
     """What the expander emits between two ops of a body."""
 
     LANDED = "wait for copies"  # of this iteration
@@ -30,7 +30,7 @@ class Mark(Enum):
     TURN = "wait for the turn"
 
 
-Item = Operation | Mark
+Item = Operation | SyncPoint
 
 
 @dataclass
@@ -115,15 +115,15 @@ class Schedule:
     @property
     def ops(self) -> list[Operation]:
         """The ops in order."""
-        return [item for item in self.order if not isinstance(item, Mark)]
+        return [item for item in self.order if not isinstance(item, SyncPoint)]
 
     def ahead_of(self, item: Item) -> list[Operation]:
         """The ops up to an item."""
-        return [o for o in self.order[: self.order.index(item)] if not isinstance(o, Mark)]
+        return [o for o in self.order[: self.order.index(item)] if not isinstance(o, SyncPoint)]
 
     def behind(self, item: Item) -> list[Operation]:
         """The ops behind an item."""
-        return [o for o in self.order[self.order.index(item) + 1 :] if not isinstance(o, Mark)]
+        return [o for o in self.order[self.order.index(item) + 1 :] if not isinstance(o, SyncPoint)]
 
     def __str__(self) -> str:
         assert self.loop is not None
@@ -137,8 +137,8 @@ class Schedule:
         for item in self.order:
             if item in removed:
                 continue
-            if isinstance(item, Mark):
-                stage = 0 if item is Mark.COPIES else stages - 1
+            if isinstance(item, SyncPoint):
+                stage = 0 if item is SyncPoint.COPIES else stages - 1
                 lines.append(f"  {stage}  {item.value}")
                 continue
             stage = stages if item in later else stages - 1

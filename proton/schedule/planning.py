@@ -26,7 +26,7 @@ from proton.schedule.loads import (
     tiles_of,
 )
 from proton.schedule.partitions import alternate
-from proton.schedule.plan import Copies, Mark, Schedule
+from proton.schedule.plan import Copies, Schedule, SyncPoint
 
 _CONTROL_FLOW = "scf.if", "func.call"  # registers of a dot under way stay where they are
 
@@ -169,8 +169,8 @@ def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) 
     has its own data, or, where dots of the one before are under way until then, at its end. A dot
     of warp groups is issued first, and goes on meanwhile."""
     first = copies.consumer
-    schedule.insert(Mark.LANDED, first)
+    schedule.insert(SyncPoint.LANDED, first)
     if are_dots_under_way:
-        schedule.order.append(Mark.COPIES)
+        schedule.order.append(SyncPoint.COPIES)
     else:
-        schedule.insert(Mark.COPIES, first, behind=first.name == dots.DOT)
+        schedule.insert(SyncPoint.COPIES, first, behind=first.name == dots.DOT)

@@ -7,7 +7,7 @@ found in libcuda.so.1 when the kernel is loaded. Functions return CUDA's error n
 from collections.abc import Sequence
 
 from proton.base.targets import WARP_SIZE
-from proton.tools.ahead_variant import Variant, c_name
+from proton.tools.ahead_variant import AheadVariant, c_name
 
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE: no variant is for these arguments
 _BYTES_PER_LINE = 24
@@ -128,7 +128,7 @@ int {name}({declared_or_void}) {{
 """
 
 
-def header(variant: Variant) -> str:
+def header(variant: AheadVariant) -> str:
     """The header of one variant."""
     name, on_cpu = variant.name, variant.target == "cpu"
     declared = variant.declared(variant.passed) or "void"
@@ -146,7 +146,7 @@ def header(variant: Variant) -> str:
 
 
 def gpu_source(
-    variant: Variant,
+    variant: AheadVariant,
     grid: Sequence[str],
     constants: dict[str, object],
     code: bytes,
@@ -174,7 +174,7 @@ def gpu_source(
     )
 
 
-def cpu_source(variant: Variant, grid: Sequence[str], constants: dict[str, object]) -> str:
+def cpu_source(variant: AheadVariant, grid: Sequence[str], constants: dict[str, object]) -> str:
     """The source of a variant for the CPU; its machine code is an object beside it."""
     return _CPU_SOURCE.format(
         header=f"{variant.name}.h",
@@ -198,7 +198,7 @@ def _declared(constants: dict[str, object]) -> str:
 # The dispatcher
 
 
-def dispatcher_header(name: str, algorithms: Sequence[Sequence[Variant]]) -> str:
+def dispatcher_header(name: str, algorithms: Sequence[Sequence[AheadVariant]]) -> str:
     """The header of all variants of a kernel."""
     first = algorithms[0][0]
     declared = first.declared(first.parameters)
@@ -216,12 +216,12 @@ def dispatcher_header(name: str, algorithms: Sequence[Sequence[Variant]]) -> str
     return "\n".join(lines) + _EPILOGUE
 
 
-def _remark(variant: Variant) -> str:
+def _remark(variant: AheadVariant) -> str:
     """An algorithm's constants and options, in a comment."""
     return ascii(variant.algorithm)[1:-1].replace("*/", "*\\/")
 
 
-def dispatcher_source(name: str, header: str, algorithms: Sequence[Sequence[Variant]]) -> str:
+def dispatcher_source(name: str, header: str, algorithms: Sequence[Sequence[AheadVariant]]) -> str:
     """The source: each algorithm calls the first variant whose hints hold, those with most first;
     where none does the result is CUDA's error for an invalid value."""
     variants = [variant for each in algorithms for variant in each]
@@ -255,11 +255,11 @@ def dispatcher_source(name: str, header: str, algorithms: Sequence[Sequence[Vari
     return "\n".join(lines) + "\n"
 
 
-def _most_hints_first(variants: Sequence[Variant]) -> list[Variant]:
+def _most_hints_first(variants: Sequence[AheadVariant]) -> list[AheadVariant]:
     return sorted(variants, key=lambda variant: -sum(p.hint > 0 for p in variant.parameters))
 
 
-def _choice(variant: Variant) -> str:
+def _choice(variant: AheadVariant) -> str:
     conditions = " && ".join(p.condition for p in variant.parameters if p.condition) or "1"
     names = [p.c_name for p in variant.passed]
     given = ", ".join(names if variant.target == "cpu" else ["stream", *names])

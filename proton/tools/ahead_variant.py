@@ -1,6 +1,6 @@
 """What `proton-compile` and `proton-link` know of a compiled kernel: one line of its C header.
 
-A `Variant` is machine code for one choice of types, constants, hints and options. Variants of a
+An `AheadVariant` is machine code for one choice of types, constants, hints and options. Those of a
 kernel that differ only in hints (a value is a multiple of 16, or 1) are of one algorithm: the
 dispatcher chooses among them by the values. Others are algorithms of their own.
 """
@@ -51,7 +51,7 @@ def c_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class RuntimeParameter:
     """A run-time argument of a kernel: its name, type, and what its value must be a multiple of
     (16) or equal to (1); 0 says nothing."""
 
@@ -87,12 +87,12 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Variant:
+class AheadVariant:
     """One compiled kernel. `algorithm` is its constants and options as text."""
 
     kernel: str
     target: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[RuntimeParameter, ...]
     algorithm: str
 
     @property
@@ -111,11 +111,11 @@ class Variant:
         return f"{self.base}_{hashlib.sha256(text.encode()).hexdigest()[:8]}_{hints}"
 
     @property
-    def passed(self) -> list[Parameter]:
+    def passed(self) -> list[RuntimeParameter]:
         """The parameters that the machine code takes."""
         return [parameter for parameter in self.parameters if parameter.hint != 1]
 
-    def declared(self, parameters: Sequence[Parameter]) -> str:
+    def declared(self, parameters: Sequence[RuntimeParameter]) -> str:
         """A list of parameters in C; on a GPU a stream is the first."""
         stream = [] if self.target == "cpu" else ["ProtonStream stream"]
         return ", ".join([*stream, *[f"{p.c_type(self.target)} {p.c_name}" for p in parameters]])
@@ -125,16 +125,16 @@ class Variant:
         return MARK + json.dumps(asdict(self))
 
     @staticmethod
-    def of_line(line: str) -> "Variant":
+    def of_line(line: str) -> "AheadVariant":
         """The variant of such a line."""
         plain = json.loads(line.removeprefix(MARK))
-        plain["parameters"] = tuple(Parameter(**each) for each in plain["parameters"])
-        return Variant(**plain)
+        plain["parameters"] = tuple(RuntimeParameter(**each) for each in plain["parameters"])
+        return AheadVariant(**plain)
 
 
 def parse_signature(
     text: str, names: Sequence[str]
-) -> tuple[tuple[Parameter, ...], dict[str, object]]:
+) -> tuple[tuple[RuntimeParameter, ...], dict[str, object]]:
     """(run-time parameters, constants) of `"*fp32:16, i32, 1024"`: for each of a kernel's
     parameters a type, with `:16` or `:1` as a hint, or a constant."""
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
@@ -162,7 +162,7 @@ def parse_signature(
             raise ProtonError(
                 f"{name}: :16 is for pointers and integers, :1 for integers, got {part!r}"
             )
-        parameters.append(Parameter(name, short, int(hint or 0)))
+        parameters.append(RuntimeParameter(name, short, int(hint or 0)))
     return tuple(parameters), constants
 
 

@@ -25,7 +25,7 @@ from proton.runtime.interface import KernelInterface
 from proton.runtime.jit import JITFunction
 from proton.runtime.nvidia.cuda import STATIC_SHARED
 from proton.tools import ahead_sources
-from proton.tools.ahead_variant import Parameter, Variant, parse_signature
+from proton.tools.ahead_variant import AheadVariant, RuntimeParameter, parse_signature
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -128,11 +128,11 @@ def _built(
     grid: list[str],
     target: Target,
     options: dict[str, object],
-) -> tuple[Variant, dict[str, bytes]]:
+) -> tuple[AheadVariant, dict[str, bytes]]:
     """A variant, and what is written of it, by suffix."""
     parameters, constants = parse_signature(signature, fn.arg_names)
     facts = ", ".join(f"{key}={value!r}" for key, value in (constants | options).items())
-    variant = Variant(name or fn.__name__, str(target), parameters, facts)
+    variant = AheadVariant(name or fn.__name__, str(target), parameters, facts)
     kernel = _compiled(fn, parameters, constants, target, options)
     return variant, _files(variant, kernel, grid, _ones(parameters) | constants)
 
@@ -157,7 +157,7 @@ def _kernel(path: Path, name: str) -> JITFunction:
 
 def _compiled(
     fn: JITFunction,
-    parameters: tuple[Parameter, ...],
+    parameters: tuple[RuntimeParameter, ...],
     constants: dict[str, object],
     target: Target,
     options: dict[str, object],
@@ -171,13 +171,13 @@ def _compiled(
     return compile_source(backend_named(target.backend).compiler, source, target, options)
 
 
-def _ones(parameters: tuple[Parameter, ...]) -> dict[str, int]:
+def _ones(parameters: tuple[RuntimeParameter, ...]) -> dict[str, int]:
     """The parameters that are always 1."""
     return {parameter.name: 1 for parameter in parameters if parameter.hint == 1}
 
 
 def _files(
-    variant: Variant, kernel: CompiledKernel, grid: list[str], constants: dict[str, object]
+    variant: AheadVariant, kernel: CompiledKernel, grid: list[str], constants: dict[str, object]
 ) -> dict[str, bytes]:
     """What is written, by suffix. The grid may be written by the constants."""
     symbol = kernel.metadata["symbol"]

@@ -13,7 +13,7 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.tools import ahead_sources
-from proton.tools.ahead_variant import MARK, Variant
+from proton.tools.ahead_variant import MARK, AheadVariant
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -44,17 +44,17 @@ def link(
         print(file)
 
 
-def _variant(header: Path) -> Variant:
+def _variant(header: Path) -> AheadVariant:
     for line in header.read_text().splitlines():
         if line.startswith(MARK):
-            return Variant.of_line(line)
+            return AheadVariant.of_line(line)
     raise ProtonError(f"{header} is no header of proton-compile's")
 
 
-def _algorithms(variants: list[Variant]) -> list[list[Variant]]:
+def _algorithms(variants: list[AheadVariant]) -> list[list[AheadVariant]]:
     """The variants by algorithm, in the order in which they are given."""
     first = variants[0]
-    found: dict[str, list[Variant]] = {}
+    found: dict[str, list[AheadVariant]] = {}
     for variant in variants:
         for what, ours, theirs in (
             ("kernels", first.kernel, variant.kernel),
@@ -67,7 +67,7 @@ def _algorithms(variants: list[Variant]) -> list[list[Variant]]:
     return list(found.values())
 
 
-def _types(variant: Variant) -> str:
+def _types(variant: AheadVariant) -> str:
     return ", ".join(f"{parameter.name}: {parameter.type}" for parameter in variant.parameters)
 
 

@@ -36,7 +36,7 @@ def register_all_passes() -> None:
 
 
 @dataclass
-class Piece:
+class ModuleText:
     """One module of a file; empty lines in front of its text make lines count as in the file."""
 
     text: str
@@ -199,7 +199,7 @@ def run(
         print(describe_passes())
         return
     text, name = _read(file)
-    pieces = [Piece(part) for part in (split(text) if split_input_file else [text])]
+    pieces = [ModuleText(part) for part in (split(text) if split_input_file else [text])]
     _run(pieces, pipeline, debug_info=debuginfo)
     found = [d for piece in pieces for d in piece.diagnostics]
     if verify_diagnostics:
@@ -215,7 +215,7 @@ def run(
         raise typer.Exit(1)
 
 
-def _run(pieces: list[Piece], pipeline: str, *, debug_info: bool) -> None:
+def _run(pieces: list[ModuleText], pipeline: str, *, debug_info: bool) -> None:
     """Runs the passes on all of them."""
     try:
         steps = passes.parse_pipeline(pipeline)

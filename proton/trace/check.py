@@ -13,19 +13,19 @@ from proton.trace.wire import (
     MAX_SCOPE_ID,
     MAX_UNITS,
     VERSION,
-    Kind,
-    State,
+    ProgramState,
+    RecordKind,
 )
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
 MAX_DEVICE = (1 << 31) - 1
 # What the records of a scope are; those of an event are EVENT_START or EVENT_END.
 KINDS = {
-    "slice": Kind.SLICE,
-    "mark": Kind.MARK,
-    "event": Kind.EVENT_START,
-    "issue": Kind.SLICE,
-    "wait": Kind.SLICE,
+    "slice": RecordKind.SLICE,
+    "mark": RecordKind.MARK,
+    "event": RecordKind.EVENT_START,
+    "issue": RecordKind.SLICE,
+    "wait": RecordKind.SLICE,
 }
 PAYLOAD_KINDS = ("int", "float")
 
@@ -93,7 +93,7 @@ def check_device(device: int, where: str) -> None:
 def check_headers(kernel: Kernel, launch: Launch, header: np.ndarray, where: str) -> None:
     """Each block that a program touched carries the header that the launch implies."""
     state = header["state"]
-    blank = (state == State.UNTOUCHED) & (header["magic"] == 0)  # never begun: all zeros
+    blank = (state == ProgramState.UNTOUCHED) & (header["magic"] == 0)  # never begun: all zeros
     program = np.arange(header.size)
     x, y, _ = (max(n, 1) for n in launch.grid)
     wanted: dict[str, int | np.ndarray] = {
@@ -113,8 +113,9 @@ def check_headers(kernel: Kernel, launch: Launch, header: np.ndarray, where: str
             p = int(bad.argmax())
             rule = f"{name} must be {np.broadcast_to(value, program.shape)[p]}"
             require(False, f"{where}, program {p}", rule, header[name][p])
-    _all(state <= State.FINISHED, state, where, f"state must be at most {State.FINISHED}")
-    forward = (state != State.FINISHED) | (header["clock_end"] >= header["clock_start"])
+    last = ProgramState.FINISHED
+    _all(state <= last, state, where, f"state must be at most {last}")
+    forward = (state != last) | (header["clock_end"] >= header["clock_start"])
     _all(forward, header["clock_end"], where, "clock_end must not lie before clock_start")
 
 
@@ -191,7 +192,7 @@ def scope_kinds(kernel: Kernel) -> np.ndarray:
 
 def kind_fits(kind: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Whether records have the kinds that their scopes say."""
-    is_end = (kind == Kind.EVENT_END) & (wanted == Kind.EVENT_START)
+    is_end = (kind == RecordKind.EVENT_END) & (wanted == RecordKind.EVENT_START)
     return np.asarray((kind == wanted) | is_end)
 
 

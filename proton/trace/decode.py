@@ -27,8 +27,8 @@ from proton.trace.wire import (
     MAX_SCOPE_ID,
     WORD,
     Block,
+    ProgramState,
     RecordSchema,
-    State,
 )
 
 EARLY = 1 << 16  # cycles by which the warps of a program begin apart, at most
@@ -92,12 +92,12 @@ def decode(kernel: Kernel, launch: Launch, where: str = "launch") -> Decoded:
     header = block.headers(buffer)
     check_headers(kernel, launch, header, where)
     written = _written(block, buffer, where)
-    finished = np.repeat(header["state"] == State.FINISHED, kernel.units)
+    finished = np.repeat(header["state"] == ProgramState.FINISHED, kernel.units)
 
     words, chunk_runs = _with_chunks(kernel, launch, buffer, written, finished, where)
     runs = _ring_runs(kernel, block, np.where(finished, written, 0), chunk_runs[1])
     track, index = _flatten(_merge(runs, chunk_runs[0]), block.schema.words)
-    partial = header["state"] == State.STARTED
+    partial = header["state"] == ProgramState.STARTED
     if partial.any() and launch.capacity:
         rest = _salvage(kernel, block, words, header, (track, index))
         track, index = _by_track(np.append(track, rest[0]), np.append(index, rest[1]))
@@ -233,7 +233,7 @@ def _ticks(
     beyond = np.append(back[last[:-1] + 1], np.uint64(0))  # what `back` counts of later tracks
     ends = until - (back - np.repeat(beyond, np.diff(last, prepend=-1)))
     starts = ends - (end - start)
-    killed = np.flatnonzero(header["state"][program] == State.STARTED)
+    killed = np.flatnonzero(header["state"][program] == ProgramState.STARTED)
     if killed.size:
         since = _begun(header, units)[program[killed]]
         starts[killed], ends[killed] = _after(since, start[killed]), _after(since, end[killed])
@@ -272,7 +272,7 @@ def _salvage(
     a well-formed record that began after the program did and is not in a chunk already. A clock
     of 0 is one that was never stored.
     """
-    since, partial = _begun(header, kernel.units), header["state"] == State.STARTED
+    since, partial = _begun(header, kernel.units), header["state"] == ProgramState.STARTED
     track = np.flatnonzero(np.repeat(partial, kernel.units))
     count = np.full(track.size, block.capacity)
     base = block.segment_words(track)

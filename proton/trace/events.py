@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton.trace.wire import Kind
+from proton.trace.wire import RecordKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,8 @@ def pair(
 
     `program` is that of each track, and `lossy` whether the track lost records.
     """
-    rows = np.flatnonzero(kind >= Kind.EVENT_START)
-    is_end = kind[rows] == Kind.EVENT_END
+    rows = np.flatnonzero(kind >= RecordKind.EVENT_START)
+    is_end = kind[rows] == RecordKind.EVENT_END
     group = _groups(scope[rows], track[rows], program, is_end)
     back = np.zeros(group.max(initial=-1) + 1, bool)
     np.logical_or.at(back, group, lossy[track[rows]])

@@ -24,7 +24,7 @@ from proton.trace.check import check_device, require
 from proton.trace.clock import MAX_NS, ClockLine, fit, to_ns
 from proton.trace.decode import Decoded
 from proton.trace.model import NO_PEER, Clock, GPUClock, RawRun
-from proton.trace.wire import State
+from proton.trace.wire import ProgramState
 
 RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
 # Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.
@@ -136,7 +136,7 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
     pairs = {
         number: _pairs(d, f"launch {number}")
         for number, d in decoded.items()
-        if (d.state != State.UNTOUCHED).any()
+        if (d.state != ProgramState.UNTOUCHED).any()
     }
     if not pairs:
         return None
@@ -160,7 +160,7 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
             off += _length(decoded[number], found) * UNKNOWN_RATE
         began = found.timer_zero - np.uint64(host.ticks_zero)
         sm = found.program_sm
-        rows = programs[number] + np.flatnonzero(decoded[number].state != State.UNTOUCHED)
+        rows = programs[number] + np.flatnonzero(decoded[number].state != ProgramState.UNTOUCHED)
         zero[rows] = found.cycles_zero[sm]
         slope[rows] = rate[sm] * host.slope
         offset[rows] = ((began.view(np.int64) + mean) * host.slope + host.ns_zero)[sm]
@@ -186,8 +186,8 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
 
 
 def _pairs(d: Decoded, where: str) -> _Pairs:
-    began = np.flatnonzero(d.state != State.UNTOUCHED)
-    ended = np.flatnonzero(d.state == State.FINISHED)
+    began = np.flatnonzero(d.state != ProgramState.UNTOUCHED)
+    ended = np.flatnonzero(d.state == ProgramState.FINISHED)
     timer = np.append(d.timer_start[began], d.timer_end[ended])
     cycles = np.append(d.clock_start[began], d.clock_end[ended])
     latest = int(timer.max())
@@ -301,7 +301,7 @@ def _means(values: np.ndarray, sm: np.ndarray) -> np.ndarray:
 
 def _length(d: Decoded, pairs: _Pairs) -> float:
     """Cycles from the first pair of an SM to the last that is known of it: a pair or a record."""
-    began = np.flatnonzero(d.state != State.UNTOUCHED)
+    began = np.flatnonzero(d.state != ProgramState.UNTOUCHED)
     zero = np.zeros(d.state.size, np.uint64)
     zero[began] = pairs.cycles_zero[pairs.program_sm]
     program = d.track // max(d.written.size // max(d.state.size, 1), 1)

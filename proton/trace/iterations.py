@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from proton.trace import wire
-from proton.trace.wire import KIND_SHIFT, Block, State
+from proton.trace.wire import KIND_SHIFT, Block, ProgramState
 
 BATCH = 4  # in the place of a kind, of which none has this number
 MOST_READINGS = 4  # of an iteration
@@ -109,7 +109,7 @@ def _batches(
 ) -> _Batches:
     """The batches whose last record the ring buffers still have."""
     capacity = block.capacity
-    finished = block.headers(buffer)["state"] == State.FINISHED
+    finished = block.headers(buffer)["state"] == ProgramState.FINISHED
     written = np.where(finished[:, None], block.tables(buffer), 0).astype(np.int64).ravel()
     first = block.segment_words(np.arange(written.size)) * wire.WORD // wire.RECORD_ALIGNMENT
     shape = finished.size, block.units, capacity

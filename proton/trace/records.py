@@ -14,7 +14,7 @@ from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.trace.model import RawRun, Scope
 from proton.trace.nesting import Nesting, cover_inner, nest
-from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, Kind, State
+from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, ProgramState, RecordKind
 
 NONE = -1  # no iteration, core, SM, program, ...
 NARROW_CYCLES = 1 << 32  # what a clock of 32 bits can tell apart
@@ -56,7 +56,7 @@ class Tracks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Records:
+class RecordTable:
     """A row per record, of whatever kind, grouped by track (a row of `tracks`), oldest first.
 
     `scope` is a row of `scopes`, the scope tables of all kernels one after another;
@@ -126,7 +126,7 @@ class Records:
             end=self.end_ticks,
         )
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: RecordKind) -> int:
         """How many records are of this kind."""
         return int((self.kind == kind).sum())
 
@@ -170,7 +170,7 @@ class Records:
         return np.zeros(ticks.size) if self.clock is None else self.clock.error(ticks)
 
 
-def read(raw: RawRun) -> Records:
+def read(raw: RawRun) -> RecordTable:
     """Decodes every launch of the run; raises TraceFormatError where one is broken."""
     _check(raw)
     decoded = []
@@ -188,8 +188,8 @@ def read(raw: RawRun) -> Records:
     iteration = _join([d.iteration for d in decoded], np.uint32).astype(np.int64)
     first_scope = np.cumsum([0] + [len(kernel.scopes) for kernel in raw.kernels])
     state = _join([d.state for d in decoded], np.int8)
-    timed = bool((state[tracks.row] != State.UNTOUCHED)[tracks.device == NONE].any())
-    return Records(
+    timed = bool((state[tracks.row] != ProgramState.UNTOUCHED)[tracks.device == NONE].any())
+    return RecordTable(
         scopes=tuple(scope for kernel in raw.kernels for scope in kernel.scopes),
         programs=Programs(
             launch=np.repeat(np.arange(len(decoded)), [d.state.size for d in decoded]),
@@ -247,12 +247,12 @@ def _wrapped(d: Decoded, clock_bits: int) -> np.ndarray:
     """The finished programs that ran longer than clocks of so many bits can tell."""
     if clock_bits == 64:
         return np.zeros(d.state.size, bool)
-    return (d.state == State.FINISHED) & (d.clock_end - d.clock_start >= NARROW_CYCLES)
+    return (d.state == ProgramState.FINISHED) & (d.clock_end - d.clock_start >= NARROW_CYCLES)
 
 
 def _ended(d: Decoded) -> np.ndarray:
     """The last clock that each program left."""
-    return np.where(d.state == State.FINISHED, d.clock_end, d.clock_start)
+    return np.where(d.state == ProgramState.FINISHED, d.clock_end, d.clock_start)
 
 
 def _costs(raw: RawRun, tracks: Tracks, gpu: GPUTimes | None) -> tuple[np.ndarray, np.ndarray]:
@@ -326,5 +326,7 @@ def launch_devices(raw: RawRun) -> np.ndarray:
 
 def count_states(programs: Programs, launches: int) -> np.ndarray:
     """launches x states: how many programs of each launch are in each State."""
-    cell = programs.launch * len(State) + programs.state
-    return np.bincount(cell, minlength=launches * len(State)).reshape(launches, len(State))
+    cell = programs.launch * len(ProgramState) + programs.state
+    return np.bincount(cell, minlength=launches * len(ProgramState)).reshape(
+        launches, len(ProgramState)
+    )

@@ -54,7 +54,7 @@ MAGIC = 0x4E545250  # "PRTN" read as little-endian bytes
 VERSION = 3
 
 
-class State(enum.IntEnum):
+class ProgramState(enum.IntEnum):
     """How far a program got; a killed kernel leaves STARTED blocks behind."""
 
     UNTOUCHED = 0
@@ -62,7 +62,7 @@ class State(enum.IntEnum):
     FINISHED = 2
 
 
-class Kind(enum.IntEnum):
+class RecordKind(enum.IntEnum):
     """What a record is; bits 28 to 31 of its tag."""
 
     SLICE = 0
@@ -108,7 +108,7 @@ MAX_UNITS = 64  # warps of a GPU program at most; 1 on the CPU
 MAX_CAPACITY = 1 << 24
 
 
-def tag(kind: Kind, scope_id: int) -> int:
+def tag(kind: RecordKind, scope_id: int) -> int:
     """The tag of a record: its kind and the index of its scope in the kernel's scope table."""
     if not 0 <= scope_id <= MAX_SCOPE_ID:
         raise ValueError(f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {scope_id}")

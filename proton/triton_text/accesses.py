@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.triton_text.made import Context, Made, Rule, Step, Value, described, segments, string
-from proton.triton_text.syntax import Op
+from proton.triton_text.syntax import ParsedOp
 from proton.triton_text.types import (
     Descriptor,
     Pointer,
@@ -23,7 +23,7 @@ _CACHES = {1: "", 2: ".ca", 3: ".cg", 4: ".wb", 5: ".cs", 6: ".wt", 7: ".cv"}
 _EVICTIONS = {1: "", 2: "evict_first", 3: "evict_last"}
 
 
-def _caching(op: Op) -> dict[str, str]:
+def _caching(op: ParsedOp) -> dict[str, str]:
     """`cache` and `evict` of an access: from its policy, or from words of older versions."""
     words = dict(op.words)
     policy = op.attributes.get("cachePolicy", "")
@@ -42,7 +42,7 @@ def _caching(op: Op) -> dict[str, str]:
     return {"cache": string(cache), "evict": string(evict)}
 
 
-def _boundary(op: Op) -> dict[str, str]:
+def _boundary(op: ParsedOp) -> dict[str, str]:
     """Of an access by a block pointer the dimensions in which to look for the tensor's end."""
     dims = op.numbers("boundaryCheck") if "boundaryCheck" in op.attributes else []
     said = {BOUNDARY_CHECK: f"array<i32: {', '.join(map(str, dims))}>"} if dims else {}
@@ -51,7 +51,7 @@ def _boundary(op: Op) -> dict[str, str]:
     return said
 
 
-def _load(context: Context, op: Op) -> list[Step | Made]:
+def _load(context: Context, op: ParsedOp) -> list[Step | Made]:
     type_ = op.type_of("ptr")
     result = pointee(type_)
     masks, others = op.values.get("mask", []), op.values.get("other", [])
@@ -67,7 +67,7 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.load", values, [result], said)]
 
 
-def _store(context: Context, op: Op) -> list[Step | Made]:
+def _store(context: Context, op: ParsedOp) -> list[Step | Made]:
     type_ = op.type_of("ptr")
     masks = op.values.get("mask", [])
     values: list[Value] = [(op.value("ptr"), type_), (op.value("value"), pointee(type_))]
@@ -77,7 +77,7 @@ def _store(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.store", values, [], said)]
 
 
-def _atomic_rmw(context: Context, op: Op) -> list[Step | Made]:
+def _atomic_rmw(context: Context, op: ParsedOp) -> list[Step | Made]:
     names = [op.value("ptr"), op.value("value"), *op.values.get("mask", [])]
     values = list(zip(names, op.types["operands"], strict=True))
     kind = op.words["rmw"]
@@ -90,7 +90,7 @@ def _atomic_rmw(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.atomic_rmw", values, op.types["results"], said)]
 
 
-def _atomic_cas(context: Context, op: Op) -> list[Step | Made]:
+def _atomic_cas(context: Context, op: ParsedOp) -> list[Step | Made]:
     names = [op.value(name) for name in ("ptr", "cmp", "value")]
     values = list(zip(names, op.types["operands"], strict=True))
     said = {name: string(op.words[name]) for name in ("sem", "scope")}
@@ -98,7 +98,7 @@ def _atomic_cas(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _unsupported(hint: str) -> Rule:
-    def rule(context: Context, op: Op) -> list[Step | Made]:
+    def rule(context: Context, op: ParsedOp) -> list[Step | Made]:
         context.unsupported(op, "is not supported", hint)
 
     return rule
@@ -107,7 +107,7 @@ def _unsupported(hint: str) -> Rule:
 # Blocks of tensors
 
 
-def _make_block_pointer(context: Context, op: Op) -> list[Step | Made]:
+def _make_block_pointer(context: Context, op: ParsedOp) -> list[Step | Made]:
     shape, strides, offsets = (op.values[name] for name in ("shape", "strides", "offsets"))
     block = op.of("result", Pointer).pointee
     values: list[Value] = [(op.value("base"), Pointer(Scalar(element_of(block).text)))]
@@ -120,14 +120,14 @@ def _make_block_pointer(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.make_tensor_ptr", values, [op.type_of("result")], said)]
 
 
-def _advance(context: Context, op: Op) -> list[Step | Made]:
+def _advance(context: Context, op: ParsedOp) -> list[Step | Made]:
     type_, offsets = op.type_of("result"), op.values["offsets"]
     values: list[Value] = [(op.value("ptr"), type_), *((offset, _I32) for offset in offsets)]
     said = {"operandSegmentSizes": segments([1, len(offsets)])}
     return [Made("tt.advance", values, [type_], said)]
 
 
-def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
+def _make_descriptor(context: Context, op: ParsedOp) -> list[Step | Made]:
     base = op.type_of("base")
     result = replace(op.of("result", Descriptor), padding=padding_of(op))
     (name,) = op.result_names()
@@ -140,12 +140,12 @@ def _make_descriptor(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.make_tensor_descriptor", values, [result], said)]
 
 
-def padding_of(op: Op) -> str:
+def padding_of(op: ParsedOp) -> str:
     """What a descriptor's blocks have outside, by the op that makes it."""
     return _PADDINGS[op.number("padding", 1)]
 
 
-def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
+def _descriptor_load(context: Context, op: ParsedOp) -> list[Step | Made]:
     indices = op.values["indices"]
     values: list[Value] = [(op.value("desc"), described(context, op))]
     values += [(index, _I32) for index in indices]
@@ -153,7 +153,7 @@ def _descriptor_load(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.descriptor_load", values, [op.type_of("result")], said)]
 
 
-def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
+def _descriptor_store(context: Context, op: ParsedOp) -> list[Step | Made]:
     indices = op.values["indices"]
     values: list[Value] = [
         (op.value("desc"), described(context, op)),
@@ -168,14 +168,14 @@ def _descriptor_store(context: Context, op: Op) -> list[Step | Made]:
     return [Made(op.name, values, [], said)]
 
 
-def _descriptor_gather(context: Context, op: Op) -> list[Step | Made]:
+def _descriptor_gather(context: Context, op: ParsedOp) -> list[Step | Made]:
     op.types["desc"] = op.types["operands"][:1]
     _, offsets, column = op.types["operands"]
     values, wide = _rows(context, op, offsets, column)
     return [*wide, Made("tt.descriptor_gather", values, op.types["results"])]
 
 
-def _descriptor_scatter(context: Context, op: Op) -> list[Step | Made]:
+def _descriptor_scatter(context: Context, op: ParsedOp) -> list[Step | Made]:
     op.types["desc"] = op.types["types"][:1]
     _, offsets, column, source = op.types["types"]
     values, wide = _rows(context, op, offsets, column)
@@ -183,7 +183,7 @@ def _descriptor_scatter(context: Context, op: Op) -> list[Step | Made]:
 
 
 def _rows(
-    context: Context, op: Op, offsets: Type, column: Type
+    context: Context, op: ParsedOp, offsets: Type, column: Type
 ) -> tuple[list[Value], list[Step | Made]]:
     """The descriptor, the rows' numbers as i32, and the first column."""
     rows: Value = op.value("x"), offsets

@@ -3,7 +3,7 @@
     #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], ...}>
     #ttg.slice<{dim = 1, parent = #blocked}>
 
-An encoding is a `Fields`: its name, and its fields. Which thread holds which element depends on the
+An `Encoding` has a name, and fields. Which thread holds which element depends on the
 tensor's shape, too.
 """
 
@@ -36,7 +36,7 @@ _ORDERS = {2: (0, 1), 3: (1, 2, 0)}  # in which Hopper's warps go along the dime
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class Encoding:
     """An attribute such as `#ttg.blocked<{order = [0]}>`: integers, lists and others by name;
     `token` is where it begins."""
 
@@ -49,15 +49,15 @@ class Fields:
         return list(self.fields[name])
 
     @property
-    def parent(self) -> "Fields":
+    def parent(self) -> "Encoding":
         """The layout that this one is of."""
         found = self.fields["parent"]
-        if not isinstance(found, Fields):
+        if not isinstance(found, Encoding):
             raise ValueError(f"its parent is {found}")
         return found
 
 
-def parse(cursor: Cursor, known: dict[str, Fields]) -> Fields:
+def parse(cursor: Cursor, known: dict[str, Encoding]) -> Encoding:
     """The encoding that comes next; `known` has those with an alias."""
     token = cursor.next()
     if token.text in known:
@@ -73,10 +73,10 @@ def parse(cursor: Cursor, known: dict[str, Fields]) -> Fields:
             name = cursor.next().text
             cursor.expect("=")
             fields[name] = _value(cursor, known)
-    return Fields(token.text, fields, token)
+    return Encoding(token.text, fields, token)
 
 
-def _value(cursor: Cursor, known: dict[str, Fields]) -> Any:
+def _value(cursor: Cursor, known: dict[str, Encoding]) -> Any:
     token = cursor.peek()
     if token.kind == "alias":
         return parse(cursor, known)
@@ -95,7 +95,7 @@ def _value(cursor: Cursor, known: dict[str, Fields]) -> Any:
 
 
 def distributed(
-    cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int, warps: int
+    cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int, warps: int
 ) -> LinearLayout:
     """The layout of a tensor with elements of so many bits in a program of `warps` warps; raises
     UnsupportedLanguageConstruct for encodings that have none here."""
@@ -111,7 +111,9 @@ def distributed(
     return layout
 
 
-def _distributed(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
+def _distributed(
+    cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int
+) -> LinearLayout:
     _check_one_cta(cursor, encoding)
     match encoding.name:
         case "#ttg.blocked":
@@ -148,7 +150,7 @@ def _linear(ins: dict[str, list[list[int]]], shape: Sequence[int]) -> LinearLayo
     return layout if own == list(shape) else fit(layout, shape)
 
 
-def _check_one_cta(cursor: Cursor, encoding: Fields) -> None:
+def _check_one_cta(cursor: Cursor, encoding: Encoding) -> None:
     """Bases of a field for blocks of a cluster must be none."""
     clusters = encoding.fields.get("CGALayout", [])
     per_cga = encoding.fields.get("CTAsPerCGA", [])
@@ -160,7 +162,7 @@ def _check_one_cta(cursor: Cursor, encoding: Fields) -> None:
         )
 
 
-def _accumulator(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
+def _accumulator(cursor: Cursor, encoding: Encoding, shape: Sequence[int]) -> LinearLayout:
     """Of Hopper's the layout of our own products, which the same threads hold in another order."""
     warps, version = encoding.numbers("warpsPerCTA"), encoding.fields["versionMajor"]
     if len(shape) not in _ORDERS or len(warps) != len(shape) or version not in (_AMPERE, _HOPPER):
@@ -175,7 +177,7 @@ def _accumulator(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> Line
     return mma_results(shape, n, warps, _ORDERS[len(shape)])
 
 
-def _no_tensor_core(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> LinearLayout:
+def _no_tensor_core(cursor: Cursor, encoding: Encoding, shape: Sequence[int]) -> LinearLayout:
     cursor.unsupported(
         f"{encoding.name} of version {encoding.fields.get('versionMajor')} for {len(shape)} "
         "dimensions is not supported",
@@ -184,7 +186,7 @@ def _no_tensor_core(cursor: Cursor, encoding: Fields, shape: Sequence[int]) -> L
     )
 
 
-def _operand(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
+def _operand(cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int) -> LinearLayout:
     """An operand of a product: the left one where `opIdx` is 0."""
     parent, side = encoding.parent, encoding.fields["opIdx"]
     if parent.name == "#ttg.blocked":
@@ -205,7 +207,7 @@ def _operand(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) 
     return mma_operand(shape, side, in_register, warps, tuple(reversed(range(len(shape)))))
 
 
-def _blocked_operand(parent: Fields, side: int, shape: Sequence[int]) -> LinearLayout:
+def _blocked_operand(parent: Encoding, side: int, shape: Sequence[int]) -> LinearLayout:
     """Each thread has all of the inner dimension, for the rows or columns that are its results."""
     rank = len(shape)
     inner = rank - 1 if side == 0 else rank - 2
@@ -224,13 +226,13 @@ def _blocked_operand(parent: Fields, side: int, shape: Sequence[int]) -> LinearL
     return fit(layout, shape)
 
 
-def _covered(parent: Fields, axis: int, size: int) -> int:
+def _covered(parent: Encoding, axis: int, size: int) -> int:
     """The size of a dimension that the threads and warps along it would cover."""
     threads, warps = parent.numbers("threadsPerWarp"), parent.numbers("warpsPerCTA")
     return size * threads[axis] * warps[axis]
 
 
-def shared(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout:
+def shared(cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int) -> LinearLayout:
     """The layout of a tensor in shared memory; raises UnsupportedLanguageConstruct for encodings
     that have none here."""
     _check_one_cta(cursor, encoding)
@@ -248,7 +250,7 @@ def shared(cursor: Cursor, encoding: Fields, shape: Sequence[int], bits: int) ->
     return layout
 
 
-def _shared(encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout | None:
+def _shared(encoding: Encoding, shape: Sequence[int], bits: int) -> LinearLayout | None:
     fields, is_matrix = encoding.fields, len(shape) == 2
     match encoding.name:
         case "#ttg.swizzled_shared" if fields["maxPhase"] == 1:
@@ -268,6 +270,6 @@ def _shared(encoding: Fields, shape: Sequence[int], bits: int) -> LinearLayout |
     return None
 
 
-def _unsound(cursor: Cursor, encoding: Fields, problem: Exception) -> NoReturn:
+def _unsound(cursor: Cursor, encoding: Encoding, problem: Exception) -> NoReturn:
     said = f"is without {problem}" if isinstance(problem, KeyError) else f"is not sound: {problem}"
     cursor.refuse(f"{encoding.name} {said}", encoding.token)

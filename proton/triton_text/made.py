@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from proton.triton_text.cursor import Cursor
-from proton.triton_text.syntax import Op
+from proton.triton_text.syntax import ParsedOp
 from proton.triton_text.types import Descriptor, Type
 
 Value = tuple[str, Type]  # its name, and what it is
@@ -57,7 +57,7 @@ class Context:
         self.integers: dict[str, int] = {}  # constants
         self.products: dict[str, tuple[str, str]] = {}  # of integers: what is multiplied
         self.paddings: dict[str, str] = {}  # of tensor descriptors that are made
-        self.maps: dict[str, Op] = {}  # what makes a tensor map, by where it lies
+        self.maps: dict[str, ParsedOp] = {}  # what makes a tensor map, by where it lies
 
     @contextlib.contextmanager
     def region(self) -> Iterator[None]:
@@ -84,7 +84,7 @@ class Context:
         """A new value's: Triton's have no `$`."""
         return f"%${next(self._names)}"
 
-    def unsupported(self, op: Op, what: str, hint: str) -> NoReturn:
+    def unsupported(self, op: ParsedOp, what: str, hint: str) -> NoReturn:
         """Raises UnsupportedLanguageConstruct about an op."""
         self.cursor.unsupported(f"{op.name} {what}", op.place, hint)
 
@@ -92,7 +92,7 @@ class Context:
 # A rule gives ops, the last of which has the results; each before it comes with its own name. None
 # where an op means nothing here.
 Step = tuple[str, Made]
-Rule = Callable[[Context, Op], "list[Step | Made]"]
+Rule = Callable[[Context, ParsedOp], "list[Step | Made]"]
 
 
 def segments(counts: Sequence[int]) -> str:
@@ -105,7 +105,7 @@ def first_of(count: int, most: int) -> str:
     return segments([1] * count + [0] * (most - count))
 
 
-def described(context: Context, op: Op) -> Descriptor:
+def described(context: Context, op: ParsedOp) -> Descriptor:
     """The type of the descriptor that an op takes; whoever made that knows its padding."""
     name, type_ = op.value("desc"), op.of("desc", Descriptor)
     return replace(type_, padding=context.paddings.get(name, type_.padding))

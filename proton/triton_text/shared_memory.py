@@ -3,17 +3,17 @@ what it is here."""
 
 from proton.layout.tensor_cores import warp_group_tiling
 from proton.triton_text.made import Context, Made, Rule, Step, Value, i32, segments
-from proton.triton_text.syntax import Op
+from proton.triton_text.syntax import ParsedOp
 from proton.triton_text.tiles import same
-from proton.triton_text.types import TOKEN, Memory, Scalar, Tensor, like
+from proton.triton_text.types import TOKEN, MemDesc, Scalar, TensorType, like
 
 _I1, _I32 = Scalar("i1"), Scalar("i32")
 _BYTE = 8
 
 
-def _local_alloc(context: Context, op: Op) -> list[Step | Made]:
+def _local_alloc(context: Context, op: ParsedOp) -> list[Step | Made]:
     """Memory that something changes begins with nothing in it."""
-    memory = op.of("results", Memory)
+    memory = op.of("results", MemDesc)
     values = list(zip(op.values.get("src", []), op.types["operands"], strict=True))
     if not values:
         return [Made("ttg.local_reserve", [], [memory])]
@@ -24,22 +24,22 @@ def _local_alloc(context: Context, op: Op) -> list[Step | Made]:
     return [(name, Made("ttg.local_reserve", [], [memory])), Made("ttg.local_store", stored)]
 
 
-def _nothing(context: Context, op: Op) -> list[Step | Made]:
+def _nothing(context: Context, op: ParsedOp) -> list[Step | Made]:
     """Memory is free behind its last use."""
     return []
 
 
-def _local_store(context: Context, op: Op) -> list[Step | Made]:
+def _local_store(context: Context, op: ParsedOp) -> list[Step | Made]:
     values = [(op.value("src"), op.type_of("src")), (op.value("dst"), op.type_of("dst"))]
     return [Made("ttg.local_store", values)]
 
 
-def _memdesc_index(context: Context, op: Op) -> list[Step | Made]:
+def _memdesc_index(context: Context, op: ParsedOp) -> list[Step | Made]:
     values = [(op.value("src"), op.type_of("src")), (op.value("index"), _I32)]
     return [Made("ttg.memdesc_index", values, [op.type_of("result")])]
 
 
-def _async_copy(context: Context, op: Op) -> list[Step | Made]:
+def _async_copy(context: Context, op: ParsedOp) -> list[Step | Made]:
     source, memory = op.type_of("src"), op.type_of("dst")
     if not context.zeros.issuperset(op.values.get("other", [])):
         context.unsupported(
@@ -52,7 +52,7 @@ def _async_copy(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttg.async_copy_global_to_local", values, [TOKEN], said)]
 
 
-def _async_commit_group(context: Context, op: Op) -> list[Step | Made]:
+def _async_commit_group(context: Context, op: ParsedOp) -> list[Step | Made]:
     return [_group(op.values.get("tokens", []))]
 
 
@@ -60,7 +60,7 @@ def _group(tokens: list[str]) -> Made:
     return Made("ttg.async_commit_group", [(token, TOKEN) for token in tokens], [TOKEN])
 
 
-def _async_wait(context: Context, op: Op) -> list[Step | Made]:
+def _async_wait(context: Context, op: ParsedOp) -> list[Step | Made]:
     """For each of the groups: at most so many are under way behind the last of these waits. Without
     a group it is for one that ends with the wait, and has nothing in it."""
     pendings = op.number("num")
@@ -79,8 +79,8 @@ def _async_wait(context: Context, op: Op) -> list[Step | Made]:
 # Products
 
 
-def _warp_group_dot(context: Context, op: Op) -> list[Step | Made]:
-    result, left, right = op.of("result", Tensor), op.type_of("a"), op.of("b", Memory)
+def _warp_group_dot(context: Context, op: ParsedOp) -> list[Step | Made]:
+    result, left, right = op.of("result", TensorType), op.type_of("a"), op.of("b", MemDesc)
     if result.layout is None:
         raise ValueError(f"the result, {result.text}, has no layout")
     rows, columns = result.shape
@@ -89,10 +89,10 @@ def _warp_group_dot(context: Context, op: Op) -> list[Step | Made]:
         context.unsupported(op, f"of {rows} x {columns} is not supported", "take larger blocks")
     steps: list[Step | Made] = []
     a: Value = op.value("a"), left
-    if isinstance(left, Tensor):
+    if isinstance(left, TensorType):
         wanted = tiling.operand_a(left.shape[1], left.element.bits)
         if wanted != left.layout:
-            moved = Tensor(left.shape, left.element, wanted)
+            moved = TensorType(left.shape, left.element, wanted)
             name = context.name()
             steps.append((name, Made("ttg.convert_layout", [a], [moved])))
             a = name, moved
@@ -110,12 +110,12 @@ def _warp_group_dot(context: Context, op: Op) -> list[Step | Made]:
     return [*steps, (issued, product), _waited(issued, result, 0)]
 
 
-def _waited(name: str, type_: Tensor, pendings: int) -> Made:
+def _waited(name: str, type_: TensorType, pendings: int) -> Made:
     said = {"pendings": i32(pendings)}
     return Made("ttng.warp_group_dot_wait", [(name, type_)], [type_], said)
 
 
-def _warp_group_dot_wait(context: Context, op: Op) -> list[Step | Made]:
+def _warp_group_dot_wait(context: Context, op: ParsedOp) -> list[Step | Made]:
     """Its results are the sums, each of which waits; memory that it is given is what it was."""
     names, op.results = op.result_names(), []
     steps: list[Step | Made] = []
@@ -123,7 +123,7 @@ def _warp_group_dot_wait(context: Context, op: Op) -> list[Step | Made]:
     for result, (name, type_) in zip(
         names or [context.name() for _ in inputs], inputs, strict=True
     ):
-        if isinstance(type_, Tensor):
+        if isinstance(type_, TensorType):
             new = context.name()
             steps.append((new, _waited(name, type_, op.number("pendings"))))
             name = new
@@ -131,7 +131,7 @@ def _warp_group_dot_wait(context: Context, op: Op) -> list[Step | Made]:
     return steps
 
 
-def _fence(context: Context, op: Op) -> list[Step | Made]:
+def _fence(context: Context, op: ParsedOp) -> list[Step | Made]:
     return [Made("ttng.fence_async_shared")]
 
 

@@ -50,7 +50,7 @@ def compiled(form: str) -> Form:
 
 
 @dataclass
-class Op:
+class ParsedOp:
     """An op as it was read. `values`, `words` and `types` are what the form names; `results` are
     the names of its results, with how many each is; `place` is its name in the text, and `location`
     what it says of its place in the source."""
@@ -121,7 +121,7 @@ class OpReader:
     def __init__(self, cursor: Cursor, types: TypeReader) -> None:
         self.cursor, self.types = cursor, types
 
-    def read(self, op: Op, form: str) -> None:
+    def read(self, op: ParsedOp, form: str) -> None:
         """Fills in the op by its form."""
         self._elements(op, compiled(form))
         op.location = self.location()
@@ -164,7 +164,7 @@ class OpReader:
                 self.cursor.next()
         return self.cursor.text[first.start : self.cursor.place].strip()
 
-    def _elements(self, op: Op, form: Form) -> None:
+    def _elements(self, op: ParsedOp, form: Form) -> None:
         for element in form:
             if not isinstance(element, Optional):
                 self._element(op, element)
@@ -181,7 +181,7 @@ class OpReader:
             return token.kind == "value"
         return token.text == ("{" if element == "{}" else element)
 
-    def _element(self, op: Op, element: str) -> None:
+    def _element(self, op: ParsedOp, element: str) -> None:
         name = element.strip("$@&<>*").partition(":")[0]
         if element == "{}":
             if self.cursor.at("{"):

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.triton_text.made import Context, Made, Rule, Step, Value, segments
-from proton.triton_text.syntax import Op
+from proton.triton_text.syntax import ParsedOp
 from proton.triton_text.types import Descriptor, Scalar
 
 _I32, _I64 = Scalar("i32"), Scalar("i64")
@@ -24,7 +24,7 @@ _BYTE = 8
 _HINT = "compile the .ttir of the kernel"
 
 
-def _scratch(context: Context, op: Op) -> list[Step | Made]:
+def _scratch(context: Context, op: ParsedOp) -> list[Step | Made]:
     size = op.number("nbytes")
     if size != TENSOR_MAP_BYTES:
         context.unsupported(
@@ -35,16 +35,16 @@ def _scratch(context: Context, op: Op) -> list[Step | Made]:
     return []
 
 
-def _create(context: Context, op: Op) -> list[Step | Made]:
+def _create(context: Context, op: ParsedOp) -> list[Step | Made]:
     context.maps[op.value("desc_ptr")] = op
     return []
 
 
-def _acquire(context: Context, op: Op) -> list[Step | Made]:
+def _acquire(context: Context, op: ParsedOp) -> list[Step | Made]:
     return []
 
 
-def _descriptor(context: Context, op: Op) -> list[Step | Made]:
+def _descriptor(context: Context, op: ParsedOp) -> list[Step | Made]:
     made = context.maps.get(op.value("rawDesc"))
     if made is None:
         context.unsupported(op, "of a map that is not made in the kernel is not supported", _HINT)

@@ -16,8 +16,8 @@ from proton.triton_text.made import (
     segments,
     string,
 )
-from proton.triton_text.syntax import Op
-from proton.triton_text.types import Pointer, Scalar, Tensor, Type, element_of, like
+from proton.triton_text.syntax import ParsedOp
+from proton.triton_text.types import Pointer, Scalar, TensorType, Type, element_of, like
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 # As Triton numbers them.
@@ -30,7 +30,7 @@ def same(name: str, *operands: str, result: str = "result", **attributes: str) -
     """The op of that name with these operands, each of the type with its name or the result's, and
     integers of Triton's attributes: `ours="theirs"`."""
 
-    def rule(context: Context, op: Op) -> list[Step | Made]:
+    def rule(context: Context, op: ParsedOp) -> list[Step | Made]:
         given = op.type_of(result)
         taken: list[Value] = []
         for operand in operands:
@@ -42,13 +42,13 @@ def same(name: str, *operands: str, result: str = "result", **attributes: str) -
     return rule
 
 
-def _nothing(context: Context, op: Op) -> list[Step | Made]:
+def _nothing(context: Context, op: ParsedOp) -> list[Step | Made]:
     """A hint that changes nothing."""
     return []
 
 
 def _program(name: str) -> Rule:
-    def rule(context: Context, op: Op) -> list[Step | Made]:
+    def rule(context: Context, op: ParsedOp) -> list[Step | Made]:
         axis = op.words["axis"]
         if axis not in _AXES:
             context.cursor.refuse(f"the axis of {op.name} is x, y or z, got {axis}", op.place)
@@ -57,36 +57,36 @@ def _program(name: str) -> Rule:
     return rule
 
 
-def _make_range(context: Context, op: Op) -> list[Step | Made]:
+def _make_range(context: Context, op: ParsedOp) -> list[Step | Made]:
     said = {name: i32(op.number(name)) for name in ("start", "end")}
     return [Made("tt.make_range", [], [op.type_of("result")], said)]
 
 
-def _unsplat(context: Context, op: Op) -> list[Step | Made]:
+def _unsplat(context: Context, op: ParsedOp) -> list[Step | Made]:
     source = op.type_of("src")
     return [Made("tt.unsplat", [(op.value("src"), source)], [element_of(source)])]
 
 
-def _addptr(context: Context, op: Op) -> list[Step | Made]:
+def _addptr(context: Context, op: ParsedOp) -> list[Step | Made]:
     result = op.type_of("result")
     values = [(op.value("ptr"), result), (op.value("offset"), op.type_of("offset"))]
     return [Made("tt.addptr", values, [result])]
 
 
-def _trans(context: Context, op: Op) -> list[Step | Made]:
+def _trans(context: Context, op: ParsedOp) -> list[Step | Made]:
     order = ", ".join(map(str, op.numbers("order")))
     source = op.value("src"), op.type_of("src")
     return [Made("tt.trans", [source], [op.type_of("result")], {"order": f"array<i64: {order}>"})]
 
 
-def _cat(context: Context, op: Op) -> list[Step | Made]:
+def _cat(context: Context, op: ParsedOp) -> list[Step | Made]:
     """One tensor behind the other."""
-    source, result = op.of("lhs", Tensor), op.type_of("result")
+    source, result = op.of("lhs", TensorType), op.type_of("result")
     if len(source.shape) != 1:
         context.unsupported(op, "of more than one dimension is not supported", "reshape them first")
     (size,), element = source.shape, source.element
     pairs, turned = context.name(), context.name()
-    joined, rows = Tensor((size, 2), element), Tensor((2, size), element)
+    joined, rows = TensorType((size, 2), element), TensorType((2, size), element)
     sides = [(op.value(name), source) for name in ("lhs", "rhs")]
     order = {"order": "array<i64: 1, 0>"}
     return [
@@ -96,7 +96,7 @@ def _cat(context: Context, op: Op) -> list[Step | Made]:
     ]
 
 
-def _split(context: Context, op: Op) -> list[Step | Made]:
+def _split(context: Context, op: ParsedOp) -> list[Step | Made]:
     half = op.type_of("result")
     return [Made("tt.split", [(op.value("src"), op.type_of("src"))], [half, half])]
 
@@ -104,14 +104,14 @@ def _split(context: Context, op: Op) -> list[Step | Made]:
 # Conversions
 
 
-def _bitcast(context: Context, op: Op) -> list[Step | Made]:
+def _bitcast(context: Context, op: ParsedOp) -> list[Step | Made]:
     source, result = op.type_of("src"), op.type_of("result")
     is_pointer = isinstance(element_of(source), Pointer)
     name = "tt.bitcast" if is_pointer else "arith.bitcast"
     return [Made(name, [(op.value("src"), source)], [result])]
 
 
-def _fp_to_fp(context: Context, op: Op) -> list[Step | Made]:
+def _fp_to_fp(context: Context, op: ParsedOp) -> list[Step | Made]:
     """Of floats of one width the other is by way of fp32."""
     source, result = op.type_of("src"), op.type_of("result")
     value = op.value("src"), source
@@ -131,7 +131,7 @@ def _fp_to_fp(context: Context, op: Op) -> list[Step | Made]:
     return [*steps, Made("tt.fp_to_fp", [value], [result], said)]
 
 
-def _clampf(context: Context, op: Op) -> list[Step | Made]:
+def _clampf(context: Context, op: ParsedOp) -> list[Step | Made]:
     type_ = op.type_of("result")
     keeps_nan = op.words["propagateNan"] == "all"
     larger, smaller = ("maximumf", "minimumf") if keeps_nan else ("maxnumf", "minnumf")
@@ -146,7 +146,7 @@ def _clampf(context: Context, op: Op) -> list[Step | Made]:
 # Products, collectives, regions
 
 
-def _dot(context: Context, op: Op) -> list[Step | Made]:
+def _dot(context: Context, op: ParsedOp) -> list[Step | Made]:
     result = op.type_of("result")
     # Ours has layouts of tensor cores where it is lowered; the operands' are Triton's there.
     values = [
@@ -159,7 +159,7 @@ def _dot(context: Context, op: Op) -> list[Step | Made]:
         "inputPrecision": string(given),
         "maxNumImpreciseAcc": i32(op.number("maxNumImpreciseAcc")),
     }
-    tensor = op.of("result", Tensor)
+    tensor = op.of("result", TensorType)
     if tensor.layout is None or len(tensor.shape) == _MATRIX:
         return [Made("tt.dot", values, [result], said)]
     # Several products of matrices, in layouts that are chosen later: those of the text on either
@@ -167,7 +167,7 @@ def _dot(context: Context, op: Op) -> list[Step | Made]:
     steps: list[Step | Made] = []
     plain: list[Value] = []
     for value, type_ in values:
-        assert isinstance(type_, Tensor)
+        assert isinstance(type_, TensorType)
         moved = context.name(), replace(type_, layout=None)
         steps.append((moved[0], Made("ttg.convert_layout", [(value, type_)], [moved[1]])))
         plain.append(moved)
@@ -176,12 +176,12 @@ def _dot(context: Context, op: Op) -> list[Step | Made]:
     return [*steps, Made("ttg.convert_layout", [product], [tensor])]
 
 
-def _named(op: Op, name: str, names: tuple[str, ...], default: str) -> str:
+def _named(op: ParsedOp, name: str, names: tuple[str, ...], default: str) -> str:
     """An enumerator that stands among the attributes by its number."""
     return names[op.number(name)] if name in op.attributes else default
 
 
-def _dot_scaled(context: Context, op: Op) -> list[Step | Made]:
+def _dot_scaled(context: Context, op: ParsedOp) -> list[Step | Made]:
     if context.level != "ttir":
         context.unsupported(
             op, "of tensors with layouts is not supported", "compile the .ttir of the kernel"
@@ -197,9 +197,9 @@ def _dot_scaled(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.dot_scaled", values, [op.type_of("result")], said)]
 
 
-def _fp4_to_fp(context: Context, op: Op) -> list[Step | Made]:
+def _fp4_to_fp(context: Context, op: ParsedOp) -> list[Step | Made]:
     """In layouts that are chosen later, and not those of the text on either side."""
-    source, result = op.of("src", Tensor), op.of("result", Tensor)
+    source, result = op.of("src", TensorType), op.of("result", TensorType)
     bytes_, numbers = replace(source, layout=None), replace(result, layout=None)
     moved, made = context.name(), context.name()
     said = {"axis": i32(op.number("axis"))}
@@ -213,7 +213,7 @@ def _fp4_to_fp(context: Context, op: Op) -> list[Step | Made]:
 def _with_region(name: str, most: int, *attributes: str) -> Rule:
     """A reduction or a scan, whose region combines two elements of each source."""
 
-    def rule(context: Context, op: Op) -> list[Step | Made]:
+    def rule(context: Context, op: ParsedOp) -> list[Step | Made]:
         sources, results = op.types["operands"], op.types["results"]
         if max(len(sources), len(results)) > most:
             context.unsupported(
@@ -233,7 +233,7 @@ def _with_region(name: str, most: int, *attributes: str) -> Rule:
 def _returned(name: str, most: int) -> Rule:
     """The end of a region."""
 
-    def rule(context: Context, op: Op) -> list[Step | Made]:
+    def rule(context: Context, op: ParsedOp) -> list[Step | Made]:
         types = op.types.get("values", [])
         values = list(zip(op.values.get("values", []), types, strict=True))
         said = {"operandSegmentSizes": first_of(len(values), most)}
@@ -242,7 +242,7 @@ def _returned(name: str, most: int) -> Rule:
     return rule
 
 
-def _histogram(context: Context, op: Op) -> list[Step | Made]:
+def _histogram(context: Context, op: ParsedOp) -> list[Step | Made]:
     source = op.type_of("src")
     values = [(op.value("src"), source)]
     values += [(mask, like(source, Scalar("i1"))) for mask in op.values.get("mask", [])]
@@ -250,7 +250,7 @@ def _histogram(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.histogram", values, [op.type_of("result")], said)]
 
 
-def _gather(context: Context, op: Op) -> list[Step | Made]:
+def _gather(context: Context, op: ParsedOp) -> list[Step | Made]:
     values = list(zip((op.value("src"), op.value("index")), op.types["operands"], strict=True))
     return [Made("tt.gather", values, op.types["results"], {"axis": i32(op.number("axis"))})]
 
@@ -258,7 +258,7 @@ def _gather(context: Context, op: Op) -> list[Step | Made]:
 # What the author of the kernel wrote, and what is seen on the terminal
 
 
-def _extern(context: Context, op: Op) -> list[Step | Made]:
+def _extern(context: Context, op: ParsedOp) -> list[Step | Made]:
     values = list(zip(op.values["args"], op.types["operands"], strict=True))
     if len(values) > MAX_EXTERN or not op.flag("pure"):
         context.unsupported(
@@ -275,7 +275,7 @@ def _extern(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.extern_elementwise", values, op.types["results"], said)]
 
 
-def _inline_asm(context: Context, op: Op) -> list[Step | Made]:
+def _inline_asm(context: Context, op: ParsedOp) -> list[Step | Made]:
     values = list(zip(op.values.get("args", []), op.types.get("args", []), strict=True))
     results = op.types["results"]
     said = {
@@ -289,7 +289,7 @@ def _inline_asm(context: Context, op: Op) -> list[Step | Made]:
     return [Made(name, values, results, said)]
 
 
-def _print(context: Context, op: Op) -> list[Step | Made]:
+def _print(context: Context, op: ParsedOp) -> list[Step | Made]:
     values: list[Value] = list(
         zip(op.values.get("args", []), op.types.get("args", []), strict=True)
     )
@@ -311,7 +311,7 @@ def _print(context: Context, op: Op) -> list[Step | Made]:
     return [*steps, Made("tt.print", values, [], said)]
 
 
-def _assert(context: Context, op: Op) -> list[Step | Made]:
+def _assert(context: Context, op: ParsedOp) -> list[Step | Made]:
     line, _ = context.cursor.place_of(op.place.start)
     said = op.words["message"][1:-1]
     message = f'"{context.cursor.file}:{line}: assertion failed: {said}"'
@@ -319,12 +319,12 @@ def _assert(context: Context, op: Op) -> list[Step | Made]:
     return [Made("tt.assert", [value], [], {"message": message})]
 
 
-def _barrier(context: Context, op: Op) -> list[Step | Made]:
+def _barrier(context: Context, op: ParsedOp) -> list[Step | Made]:
     return [Made("tt.debug_barrier")]
 
 
 def _grid(kind: str) -> Rule:
-    def rule(context: Context, op: Op) -> list[Step | Made]:
+    def rule(context: Context, op: ParsedOp) -> list[Step | Made]:
         return [Made("tt.grid_dependency", attributes={"kind": string(kind)})]
 
     return rule
@@ -399,7 +399,7 @@ GENERIC: dict[str, Rule] = {
 }
 
 
-def _alike(op: Op, *names: str) -> Op:
+def _alike(op: ParsedOp, *names: str) -> ParsedOp:
     """The op with the type of the first name for the others, too."""
     types: list[Type] = op.types[names[0]]
     for name in names:

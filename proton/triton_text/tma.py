@@ -13,29 +13,29 @@ from proton.triton_text.made import (
     segments,
     string,
 )
-from proton.triton_text.syntax import Op
-from proton.triton_text.types import Memory, Scalar
+from proton.triton_text.syntax import ParsedOp
+from proton.triton_text.types import MemDesc, Scalar
 
 _I1, _I32 = Scalar("i1"), Scalar("i32")
 _ORDERED = ("min", "max")
 
 
-def _barrier(op: Op) -> Value:
+def _barrier(op: ParsedOp) -> Value:
     return op.value("alloc"), op.type_of("alloc")
 
 
-def _init_barrier(context: Context, op: Op) -> list[Step | Made]:
+def _init_barrier(context: Context, op: ParsedOp) -> list[Step | Made]:
     """TMA, too, has to see that it is one."""
     said = {"count": i32(int(op.words["count"]))}
     made = Made("ttng.init_barrier", [_barrier(op)], [], said)
     return [made, Made("ttng.fence_async_shared")]
 
 
-def _inval_barrier(context: Context, op: Op) -> list[Step | Made]:
+def _inval_barrier(context: Context, op: ParsedOp) -> list[Step | Made]:
     return [Made("ttng.inval_barrier", [_barrier(op)])]
 
 
-def _barrier_expect(context: Context, op: Op) -> list[Step | Made]:
+def _barrier_expect(context: Context, op: ParsedOp) -> list[Step | Made]:
     if "fromCTA" in op.attributes:
         context.unsupported(op, "of another CTA is not supported", _ONE_CTA)
     values = [_barrier(op), (op.value("pred"), _I1)]
@@ -46,7 +46,7 @@ def _barrier_expect(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.barrier_expect", values, [], said)]
 
 
-def _wait_barrier(context: Context, op: Op) -> list[Step | Made]:
+def _wait_barrier(context: Context, op: ParsedOp) -> list[Step | Made]:
     """All memory counts as what the barrier's copies write."""
     if op.values.get("pred"):
         context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
@@ -55,7 +55,7 @@ def _wait_barrier(context: Context, op: Op) -> list[Step | Made]:
     return [waited, Made("ttg.barrier")] if context.in_group else [waited]
 
 
-def _arrive_barrier(context: Context, op: Op) -> list[Step | Made]:
+def _arrive_barrier(context: Context, op: ParsedOp) -> list[Step | Made]:
     """Triton has a thread arrive for all, behind a barrier of them; here each arrives."""
     if op.values.get("pred"):
         context.unsupported(op, "with a predicate is not supported", "put it into an scf.if")
@@ -69,7 +69,7 @@ def _arrive_barrier(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.arrive_barrier", [_barrier(op)])]
 
 
-def _load(context: Context, op: Op) -> list[Step | Made]:
+def _load(context: Context, op: ParsedOp) -> list[Step | Made]:
     if op.flag("multicast"):
         context.unsupported(op, "to several CTAs is not supported", _ONE_CTA)
     indices = op.values["coord"]
@@ -84,8 +84,8 @@ def _load(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.async_tma_copy_global_to_local", values, [], said)]
 
 
-def _store(context: Context, op: Op) -> list[Step | Made]:
-    desc, memory, indices = described(context, op), op.of("src", Memory), op.values["coord"]
+def _store(context: Context, op: ParsedOp) -> list[Step | Made]:
+    desc, memory, indices = described(context, op), op.of("src", MemDesc), op.values["coord"]
     values: list[Value] = [(op.value("desc"), desc), (op.value("src"), memory)]
     values += [(index, _I32) for index in indices]
     kind = op.words.get("kind", "none")
@@ -103,7 +103,7 @@ def _store(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.async_tma_copy_local_to_global", values, [], said)]
 
 
-def _store_wait(context: Context, op: Op) -> list[Step | Made]:
+def _store_wait(context: Context, op: ParsedOp) -> list[Step | Made]:
     said = {
         "pendings": i32(op.number("pendings")),
         "landed": "false" if op.flag("read_only") else "true",
@@ -111,7 +111,7 @@ def _store_wait(context: Context, op: Op) -> list[Step | Made]:
     return [Made("ttng.tma_store_wait", [], [], said)]
 
 
-def _by_index(context: Context, op: Op) -> list[Step | Made]:
+def _by_index(context: Context, op: ParsedOp) -> list[Step | Made]:
     context.unsupported(
         op,
         "is not supported: TMA of 9.0 takes no rows by index",

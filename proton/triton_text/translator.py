@@ -15,10 +15,10 @@ from proton.triton_text import (
     warp_groups,
 )
 from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.encodings import Fields
+from proton.triton_text.encodings import Encoding
 from proton.triton_text.functions import FunctionReader
 from proton.triton_text.made import Context, Made, Rule
-from proton.triton_text.syntax import Op, OpReader
+from proton.triton_text.syntax import OpReader, ParsedOp
 from proton.triton_text.translation import Piece, Translation
 from proton.triton_text.types import TypeReader
 
@@ -50,7 +50,7 @@ def translated(text: str, file: str, level: str) -> Translation:
 class _Translator:
     def __init__(self, text: str, file: str, level: str) -> None:
         self.cursor = Cursor(text, file)
-        self.encodings: dict[str, Fields] = {}
+        self.encodings: dict[str, Encoding] = {}
         self.types = TypeReader(self.cursor, self.encodings, has_maps=level != "ttir")
         self.reader = OpReader(self.cursor, self.types)
         self.context = Context(self.cursor, level)
@@ -81,7 +81,7 @@ class _Translator:
         form, _ = FORMS["tt.make_tensor_descriptor"]
         while (token := ahead.next()).kind != "end":
             if token.text == "tt.make_tensor_descriptor":
-                op = Op(token.text, [], token)
+                op = ParsedOp(token.text, [], token)
                 reader.read(op, form)
                 with contextlib.suppress(KeyError, ValueError):  # which the op's own turn refuses
                     self.types.paddings.setdefault(
@@ -247,7 +247,7 @@ class _Translator:
             assert isinstance(part, str | Piece)
             self.pieces.append(part if isinstance(part, Piece) else Piece(part, token.start))
 
-    def _partition(self, operands: list[str]) -> warp_groups.Group:
+    def _partition(self, operands: list[str]) -> warp_groups.WarpPartition:
         """`partition0(...) num_warps(4) {...}`, whose arguments are these operands."""
         token = self.cursor.next()
         names = self._parameters()
@@ -264,7 +264,7 @@ class _Translator:
             self.context.aliases.update(zip(names, known, strict=True))
             return self._group(warps)
 
-    def _group(self, warps: int) -> warp_groups.Group:
+    def _group(self, warps: int) -> warp_groups.WarpPartition:
         """A region that so many warps run."""
         outer = self.pieces, self.types.warps
         opening = self.cursor.expect("{")
@@ -277,7 +277,7 @@ class _Translator:
         region = list[object](self.pieces)
         self.pieces, self.types.warps = outer
         self.context.warps, self.context.in_group = self.all_warps, False
-        return warp_groups.Group(warps, region)
+        return warp_groups.WarpPartition(warps, region)
 
     def _parameters(self) -> list[str]:
         """The names of `(%a: type, ...)`, each of which stands for an operand."""
@@ -341,7 +341,7 @@ class _Translator:
         self.cursor.back_to(name)
         self.cursor.next()
         form, rule = FORMS[name.text]
-        op = Op(name.text, results, name)
+        op = ParsedOp(name.text, results, name)
         if form:
             self.reader.read(op, form)
         self._make(op, rule, first)
@@ -362,7 +362,7 @@ class _Translator:
                 )
             return
         self._copy_to(first.start)
-        op = Op(plain, results, name)
+        op = ParsedOp(plain, results, name)
         self.cursor.next()
         op.values["operands"] = self.cursor.values()
         self.cursor.expect(")")
@@ -393,7 +393,7 @@ class _Translator:
         self.pieces = outer
         return found
 
-    def _make(self, op: Op, rule: Rule, first: Token) -> None:
+    def _make(self, op: ParsedOp, rule: Rule, first: Token) -> None:
         """Puts what a rule makes of an op in its place."""
         if self.context.in_group:
             warp_groups.check(self.cursor, op.place)
@@ -411,7 +411,7 @@ class _Translator:
             name, one = step if isinstance(step, tuple) else (_named(op.results), step)
             self._write(one, f"{name} = " if name else "", op)
 
-    def _write(self, made: Made, results: str, op: Op) -> None:
+    def _write(self, made: Made, results: str, op: ParsedOp) -> None:
         self.pieces.append(Piece(results + made.head(), op.place.start))
         for number, region in enumerate(made.regions):
             self.pieces.append(Piece(", " if number else " (", op.place.start))

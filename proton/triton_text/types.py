@@ -13,7 +13,7 @@ from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED
 from proton.triton_text import encodings
 from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.encodings import Fields
+from proton.triton_text.encodings import Encoding
 
 _BITS = re.compile(r"[a-z]+(\d+)")
 _PADDINGS = ("zero", "nan")
@@ -41,7 +41,7 @@ class Scalar:
 class Pointer:
     """`!tt.ptr<f32>`, to global memory, or `!tt.ptr<tensor<16x8xf32>>`, to a block there."""
 
-    pointee: "Scalar | Tensor"
+    pointee: "Scalar | TensorType"
     bits = 64
 
     @property
@@ -52,7 +52,7 @@ class Pointer:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorType:
     """A tensor; `layout` is None before layouts are."""
 
     shape: tuple[int, ...]
@@ -65,13 +65,13 @@ class Tensor:
         layout = "" if self.layout is None else f", {distributed_text(self.layout)}"
         return f"tensor<{_sizes(self.shape)}{self.element.text}{layout}>"
 
-    def of(self, element: Scalar | Pointer) -> "Tensor":
+    def of(self, element: Scalar | Pointer) -> "TensorType":
         """One of the same shape and layout."""
-        return Tensor(self.shape, element, self.layout)
+        return TensorType(self.shape, element, self.layout)
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemDesc:
     """A tensor in shared memory, or, with one dimension more, several of them."""
 
     shape: tuple[int, ...]
@@ -100,16 +100,16 @@ class Descriptor:
     def text(self) -> str:
         """As our dialects write it."""
         kind = "!ttng.tensormap" if self.is_map else "!tt.tensordesc"
-        return f'{kind}<{Tensor(self.shape, self.element).text}, "{self.padding}">'
+        return f'{kind}<{TensorType(self.shape, self.element).text}, "{self.padding}">'
 
 
-Type = Scalar | Pointer | Tensor | Memory | Descriptor
+Type = Scalar | Pointer | TensorType | MemDesc | Descriptor
 TOKEN = Scalar("!ttg.async_token")
 
 
 def element_of(type_: Type) -> Scalar | Pointer:
     """The element of a tensor, or the type of a scalar."""
-    return type_.element if isinstance(type_, Tensor) else _scalar(type_)
+    return type_.element if isinstance(type_, TensorType) else _scalar(type_)
 
 
 def _scalar(type_: Type) -> Scalar | Pointer:
@@ -120,14 +120,14 @@ def _scalar(type_: Type) -> Scalar | Pointer:
 
 def like(type_: Type, element: Scalar | Pointer) -> Type:
     """A tensor of these elements where `type_` is one, else the element."""
-    return type_.of(element) if isinstance(type_, Tensor) else element
+    return type_.of(element) if isinstance(type_, TensorType) else element
 
 
 def pointee(type_: Type) -> Type:
     """What a pointer points to, or the tensor of what its pointers do."""
     element = element_of(type_)
     target = element.pointee if isinstance(element, Pointer) else element
-    return target if isinstance(target, Tensor) else like(type_, target)
+    return target if isinstance(target, TensorType) else like(type_, target)
 
 
 def _sizes(shape: Iterable[int]) -> str:
@@ -151,7 +151,7 @@ class TypeReader:
     descriptors are tensor maps."""
 
     cursor: Cursor
-    known: dict[str, Fields] = field(default_factory=dict)
+    known: dict[str, Encoding] = field(default_factory=dict)
     has_maps: bool = False
     warps: int = 0
     paddings: dict[str, str] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class TypeReader:
         self.cursor.expect("->")
         return operands, self.results()
 
-    def _tensor(self) -> Tensor:
+    def _tensor(self) -> TensorType:
         place = self.cursor.expect("<")
         shape, element = self.cursor.sizes(), self._element()
         layout = None
@@ -219,7 +219,7 @@ class TypeReader:
             encoding = encodings.parse(self.cursor, self.known)
             layout = encodings.distributed(self.cursor, encoding, shape, element.bits, self.warps)
         self.cursor.expect(">")
-        return Tensor(shape, element, layout)
+        return TensorType(shape, element, layout)
 
     def _element(self) -> Scalar | Pointer:
         token = self.cursor.peek()
@@ -239,8 +239,8 @@ class TypeReader:
         self.cursor.expect("<")
         token = self.cursor.peek()
         target = self.read()
-        if not isinstance(target, Scalar | Tensor) or (
-            isinstance(target, Tensor) and not isinstance(target.element, Scalar)
+        if not isinstance(target, Scalar | TensorType) or (
+            isinstance(target, TensorType) and not isinstance(target.element, Scalar)
         ):
             self.cursor.unsupported(
                 f"pointers to {target.text} are not supported",
@@ -258,7 +258,7 @@ class TypeReader:
         self.cursor.expect(">")
         return Pointer(target)
 
-    def _memory(self, token: Token) -> Memory:
+    def _memory(self, token: Token) -> MemDesc:
         self.cursor.expect("<")
         shape, element = self.cursor.sizes(), self._number()
         self.cursor.expect(",")
@@ -285,7 +285,7 @@ class TypeReader:
             )
         rank = _rank(encoding) or len(shape)
         layout = encodings.shared(self.cursor, encoding, shape[len(shape) - rank :], element.bits)
-        return Memory(shape, element, layout, is_mutable)
+        return MemDesc(shape, element, layout, is_mutable)
 
     def _block(self) -> tuple[tuple[int, ...], Scalar]:
         """The shape and the elements of a descriptor's blocks; how they lie in shared memory is for
@@ -308,7 +308,7 @@ class TypeReader:
         return replace(plain, padding=self.paddings.get(plain.text, _PADDINGS[0]))
 
 
-def _rank(encoding: Fields) -> int:
+def _rank(encoding: Encoding) -> int:
     """The dimensions of what a layout is of; 0 where it does not say it."""
     order = encoding.fields.get("order")
     if order is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from proton.triton_text.cursor import Cursor, Token
 from proton.triton_text.made import Context, Made, Rule, Step
-from proton.triton_text.syntax import Op
+from proton.triton_text.syntax import ParsedOp
 
 _SIZE = re.compile(r"\bnum_warps\((\d+)\)")
 _IDLE = '{ "ttg.warp_return"() : () -> () }'
@@ -25,7 +25,7 @@ WHOLE_PROGRAM = {"tt.dot", "tt.scan", "tt.call", "ttg.fp4_to_fp"}
 
 
 @dataclass(frozen=True)
-class Group:
+class WarpPartition:
     """Warps, and the pieces of their region."""
 
     warps: int
@@ -38,7 +38,7 @@ def program_warps(text: str, warps: int) -> int:
     return 1 << (warps + sum(others) - 1).bit_length() if others else warps
 
 
-def nested(groups: list[Group], warps: int) -> list[object]:
+def nested(groups: list[WarpPartition], warps: int) -> list[object]:
     """The text, and the pieces, of an op for groups of `warps` warps in all."""
     first, *rest = groups
     left = warps - first.warps
@@ -63,7 +63,7 @@ def check(cursor: Cursor, name: Token) -> None:
         )
 
 
-def _end(context: Context, op: Op) -> list[Step | Made]:
+def _end(context: Context, op: ParsedOp) -> list[Step | Made]:
     if op.values.get("values"):
         context.unsupported(
             op, "of values is not supported", "compile the .ttir of the kernel, which has no groups"

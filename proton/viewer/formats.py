@@ -20,7 +20,7 @@ from proton.viewer.tables import Tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class Format:
+class FileFormat:
     """One way to write a run: `write(tables, file, target, **options)`; `target` is the file's
     path, and `options` names what can be asked for.
 
@@ -40,14 +40,14 @@ class Format:
 
 
 @cache
-def formats() -> dict[str, Format]:
+def formats() -> dict[str, FileFormat]:
     """All formats by name."""
     names = sorted(module.name for module in pkgutil.iter_modules(export.__path__))
     modules = (importlib.import_module(f"{export.__name__}.{name}") for name in names)
     return {module.FORMAT.name: module.FORMAT for module in modules}
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str) -> FileFormat:
     """The format of this name."""
     known = formats()
     if name not in known:
@@ -56,7 +56,7 @@ def format_named(name: str) -> Format:
     return known[name]
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Path) -> FileFormat:
     """The format that a file name asks for: that of its longest suffix."""
     suffixes = {suffix: found for found in formats().values() for suffix in found.suffixes}
     for suffix in sorted(suffixes, key=len, reverse=True):
@@ -65,13 +65,13 @@ def format_of(path: Path) -> Format:
     raise ProtonError(f"{path}: the suffix must be one of {', '.join(suffixes)}")
 
 
-def check_packages(format: Format) -> None:
+def check_packages(format: FileFormat) -> None:
     """Raises MissingPackage where a package is missing that writing the format needs."""
     if format.package:
         need(f"the format {format.name}", format.package, format.extra, format.without)
 
 
-def save(tables: Tables, target: Path, format: Format, **options: object) -> None:
+def save(tables: Tables, target: Path, format: FileFormat, **options: object) -> None:
     """Writes a run to a file, whole or not at all."""
     for name in options:
         if name not in format.options:

@@ -15,9 +15,9 @@ from proton.base.targets import GPUTarget
 from proton.runtime.nvidia import clock_exchange, cuda
 from proton.runtime.nvidia.clock_exchange import (
     LEAST_WAY_NS,
-    Exchange,
-    Reading,
+    ClockExchange,
     TimerPair,
+    TimerReading,
     tightest,
 )
 from tests.compile.fake_cuda import check_loadable
@@ -59,7 +59,7 @@ def test_the_true_relation_is_within_the_bound(
     for _ in range(100):
         read = now + there + of.expovariate(1) * jitter
         seen = read + back + of.expovariate(1) * jitter
-        exchanges.append(Exchange(now, timer.at(read), int(seen)))
+        exchanges.append(ClockExchange(now, timer.at(read), int(seen)))
         now = int(seen) + of.randrange(100, 700)
     pair = tightest(exchanges)
     timer.assert_within(pair)
@@ -89,8 +89,8 @@ def test_readings_of_the_hosts_clock_bound_it(
         sampled = of.randint(visible[number], visible[number + 1] - 1)
         before, after = timer.at(sampled - there), timer.at(sampled + back + of.randrange(100))
         found, latest = published[number], published[number + 2]
-        readings.append(Reading(before, found, latest, after))
-    slow = Exchange(start, timer.at(start + 20_000), start + 40_000)
+        readings.append(TimerReading(before, found, latest, after))
+    slow = ClockExchange(start, timer.at(start + 20_000), start + 40_000)
     pair = tightest([slow], readings)
     timer.assert_within(pair)
     drifted = 2 * clock_exchange.MAX_DRIFT * (400 * every + 20_000)
@@ -102,9 +102,9 @@ def test_both_sides_are_bounded_by_their_own_best_exchange() -> None:
     """Each exchange is slow in one direction, no two in the same."""
     timer = Timer()
     exchanges = [
-        Exchange(1000, timer.at(1400), 9000),
-        Exchange(10_000, timer.at(17_000), 17_300),
-        Exchange(20_000, timer.at(24_001), 29_000),
+        ClockExchange(1000, timer.at(1400), 9000),
+        ClockExchange(10_000, timer.at(17_000), 17_300),
+        ClockExchange(20_000, timer.at(24_001), 29_000),
     ]
     pair = tightest(exchanges)
     timer.assert_within(pair)

@@ -442,7 +442,7 @@ def test_the_edges_of_an_event_are_records_of_one_name(mode: str) -> None:
     (entry,) = on.metadata["profile"]["scopes"]
     assert (entry["name"], entry["kind"], entry["payload"]) == ("tile", "event", [])
     assert instructions(ptx) == instructions(off.asm["ptx"])
-    tags = [str(wire.tag(kind, 0)) for kind in (wire.Kind.EVENT_START, wire.Kind.EVENT_END)]
+    tags = [str(wire.tag(wire.RecordKind[f"EVENT_{end}"], 0)) for end in ("START", "END")]
     assert all((tag in ptx) == (mode != "counting") for tag in tags)
 
 

@@ -683,7 +683,7 @@ def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
     blocks = np.zeros((3, BLOCK.bytes), np.uint8)
     blocks.reshape(-1)[: 3 * BLOCK.bytes] = written((3, 1, 1), 2)
     place = wire.header_offset("state")
-    blocks[1, place] = wire.State.STARTED
+    blocks[1, place] = wire.ProgramState.STARTED
     blocks[1, BLOCK.table : BLOCK.table + 8 * WARPS] = 0
     ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP, threading.Lock())
     assert ring.grow()

@@ -142,7 +142,7 @@ def test_a_loop_of_products(
             assert count == other_count == len(every)
             check_equal(ring, other_ring)
         assert header["magic"] == wire.MAGIC
-        assert header["state"] == wire.State.FINISHED
+        assert header["state"] == wire.ProgramState.FINISHED
         assert header["clock_start"] <= header["clock_end"]
 
 

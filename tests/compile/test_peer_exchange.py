@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proton.base.targets import GPUTarget
 from proton.runtime.nvidia import cuda, peer_exchange
-from proton.runtime.nvidia.clock_exchange import LEAST_WAY_NS, Exchange, tightest
+from proton.runtime.nvidia.clock_exchange import LEAST_WAY_NS, ClockExchange, tightest
 from tests.compile.fake_cuda import check_loadable
 from tests.compile.test_clock_exchange import Timer
 
@@ -33,7 +33,7 @@ def test_the_true_relation_is_within_the_bound(
     for _ in range(100):
         read = now + ways[0] + of.randrange(100)
         seen = read + ways[1] + of.randrange(100)
-        exchanges.append(Exchange(first.at(now), other.at(read), first.at(seen)))
+        exchanges.append(ClockExchange(first.at(now), other.at(read), first.at(seen)))
         now = seen + of.randrange(40)
     found = tightest(peer_exchange._stepped(exchanges))
     # Some moment within the error of when the first one said so, the other one said that.

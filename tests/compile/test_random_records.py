@@ -206,7 +206,7 @@ def ran(
     run_on_arrays(ptx, (1, 1, 1), 32 * warps, shared, given, rng, unit=threads, clock=clock)
     header = block.headers(buffer)[0]
     assert (header["magic"], header["version"]) == (wire.MAGIC, wire.VERSION)
-    assert header["state"] == wire.State.FINISHED
+    assert header["state"] == wire.ProgramState.FINISHED
     assert not any(header[name] for name in ("program_x", "program_y", "program_z", "thread"))
     assert (header["units"], header["capacity"]) == (block.units, block.capacity)
     assert header["payload_slots"] == profile.schema.payload_slots

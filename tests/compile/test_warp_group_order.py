@@ -24,7 +24,7 @@ from proton.base.errors import PassError
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 from proton.kernels.attention import attention_kernel
 from proton.passes import parse_pipeline
-from proton.tools.opt import Piece, register_all_passes
+from proton.tools.opt import ModuleText, register_all_passes
 from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
@@ -221,7 +221,7 @@ ASSEMBLY = (
 
 def passed(text: str, pipeline: str) -> str:
     register_all_passes()
-    piece = Piece(text)
+    piece = ModuleText(text)
     piece.run(parse_pipeline(pipeline), debug_info=False)
     assert piece.output is not None, piece.diagnostics
     return piece.output

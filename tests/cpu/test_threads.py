@@ -21,7 +21,7 @@ from proton.base.errors import ProtonError
 from proton.runtime.cpu.arguments import CTYPES
 from proton.runtime.cpu.grid import LEAST_NS, MAX_THREADS, WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.team import TeamCall
 from tests.cpu.harness import kernels_of, ordinary
 
 
@@ -127,7 +127,7 @@ def run_grid_of(programs: int, run: Run, ns_per_program: float = 1e9) -> None:
     """A grid whose machine code calls `run(first, last, thread)`."""
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)
     callback = prototype(run)
-    run_grid(programs, Call(entry(callback), [], [None]), WorkEstimate(ns_per_program))
+    run_grid(programs, TeamCall(entry(callback), [], [None]), WorkEstimate(ns_per_program))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -173,7 +173,7 @@ def test_arguments_of_all_types_reach_all_threads(rng: np.random.Generator) -> N
         extras = [ctypes.c_void_p, ctypes.c_int32]
         address = ctypes.cast(callback, ctypes.c_void_p).value or 0
         code = Entry("callback", address, types, extras)
-        run_grid(64, Call(code, given, [12345, None]), WorkEstimate(1e9))
+        run_grid(64, TeamCall(code, given, [12345, None]), WorkEstimate(1e9))
     assert len(got) > 3
     for found in got:
         assert list(found[: len(given)]) == given
@@ -188,7 +188,7 @@ import ctypes, os, signal, threading, time
 from proton import knobs
 from proton.runtime.cpu.grid import WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.team import TeamCall
 
 begun, ended = threading.Event(), []
 
@@ -201,7 +201,7 @@ def run(first, last, thread):
 
 callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
 address = ctypes.cast(callback, ctypes.c_void_p).value
-call = Call(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
+call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 
 def interrupt():
     begun.wait()
@@ -229,7 +229,7 @@ import ctypes, random, signal, time
 from proton import knobs
 from proton.runtime.cpu.grid import WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.team import TeamCall
 
 under_way = set()
 
@@ -247,7 +247,7 @@ def interrupt(*_):
 
 callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
 address = ctypes.cast(callback, ctypes.c_void_p).value
-call = Call(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
+call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 rounds = interrupted = left = 0
 with knobs.scope(num_threads=3):
     run_grid(20, call, WorkEstimate(1e9))

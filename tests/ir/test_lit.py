@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from proton.dialect import proton, proton_gpu, tt, tt_collective, tt_scaled, ttg, tts
+from proton.dialect import proton, proton_gpu, tt_collective, tt_core, tt_scaled, ttg_core, tts
 from tests.ir import tool_server
 
 FOLDER = Path(__file__).parent / "lit"
+MODULES = [tt_core, tt_collective, tt_scaled, ttg_core, tts, proton, proton_gpu]
 FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.mlir"))
 
 
@@ -43,9 +44,7 @@ def test_lit_sees_every_file(results: dict[str, Any]) -> None:
     assert sorted(results) == FILES
 
 
-@pytest.mark.parametrize(
-    "module", [tt, tt_collective, tt_scaled, ttg, tts, proton, proton_gpu], ids=lambda m: m.__name__
-)
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
 def test_every_op_of_a_dialect_goes_round(module: Any) -> None:
     texts = [file.read_text() for file in FOLDER.rglob("round_trip.mlir")]
     names = [

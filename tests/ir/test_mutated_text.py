@@ -13,7 +13,7 @@ from proton.base.errors import CompilationError
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.language.ir_text import IRText
-from proton.tools.opt import Piece, register_all_passes, split
+from proton.tools.opt import ModuleText, register_all_passes, split
 
 FILES = sorted((Path(__file__).parent / "lit").rglob("*.mlir"))
 TEXTS = 150
@@ -69,7 +69,7 @@ def test_text_that_is_nearly_ir(
         pieces = split(file.read_text())
         text = mutated(pieces[rng.integers(len(pieces))], rng)
         kept.write_text(text)
-        piece = Piece(text)
+        piece = ModuleText(text)
         try:
             piece.run(steps, debug_info=False)
         except Exception as error:
@@ -92,7 +92,7 @@ func.func @f(%p: tensor<4x!tt.ptr<f32>>, %v: tensor<4xf32>, %m: tensor<4xi1>) {
   return
 }
 """  # noqa: E501
-    piece = Piece(text.replace(old, new))
+    piece = ModuleText(text.replace(old, new))
     piece.run([], debug_info=False)
     assert piece.output is None
     assert "'tt.store' is malformed: " in piece.diagnostics[0].message
@@ -118,7 +118,7 @@ def test_iterator_types_that_mlir_takes_for_strings(types: str, tmp_path: Path) 
     text = REDUCTION.replace("TYPES", types)
     if types == "#types":
         text = f"#types = [3, 3]\n{text}"
-    piece, rule = Piece(text), "iterator_types of linalg.generic must be a list of strings"
+    piece, rule = ModuleText(text), "iterator_types of linalg.generic must be a list of strings"
     piece.run([], debug_info=False)
     (error,) = piece.diagnostics
     assert (piece.output, error.message) == (None, rule)
@@ -130,12 +130,12 @@ def test_iterator_types_that_mlir_takes_for_strings(types: str, tmp_path: Path) 
 
 
 def test_iterator_types_that_are_strings_are_read_in_both_forms() -> None:
-    piece = Piece(REDUCTION.replace("TYPES", '["parallel", "reduction"]'))
+    piece = ModuleText(REDUCTION.replace("TYPES", '["parallel", "reduction"]'))
     piece.run([], debug_info=False)
     assert piece.output is not None, piece.diagnostics
     with mlir_context():
         generic = ir.Module.parse(piece.output).operation.get_asm(print_generic_op_form=True)
     assert '"linalg.generic"' in generic
-    again = Piece("// iterator_types = [3]\n" + generic)
+    again = ModuleText("// iterator_types = [3]\n" + generic)
     again.run([], debug_info=False)
     assert again.output == piece.output

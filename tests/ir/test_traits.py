@@ -66,7 +66,7 @@ def test_every_op_answers_every_question() -> None:
 def test_an_op_that_nobody_knows_may_do_anything() -> None:
     op = Op("nobody.knows")
     assumed = {trait for trait in QUESTIONS if has(op, trait)}
-    assert assumed == {traits.Writes, traits.TileWork, traits.BufferWork}
+    assert assumed == {traits.Writes, traits.TileWork}
     assert SharedEffects.of(op) == SharedEffects(reads=(0, 1), writes=(0, 1))
 
 
@@ -106,6 +106,18 @@ def test_nothing_is_speculatable_that_mlir_says_is_not() -> None:
         loop = next(n for n, line in enumerate(lines) if "scf.for" in line)
         moved = any(f"arith.{name} " in line for line in lines[:loop])
         assert moved or not has(Op(f"arith.{name}"), traits.Speculatable), name
+
+
+def test_a_trait_has_two_users() -> None:
+    """What one place alone asks is a set of classes there, or stands beside the trait that asks."""
+    declared = re.compile(r"^from .*?import (\([^)]*\)|.*)$|traits=\[[^]]*\]", re.MULTILINE)
+    texts = {file: declared.sub("", file.read_text()) for file in PROTON.rglob("*.py")}
+    own = texts.pop(Path(traits.__file__))
+    later = {"Address", "KeepsMemory"}  # copy_next_iteration.py's, which a schedule replaces
+    for name in (trait.__name__ for trait in QUESTIONS):
+        word = re.compile(rf"(has\(.*|traits\.|\[|\* |, ){name}\b")
+        users = sum(len(word.findall(text)) for text in texts.values())
+        assert users > 1 or own.count(name) > 1 or name in later, name
 
 
 def literals(node: ast.AST) -> Iterator[tuple[int, list[str]]]:

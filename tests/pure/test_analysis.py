@@ -7,7 +7,7 @@ import pytest
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 
 from proton.trace.model import ONE, RawRun, Scope
-from proton.trace.wire import State
+from proton.trace.wire import ProgramState
 from proton.viewer import Run
 from proton.viewer.tables.critical import shares
 
@@ -26,7 +26,7 @@ LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT = range(len(TABLE))
 Slice = tuple[int, int, int]  # scope, start and end in ns
 
 
-def one_program(units: list[list[Slice]], state: int = State.FINISHED) -> RawRun:
+def one_program(units: list[list[Slice]], state: int = ProgramState.FINISHED) -> RawRun:
     owner = kernel(table=TABLE, units=len(units))
     records = [[Record(ticks(a), ticks(b), scope) for scope, a, b in own] for own in units]
     clock = ticks(0), ticks(max(b for own in units for _, _, b in own))
@@ -124,7 +124,7 @@ def test_the_path_at_barriers_is_that_of_who_comes_last() -> None:
 
 def test_a_killed_program_ran_as_long_as_its_records_say() -> None:
     units = [[(LOAD, 1, 50), (BARRIER, 50, 450)], [(COMPUTE, 1, 401), (BARRIER, 401, 450)]]
-    whole = Run(one_program(units, State.STARTED))
+    whole = Run(one_program(units, ProgramState.STARTED))
     assert whole.totals.partial == 1
     (stall,) = whole.stalls.to_dict("records")
     assert stall["share"] == pytest.approx(100 * 449 / (2 * 450))
@@ -143,7 +143,7 @@ def test_a_wait_whose_issue_is_not_on_record_is_its_units_own() -> None:
 def test_work_is_not_waited_for_before_it_is_issued() -> None:
     """A killed program's rings lose records that nobody counted: here the first issue and wait."""
     units = [[(ISSUE, 500, 510), (ISSUE, 700, 710)], [(WAIT, 300, 400), (WAIT, 600, 800)]]
-    whole = Run(one_program(units, State.STARTED))
+    whole = Run(one_program(units, ProgramState.STARTED))
     assert whole.flights[["start_ns", "dur_ns"]].values.tolist() == [[700, 100]]
     assert whole.records.flights.alone.tolist() == [0]
     assert whole.overlap["copies_ns"].tolist() == [100]

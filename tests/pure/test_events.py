@@ -25,11 +25,11 @@ from synthetic import (
 from proton.trace.errors import TraceFormatError
 from proton.trace.events import pair
 from proton.trace.model import Kernel, RawRun, Scope
-from proton.trace.wire import Kind
+from proton.trace.wire import RecordKind
 from proton.viewer import Run
 from tests.perfetto_equality import assert_trace_equals_tables
 
-START, END = int(Kind.EVENT_START), int(Kind.EVENT_END)
+START, END = int(RecordKind.EVENT_START), int(RecordKind.EVENT_END)
 EVENTS = (*scopes(1), Scope(name="tile", path="tile", kind="event"))
 Edge = tuple[int, int, int, int]  # unit of the run, event, ticks, kind
 

@@ -15,7 +15,7 @@ from test_cli import call
 
 from proton.trace.archive import SCHEMA
 from proton.viewer import Run
-from proton.viewer.compare.measure import MeasureError, Program
+from proton.viewer.compare.measure import MeasuredProgram, MeasureError
 
 ADD = ("add", "x: *fp32, BLOCK=1024")
 BUDGETS = """
@@ -261,8 +261,8 @@ def test_measure_takes_turns_and_checks(viewer, sides, budgets, tmp_path, monkey
 
 
 def test_a_program_that_fails_or_leaves_no_run_ends_the_measurement(tmp_path) -> None:
-    def program(code: str) -> Program:
-        return Program(words=[sys.executable, "-c", code, "{run}"], folder=tmp_path)
+    def program(code: str) -> MeasuredProgram:
+        return MeasuredProgram(words=[sys.executable, "-c", code, "{run}"], folder=tmp_path)
 
     with pytest.raises(MeasureError, match=r"exit status 3: .*why it failed"):
         program("import sys; print('why it failed', file=sys.stderr); sys.exit(3)").run(
@@ -273,6 +273,8 @@ def test_a_program_that_fails_or_leaves_no_run_ends_the_measurement(tmp_path) ->
 
 
 def test_a_script_is_run_by_python_m_proton(tmp_path) -> None:
-    words = Program(words=["a.py", "--size", "3"], folder=tmp_path).command(tmp_path / "r.proton")
+    words = MeasuredProgram(words=["a.py", "--size", "3"], folder=tmp_path).command(
+        tmp_path / "r.proton"
+    )
     assert words[1:] == ["-m", "proton", "--quiet", "--output", f"{tmp_path / 'r.proton'}",
                          "a.py", "--size", "3"]  # fmt: skip

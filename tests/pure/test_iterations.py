@@ -87,7 +87,7 @@ def test_a_buffer_of_batches(capacity: int, rng: np.random.Generator) -> None:
         for program in range(programs):
             rows = (x[program * block.bytes :][: block.bytes] for x in (plain, compact, before))
             expected, found, left = rows
-            if states[program] != wire.State.FINISHED:
+            if states[program] != wire.ProgramState.FINISHED:
                 assert np.array_equal(found, left)
                 continue
             for unit in range(block.units):
@@ -126,7 +126,7 @@ def test_of_a_kernel_without_batches_nothing_changes(rng: np.random.Generator) -
 
 
 def test_no_record_has_the_tag_of_a_batch() -> None:
-    assert iterations.BATCH not in [kind.value for kind in wire.Kind]
+    assert iterations.BATCH not in [kind.value for kind in wire.RecordKind]
     tags = [iterations.batch_tag(loop) | count for loop in (0, 1, 4095) for count in (1, 32)]
     assert {tag >> wire.KIND_SHIFT for tag in tags} == {iterations.BATCH}
     assert len(set(tags)) == len(tags)
@@ -143,7 +143,7 @@ def test_what_no_unit_can_have_written_stays(rng: np.random.Generator) -> None:
     for written, loop, count in [(6, 0, 3), (1, 1, 1), (90, 1, 8), (90, 0, 65535), (90, 3, 1),
                                  (90, 4095, 2), (90, 2, 0), (1 << 63, 0, 2)]:  # fmt: skip
         buffer = rng.integers(0, 256, block.bytes).astype(np.uint8)
-        block.headers(buffer)["state"] = wire.State.FINISHED
+        block.headers(buffer)["state"] = wire.ProgramState.FINISHED
         block.tables(buffer)[0, 0] = written
         ring = buffer[block.segment(0) :][: block.segment_bytes].view(RECORD)
         ring["tag"] = rng.integers(0, 6, block.capacity)

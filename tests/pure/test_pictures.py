@@ -26,7 +26,7 @@ from proton.viewer.pictures.picture import MARK
 from proton.viewer.pictures.resident import resident
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
-from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.pictures.timeline_picture import ROW, TICK, draw
 from proton.viewer.tables.occupancy import occupancy
 from proton.viewer.tables.stats import Filter
@@ -50,16 +50,16 @@ def test_a_timeline_has_every_slice_once_and_rows_never_overlap(raw: RawRun) -> 
     run = Run(raw)
     timeline = Timeline(run)
     slices = timeline.slices
-    scopes = np.flatnonzero(slices.kind == Kind.SCOPE)
+    scopes = np.flatnonzero(slices.kind == SliceKind.SCOPE)
     found = Counter(
         (timeline.label(i), int(slices.start[i]), int(slices.end[i] - slices.start[i]))
         for i in scopes.tolist()
     )
     assert found == spans(run)
     counts = Counter(slices.kind.tolist())
-    assert counts[Kind.MARK] == run.totals.marks
-    assert counts[Kind.PROGRAM] == len(run.programs)
-    assert counts[Kind.LAUNCH] == run.totals.launches
+    assert counts[SliceKind.MARK] == run.totals.marks
+    assert counts[SliceKind.PROGRAM] == len(run.programs)
+    assert counts[SliceKind.LAUNCH] == run.totals.launches
     for _, rows in itertools.groupby(range(len(timeline)), lambda i: timeline.row[i]):
         for one, other in itertools.pairwise(rows):
             assert slices.end[one] <= slices.start[other]
@@ -82,7 +82,7 @@ def test_a_selection_is_what_pandas_selects(raw: RawRun) -> None:
         (Selection(end_ns=middle), frame["start_ns"] < middle),
     ):
         slices = Timeline(run, where).slices
-        own = slices.start[slices.kind == Kind.SCOPE]
+        own = slices.start[slices.kind == SliceKind.SCOPE]
         assert sorted(own.tolist()) == sorted(frame["start_ns"][chosen])
     with pytest.raises(ProtonError, match="is no regular expression"):
         Timeline(run, Selection(kernel="("))
@@ -128,7 +128,7 @@ def test_a_page_has_the_run_and_needs_no_network(raw: RawRun) -> None:
     assert page.count("</script>") == 1
     data, column = unpacked(page)
     assert data["name"] == raw.name
-    scopes = np.flatnonzero(column["kind"] == Kind.SCOPE)
+    scopes = np.flatnonzero(column["kind"] == SliceKind.SCOPE)
     names = [data["names"][n][0] for n in column["name"][scopes].tolist()]  # type: ignore[index]
     start = column["start"][scopes].astype(np.int64) + data["origin"]
     assert Counter(zip(names, start, column["dur"][scopes], strict=True)) == spans(run)
@@ -162,7 +162,7 @@ def test_scopes_of_one_name_have_one_colour_and_marks_hide_none() -> None:
         launch.kernel = number
         launches.append(launch)
     timeline = Timeline(Run(synthetic.run(owners, launches)), Selection(start_ns=0))
-    assert Counter(timeline.slices.kind.tolist())[Kind.MARK] == 3 * len(marks)
+    assert Counter(timeline.slices.kind.tolist())[SliceKind.MARK] == 3 * len(marks)
     width = 500
     picture = draw(timeline, width)
     ticks_of_marks = [box for box in picture.boxes if box.fill == MARK]

@@ -24,10 +24,10 @@ from synthetic import (
 from proton.base.errors import ProtonError
 from proton.trace import nesting
 from proton.trace.model import Scope
-from proton.trace.wire import Kind
+from proton.trace.wire import RecordKind
 from proton.viewer import Run, stats
+from proton.viewer.tables.stats import CountedKind as SliceKind
 from proton.viewer.tables.stats import Filter
-from proton.viewer.tables.stats import Kind as SliceKind
 from proton.viewer.tables.tree import tree
 from tests.trace_processor import TraceProcessor
 
@@ -100,7 +100,7 @@ def test_inner_slices_together_are_never_longer_than_what_is_around_them() -> No
         frame = whole.frame[whole.frame["kind"] == "scope"]
         rows, found = frame.to_dict("records"), frame["corrected_ns"].tolist()
         records = whole.records
-        overhead = records.overhead_ns[records.kind == Kind.SLICE]
+        overhead = records.overhead_ns[records.kind == RecordKind.SLICE]
         least = np.maximum(np.rint(frame["dur_ns"].to_numpy() - overhead), 0)
         assert (least <= found).all()
         assert (found <= frame["dur_ns"]).all()

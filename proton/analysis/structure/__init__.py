@@ -19,17 +19,17 @@ structure that they change, instead of tensors (`carried.py`). The rules for ops
 Remainders are taken as wrap-around: the dividend must not be negative (docs/limitations.md).
 """
 
-from proton.analysis.structure.carried import Group, groups_of
+from proton.analysis.structure.carried import CarriedGroup, groups_of
 from proton.analysis.structure.core import StructureAnalysis
-from proton.analysis.structure.masks import Box, Mask
-from proton.analysis.structure.values import Carried, Dim, Part, Structure
+from proton.analysis.structure.masks import Mask, MaskBox
+from proton.analysis.structure.values import CarriedPart, Dim, Part, Structure
 
 __all__ = [
-    "Box",
-    "Carried",
+    "CarriedGroup",
+    "CarriedPart",
     "Dim",
-    "Group",
     "Mask",
+    "MaskBox",
     "Part",
     "Structure",
     "StructureAnalysis",

@@ -1,8 +1,8 @@
 """What loops and branches carry of structured tensors: the parts that they change.
 
-A `Group` of an op with regions is a place where values meet: what is `received` at a position
-(block arguments, results) is one of what is `passed` there. The structure that is received is that
-of the first of these, with leaves for the parts that may differ:
+A `CarriedGroup` of an op with regions is a place where values meet: what is `received` at a
+position (block arguments, results) is one of what is `passed` there. Its structure is that of the
+first of these, with leaves for the parts that may differ:
 
     scf.for     iter_args and results      from init_args and yielded values
     scf.if      results                    from both yielded values
@@ -28,13 +28,14 @@ from proton.analysis.structure.values import (
     leaves,
     parts_of,
 )
+from proton.dialect import isa
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Block, Operation, Value, ir
+from proton.dialect.mlir import Block, Operation, Value, ir, scf
 from proton.dialect.regions import ForLoop, If, WhileLoop, end_of, is_inside
 
 
 @dataclass(frozen=True)
-class Group:
+class CarriedGroup:
     """Lists of values that are received, and lists of those that may be passed, by position."""
 
     received: tuple[list[Value], ...]
@@ -45,25 +46,25 @@ class Group:
 CarriedParts = dict[Value, tuple[Part, ...]]
 
 
-def groups_of(op: Operation) -> list[Group]:
+def groups_of(op: Operation) -> list[CarriedGroup]:
     """The groups of a loop or branch; none of other ops."""
     match op.name:
-        case "scf.for":
+        case scf.ForOp.OPERATION_NAME:
             loop = ForLoop(op)
             received = (loop.iter_args, list(op.results))
-            return [Group(received, (loop.init_args, loop.yielded))]
-        case "scf.if":
+            return [CarriedGroup(received, (loop.init_args, loop.yielded))]
+        case scf.IfOp.OPERATION_NAME:
             branch = If(op)
-            return [Group((list(op.results),), tuple(branch.yielded))] if op.results else []
-        case "scf.while":
+            return [CarriedGroup((list(op.results),), tuple(branch.yielded))] if op.results else []
+        case scf.WhileOp.OPERATION_NAME:
             while_loop = WhileLoop(op)
             after = list(while_loop.after.arguments)
             return [
-                Group(
+                CarriedGroup(
                     (list(while_loop.before.arguments),),
                     (list(op.operands), list(end_of(while_loop.after).operands)),
                 ),
-                Group((after, list(op.results)), (while_loop.passed,)),
+                CarriedGroup((after, list(op.results)), (while_loop.passed,)),
             ]
     return []
 
@@ -72,13 +73,13 @@ def analyse_regions(analysis: Analysis, block: Block) -> None:
     """Analyses every loop and branch below a block, outer ones first."""
     for op in block.operations:
         operation = op.operation
-        if operation.name in ("scf.for", "scf.while"):
+        if isa(operation, scf.ForOp, scf.WhileOp):
             _Loop(analysis, operation).run()
         else:
             for region in operation.regions:
                 for inner in region.blocks:
                     analyse_regions(analysis, inner)
-            if operation.name == "scf.if":
+            if isa(operation, scf.IfOp):
                 for group in groups_of(operation):
                     _meet(analysis, operation, group)
 
@@ -148,7 +149,11 @@ class _Loop:
 
 
 def _receive(
-    analysis: Analysis, group: Group, position: int, structure: Structure, parts: set[Part]
+    analysis: Analysis,
+    group: CarriedGroup,
+    position: int,
+    structure: Structure,
+    parts: set[Part],
 ) -> None:
     """Notes what stands for the values that are received at a position."""
     ordered = tuple(part for part in parts_of(structure) if part in parts)
@@ -161,7 +166,7 @@ def _receive(
         analysis.carried[value] = ordered
 
 
-def _meet(analysis: Analysis, op: Operation, group: Group) -> None:
+def _meet(analysis: Analysis, op: Operation, group: CarriedGroup) -> None:
     """Notes what is received where all that is passed is known already."""
     for position, value in enumerate(group.received[0]):
         if not shape_of(value):

@@ -7,9 +7,10 @@ from proton.analysis.structure.carried import CarriedParts, analyse_regions
 from proton.analysis.structure.masks import Mask, mask_of
 from proton.analysis.structure.rules import RULES
 from proton.analysis.structure.values import Dim, Structure
+from proton.dialect import isa
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Block, Operation, Type, Value, ir
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import defining_op
 
@@ -84,7 +85,7 @@ def _is_number(type_: Type) -> bool:
 
 
 def _scalar_constant(op: Operation | None) -> int | None:
-    if op is None or op.name != "arith.constant":
+    if not isa(op, arith.ConstantOp):
         return None
     attribute = op.attributes["value"]
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None

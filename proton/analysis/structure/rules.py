@@ -6,21 +6,28 @@ from dataclasses import replace
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
 from proton.analysis.structure.values import Analysis, Dim, Structure, differences
+from proton.dialect import OpRules, isa, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Operation, ir
+from proton.dialect.mlir import Operation, arith, ir
 from proton.dialect.walk import defining_op
 
+Rule = Callable[[Analysis, Operation, tuple[int, ...]], Structure | None]
+RULES = OpRules[Rule]()
 
+
+@RULES.of(tt.MakeRangeOp)
 def _make_range(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure:
     return Structure((Dim(stride=1),), op.attributes["start"].value)
 
 
+@RULES.of(tt.SplatOp)
 def _splat(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=(Dim(),) * len(shape))
 
 
+@RULES.of(arith.ConstantOp)
 def _constant(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     attribute = op.attributes["value"]
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
@@ -31,6 +38,7 @@ def _constant(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Stru
     return Structure((Dim(),) * len(shape), ir.IntegerAttr(value).value)
 
 
+@RULES.of(tt.AddPtrOp, arith.AddIOp)
 def _add(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     return _sum(left, right)
@@ -49,6 +57,7 @@ def _sum(left: Structure | None, right: Structure | None) -> Structure | None:
     return Structure(tuple(dims), sc.add(left.scalar, right.scalar), source)
 
 
+@RULES.of(arith.SubIOp)
 def _subtract(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or any(dim.parent is not None for dim in right.dims):
@@ -57,6 +66,7 @@ def _subtract(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Stru
     return found and replace(found, scalar=sc.sub(left.scalar, right.scalar))
 
 
+@RULES.of(arith.MulIOp)
 def _multiply(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None:
@@ -71,6 +81,7 @@ def _product(structure: Structure, factor: Expr) -> Structure:
     return Structure(dims, sc.mul(structure.scalar, factor))
 
 
+@RULES.of(arith.ShLIOp)
 def _shift(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or not right.uniform:
@@ -79,11 +90,12 @@ def _shift(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structu
     return _product(left, 1 << amount) if isinstance(amount, int) and 0 <= amount < 31 else None
 
 
+@RULES.of(arith.SelectOp)
 def _select(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     """One of two, as a whole: each part that differs is chosen."""
     condition = op.operands[0]
     splat = defining_op(condition)
-    if splat is not None and splat.name == "tt.splat":
+    if isa(splat, tt.SplatOp):
         condition = splat.operands[0]
     left, right = (analysis.structure(value) for value in list(op.operands)[1:])
     if shape_of(condition) or left is None or right is None:
@@ -99,6 +111,7 @@ def _select(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Struct
     return left
 
 
+@RULES.of(arith.RemSIOp)
 def _remainder(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or not right.uniform:
@@ -139,11 +152,13 @@ def _factor(expr: Expr) -> int:
     return sum(factors) if expr.op in ("add", "sub") else max(factors)
 
 
+@RULES.of(tt.ExpandDimsOp)
 def _expand_dims(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner, axis = analysis.structure(op.operands[0]), op.attributes["axis"].value
     return inner and replace(inner, dims=(*inner.dims[:axis], Dim(), *inner.dims[axis:]))
 
 
+@RULES.of(tt.BroadcastOp)
 def _broadcast(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
     if inner is None:
@@ -161,11 +176,13 @@ def _broadcast(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Str
     return replace(inner, dims=tuple(dims), scalar=scalar)
 
 
+@RULES.of(tt.TransOp)
 def _transpose(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=tuple(inner.dims[axis] for axis in op.attributes["order"]))
 
 
+@RULES.of(tt.ReshapeOp)
 def _reshape(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     """One that only adds and drops dimensions of size 1."""
     inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
@@ -178,29 +195,9 @@ def _reshape(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Struc
     return replace(inner, dims=tuple(next(kept) if n != 1 else Dim() for n in shape))
 
 
+@RULES.of(arith.ExtSIOp)
 def _widen(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     source = op.operands[0].type.element_type
     if source == integer(1):
         return None
     return analysis.structure(op.operands[0])
-
-
-Rule = Callable[[Analysis, Operation, tuple[int, ...]], Structure | None]
-
-RULES: dict[str, Rule] = {
-    "tt.make_range": _make_range,
-    "tt.splat": _splat,
-    "arith.constant": _constant,
-    "tt.addptr": _add,
-    "arith.addi": _add,
-    "arith.subi": _subtract,
-    "arith.muli": _multiply,
-    "arith.remsi": _remainder,
-    "tt.expand_dims": _expand_dims,
-    "tt.broadcast": _broadcast,
-    "tt.trans": _transpose,
-    "tt.reshape": _reshape,
-    "arith.select": _select,
-    "arith.shli": _shift,
-    "arith.extsi": _widen,
-}

@@ -96,7 +96,7 @@ SOURCE = Part("source")
 
 
 @dataclass(frozen=True)
-class Carried:
+class CarriedPart:
     """What stands for a part of a carried tensor until the transform has made it."""
 
     tensor: Value
@@ -105,7 +105,7 @@ class Carried:
 
 def leaf_of(tensor: Value, part: Part) -> Leaf:
     """The expression of a carried part; of the scalar it is the tensor's own."""
-    return Leaf(tensor if part == SCALAR else Carried(tensor, part))
+    return Leaf(tensor if part == SCALAR else CarriedPart(tensor, part))
 
 
 def parts_of(structure: Structure) -> list[Part]:

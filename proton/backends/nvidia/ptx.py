@@ -4,7 +4,8 @@ import re
 
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
-from proton.dialect.mlir import Module, disable_llvm_pass, gpu
+from proton.dialect import isa
+from proton.dialect.mlir import Module, disable_llvm_pass, gpu, llvm
 from proton.dialect.walk import gpu_functions
 from proton.passes import Upstream
 
@@ -17,7 +18,7 @@ _FILE, _QUOTE = re.compile(r"^[ \t]*\.file[ \t].*$", re.MULTILINE), re.compile(r
 
 def _needs_libdevice(module: Module) -> bool:
     return any(
-        op.name == "llvm.func" and op.attributes["sym_name"].value.startswith("__nv_")
+        isa(op, llvm.LLVMFuncOp) and op.attributes["sym_name"].value.startswith("__nv_")
         for op in gpu_functions(module)
     )
 

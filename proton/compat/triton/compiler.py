@@ -39,7 +39,7 @@ compiler = sys.modules[__name__]  # Triton has a package here
 _MEANINGLESS = ("enable_reflect_ftz",)
 
 
-class ASTSource(proton.compiler.ASTSource):
+class TritonASTSource(proton.compiler.ASTSource):
     """The same, with the signature as it was given: what launches of compiled code look at."""
 
     def __init__(
@@ -78,7 +78,7 @@ class _AnyKernel(type):
         return isinstance(value, Kernel) or type.__instancecheck__(cls, value)
 
 
-class CompiledKernel(metaclass=_AnyKernel):
+class TritonCompiledKernel(metaclass=_AnyKernel):
     """A compiled kernel, with what Triton's launchers take of it. It has all of Proton's kernel,
     too."""
 
@@ -175,7 +175,10 @@ def compile(
     """As `proton.compile`; of a source it gives a kernel with Triton's launch interface."""
     given = {name: of for name, of in (options or {}).items() if name not in _MEANINGLESS}
     kernel = driver.compile(src, target, given)
-    return CompiledKernel(kernel, src.given) if isinstance(src, ASTSource) else kernel
+    return TritonCompiledKernel(kernel, src.given) if isinstance(src, TritonASTSource) else kernel
+
+
+ASTSource, CompiledKernel = TritonASTSource, TritonCompiledKernel
 
 
 # A kernel in a pickle

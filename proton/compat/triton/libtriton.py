@@ -54,7 +54,7 @@ class _Named:
 
 
 @dataclass(frozen=True)
-class Op:
+class BuilderOp:
     """An op of such a module."""
 
     name: str
@@ -118,7 +118,7 @@ class AccessModule:
         """Whether it is IR."""
         return True
 
-    def walk(self, visit: Callable[[Op], None]) -> None:
+    def walk(self, visit: Callable[[BuilderOp], None]) -> None:
         """Calls `visit` with each op, those inside of one before it."""
         for reached in self.uses.loads:
             for number in sorted(reached):
@@ -127,15 +127,15 @@ class AccessModule:
             for number in sorted(reached):
                 visit(self._op("tt.store", number))
         if self.uses.has_effects:
-            visit(Op(_INLINE_ASSEMBLY, self._block, attributes={"pure": False}))
-        visit(Op("tt.return", self._block))
+            visit(BuilderOp(_INLINE_ASSEMBLY, self._block, attributes={"pure": False}))
+        visit(BuilderOp("tt.return", self._block))
         function: dict[str, object] = {"sym_name": self.name}
-        visit(Op("tt.func", None, regions=(self._region,), attributes=function))
+        visit(BuilderOp("tt.func", None, regions=(self._region,), attributes=function))
 
-    def _op(self, name: str, argument: int, results: int = 0) -> Op:
+    def _op(self, name: str, argument: int, results: int = 0) -> BuilderOp:
         made = tuple(_Named(self._free + number) for number in range(results))
         self._free += results
-        return Op(name, self._block, (self._block.arguments[argument],), made)
+        return BuilderOp(name, self._block, (self._block.arguments[argument],), made)
 
     def __str__(self) -> str:
         return f"{self.name}: loads {self.uses.loads}, stores {self.uses.stores}"

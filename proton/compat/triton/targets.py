@@ -37,8 +37,11 @@ class _AnyTarget(type):
         return isinstance(value, targets.Target)
 
 
-class GPUTarget(metaclass=_AnyTarget):
+class TritonGPUTarget(metaclass=_AnyTarget):
     """`GPUTarget("cuda", 90, 32)`, and that of every other device: `GPUTarget("cpu", "x86", 1)`."""
+
+
+GPUTarget = TritonGPUTarget
 
 
 class TargetBackend:

@@ -21,9 +21,10 @@ from proton.conversion.triton_arith_to_linalg.scan import (
     lower_histogram,
     lower_scan,
 )
+from proton.dialect import OpRules, isa, names_of, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, create, index_constant
+from proton.dialect.emit import constant, create, index_constant, remade
 from proton.dialect.linalg import (
     convert_elements,
     dimension_map,
@@ -31,9 +32,8 @@ from proton.dialect.linalg import (
     index_of,
     reshaped,
 )
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
-from proton.dialect.traits import Combines, CopiedIndex, has
-from proton.dialect.tt_elementwise import ASSEMBLY
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, math, tensor
+from proton.dialect.traits import Combines, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
 
@@ -45,6 +45,9 @@ MAX_CLONES = 512
 # is no good there: LLVM compares it in its 64 bits, which takes five instructions for a vector
 # of 16 elements; one compares it with a vector of the table.
 MAX_TABLE = 4096
+
+
+RULES = OpRules[Callable[[Operation], None]]()
 
 
 @register
@@ -90,6 +93,7 @@ def _first(inputs: list[Value], outputs: list[Value]) -> list[Value]:
 # Rules: the insertion point is before the op
 
 
+@RULES.of(tt.MakeRangeOp)
 def _make_range(op: Operation) -> None:
     type_, start = op.results[0].type, op.attributes["start"].value
     size = type_.shape[0]
@@ -110,16 +114,18 @@ def _make_range(op: Operation) -> None:
 
 def _is_compared(value: Value) -> bool:
     """Whether a comparison is all that uses a range."""
-    while len(found := users(value)) == 1 and found[0].name in ("tt.expand_dims", "tt.broadcast"):
+    while len(found := users(value)) == 1 and isa(found[0], tt.ExpandDimsOp, tt.BroadcastOp):
         value = found[0].results[0]
-    return bool(found) and all(user.name == "arith.cmpi" for user in found)
+    return bool(found) and all(isa(user, arith.CmpIOp) for user in found)
 
 
+@RULES.of(tt.SplatOp)
 def _splat(op: Operation) -> None:
     type_ = op.results[0].type
     replace(op, generic([op.operands[0]], [dimension_map(len(type_.shape), [])], [type_], _first))
 
 
+@RULES.of(tt.ExpandDimsOp)
 def _expand_dims(op: Operation) -> None:
     type_, axis = op.results[0].type, op.attributes["axis"].value
     rank = len(type_.shape)
@@ -127,6 +133,7 @@ def _expand_dims(op: Operation) -> None:
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
+@RULES.of(tt.BroadcastOp)
 def _broadcast(op: Operation) -> None:
     type_, source = op.results[0].type, shape_of(op.operands[0])
     pairs = enumerate(zip(source, type_.shape, strict=True))
@@ -134,16 +141,19 @@ def _broadcast(op: Operation) -> None:
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
+@RULES.of(tt.TransOp)
 def _trans(op: Operation) -> None:
     order = list(op.attributes["order"])
     in_map = dimension_map(len(order), [order.index(d) for d in range(len(order))])
     replace(op, generic([op.operands[0]], [in_map], [op.results[0].type], _first))
 
 
+@RULES.of(tt.ReshapeOp)
 def _reshape(op: Operation) -> None:
     replace(op, [reshaped(op.operands[0], list(op.results[0].type.shape))])
 
 
+@RULES.of(tt.JoinOp)
 def _join(op: Operation) -> None:
     type_ = op.results[0].type
     rank = len(type_.shape)
@@ -157,6 +167,7 @@ def _join(op: Operation) -> None:
     replace(op, generic(list(op.operands), [in_map] * 2, [type_], body))
 
 
+@RULES.of(tt.SplitOp)
 def _split(op: Operation) -> None:
     halves = []
     for position, result in enumerate(op.results):
@@ -167,12 +178,14 @@ def _split(op: Operation) -> None:
     replace(op, halves)
 
 
+@RULES.of(tt.UnsplatOp)
 def _unsplat(op: Operation) -> None:
     zero = index_constant(0)
     source = op.operands[0]
     replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
 
 
+@RULES.of(tt.DotOp)
 def _dot(op: Operation) -> None:
     """A product in the accumulator's type; narrow accumulators are widened to f32."""
     a, b, acc = op.operands[:3]
@@ -181,19 +194,18 @@ def _dot(op: Operation) -> None:
     if isinstance(result, ir.FloatType) and result.width < 32:
         wide = ir.F32Type.get()
     sides = [convert_elements(operand, wide) for operand in (a, b, acc)]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    value = create(op.name, sides[2].type, *sides, **attributes)
-    replace(op, [convert_elements(value, result)])
+    replace(op, [convert_elements(remade(op, [sides[2].type], sides).result, result)])
 
 
-def _math(name: str) -> Callable[[Operation], None]:
+def _in_place_of(kind: type[OpView]) -> Callable[[Operation], None]:
     def lower(op: Operation) -> None:
-        new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
-        replace(op, [new.result])
+        new = create(kind, op.results[0].type, *op.operands)
+        replace(op, [new])
 
     return lower
 
 
+@RULES.of(tt.FpToFpOp)
 def _fp_to_fp(op: Operation) -> None:
     """Round towards zero: to nearest, and where that is further from zero, one bit back.
 
@@ -207,7 +219,7 @@ def _fp_to_fp(op: Operation) -> None:
         return ir.RankedTensorType.get(shape, element) if shape else element
 
     def magnitude(x: Value) -> object:
-        return create("math.absf", x.type, x)
+        return create(math.AbsFOp, x.type, x)
 
     nearest = arith.TruncFOp(type_, value).result
     if op.attributes["rounding"].value == "rtne":
@@ -221,30 +233,17 @@ def _fp_to_fp(op: Operation) -> None:
     replace(op, [arith.BitcastOp(type_, raw).result])
 
 
-def _mulhiui(op: Operation) -> None:
-    """In twice the width."""
-    type_ = op.results[0].type
-    width = element_of(op.results[0]).width
-    shape = shape_of(op.results[0])
-
-    def typed(bits: int) -> Type:
-        element = integer(bits)
-        return ir.RankedTensorType.get(shape, element) if shape else element
-
-    wide = typed(2 * width)
-    left, right = (arith.ExtUIOp(wide, operand).result for operand in op.operands)
-    amount = ir.IntegerAttr.get(integer(2 * width), width)
-    shift = ir.DenseElementsAttr.get_splat(wide, amount) if shape else amount
-    product = arith.MulIOp(left, right).result
-    high = arith.ShRUIOp(product, constant(shift, wide)).result
-    replace(op, [arith.TruncIOp(type_, high).result])
+def _in_arith(op: Operation) -> None:
+    replace(op, [tt.IN_ARITH[op.name](*op.operands)])
 
 
+@RULES.of(tt.DebugBarrierOp, tt.GridDependencyOp)
 def _erase(op: Operation) -> None:
     """Nothing to do: the threads of a CPU program are one."""
     op.erase()
 
 
+@RULES.of(tt.MapElementwiseOp)
 def _map_elementwise(op: Operation) -> None:
     """The region as the body of a generic; of scalars in the place of the op."""
     block, sources = op.regions[0].blocks[0], list(op.operands)
@@ -257,6 +256,7 @@ def _map_elementwise(op: Operation) -> None:
     replace(op, generic(sources, maps, types, lambda inputs, _: clone_payload(block, inputs)))
 
 
+@RULES.of(tt.SpecialRegisterOp)
 def _refuse_register(op: Operation) -> None:
     name = op.attributes["register"].value
     raise CompilationError(
@@ -266,35 +266,25 @@ def _refuse_register(op: Operation) -> None:
     )
 
 
-RULES: dict[str, Callable[[Operation], None]] = {
-    "tt.make_range": _make_range,
-    "tt.splat": _splat,
-    "tt.expand_dims": _expand_dims,
-    "tt.broadcast": _broadcast,
-    "tt.trans": _trans,
-    "tt.reshape": _reshape,
-    "tt.join": _join,
-    "tt.split": _split,
-    "tt.unsplat": _unsplat,
-    "tt.dot": _dot,
-    "tt.reduce": lower_reduce,
-    "tt.scan": lower_scan,
-    "tt.histogram": lower_histogram,
-    "tt.gather": lower_gather,
-    "tt.extern_elementwise": lower_extern,
-    "tt.map_elementwise": _map_elementwise,
-    **dict.fromkeys([op.OPERATION_NAME for op in ASSEMBLY], lower_assembly),
-    "tt.fp_to_fp": _fp_to_fp,
-    "tt.mulhiui": _mulhiui,
-    "tt.debug_barrier": _erase,
-    "tt.grid_dependency": _erase,
-    "tt.special_register": _refuse_register,
-    "tt.precise_sqrt": _math("math.sqrt"),
-    "tt.precise_divf": _math("arith.divf"),
-}
+RULES.of(tt.ReduceOp)(lower_reduce)
+RULES.of(tt.ScanOp)(lower_scan)
+RULES.of(tt.HistogramOp)(lower_histogram)
+RULES.of(tt.GatherOp)(lower_gather)
+RULES.of(tt.ExternElementwiseOp)(lower_extern)
+RULES.of(*tt.ASSEMBLY)(lower_assembly)
+RULES.of(*tt.IN_ARITH)(_in_arith)
+RULES.of(tt.PreciseSqrtOp)(_in_place_of(math.SqrtOp))
+RULES.of(tt.PreciseDivFOp)(_in_place_of(arith.DivFOp))
 
 
 # Cheap producers
+
+
+_COPIED = names_of(  # what makes indices and masks
+    *(tt.MakeRangeOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, arith.ConstantOp, arith.AddIOp),
+    *(arith.SubIOp, arith.MulIOp, arith.CmpIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp),
+    *(arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp),
+)
 
 
 def _copy_cheap_producers(module: Module) -> None:
@@ -303,7 +293,7 @@ def _copy_cheap_producers(module: Module) -> None:
     ops = all_ops(module)
     for op in ops:
         is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))
-        if is_tensor and has(op, CopiedIndex):
+        if is_tensor and op.name in _COPIED:
             sources = [value for value in op.operands if shape_of(value)]
             if all(value in cheap for value in sources):
                 cheap.add(op.results[0])

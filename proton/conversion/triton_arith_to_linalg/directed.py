@@ -176,7 +176,7 @@ def _of_integer(mode: str, *, signed: bool) -> Callable[..., Any]:
 
     def rule(x: Value, type_: Type) -> Value:
         f64 = ir.F64Type.get()
-        name = "arith.sitofp" if signed else "arith.uitofp"
+        name = arith.SIToFPOp if signed else arith.UIToFPOp
         if x.type.width == 64:
             low_bits = constant((1 << 11) - 1, x.type)
             low = arith.AndIOp(x, low_bits).result

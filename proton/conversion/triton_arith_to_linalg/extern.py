@@ -11,11 +11,12 @@ from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
 from proton.conversion.triton_arith_to_linalg import directed, special
+from proton.dialect import Kind
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import call_c, constant, create
 from proton.dialect.linalg import map_elements
-from proton.dialect.mlir import Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Operation, Type, Value, arith, ir, llvm, math
 from proton.dialect.walk import replace
 from proton.language.extra.libdevice import FUNCTIONS
 from proton.language.types import dtype
@@ -85,9 +86,9 @@ def _of(value: int | float, like: Value) -> Value:
 # Kinds of rules
 
 
-def _emits(name: str) -> Rule:
+def _emits(kind: Kind) -> Rule:
     """One op of the operands' type."""
-    return lambda *x, type_: create(name, x[0].type, *x)
+    return lambda *x, type_: create(kind, x[0].type, *x)
 
 
 def _calls(name: str) -> Rule:
@@ -111,10 +112,10 @@ def _inverse(name: str) -> Rule:
     return rule
 
 
-def _rounded(name: str, *, signed: bool) -> Rule:
-    """To an integer: rounded to one by `math.name`, then converted, which saturates."""
-    convert = "arith.fptosi" if signed else "arith.fptoui"
-    return lambda x, type_: create(convert, type_, create(name, x.type, x))
+def _rounded(kind: Kind, *, signed: bool) -> Rule:
+    """To an integer: rounded to one by an op of `math`, then converted, which saturates."""
+    convert = arith.FPToSIOp if signed else arith.FPToUIOp
+    return lambda x, type_: create(convert, type_, create(kind, x.type, x))
 
 
 def _hypotenuse(*x: Value, type_: Type) -> Value:
@@ -184,7 +185,7 @@ def _is_nan(x: Value, type_: Type) -> Value:
 
 
 def _magnitude(x: Value) -> Value:
-    return create("math.absf", x.type, x)
+    return create(math.AbsFOp, x.type, x)
 
 
 def _is_infinite(x: Value, type_: Type) -> Value:
@@ -200,24 +201,24 @@ def _sign_bit(x: Value, type_: Type) -> Value:
     return _resized(_compare("slt", bits, _of(0, bits)), type_)
 
 
-def _counted(name: str) -> Rule:
+def _counted(kind: Kind) -> Rule:
     """A count of bits, as i32."""
-    return lambda x, type_: _resized(create(name, x.type, x), type_)
+    return lambda x, type_: _resized(create(kind, x.type, x), type_)
 
 
 def _first_set(x: Value, type_: Type) -> Value:
     """The place of the lowest bit that is set, counted from 1; 0 where there is none."""
-    place = arith.AddIOp(create("math.cttz", x.type, x), _of(1, x)).result
+    place = arith.AddIOp(create(math.CountTrailingZerosOp, x.type, x), _of(1, x)).result
     none = _compare("eq", x, _of(0, x))
     return _resized(arith.SelectOp(none, _of(0, x), place).result, type_)
 
 
 def _reversed_bits(x: Value, type_: Type) -> Value:
-    return create("llvm.intr.bitreverse", x.type, x)
+    return create(llvm.BitReverseOp, x.type, x)
 
 
 def _absolute(x: Value, type_: Type) -> Value:
-    return create("math.absi" if isinstance(x.type, ir.IntegerType) else "math.absf", x.type, x)
+    return create(math.AbsIOp if isinstance(x.type, ir.IntegerType) else math.AbsFOp, x.type, x)
 
 
 def _chosen_byte(bytes_: Value, selector: Value, number: int) -> Value:
@@ -286,8 +287,8 @@ def _difference(*, signed: bool) -> Rule:
     return rule
 
 
-def _from_integer(name: str) -> Rule:
-    return lambda x, type_: create(name, type_, x)
+def _from_integer(kind: Kind) -> Rule:
+    return lambda x, type_: create(kind, type_, x)
 
 
 RULES: dict[str, Rule] = {
@@ -295,15 +296,15 @@ RULES: dict[str, Rule] = {
     **directed.RULES,
     **{name: _emits(f"math.{name}") for name in "ceil cos erf exp exp2 floor".split()},
     **{name: _emits(f"math.{name}") for name in "fma log log2 rsqrt sin sqrt trunc".split()},
-    "copysign": _emits("math.copysign"),
-    **{name: _emits("math.roundeven") for name in ("rint", "nearbyint")},
-    "fma_rn": _emits("math.fma"),
-    "sqrt_rn": _emits("math.sqrt"),
+    "copysign": _emits(math.CopySignOp),
+    **{name: _emits(math.RoundEvenOp) for name in ("rint", "nearbyint")},
+    "fma_rn": _emits(math.FmaOp),
+    "sqrt_rn": _emits(math.SqrtOp),
     **{f"fast_{name}f": _emits(f"math.{name}") for name in "sin cos log log2 exp".split()},
     **{f"{name}_rn": _emits(f"arith.{name}f") for name in "add sub mul div".split()},
-    "fast_dividef": _emits("arith.divf"),
-    "fmax": _emits("arith.maxnumf"),
-    "fmin": _emits("arith.minnumf"),
+    "fast_dividef": _emits(arith.DivFOp),
+    "fmax": _emits(arith.MaxNumFOp),
+    "fmin": _emits(arith.MinNumFOp),
     **{
         name: _calls(name)
         for name in (
@@ -343,24 +344,24 @@ RULES: dict[str, Rule] = {
         for source in ("float", "double")
         for target in ("int", "uint", "ll", "ull")
         for mode, name in (
-            ("rn", "math.roundeven"),
-            ("rz", "math.trunc"),
-            ("rd", "math.floor"),
-            ("ru", "math.ceil"),
+            ("rn", math.RoundEvenOp),
+            ("rz", math.TruncOp),
+            ("rd", math.FloorOp),
+            ("ru", math.CeilOp),
         )
     },
-    "llrint": _rounded("math.roundeven", signed=True),
+    "llrint": _rounded(math.RoundEvenOp, signed=True),
     **{
         f"{source}2{target}_rn": _from_integer(
-            "arith.uitofp" if source.startswith("u") else "arith.sitofp"
+            arith.UIToFPOp if source.startswith("u") else arith.SIToFPOp
         )
         for source in ("int", "uint", "ll", "ull")
         for target in ("float", "double")
     },
-    "double2float_rn": _from_integer("arith.truncf"),
+    "double2float_rn": _from_integer(arith.TruncFOp),
     "abs": _absolute,
-    "clz": _counted("math.ctlz"),
-    "popc": _counted("math.ctpop"),
+    "clz": _counted(math.CountLeadingZerosOp),
+    "popc": _counted(math.CtPopOp),
     "ffs": _first_set,
     "brev": _reversed_bits,
     "byte_perm": _permuted_bytes,

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from proton.dialect import Kind
 from proton.dialect.builtin import integer
 from proton.dialect.emit import call_c, constant, create
-from proton.dialect.mlir import Type, Value, arith, ir
+from proton.dialect.mlir import Type, Value, arith, ir, math
 
 
 class Number:
@@ -28,20 +29,20 @@ class Number:
             return other.value
         return constant(float(other), self.type)
 
-    def _emit(self, name: str, *others: object) -> "Number":
-        return Number(create(name, self.type, self.value, *map(self._of, others)))
+    def _emit(self, kind: Kind, *others: object) -> "Number":
+        return Number(create(kind, self.type, self.value, *map(self._of, others)))
 
     def __add__(self, other: object) -> "Number":
-        return self._emit("arith.addf", other)
+        return self._emit(arith.AddFOp, other)
 
     def __sub__(self, other: object) -> "Number":
-        return self._emit("arith.subf", other)
+        return self._emit(arith.SubFOp, other)
 
     def __mul__(self, other: object) -> "Number":
-        return self._emit("arith.mulf", other)
+        return self._emit(arith.MulFOp, other)
 
     def __truediv__(self, other: object) -> "Number":
-        return self._emit("arith.divf", other)
+        return self._emit(arith.DivFOp, other)
 
     def __radd__(self, other: object) -> "Number":
         return Number(self._of(other)) + self
@@ -56,10 +57,10 @@ class Number:
         return Number(self._of(other)) / self
 
     def __neg__(self) -> "Number":
-        return self._emit("arith.negf")
+        return self._emit(arith.NegFOp)
 
     def __abs__(self) -> "Number":
-        return self._emit("math.absf")
+        return self._emit(math.AbsFOp)
 
     def function(self, name: str, *others: object) -> "Number":
         """An op of `math` on it."""

@@ -7,9 +7,10 @@ element and reduces the rest. Either computes in fp32 on fp16 and bf16 (widening
 
 from typing import Any
 
+from proton.dialect import by_name, isa, names_of, tt
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import cloned, constant
+from proton.dialect.emit import cloned, constant, remade
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
 from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
@@ -105,7 +106,7 @@ def _extreme(source: Value, axis: int, left: list[int], name: str) -> Value:
 
 
 # op -> how integers do it, and in which direction NaNs lose
-_EXTREMES = {"arith.maxnumf": (arith.MaxSIOp, 1), "arith.minnumf": (arith.MinSIOp, -1)}
+_EXTREMES = by_name({arith.MaxNumFOp: (arith.MaxSIOp, 1), arith.MinNumFOp: (arith.MinSIOp, -1)})
 _MANTISSAS = {32: 23, 64: 52}
 
 
@@ -165,18 +166,20 @@ def clone_payload(
             for position, value in enumerate(inner.operands):
                 if value in mapping:
                     inner.operands[position] = mapping[value]
-        if reassociate and copy.name in ("arith.addf", "arith.mulf"):
+        if reassociate and isa(copy, arith.AddFOp, arith.MulFOp):
             copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
         mapping.update(zip(op.results, copy.results, strict=True))
     raise AssertionError(f"a region ends with one of {_RETURNS}")
 
 
-_RETURNS = ("tt.reduce_return", "tt.scan_return", "tt.map_elementwise_return")
+_RETURNS = names_of(tt.ReduceReturnOp, tt.ScanReturnOp, tt.MapElementwiseReturnOp)
 
 
 # Among other ops, LLVM's vectoriser takes these for a reduction of their own, and then stops the
 # process by an assertion about its cost models (LLVM 22, 2^k - 1 iterations).
-_SELECTED = {"arith.maxnumf": arith.CmpFPredicate.OGT, "arith.minnumf": arith.CmpFPredicate.OLT}
+_SELECTED = by_name(
+    {arith.MaxNumFOp: arith.CmpFPredicate.OGT, arith.MinNumFOp: arith.CmpFPredicate.OLT}
+)
 
 
 def _by_comparison(name: str, left: Value, right: Value) -> Value:
@@ -189,8 +192,7 @@ def _by_comparison(name: str, left: Value, right: Value) -> Value:
 def _clone(op: Operation, operands: list[Value]) -> Operation:
     """A copy of an op on other operands; one op between floats may become one between wider."""
     if operands and operands[0].type != op.operands[0].type:
-        attributes = {named: op.attributes[named] for named in op.attributes}
-        return ir.Operation.create(op.name, [operands[0].type], operands, attributes)
+        return remade(op, [operands[0].type], operands)
     return cloned(op, operands)
 
 
@@ -211,31 +213,35 @@ def _identity(combine: Block, type_: Type | None = None) -> Any:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     if bits == 1:
         low, high = 1, 0  # as i1, -1 is the least value
-    numbers = {
-        "arith.addi": 0,
-        "arith.muli": 1,
-        "arith.xori": 0,
-        "arith.ori": 0,
-        "arith.andi": -1,
-        "arith.maxsi": low,
-        "arith.minsi": high,
-        "arith.maxui": 0,
-        "arith.minui": -1,
-    }
+    numbers = by_name(
+        {
+            arith.AddIOp: 0,
+            arith.MulIOp: 1,
+            arith.XOrIOp: 0,
+            arith.OrIOp: 0,
+            arith.AndIOp: -1,
+            arith.MaxSIOp: low,
+            arith.MinSIOp: high,
+            arith.MaxUIOp: 0,
+            arith.MinUIOp: -1,
+        }
+    )
     number = numbers.get(name)
     if number is None:
         return None
     return ir.IntegerAttr.get(type_, number if bits > 1 else number & 1)
 
 
-_FLOAT_IDENTITIES = {
-    "arith.addf": -0.0,  # x + -0.0 is x, also for x = -0.0
-    "arith.mulf": 1.0,
-    "arith.maxnumf": float("nan"),
-    "arith.minnumf": float("nan"),
-    "arith.maximumf": float("-inf"),
-    "arith.minimumf": float("inf"),
-}
+_FLOAT_IDENTITIES = by_name(
+    {
+        arith.AddFOp: -0.0,  # x + -0.0 is x, also for x = -0.0
+        arith.MulFOp: 1.0,
+        arith.MaxNumFOp: float("nan"),
+        arith.MinNumFOp: float("nan"),
+        arith.MaximumFOp: float("-inf"),
+        arith.MinimumFOp: float("inf"),
+    }
+)
 
 
 def _slice(value: Value, axis: int, offset: int, size: int, drop: bool = False) -> Value:
@@ -247,7 +253,7 @@ def _slice(value: Value, axis: int, offset: int, size: int, drop: bool = False) 
     offsets = [offset if d == axis else 0 for d in range(rank)]
     attribute = ir.DenseI64ArrayAttr.get
     op = ir.Operation.create(
-        "tensor.extract_slice",
+        tensor.ExtractSliceOp.OPERATION_NAME,
         results=[ir.RankedTensorType.get(kept, element_of(value))],
         operands=[value],
         attributes={

@@ -17,26 +17,15 @@ from typing import ClassVar
 from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
-from proton.dialect import tt, tts
-from proton.dialect.abi import Argument, argument, pass_arguments, update_type
+from proton.dialect import OpRules, isa, names_of, tt, tts
+from proton.dialect.abi import AddedArgument, argument, pass_arguments, update_type
 from proton.dialect.attributes import ASSERTIONS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
 from proton.dialect.memory import element_pointer, pointer_type, to_tensor
-from proton.dialect.mlir import (
-    Block,
-    Module,
-    Operation,
-    Type,
-    Value,
-    arith,
-    ir,
-    llvm,
-    memref,
-    tensor,
-)
-from proton.dialect.tt_block import TensorDescType
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
+from proton.dialect.upstream import arith, builtin, llvm, memref, tensor
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -49,12 +38,12 @@ from proton.dialect.walk import (
 from proton.passes import Pass, register
 
 GRID = (
-    Argument.PROGRAM_X,
-    Argument.PROGRAM_Y,
-    Argument.PROGRAM_Z,
-    Argument.GRID_X,
-    Argument.GRID_Y,
-    Argument.GRID_Z,
+    AddedArgument.PROGRAM_X,
+    AddedArgument.PROGRAM_Y,
+    AddedArgument.PROGRAM_Z,
+    AddedArgument.GRID_X,
+    AddedArgument.GRID_Y,
+    AddedArgument.GRID_Z,
 )
 
 _ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
@@ -74,6 +63,12 @@ _ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # LLVM's AtomicOrdering
 
 
+_RULES = OpRules[Callable[[Operation, Type | None], None]]()
+
+
+_ACCESSES = OpRules[Callable[[Operation, Type, AccessCheck | None], None]]()
+
+
 @register
 @dataclass(frozen=True)
 class TritonPointersToLLVM(Pass):
@@ -90,7 +85,7 @@ class TritonPointersToLLVM(Pass):
                 _refuse_blocks(function)
             pass_arguments(kernel, dict.fromkeys(GRID, integer(32)))
             status = None
-            if any(ops_named(function, "tt.assert") for function in functions):
+            if any(ops_named(function, tt.AssertOp) for function in functions):
                 status = _Status(kernel)
             for function in functions:
                 _convert(function, status, self.check_bounds)
@@ -100,7 +95,7 @@ def _refuse_blocks(function: Operation) -> None:
     """Block pointers and tensor descriptors are no addresses yet."""
     for op in all_ops(function):
         for value in (*op.operands, *op.results):
-            is_descriptor = isinstance(value.type, TensorDescType)
+            is_descriptor = isinstance(value.type, tt.TensorDescType)
             if is_descriptor or tt.is_block_pointer(value.type):
                 kind = "tensor-descriptor-to" if is_descriptor else "tensor"
                 raise CompilationError(
@@ -121,7 +116,7 @@ def _convert(function: Operation, status: "_Status | None", check_bounds: bool) 
         for op in ops
     ]
     addresses = [
-        [tt.is_pointer_like(value.type) for value in op.operands] if op.name == "tt.print" else []
+        [tt.is_pointer_like(value.type) for value in op.operands] if isa(op, tt.PrintOp) else []
         for op in ops
     ]
     block = function.regions[0].blocks[0]
@@ -138,13 +133,13 @@ def _convert(function: Operation, status: "_Status | None", check_bounds: bool) 
         for result in op.results:
             result.set_type(_converted(result.type))
     for op, pointee, check, printed in zip(ops, pointees, checks, addresses, strict=True):
-        if op.name in ("tt.get_program_id", "tt.get_num_programs"):
-            offset = 3 if op.name == "tt.get_num_programs" else 0
+        if isa(op, tt.GetProgramIdOp, tt.GetNumProgramsOp):
+            offset = 3 if isa(op, tt.GetNumProgramsOp) else 0
             replace(op, [grid[offset + op.attributes["axis"].value]])
-        elif op.name == "tt.print":
+        elif isa(op, tt.PrintOp):
             with before(op):
                 lower_print(op, grid[:3], printed)
-        elif op.name == "tt.assert":
+        elif isa(op, tt.AssertOp):
             assert status is not None
             status.lower(op, function)
         elif op.name in _RULES:
@@ -198,6 +193,7 @@ def _i64(value: Value) -> Value:
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
 
+@_RULES.of(tt.AddPtrOp)
 def _addptr(op: Operation, pointee: Type | None) -> None:
     assert pointee is not None, "of every op on pointers"
     pointer, offset = op.operands[0], _i64(op.operands[1])
@@ -209,12 +205,14 @@ def _addptr(op: Operation, pointee: Type | None) -> None:
     replace(op, [arith.AddIOp(pointer, scaled).result])
 
 
+@_RULES.of(tt.SplatOp)
 def _splat(op: Operation, pointee: Type | None) -> None:
     if str(op.operands[0].type) == "!llvm.ptr":
         address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
 
 
+@_RULES.of(tt.UnsplatOp)
 def _unsplat(op: Operation, pointee: Type | None) -> None:
     if str(op.results[0].type) == "!llvm.ptr":
         i64 = integer(64)
@@ -226,11 +224,13 @@ def _pointer(address: Value) -> Value:
     return llvm.IntToPtrOp(pointer_type(), address).result
 
 
+@_RULES.of(tt.IntToPtrOp)
 def _int_to_ptr(op: Operation, pointee: Type | None) -> None:
     value = op.operands[0]
     replace(op, [value if shape_of(value) else _pointer(value)])
 
 
+@_RULES.of(tt.PtrToIntOp)
 def _ptr_to_int(op: Operation, pointee: Type | None) -> None:
     value = op.operands[0]
     if shape_of(value):
@@ -239,12 +239,14 @@ def _ptr_to_int(op: Operation, pointee: Type | None) -> None:
         replace(op, [llvm.PtrToIntOp(integer(64), value).result])
 
 
+@_RULES.of(builtin.UnrealizedConversionCastOp)
 def _cast(op: Operation, pointee: Type | None) -> None:
     """One of a pointer to an address, which `structured-to-memref` leaves where it runs first."""
     if op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
 
+@_RULES.of(tt.BitcastOp)
 def _bitcast(op: Operation, pointee: Type | None) -> None:
     if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
@@ -329,6 +331,7 @@ def _gather(op: Operation, indices_to_value: Callable[[list[Value]], Value], ele
     replace(op, [to_tensor(buffer)])
 
 
+@_ACCESSES.of(tt.LoadOp)
 def _load(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     other, element = view.other, _Element(view.ptr, view.mask, check)
@@ -341,6 +344,7 @@ def _load(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)
 
 
+@_ACCESSES.of(tt.StoreOp)
 def _store(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     stored, element = view.value, _Element(view.ptr, view.mask, check)
@@ -357,6 +361,7 @@ def _store(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     op.erase()
 
 
+@_ACCESSES.of(tt.AtomicRMWOp)
 def _atomic_rmw(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     operand, element = view.value, _Element(view.ptr, view.mask, check)
@@ -372,6 +377,7 @@ def _atomic_rmw(op: Operation, pointee: Type, check: AccessCheck | None) -> None
     _gather(op, value, pointee)
 
 
+@_ACCESSES.of(tt.AtomicCASOp)
 def _atomic_cas(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     expected, desired, element = view.cmp, view.value, _Element(view.ptr, None, check)
@@ -400,12 +406,12 @@ class _Status:
     def __init__(self, kernel: Operation) -> None:
         self.kernel = kernel
         self.messages: list[str] = []
-        pass_arguments(kernel, {Argument.STATUS: pointer_type()})
+        pass_arguments(kernel, {AddedArgument.STATUS: pointer_type()})
 
     def lower(self, op: Operation, function: Operation) -> None:
         """Replaces a `tt.assert` of the kernel, or of what it calls, by a loop that checks each
         element."""
-        pointer = argument(function, Argument.STATUS)
+        pointer = argument(function, AddedArgument.STATUS)
         self.messages.append(op.attributes["message"].value)
         number, i64 = len(self.messages), integer(64)
 
@@ -427,19 +433,4 @@ class _Status:
         )
 
 
-_RULES: dict[str, Callable[[Operation, Type | None], None]] = {
-    "tt.addptr": _addptr,
-    "tt.splat": _splat,
-    "tt.unsplat": _unsplat,
-    "tt.int_to_ptr": _int_to_ptr,
-    "tt.ptr_to_int": _ptr_to_int,
-    "tt.bitcast": _bitcast,
-    "builtin.unrealized_conversion_cast": _cast,
-}
-_ACCESSES: dict[str, Callable[[Operation, Type, AccessCheck | None], None]] = {
-    "tt.load": _load,
-    "tt.store": _store,
-    "tt.atomic_rmw": _atomic_rmw,
-    "tt.atomic_cas": _atomic_cas,
-}
-_POINTER_OPS = {"tt.addptr", *_ACCESSES}
+_POINTER_OPS = names_of(tt.AddPtrOp, *_ACCESSES)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
-from proton.dialect.abi import Argument, add_argument
+from proton.dialect import by_name, tt
+from proton.dialect.abi import AddedArgument, add_argument
 from proton.dialect.attributes import BOUNDS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.emit import constant, emit_if
@@ -20,12 +21,14 @@ from proton.dialect.memory import byte_pointer, pointer_type
 from proton.dialect.mlir import Attribute, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.walk import source_span
 
-_KINDS = {
-    "tt.load": "load",
-    "tt.store": "store",
-    "tt.atomic_rmw": "atomic operation",
-    "tt.atomic_cas": "atomic operation",
-}
+_KINDS = by_name(
+    {
+        tt.LoadOp: "load",
+        tt.StoreOp: "store",
+        tt.AtomicRMWOp: "atomic operation",
+        tt.AtomicCASOp: "atomic operation",
+    }
+)
 _RELAXED = 2  # of LLVM's AtomicOrdering
 
 
@@ -90,7 +93,7 @@ class BoundsChecks:
                 checks.append(None)
         if descriptions:
             self.program = program
-            self.table = add_argument(self.function, Argument.BOUNDS, pointer_type())
+            self.table = add_argument(self.function, AddedArgument.BOUNDS, pointer_type())
             self.function.attributes[BOUNDS] = ir.ArrayAttr.get(descriptions)
             self._load_arrays()
         return checks

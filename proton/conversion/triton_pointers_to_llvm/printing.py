@@ -32,7 +32,7 @@ def lower_print(op: Operation, program: list[Value], addresses: list[bool]) -> N
             show = functools.partial(_promoted, signed=bool(signed[number]), in_hex=in_hex)
         for_each_element(shape_of(value), functools.partial(_line, value, head, program, show))
     # Python has its own buffer: what C holds back would come out after what Python prints next.
-    everything = create("llvm.mlir.zero", pointer_type())
+    everything = create(llvm.ZeroOp, pointer_type())
     call_c("fflush", [everything], integer(32))
     op.erase()
 
@@ -79,7 +79,7 @@ def _printf(text: str, values: list[Value]) -> None:
     if symbol("printf") is None:
         _declare_printf(type_)
     ir.Operation.create(
-        "llvm.call",
+        llvm.CallOp.OPERATION_NAME,
         results=[integer(32)],
         operands=[_string(text), *values],
         attributes={
@@ -94,7 +94,7 @@ def _printf(text: str, values: list[Value]) -> None:
 def _declare_printf(type_: Type) -> None:
     with ir.InsertionPoint.at_block_begin(module_block()), ir.Location.unknown():
         ir.Operation.create(
-            "llvm.func",
+            llvm.LLVMFuncOp.OPERATION_NAME,
             attributes={
                 "sym_name": string_attr("printf"),
                 "function_type": ir.TypeAttr.get(type_),
@@ -115,7 +115,7 @@ def _string(text: str) -> Value:
     name = f"text_{number}"
     with ir.InsertionPoint.at_block_begin(module_block()), ir.Location.unknown():
         ir.Operation.create(
-            "llvm.mlir.global",
+            llvm.GlobalOp.OPERATION_NAME,
             attributes={
                 "sym_name": string_attr(name),
                 "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(data)} x i8>")),
@@ -128,4 +128,4 @@ def _string(text: str) -> Value:
             regions=1,
         )
     attributes = {"global_name": ir.FlatSymbolRefAttr.get(name)}
-    return create("llvm.mlir.addressof", pointer_type(), **attributes)
+    return create(llvm.AddressOfOp, pointer_type(), **attributes)

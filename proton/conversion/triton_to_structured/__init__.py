@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.scalar import Materializer, Substitutes
-from proton.analysis.structure import Box, Mask, Structure, StructureAnalysis
+from proton.analysis.structure import Mask, MaskBox, Structure, StructureAnalysis
 from proton.conversion.triton_to_structured.carried import gathered_line, plan
-from proton.dialect import tt, tts
+from proton.dialect import isa, tt, tts
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import before, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -59,16 +59,16 @@ class TritonToStructured(Pass):
 def _accesses(analysis: StructureAnalysis, function: Operation) -> list[_Access]:
     """The accesses to rewrite, decided before any IR changes."""
     accesses = []
-    for op in ops_named(function, "tt.load", "tt.store"):
+    for op in ops_named(function, tt.LoadOp, tt.StoreOp):
         view = op.opview
         pointer = analysis.structure(view.ptr) if shape_of(view.ptr) else None
         if pointer is None or pointer.source is None or not _is_worth_it(pointer, view.ptr):
             continue
-        if op.name == "tt.load" and view.volatile.value:  # each element is loaded once, here
+        if isa(op, tt.LoadOp) and view.volatile.value:  # each element is loaded once, here
             continue
         mask = None if view.mask is None else analysis.mask(view.mask)
         other, select = None, False
-        if op.name == "tt.load" and view.mask is not None and view.other is not None:
+        if isa(op, tt.LoadOp) and view.mask is not None and view.other is not None:
             other = uniform_scalar(view.other)
             select = other is None
         accesses.append(_Access(op, pointer, mask, other, select))
@@ -87,11 +87,11 @@ def uniform_scalar(value: Value) -> Value | Attribute | None:
     op = defining_op(value)
     if op is None:
         return None
-    if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape"):
+    if isa(op, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp):
         return uniform_scalar(op.operands[0])
-    if op.name == "tt.splat":
+    if isa(op, tt.SplatOp):
         return op.operands[0]
-    if op.name == "arith.constant":
+    if isa(op, arith.ConstantOp):
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
             return attribute.get_splat_value()
@@ -107,14 +107,14 @@ def _rewrite_access(access: _Access, substitutes: Substitutes) -> None:
         block = ir.RankedTensorType.get(shape_of(view.ptr), pointee)
         pointer = _make_tptr(access.pointer, block, emit)
         dims, starts, chosen = _limits(access.mask, emit)
-        if op.name == "tt.store":
-            tts.StoreOp(pointer, view.value, dims, starts, mask=chosen)
+        if isa(op, tt.StoreOp):
+            tts.StructuredStoreOp(pointer, view.value, dims, starts, mask=chosen)
             op.erase()
             return
         other = access.other
         if isinstance(other, ir.Attribute):
             other = arith.ConstantOp(element_of(view.result), other).result
-        value = tts.LoadOp(pointer, dims, starts, block, other=other, mask=chosen).result
+        value = tts.StructuredLoadOp(pointer, dims, starts, block, other=other, mask=chosen).result
         if access.select:
             value = arith.SelectOp(view.mask, value, view.other).result
         substitutes[op.results[0]] = value  # it may be where another access gathers from
@@ -125,7 +125,7 @@ def _limits(mask: Mask | None, emit: Materializer) -> tuple[list[Value], list[Va
     """The operands of an access that a mask makes: counts, starts, and what is no box."""
     if mask is None:
         return [], [], None
-    if mask.others and mask.box == Box.first(shape_of(emit(mask.others[0]))):
+    if mask.others and mask.box == MaskBox.first(shape_of(emit(mask.others[0]))):
         return [], [], _all_of(mask, emit)
     dims, starts = [emit(count) for count in mask.box.counts], []
     if any(start != 0 for start in mask.box.starts):
@@ -149,12 +149,12 @@ def _make_tptr(pointer: Structure, block: Type, emit: Materializer) -> Value:
         base = tt.AddPtrOp(base, emit(pointer.scalar), base.type).result
     parents = [emit(dim.parent) for dim in pointer.dims if dim.parent is not None]
     indices = [
-        create("tensor.cast", tts.index_row(), gathered_line(dim, size, integer(64), emit))
+        create(tensor.CastOp, tts.index_row(), gathered_line(dim, size, integer(64), emit))
         for dim, size in zip(pointer.dims, block.shape, strict=True)
         if dim.gathers
     ]
     array = ir.DenseI64ArrayAttr.get
-    return tts.MakeTensorPtrOp(
+    return tts.MakeStructuredPtrOp(
         base,
         [emit(dim.stride) for dim in pointer.dims],
         [emit(dim.offset) for dim in pointer.dims],

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 
 from proton.analysis.scalar import Expr, Materializer, Substitutes
 from proton.analysis.structure import (
-    Carried,
+    CarriedGroup,
+    CarriedPart,
     Dim,
-    Group,
     Part,
     Structure,
     StructureAnalysis,
     groups_of,
 )
-from proton.dialect import tt
+from proton.dialect import isa, tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import end_of
 from proton.dialect.walk import before, ops_named
 
@@ -40,7 +41,7 @@ class Rewriting:
     """One loop or branch, planned before any IR changes."""
 
     op: Operation
-    groups: list[Group]
+    groups: list[CarriedGroup]
     slots: list[list[_Slot]]  # of each group, by position
 
     @classmethod
@@ -60,16 +61,13 @@ class Rewriting:
         with before(old):
             emit = Materializer(substitutes)
             operands = list(old.operands)
-            if old.name != "scf.if":
+            if not isa(old, scf.IfOp):
                 # Those of the plan are gone where an outer loop has been rewritten.
                 bounds, initial = _split(operands, len(first))
                 operands = bounds + _flat(initial, first, 0, emit)
             received = self.groups[-1].received[-1]
             types = [type_ for values in _types(received, last) for type_ in values]
-            attributes = {name: old.attributes[name] for name in old.attributes}
-            new = ir.Operation.create(
-                old.name, types, operands, attributes, regions=len(old.regions)
-            )
+            new = remade(old, types, operands)
         for number, region in enumerate(old.regions):
             for block in region.blocks:
                 self._move(block, new, number, substitutes)
@@ -83,7 +81,7 @@ class Rewriting:
         received: list[Value] = []
         slots: list[_Slot] = []
         leading: list[Value] = []
-        if new.name != "scf.if":
+        if not isa(new, scf.IfOp):
             group = min(number, len(self.groups) - 1)
             received, slots = self.groups[group].received[0], self.slots[group]
             leading, _ = _split(list(block.arguments), len(received))
@@ -111,17 +109,16 @@ class Rewriting:
                 leading, values = _split(list(end.operands), len(slots))
                 with before(end):
                     flat = _flat(values, slots, passed, Materializer(substitutes))
-                    attributes = {name: end.attributes[name] for name in end.attributes}
-                    ir.Operation.create(end.name, [], [*leading, *flat], attributes)
+                    remade(end, [], [*leading, *flat])
                 end.erase()
 
     def _passed_by(self, number: int) -> tuple[list[_Slot], int]:
         """Of the block of a region: its group's slots, and which of the lists passed it ends
         with."""
         match self.op.name:
-            case "scf.if":
+            case scf.IfOp.OPERATION_NAME:
                 return self.slots[0], number
-            case "scf.while" if number == 0:
+            case scf.WhileOp.OPERATION_NAME if number == 0:
                 return self.slots[1], 0
         return self.slots[0], 1
 
@@ -129,7 +126,7 @@ class Rewriting:
 def plan(function: Operation, analysis: StructureAnalysis) -> list[Rewriting]:
     """What is to be rewritten in a function, outer ops first."""
     found = [
-        Rewriting.of(op, analysis) for op in ops_named(function, "scf.for", "scf.if", "scf.while")
+        Rewriting.of(op, analysis) for op in ops_named(function, scf.ForOp, scf.IfOp, scf.WhileOp)
     ]
     return [rewriting for rewriting in found if rewriting is not None]
 
@@ -139,7 +136,7 @@ def _split(values: list[Value], count: int) -> tuple[list[Value], list[Value]]:
     return values[: len(values) - count], values[len(values) - count :]
 
 
-def _slots(group: Group, analysis: StructureAnalysis) -> list[_Slot]:
+def _slots(group: CarriedGroup, analysis: StructureAnalysis) -> list[_Slot]:
     slots = []
     for position, value in enumerate(group.received[0]):
         parts = analysis.carried.get(value, ())
@@ -198,7 +195,7 @@ def _receive(
         for part in slot.parts:
             value = next(values)
             if part != SCALAR:
-                substitutes[Carried(tensor, part)] = value
+                substitutes[CarriedPart(tensor, part)] = value
             elif structure.source is None:
                 substitutes[tensor] = arith.IndexCastOp(element_of(tensor), value).result
             else:

@@ -27,6 +27,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     warp_groups,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
+from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import DIVISIBILITY, ELEMENT, TENSOR_MAP
 from proton.dialect.mlir import Attribute, Context, Module, Operation, ir
 from proton.dialect.walk import functions, ops_named
@@ -50,7 +51,7 @@ class TTGToLLVM(Pass):
     def run(self, module: Module) -> None:
         infos = AxisInfos(module)
         defined = functions(module)
-        called_record = bool(ops_named(module, "proton_gpu.attach"))
+        called_record = bool(ops_named(module, pg.AttachOp))
         _declare_shared(module)
         for function in defined:
             lowering(module, function, infos, called_record, self.arch).run()

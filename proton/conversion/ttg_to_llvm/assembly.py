@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect import isa, tt
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor
 
@@ -63,7 +64,7 @@ def _run(
         site.text("constraints"),
         registers[0] if one else v.struct(registers),
         *operands,
-        effects=site.op.name != "tt.inline_asm",
+        effects=not isa(site.op, tt.InlineAsmOp),
     )
     given = [value] if one else [v.member(value, n, t) for n, t in enumerate(registers)]
     results = []
@@ -73,7 +74,7 @@ def _run(
     return results
 
 
-@lowers("tt.inline_asm", "tt.inline_asm_with_effects")
+@lowers(tt.InlineAsmOp, tt.InlineAsmWithEffectsOp)
 def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
     pack = ir.IntegerAttr(site.op.attributes["packed_element"]).value
     types = [

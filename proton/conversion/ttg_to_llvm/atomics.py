@@ -20,9 +20,10 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both, first_thread, group
+from proton.dialect import tt
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.emit import emit_if
-from proton.dialect.mlir import Attribute, Value
+from proton.dialect.mlir import Attribute, Value, arith, llvm
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.layout import LinearLayout
 from proton.layout.named import shared_row_major
@@ -59,7 +60,6 @@ _BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
 # Kinds of floats -> those of integers that do it for values from zero on, and below zero.
 _BY_INTEGERS = {"fmax": ("max", "umin"), "fmin": ("min", "umax")}
 WORD_BITS = 32  # of the narrowest integers that atomics compare
-_ORDERED = 7  # arith's CmpFPredicate: neither is NaN
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
 _SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
@@ -71,7 +71,7 @@ def _attributes(site: Site) -> dict[str, Attribute]:
     return result
 
 
-@lowers("tt.atomic_rmw")
+@lowers(tt.AtomicRMWOp)
 def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value = site.operands[:2]
     mask = site.optional(2)
@@ -108,7 +108,7 @@ def _by_integers(
     changes nothing."""
     type_, bits = value.type, v.integer(v.bits_of(value.type))
     above, below = _BY_INTEGERS[kind]
-    is_number = v.create("arith.cmpf", v.integer(1), value, value, predicate=i64_attr(_ORDERED))
+    is_number = arith.CmpFOp(arith.CmpFPredicate.ORD, value, value).result
     neutral = v.constant(float("-inf") if kind == "fmax" else float("inf"), type_)
     given = v.bitcast(v.select(is_number, value, neutral), bits)
     is_negative = v.compare("slt", given, v.constant(0, bits))
@@ -123,7 +123,7 @@ def _by_integers(
 def _fence(attributes: dict[str, Attribute]) -> None:
     """What is before it is before what is behind it, for all of a scope."""
     ordering = i64_attr(_ORDERINGS["acq_rel"])
-    v.effect("llvm.fence", ordering=ordering, **attributes)
+    v.effect(llvm.FenceOp, ordering=ordering, **attributes)
 
 
 def relaxed(kind: str, address: Value, operand: Value) -> Value:
@@ -136,7 +136,7 @@ def _combined(
     kind: str, ordering: str, address: Value, operand: Value, attributes: dict[str, Attribute]
 ) -> Value:
     return v.create(
-        "llvm.atomicrmw",
+        llvm.AtomicRMWOp,
         operand.type,
         address,
         operand,
@@ -146,7 +146,7 @@ def _combined(
     )
 
 
-@lowers("tt.atomic_cas")
+@lowers(tt.AtomicCASOp)
 def _cas(ctx: Lowering, site: Site) -> list[Value]:
     ordering, scope = site.text("sem"), site.text("scope")
 

@@ -17,8 +17,8 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.threads import BARRIERS, Threads
-from proton.dialect.mlir import Value
-from proton.dialect.ttng_memory import barrier_count
+from proton.dialect import ttng
+from proton.dialect.mlir import Value, llvm
 from proton.layout.linear import log2
 from proton.layout.tensor_cores import GROUP_WARPS
 
@@ -29,7 +29,7 @@ def issues(ctx: Lowering, warps: int) -> Value:
     """Whether this thread issues: one of each of the first so many warps, the same each time. It is
     elected where it is needed, so that the assembler knows that it is one."""
     is_of_these, elected = ctx.threads.is_warp_below(warps), nvidia.elected()
-    return elected if is_of_these is None else v.binary("llvm.and", is_of_these, elected)
+    return elected if is_of_these is None else v.binary(llvm.AndOp, is_of_these, elected)
 
 
 def is_issuer(ctx: Lowering) -> Value:
@@ -40,11 +40,11 @@ def is_issuer(ctx: Lowering) -> Value:
 def _each(site: Site) -> list[Value]:
     """The addresses of all barriers of an operand."""
     start = nvidia.shared_address(site.operands[0])
-    count = barrier_count(site.operand_types[0])
+    count = ttng.barrier_count(site.operand_types[0])
     return [v.add(start, v.i32(n * _BARRIER_BYTES)) if n else start for n in range(count)]
 
 
-@lowers("ttng.init_barrier")
+@lowers(ttng.InitBarrierOp)
 def _init(ctx: Lowering, site: Site) -> list[Value]:
     for address in _each(site):
         text = f"@$0 mbarrier.init.shared::cta.b64 [$1], {site.number('count')};"
@@ -52,7 +52,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.inval_barrier")
+@lowers(ttng.InvalBarrierOp)
 def _inval(ctx: Lowering, site: Site) -> list[Value]:
     """Ends their life."""
     for address in _each(site):
@@ -61,18 +61,18 @@ def _inval(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.barrier_expect")
+@lowers(ttng.BarrierExpectOp)
 def _expect(ctx: Lowering, site: Site) -> list[Value]:
     """Arrives; the phase ends when so many bytes have arrived, too."""
     barrier, condition, *_ = site.operands
     text = f"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], {site.number('bytes')};"
-    arrives = v.binary("llvm.and", condition, is_issuer(ctx))
+    arrives = v.binary(llvm.AndOp, condition, is_issuer(ctx))
     address = nvidia.shared_address(barrier)
     nvidia.assembly(text, "b,r,~{memory}", None, arrives, address)
     return []
 
 
-@lowers("ttng.wait_barrier")
+@lowers(ttng.WaitBarrierOp)
 def _wait(ctx: Lowering, site: Site) -> list[Value]:
     barrier, phase = site.operands
     # In one line: LLVM takes each further one for the next line of the source.
@@ -85,7 +85,7 @@ def _wait(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.arrive_barrier")
+@lowers(ttng.ArriveBarrierOp)
 def _arrive(ctx: Lowering, site: Site) -> list[Value]:
     """Each thread that comes here arrives."""
     text = "mbarrier.arrive.shared::cta.b64 _, [$0];"
@@ -93,7 +93,7 @@ def _arrive(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.arrive_with_copies")
+@lowers(ttng.ArriveWithCopiesOp)
 def _arrive_with_copies(ctx: Lowering, site: Site) -> list[Value]:
     """Each thread waits for its own copies and fences them; then one arrives for its warp."""
     nvidia.wait_copies(site.number("pendings"))
@@ -113,8 +113,8 @@ def _own(threads: Threads) -> tuple[Value, Value]:
     count = threads.warps // GROUP_WARPS
     if threads.barrier_number or count < 2:
         raise PassError("warp groups alternate in a program of several, outside of groups of warps")
-    group = v.binary("llvm.lshr", threads.warp, v.i32(log2(GROUP_WARPS)))
-    behind = v.binary("llvm.and", v.add(group, v.i32(1)), v.i32(count - 1))
+    group = v.binary(llvm.LShrOp, threads.warp, v.i32(log2(GROUP_WARPS)))
+    behind = v.binary(llvm.AndOp, v.add(group, v.i32(1)), v.i32(count - 1))
     first = v.i32(BARRIERS - count)
     return v.add(group, first), v.add(behind, first)
 
@@ -143,27 +143,27 @@ def _take(threads: Threads) -> None:
     nvidia.meet(own, v.i32(2 * GROUP_WARPS * WARP_SIZE))
 
 
-@lowers("ttng.order_begin")
+@lowers(ttng.OrderBeginOp)
 def _order_begin(ctx: Lowering, site: Site) -> list[Value]:
     _pass(ctx.threads, _is_last(ctx.threads))
     _take(ctx.threads)
     return []
 
 
-@lowers("ttng.order_pass")
+@lowers(ttng.OrderPassOp)
 def _order_pass(ctx: Lowering, site: Site) -> list[Value]:
     _pass(ctx.threads)
     return []
 
 
-@lowers("ttng.order_wait")
+@lowers(ttng.OrderWaitOp)
 def _order_wait(ctx: Lowering, site: Site) -> list[Value]:
     _take(ctx.threads)
     return []
 
 
-@lowers("ttng.order_end")
+@lowers(ttng.OrderEndOp)
 def _order_end(ctx: Lowering, site: Site) -> list[Value]:
     is_last = _is_last(ctx.threads)
-    _pass(ctx.threads, v.binary("llvm.xor", is_last, v.constant(1, v.integer(1))))
+    _pass(ctx.threads, v.binary(llvm.XOrOp, is_last, v.constant(1, v.integer(1))))
     return []

@@ -6,7 +6,7 @@ The bytes are those of proton/trace/wire.py.
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Value, llvm
 from proton.trace import wire
 
 COMMENT = "// proton"  # on every instruction that records
@@ -35,7 +35,7 @@ def begin(block: Value, layout: wire.Block, start: Now | None = None) -> None:
     place = [nvidia.program_id(axis) for axis in range(3)]
     sm = nvidia.multiprocessor(COMMENT)
     timer, clock = now() if start is None else start
-    version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
+    version_and_state = v.i32(wire.VERSION | int(wire.ProgramState.STARTED) << 16)
     units, capacity = v.i32(layout.units), v.i32(layout.capacity)
     slots, bits = v.i32(layout.schema.payload_slots), v.i32(layout.schema.clock_bits)
     _store_fields(block, "program_z", [place[2], sm, v.i32(0), units])
@@ -56,7 +56,7 @@ def finish(block: Value) -> None:
     timer, clock = now()
     _store_fields(block, "clock_end", [clock])
     _store_fields(block, "timer_end", [timer])
-    state = v.constant(int(wire.State.FINISHED), v.integer(16))
+    state = v.constant(int(wire.ProgramState.FINISHED), v.integer(16))
     _store_fields(block, "state", [state])
 
 
@@ -69,7 +69,7 @@ def copy_ring(ring: Value, segment: Value, lane: Value, size: Value, most: int) 
     def copy(offset: Value) -> None:
         source, target = (
             byte_at(ring, offset),
-            byte_at(segment, v.create("llvm.zext", v.integer(64), offset)),
+            byte_at(segment, v.create(llvm.ZExtOp, v.integer(64), offset)),
         )
         places = [number * _TURN for number in range(at_once)]
         found = [
@@ -80,5 +80,5 @@ def copy_ring(ring: Value, segment: Value, lane: Value, size: Value, most: int) 
             is_in = v.compare("ult", v.add(offset, v.i32(place)), size) if place else None
             nvidia.store(target, words, offset=place, predicate=is_in, note=COMMENT)
 
-    first = v.binary("llvm.mul", lane, v.i32(wire.RECORD_ALIGNMENT))
+    first = v.binary(llvm.MulOp, lane, v.i32(wire.RECORD_ALIGNMENT))
     v.repeat(first, size, v.i32(_TURN * at_once), copy)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars, is_repeated, place_of
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect import isa
+from proton.dialect.mlir import Operation, Value, ir, llvm, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried, without_carried
 from proton.dialect.walk import parent_of
 
@@ -65,7 +66,7 @@ def _extracts(argument: Value, result: Value) -> list[Operation] | None:
         seen.add(value)
         for use in value.uses:
             op = use.owner.operation
-            if op.name == "llvm.extractelement":
+            if isa(op, llvm.ExtractElementOp):
                 found.append(op)
             elif is_repeated(op):
                 waiting.append(op.results[0])
@@ -76,10 +77,10 @@ def _extracts(argument: Value, result: Value) -> list[Operation] | None:
 
 def _yields(end: Operation, number: int, argument: Value) -> bool:
     """Whether an op yields what becomes `argument` in the next iteration."""
-    if end.name != "scf.yield":
+    if not isa(end, scf.YieldOp):
         return False
     around = parent_of(end)
-    return around.name == "scf.for" and bool(ForLoop(around).iter_args[number] == argument)
+    return isa(around, scf.ForOp) and bool(ForLoop(around).iter_args[number] == argument)
 
 
 def _use_new(loop: ForLoop, found: list[_Carried], scalars: Scalars) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect import isa
+from proton.dialect.mlir import Operation, Value, ir, llvm
+from proton.dialect.mlir import vector as vectors
 from proton.dialect.regions import ForLoop, end_of, with_carried, without_carried
 from proton.dialect.walk import defining_op
 
-_APART, _TOGETHER = "vector.to_elements", "vector.from_elements"
+_APART, _TOGETHER = vectors.ToElementsOp, vectors.FromElementsOp
 _LEAST = 64  # sums that are worth it
 
 
@@ -47,25 +49,25 @@ def _are_sums(argument: Value, yielded: Value) -> bool:
     """Whether a vector is taken apart in each iteration, and at its end put together of what one
     op, the wait for a product, gave."""
     end = defining_op(yielded)
-    if end is None or end.name != _TOGETHER or len(end.operands) < _LEAST:
+    if not isa(end, _TOGETHER) or len(end.operands) < _LEAST:
         return False
     ends = [defining_op(end.operands[place]) for place in (0, len(end.operands) - 1)]
-    if not all(op is not None and op.name == "llvm.extractvalue" for op in ends):
+    if not all(isa(op, llvm.ExtractValueOp) for op in ends):
         return False
     one, other = (op.operands[0] for op in ends if op is not None)
-    return bool(one == other) and all(use.owner.operation.name == _APART for use in argument.uses)
+    return bool(one == other) and all(isa(use.owner.operation, _APART) for use in argument.uses)
 
 
 def _parts(vector: Value) -> list[Value]:
     """The elements of a vector."""
     op = defining_op(vector)
-    if op is not None and op.name == _TOGETHER:
+    if isa(op, _TOGETHER):
         return list(op.operands)
-    if op is not None and op.name == "llvm.mlir.constant":
+    if isa(op, llvm.ConstantOp):
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
             value = attribute.get_splat_value()
-            one = v.create("llvm.mlir.constant", v.element(vector), value=value)
+            one = v.create(llvm.ConstantOp, v.element(vector), value=value)
             return [one] * v.count_of(vector)
     return v.to_elements(vector)
 
@@ -75,7 +77,7 @@ def _use_parts(vector: Value, parts: Sequence[Value]) -> None:
     others = []
     for use in vector.uses:
         op = use.owner.operation
-        if op.name == _APART:
+        if isa(op, _APART):
             for result, part in zip(op.results, parts, strict=True):
                 result.replace_all_uses_with(part)
         else:

@@ -8,13 +8,14 @@ from proton.conversion.ttg_to_llvm.layouts import read_shared, stored_type, writ
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both
 from proton.conversion.ttg_to_llvm.shared_memory import contiguous
+from proton.dialect import tt
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import layout_of
 from proton.layout.named import shared_row_major
 
 
-@lowers("tt.histogram")
+@lowers(tt.HistogramOp)
 def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     """Counts in shared memory, by atomics; each element once, whoever holds copies of it."""
     values, mask = site.operands[0], site.optional(1)
@@ -31,13 +32,13 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     ctx.threads.barrier()
     owner = ctx.threads.owns(source)
     i64 = v.like(values, v.integer(64))
-    wide = values if values.type == i64 else v.create("llvm.sext", i64, values)
+    wide = values if values.type == i64 else v.create(llvm.SExtOp, i64, values)
     inside = v.compare("ult", wide, v.constant(bins, wide.type))
     one = v.i32(1)
     for register in range(v.count_of(values)):
         counted = both(v.extract(inside, register), owner)
         counted = both(counted, None if mask is None else v.extract(mask, register))
-        place = v.create("llvm.trunc", i32, v.extract(wide, register))
+        place = v.create(llvm.TruncOp, i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
     ctx.threads.barrier()
     return [read_shared(ctx, i32, target, shared_row_major((bins,), (0,)), 1, base)]
@@ -49,7 +50,7 @@ def _clear(address: Value) -> None:
 
 def _count(address: Value, one: Value) -> None:
     v.create(
-        "llvm.atomicrmw",
+        llvm.AtomicRMWOp,
         one.type,
         address,
         one,
@@ -59,7 +60,7 @@ def _count(address: Value, one: Value) -> None:
     )
 
 
-@lowers("tt.gather")
+@lowers(tt.GatherOp)
 def _gather(ctx: Lowering, site: Site) -> list[Value]:
     """The source lies in shared memory, row-major; every thread reads what its indices name."""
     value, index = site.operands
@@ -76,7 +77,7 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     stride = 1
     for dimension in reversed(range(len(shape))):
         where = _as_i32(index, i32) if dimension == axis else ctx.threads.indices(target, dimension)
-        term = v.binary("llvm.mul", where, v.constant(stride, i32)) if stride > 1 else where
+        term = v.binary(llvm.MulOp, where, v.constant(stride, i32)) if stride > 1 else where
         place = term if place is None else v.add(place, term)
         stride *= shape[dimension]
     assert place is not None, "a tensor has dimensions"
@@ -85,7 +86,7 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     loaded = [v.load(address, stored, v.bits_of(stored) // 8) for address in addresses]
     result = v.from_elements(loaded)
     if stored != element:
-        result = v.create("llvm.trunc", v.like(result, element), result)
+        result = v.create(llvm.TruncOp, v.like(result, element), result)
     return [result]
 
 
@@ -93,4 +94,4 @@ def _as_i32(index: Value, type_: Type) -> Value:
     bits = v.element(index).width
     if bits == 32:
         return index
-    return v.create("llvm.trunc" if bits > 32 else "llvm.zext", type_, index)
+    return v.create(llvm.TruncOp if bits > 32 else llvm.ZExtOp, type_, index)

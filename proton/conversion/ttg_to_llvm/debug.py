@@ -8,8 +8,9 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.dialect import isa, tt
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_tensor, layout_of
 
 _ASSERTION = re.compile(
@@ -24,12 +25,12 @@ def _generic() -> Type:
 def _string(ctx: Lowering, text: str) -> Value:
     """The address of a string constant."""
     data = text.encode() + b"\0"
-    globals_ = [op for op in ctx.module.body.operations if op.operation.name == "llvm.mlir.global"]
+    globals_ = [op for op in ctx.module.body.operations if isa(op.operation, llvm.GlobalOp)]
     name = f"string_{len(globals_)}"
     type_ = ir.Type.parse(f"!llvm.array<{len(data)} x i8>")
     with ir.InsertionPoint.at_block_begin(ctx.module.body), ir.Location.unknown():
         ir.Operation.create(
-            "llvm.mlir.global",
+            llvm.GlobalOp.OPERATION_NAME,
             attributes={
                 "sym_name": string_attr(name),
                 "global_type": ir.TypeAttr.get(type_),
@@ -42,7 +43,7 @@ def _string(ctx: Lowering, text: str) -> Value:
             regions=1,
         )
     symbol = ir.FlatSymbolRefAttr.get(name)
-    return v.create("llvm.mlir.addressof", _generic(), global_name=symbol)
+    return v.create(llvm.AddressOfOp, _generic(), global_name=symbol)
 
 
 def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
@@ -52,10 +53,10 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
         type_ = v.struct([argument.type for argument in arguments])
         block = ctx.function.regions[0].blocks[0]
         with ir.InsertionPoint.at_block_begin(block):
-            space = v.create("llvm.alloca", _generic(), v.i32(1), elem_type=ir.TypeAttr.get(type_))
+            space = v.create(llvm.AllocaOp, _generic(), v.i32(1), elem_type=ir.TypeAttr.get(type_))
         for number, argument in enumerate(arguments):
             place = v.create(
-                "llvm.getelementptr",
+                llvm.GEPOp,
                 _generic(),
                 space,
                 rawConstantIndices=ir.DenseI32ArrayAttr.get([0, number]),
@@ -63,7 +64,7 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
             )
             v.store(place, argument, v.bits_of(argument.type) // 8)
     else:
-        space = v.create("llvm.mlir.zero", _generic())
+        space = v.create(llvm.ZeroOp, _generic())
     call("vprintf", v.integer(32), _string(ctx, text), space)
 
 
@@ -71,20 +72,20 @@ def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Value
     """(the format, the value as C's variadic arguments want it)"""
     type_ = value.type
     if str(type_).startswith("!llvm.ptr"):
-        return "0x%016llx", v.create("llvm.ptrtoint", v.integer(64), value)
+        return "0x%016llx", v.create(llvm.PtrToIntOp, v.integer(64), value)
     is_float, bits = isinstance(type_, ir.FloatType), v.bits_of(type_)
     form = number_format(bits, is_float=is_float, is_signed=signed, in_hex=hexadecimal)
     if is_float:
         wide = ir.F64Type.get()
-        return form, value if type_ == wide else v.create("llvm.fpext", wide, value)
+        return form, value if type_ == wide else v.create(llvm.FPExtOp, wide, value)
     target = v.integer(64 if bits > 32 else 32)
     if bits < target.width:
         widens_sign = signed and bits > 1 and not hexadecimal
-        value = v.create("llvm.sext" if widens_sign else "llvm.zext", target, value)
+        value = v.create(llvm.SExtOp if widens_sign else llvm.ZExtOp, target, value)
     return form, value
 
 
-@lowers("tt.print")
+@lowers(tt.PrintOp)
 def _print(ctx: Lowering, site: Site) -> list[Value]:
     """One line per element: `pid (x, y, z) idx (i, j) prefix: value`. What is no block is printed
     by each thread, as in Triton."""
@@ -125,14 +126,14 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("tt.assert")
+@lowers(tt.AssertOp)
 def _assert(ctx: Lowering, site: Site) -> list[Value]:
     """`__assertfail` ends the kernel; the host sees CUDA_ERROR_ASSERT."""
     (condition,) = site.operands
     holds = condition
     if v.is_vector(condition.type):
-        holds = v.create("llvm.intr.vector.reduce.and", v.integer(1), condition)
-    failed = v.binary("llvm.xor", holds, v.constant(1, v.integer(1)))
+        holds = v.create(llvm.vector_reduce_and, v.integer(1), condition)
+    failed = v.binary(llvm.XOrOp, holds, v.constant(1, v.integer(1)))
     fail_where(ctx, failed, site.text("message"))
     return []
 
@@ -158,13 +159,13 @@ def fail_where(ctx: Lowering, failed: Value, message: str) -> None:
     v.when(failed, fail)
 
 
-@lowers("tt.grid_dependency")
+@lowers(tt.GridDependencyOp)
 def _grid_dependency(ctx: Lowering, site: Site) -> list[Value]:
     if ctx.arch >= DEPENDENT_LAUNCH:
         nvidia.grid_dependency(site.text("kind"))
     return []
 
 
-@lowers("tt.special_register")
+@lowers(tt.SpecialRegisterOp)
 def _special_register(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.special_register(site.text("register"), int(site.result_type.width))]

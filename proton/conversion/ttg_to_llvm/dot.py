@@ -3,22 +3,22 @@
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.float8 import widen_float8
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect import ttg
+from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.regions import ForLoop, yield_values
-from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
 UNROLL = 8  # steps along the inner dimension in one round of the loop
 MAX_ACCESS_BYTES = 16
 
 
-@lowers("ttg.dot")
+@lowers(ttg.SharedDotOp)
 def _dot(ctx: Lowering, site: Site) -> list[Value]:
     """For each k: a column of a and a row of b, as far as this thread needs them, then one
     multiply-add on the whole vector of results."""
     a, b, acc = site.operands
-    (_, inner), element, _ = mem_desc_parts(site.operand_types[0])
-    layout = layout_of(site.operand_types[2])
+    (_, inner), element, _ = ttg.mem_desc_parts(site.operand_types[0])
+    layout = ttg.layout_of(site.operand_types[2])
     wide = _wider(element, v.element(acc))
     start = _float_cast(acc, wide)
     steps = min(UNROLL, inner)
@@ -46,14 +46,14 @@ def _float_cast(value: Value, target: Type) -> Value:
     element = v.element(value)
     if element == target:
         return value
-    name = "llvm.fpext" if element.width < target.width else "llvm.fptrunc"
+    name = llvm.FPExtOp if element.width < target.width else llvm.FPTruncOp
     return v.create(name, v.like(value, target), value)
 
 
 def _multiply_add(left: Value, right: Value, total: Value) -> Value:
     if isinstance(v.element(total), ir.IntegerType):
-        return v.add(v.binary("llvm.mul", left, right), total)
-    return v.create("llvm.intr.fma", total.type, left, right, total)
+        return v.add(v.binary(llvm.MulOp, left, right), total)
+    return v.create(llvm.FMAOp, total.type, left, right, total)
 
 
 class _Side:
@@ -62,7 +62,7 @@ class _Side:
     def __init__(
         self, ctx: Lowering, site: Site, number: int, layout: LinearLayout, wide: Type
     ) -> None:
-        shape, self.element, _ = mem_desc_parts(site.operand_types[number])
+        shape, self.element, _ = ttg.mem_desc_parts(site.operand_types[number])
         self.wide, self.size = wide, shape[number]
         self.stored = v.integer(8) if is_float8(self.element) else self.element
         self.thread = ctx.threads.part(layout, number)
@@ -73,7 +73,7 @@ class _Side:
 
     def at(self, base: Value, k: Value) -> Value:
         """The elements of step k, one for each register of the result."""
-        start = v.add(v.binary("llvm.mul", k, v.i32(self.size)), self.thread)
+        start = v.add(v.binary(llvm.MulOp, k, v.i32(self.size)), self.thread)
         address = v.offset_pointer(base, start, self.stored)
         parts = []
         for first, length in self.runs:
@@ -87,7 +87,7 @@ class _Side:
         if is_float8(self.element):
             return widen_float8(value, self.element, self.wide)
         if isinstance(self.wide, ir.IntegerType) and self.stored != self.wide:
-            return v.create("llvm.sext", v.like(value, self.wide), value)
+            return v.create(llvm.SExtOp, v.like(value, self.wide), value)
         return value if self.stored == self.wide else _float_cast(value, self.wide)
 
 

@@ -16,9 +16,10 @@ from proton.conversion.ttg_to_llvm.lowering import (
     llvm_type,
     lowers,
 )
-from proton.dialect.builtin import i64_attr
+from proton.dialect import isa, tt
 from proton.dialect.emit import intrinsic
-from proton.dialect.mlir import Type, Value, arith, ir
+from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
+from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
 
 
@@ -31,7 +32,7 @@ def scalar_type(type_: Type) -> Type:
     return type_.element_type if is_tensor(type_) or v.is_vector(type_) else type_
 
 
-@lowers("arith.constant")
+@lowers(arith.ConstantOp)
 def _constant(ctx: Lowering, site: Site) -> list[Value]:
     type_ = site.result_type
     target = llvm_type(type_)
@@ -40,101 +41,93 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
         attribute = ir.DenseElementsAttr(attribute).get_splat_value()
     if is_float8(scalar_type(type_)):
         wide = ir.FloatAttr.get(_f(32), float(ir.FloatAttr(attribute).value))
-        value = v.create("llvm.mlir.constant", _f(32), value=wide)
+        value = v.create(llvm.ConstantOp, _f(32), value=wide)
         return [_spread(narrow_float8(value, scalar_type(type_), arch=0), target)]
     if isinstance(target, ir.VectorType):
         attribute = ir.DenseElementsAttr.get_splat(target, attribute)
     elif not isinstance(target, ir.IntegerType | ir.FloatType):
         return [site.op.results[0]]
-    return [v.create("llvm.mlir.constant", target, value=attribute)]
+    return [v.create(llvm.ConstantOp, target, value=attribute)]
 
 
 def _spread(value: Value, target: Type) -> Value:
     return v.splat(value, v.count_of_type(target)) if v.is_vector(target) else value
 
 
-@lowers("arith.fptosi", "arith.fptoui")
+@lowers(arith.FPToSIOp, arith.FPToUIOp)
 def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
     """To the nearest integer that the type has, of NaN 0. `cvt.rzi` saturates to 16 bits and more,
     and NaN becomes 0 on the way from fp32 to at most 32 bits, else the upper bit (an H200, all
     pairs of types). LLVM leaves open what is outside of the type, and knows that of constants."""
     (value,), target = site.operands, llvm_type(site.result_type)
-    is_signed, bits = site.op.name == "arith.fptosi", scalar_type(target).width
-    name = "llvm.fptosi" if is_signed else "llvm.fptoui"
+    is_signed, bits = isa(site.op, arith.FPToSIOp), scalar_type(target).width
+    kind = llvm.FPToSIOp if is_signed else llvm.FPToUIOp
     source = site.op.operands[0].owner
-    if isinstance(source, ir.Operation | ir.OpView) and source.name == "arith.constant":
-        return [intrinsic(f"{name}.sat", target, value)]
-    whole = _limited(name, value, max(16, bits), bits)
+    if isinstance(source, ir.Operation | ir.OpView) and isa(source, arith.ConstantOp):
+        return [intrinsic(f"{kind.OPERATION_NAME}.sat", target, value)]
+    whole = _limited(kind, value, max(16, bits), bits)
     if bits == 64 or v.element(value).width == 64:
-        truth, unordered = v.like(value, v.integer(1)), i64_attr(arith.CmpFPredicate.UNO)
-        is_nan = v.create("arith.cmpf", truth, value, value, predicate=unordered)
-        whole = v.create("arith.select", target, is_nan, v.constant(0, target), whole)
+        is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
+        whole = v.create(arith.SelectOp, target, is_nan, v.constant(0, target), whole)
     return [whole]
 
 
-def _limited(name: str, value: Value, converted: int, bits: int) -> Value:
+def _limited(kind: type[OpView], value: Value, converted: int, bits: int) -> Value:
     """A conversion to an integer of `converted` bits, then to the range of `bits` of them."""
-    whole = v.create(name, v.like(value, v.integer(converted)), value)
+    whole = v.create(kind, v.like(value, v.integer(converted)), value)
     if converted == bits:
         return whole
-    if name == "llvm.fptosi":
-        whole = v.binary("llvm.intr.smax", whole, v.constant(-(1 << bits - 1), whole.type))
-        whole = v.binary("llvm.intr.smin", whole, v.constant((1 << bits - 1) - 1, whole.type))
+    if kind is llvm.FPToSIOp:
+        whole = v.binary(llvm.SMaxOp, whole, v.constant(-(1 << bits - 1), whole.type))
+        whole = v.binary(llvm.SMinOp, whole, v.constant((1 << bits - 1) - 1, whole.type))
     else:
-        whole = v.binary("llvm.intr.umin", whole, v.constant((1 << bits) - 1, whole.type))
-    return v.create("llvm.trunc", v.like(value, v.integer(bits)), whole)
+        whole = v.binary(llvm.UMinOp, whole, v.constant((1 << bits) - 1, whole.type))
+    return v.create(llvm.TruncOp, v.like(value, v.integer(bits)), whole)
 
 
 # Division and remainder
 
 
-@lowers("arith.divf")
+@lowers(arith.DivFOp)
 def _divide(ctx: Lowering, site: Site) -> list[Value]:
     """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it.
     `arcp`: fp32, by divisors whose reciprocals are normal numbers."""
     left, right = site.operands
     element = v.element(left)
     if element.width == 64:
-        return [v.binary("llvm.fdiv", left, right)]
+        return [v.binary(llvm.FDivOp, left, right)]
     if "arcp" in str(site.op.attributes["fastmath"]):
-        return [v.binary("llvm.fmul", left, nvidia.approximate("reciprocal", right))]
+        return [v.binary(llvm.FMulOp, left, nvidia.approximate("reciprocal", right))]
     if element.width == 32:
         return [nvidia.approximate("divide", left, right)]
     wide = v.like(left, _f(32))
     quotient = nvidia.approximate(
         "divide",
-        v.create("llvm.fpext", wide, left),
-        v.create("llvm.fpext", wide, right),
+        v.create(llvm.FPExtOp, wide, left),
+        v.create(llvm.FPExtOp, wide, right),
     )
-    return [v.create("llvm.fptrunc", left.type, quotient)]
+    return [v.create(llvm.FPTruncOp, left.type, quotient)]
 
 
-@lowers("tt.precise_divf")
+@lowers(tt.PreciseDivFOp)
 def _precise_divide(ctx: Lowering, site: Site) -> list[Value]:
-    return [v.binary("llvm.fdiv", *site.operands)]
+    return [v.binary(llvm.FDivOp, *site.operands)]
 
 
-@lowers("tt.precise_sqrt")
+@lowers(tt.PreciseSqrtOp)
 def _precise_sqrt(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
-    return [v.create("llvm.intr.sqrt", value.type, value)]
+    return [v.create(llvm.SqrtOp, value.type, value)]
 
 
-@lowers("arith.remf")
+@lowers(arith.RemFOp)
 def _remainder(ctx: Lowering, site: Site) -> list[Value]:
     return [_in_float32(ctx, "fmod", *site.operands)]
 
 
-@lowers("tt.mulhiui")
-def _mulhi(ctx: Lowering, site: Site) -> list[Value]:
-    left, right = site.operands
-    bits = v.bits_of(v.element(left))
-    wide = v.like(left, v.integer(2 * bits))
-    product = v.binary(
-        "llvm.mul", v.create("llvm.zext", wide, left), v.create("llvm.zext", wide, right)
-    )
-    upper = v.binary("llvm.lshr", product, v.constant(bits, wide))
-    return [v.create("llvm.trunc", left.type, upper)]
+@lowers(*tt.IN_ARITH)
+def _in_arith(ctx: Lowering, site: Site) -> list[Value]:
+    return [tt.IN_ARITH[site.op.name](*site.operands)]
 
 
 # Functions
@@ -146,8 +139,8 @@ def _in_float32(ctx: Lowering, name: str, *values: Value) -> Value:
     if element.width >= 32:
         return _libdevice(ctx, name, *values)
     wide = v.like(values[0], _f(32))
-    result = _libdevice(ctx, name, *(v.create("llvm.fpext", wide, value) for value in values))
-    return v.create("llvm.fptrunc", values[0].type, result)
+    result = _libdevice(ctx, name, *(v.create(llvm.FPExtOp, wide, value) for value in values))
+    return v.create(llvm.FPTruncOp, values[0].type, result)
 
 
 def _libdevice(ctx: Lowering, name: str, *values: Value) -> Value:
@@ -177,17 +170,17 @@ for _name in ("exp2", "sqrt", "rsqrt"):
     _function(_name, is_approximate=True)
 
 
-@lowers("math.exp")
+@lowers(mlir_math.ExpOp)
 def _exp(ctx: Lowering, site: Site) -> list[Value]:
     """2 to the power of x log2(e), as the hardware has it."""
     (value,) = site.operands
     if v.element(value).width != 32:
         return [_in_float32(ctx, "exp", value)]
-    scaled = v.binary("llvm.fmul", value, v.constant(math.log2(math.e), value.type))
+    scaled = v.binary(llvm.FMulOp, value, v.constant(math.log2(math.e), value.type))
     return [nvidia.approximate("exp2", scaled)]
 
 
-@lowers("tt.extern_elementwise")
+@lowers(tt.ExternElementwiseOp)
 def _extern(ctx: Lowering, site: Site) -> list[Value]:
     result = scalar_type(llvm_like(site))
 
@@ -210,7 +203,7 @@ def llvm_like(site: Site) -> Type:
 # Conversions of 8-bit floats, and roundings that arith lacks
 
 
-@lowers("arith.extf", "arith.truncf", "tt.fp_to_fp")
+@lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
 def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
@@ -222,12 +215,12 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
         return [narrow_float8(value, target, ctx.arch, _rounding(site))]
     if _rounding(site) == "rtz":
         return [_towards_zero(value, target)]
-    name = "llvm.fpext" if source.width < target.width else "llvm.fptrunc"
+    name = llvm.FPExtOp if source.width < target.width else llvm.FPTruncOp
     return [v.create(name, v.like(value, target), value)]
 
 
 def _rounding(site: Site) -> str:
-    return site.text("rounding") if site.op.name == "tt.fp_to_fp" else "rtne"
+    return site.text("rounding") if isa(site.op, tt.FpToFpOp) else "rtne"
 
 
 def _towards_zero(value: Value, target: Type) -> Value:
@@ -238,13 +231,13 @@ def _towards_zero(value: Value, target: Type) -> Value:
     return v.each(lambda scalar: nvidia.narrowed_towards_zero(scalar, target), value)
 
 
-@lowers("arith.bitcast")
+@lowers(arith.BitcastOp)
 def _arith_bitcast(ctx: Lowering, site: Site) -> list[Value]:
     """Between i8 and an 8-bit float: the same bits."""
     return site.operands
 
 
-@lowers("arith.select")
+@lowers(arith.SelectOp)
 def _arith_select(ctx: Lowering, site: Site) -> list[Value]:
     condition, yes, no = site.operands
     return [v.select(condition, yes, no)]

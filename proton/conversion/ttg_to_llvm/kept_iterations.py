@@ -25,7 +25,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.units import (
     KeptIterations,
-    Made,
+    LoopRecords,
     Unit,
     cursor_of,
     ring_place,
@@ -34,15 +34,16 @@ from proton.conversion.ttg_to_llvm.units import (
     variable,
     wide,
 )
+from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import STORES
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Value, llvm
 from proton.trace import wire
 from proton.trace.iterations import MOST_READINGS, batch_tag
 
 _AT_ONCE = 4  # readings that a store has room for
 
 
-@lowers("proton_gpu.begin_iterations")
+@lowers(pg.BeginIterationsOp)
 def _begin_iterations(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     if STORES in site.op.attributes:
@@ -75,19 +76,19 @@ def _begin_iterations(ctx: Lowering, site: Site) -> list[Value]:
 def _ring(ctx: Lowering, site: Site, iterations: int) -> Value:
     """Where shared memory has the unit's readings; those of all are from byte `iterations` on."""
     rings = byte_at(ctx.program_shared(), v.i32(iterations))
-    number = v.create("llvm.trunc", v.integer(32), ctx.unit.number)
-    ring = byte_at(rings, v.binary("llvm.mul", number, v.i32(ctx.unit.profile.iteration_bytes)))
+    number = v.create(llvm.TruncOp, v.integer(32), ctx.unit.number)
+    ring = byte_at(rings, v.binary(llvm.MulOp, number, v.i32(ctx.unit.profile.iteration_bytes)))
     if not is_written_in_loop(site.op):
         return ring
-    word = nvidia.copied(v.create("llvm.ptrtoint", v.integer(32), ring))
-    return v.create("llvm.inttoptr", ring.type, word)
+    word = nvidia.copied(v.create(llvm.PtrToIntOp, v.integer(32), ring))
+    return v.create(llvm.IntToPtrOp, ring.type, word)
 
 
 def _iterations_of(ctx: Lowering, site: Site) -> KeptIterations:
     return ctx.iterations[site.op.operands[0]]
 
 
-@lowers("proton_gpu.keep_readings")
+@lowers(pg.KeepReadingsOp)
 def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
     iterations, readings = _iterations_of(ctx, site), site.operands[1:]
     if STORES in site.op.attributes:
@@ -108,7 +109,7 @@ def _keep_readings(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("proton_gpu.end_iteration")
+@lowers(pg.EndIterationOp)
 def _end_iteration(ctx: Lowering, site: Site) -> list[Value]:
     iterations = _iterations_of(ctx, site)
     if STORES in site.op.attributes:
@@ -118,14 +119,14 @@ def _end_iteration(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("proton_gpu.kept_iterations")
+@lowers(pg.KeptIterationsOp)
 def _kept_iterations(ctx: Lowering, site: Site) -> list[Value]:
     kept = _iterations_of(ctx, site).kept
     assert kept is not None, "of loops that write their records"
     return [v.load(kept, v.integer(32), 4)]
 
 
-@lowers("proton_gpu.end_iterations")
+@lowers(pg.EndIterationsOp)
 def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
     if STORES in site.op.attributes:
@@ -134,8 +135,8 @@ def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
     number = v.load(iterations.number, v.integer(32), 4)
     if iterations.kept is not None:
         number = v.add(number, v.load(iterations.kept, v.integer(32), 4))
-    records = v.binary("llvm.mul", number, v.i32(iterations.slots))
-    iterations.made = Made(v.load(unit.count, v.integer(32), 4), records)
+    records = v.binary(llvm.MulOp, number, v.i32(iterations.slots))
+    iterations.made = LoopRecords(v.load(unit.count, v.integer(32), 4), records)
     count = v.add(iterations.made.first, records)
     v.store(unit.count, count, 4)
     if unit.pending.live is not None:
@@ -144,18 +145,18 @@ def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("proton_gpu.kept_records")
+@lowers(pg.KeptRecordsOp)
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
     nvidia.warp_barrier()
     if iterations.kept is None:
         assert iterations.made is not None, "of loops that write no records, behind them"
-        count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), iterations.made.first)
+        count = v.binary(llvm.SubOp, v.load(unit.count, v.integer(32), 4), iterations.made.first)
         oldest, end = _saturated(count, unit.profile.capacity), iterations.made.count
     else:  # no record of the loop is older than a ring buffer is long
         slots, written = v.i32(iterations.slots), v.load(iterations.number, v.integer(32), 4)
-        oldest = v.binary("llvm.mul", written, slots)
+        oldest = v.binary(llvm.MulOp, written, slots)
         if iterations.made is not None:
             end = iterations.made.count
         else:
@@ -170,10 +171,10 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
 
 def _saturated(number: Value, less: int) -> Value:
     """A u32 less a number; 0 where it is smaller."""
-    return v.create("llvm.intr.usub.sat", v.integer(32), number, v.i32(less))
+    return v.create(llvm.USubSat, v.integer(32), number, v.i32(less))
 
 
-@lowers("proton_gpu.kept_readings")
+@lowers(pg.KeptReadingsOp)
 def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
     iterations, (_, iteration, slot) = _iterations_of(ctx, site), site.operands
     starts, ends = ([n.value for n in site.op.attributes[name]] for name in ("starts", "ends"))
@@ -203,7 +204,7 @@ def _kept(iterations: KeptIterations, number: int) -> Value:
 
 def _lane(unit: Unit) -> Value:
     """A lane's number in its warp."""
-    return v.binary("llvm.and", unit.lane, v.i32(WARP_SIZE - 1))
+    return v.binary(llvm.AndOp, unit.lane, v.i32(WARP_SIZE - 1))
 
 
 def _number(slot: Value, numbers: list[int]) -> Value:
@@ -211,15 +212,15 @@ def _number(slot: Value, numbers: list[int]) -> Value:
     step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
     if numbers != [numbers[0] + n * step for n in range(len(numbers))]:
         return _of_slot(slot, [v.i32(number) for number in numbers])
-    return v.add(v.binary("llvm.mul", slot, v.i32(step)), v.i32(numbers[0]))
+    return v.add(v.binary(llvm.MulOp, slot, v.i32(step)), v.i32(numbers[0]))
 
 
-@lowers("proton_gpu.write_record")
+@lowers(pg.WriteRecordOp)
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
     _, iteration, slot, when, start, end, *slot_iterations = site.operands
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
-    tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
+    tags = [wire.tag(wire.RecordKind(kind.value), scope.value) for kind, scope in numbers]
     values = {
         "start": start,
         "end": end,
@@ -227,7 +228,7 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
         "iteration": _of_slot(slot, slot_iterations),
     }
     target = _target(
-        unit, iterations, v.add(v.binary("llvm.mul", iteration, v.i32(iterations.slots)), slot)
+        unit, iterations, v.add(v.binary(llvm.MulOp, iteration, v.i32(iterations.slots)), slot)
     )
     for offset, names in unit.schema.stores:
         if not values.keys() >= set(names):
@@ -245,7 +246,7 @@ def _target(unit: Unit, iterations: KeptIterations, record: Value) -> Value:
     return byte_at(unit.segments, wide(ring_place(unit, v.add(first, record))))
 
 
-@lowers("proton_gpu.write_batch")
+@lowers(pg.WriteBatchOp)
 def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     """A lane for each iteration. The last record is whole, by the lane that has the last
     iteration."""
@@ -256,13 +257,13 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     kept = end = v.load(iterations.number if iterations.kept is None else iterations.kept, i32, 4)
     if iterations.kept is not None:
         end = v.add(v.load(iterations.number, i32, 4), kept)  # iterations since `begin_iterations`
-    behind = v.binary("llvm.mul", end, v.i32(iterations.slots))  # the record behind its last
-    iteration = v.binary("llvm.sub", v.add(site.operands[1], end), v.i32(1))
+    behind = v.binary(llvm.MulOp, end, v.i32(iterations.slots))  # the record behind its last
+    iteration = v.binary(llvm.SubOp, v.add(site.operands[1], end), v.i32(1))
     lane = unit.lane
     writes = v.compare("ult", lane, kept)
     ends = v.compare("eq", v.add(lane, v.i32(1)), kept)
     if unit.is_sampled is not None:
-        writes, ends = (v.binary("llvm.and", of, unit.is_sampled) for of in (writes, ends))
+        writes, ends = (v.binary(llvm.AndOp, of, unit.is_sampled) for of in (writes, ends))
     if iterations.ring is None:
         some = [_kept(iterations, n) for n in range(iterations.words)]
         readings = [*some, *some[-1:] * (MOST_READINGS - iterations.words)]
@@ -271,11 +272,11 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
         readings = nvidia.load(
             source, iterations.clock, MOST_READINGS, space="shared", note=COMMENT
         )
-    record = v.add(v.binary("llvm.sub", behind, v.add(kept, v.i32(1))), lane)
+    record = v.add(v.binary(llvm.SubOp, behind, v.add(kept, v.i32(1))), lane)
     nvidia.store(_target(unit, iterations, record), readings, predicate=writes, note=COMMENT)
-    tag = v.binary("llvm.or", v.i32(signed(batch_tag(number))), kept)
+    tag = v.binary(llvm.OrOp, v.i32(signed(batch_tag(number))), kept)
     whole = [readings[last.start], readings[last.end], tag, iteration]
-    record = v.binary("llvm.sub", behind, v.i32(1))
+    record = v.binary(llvm.SubOp, behind, v.i32(1))
     nvidia.store(_target(unit, iterations, record), whole, predicate=ends, note=COMMENT)
     return []
 
@@ -289,7 +290,7 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
     return found
 
 
-@lowers("proton_gpu.forget_iterations")
+@lowers(pg.ForgetIterationsOp)
 def _forget_iterations(ctx: Lowering, site: Site) -> list[Value]:
     iterations = _iterations_of(ctx, site)
     nvidia.warp_barrier()

@@ -10,9 +10,9 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect import tt, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS
-from proton.dialect.mlir import Type, Value
-from proton.dialect.ttg import layout_of
+from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import (
     BANK_BYTES,
@@ -31,42 +31,42 @@ from proton.layout.named import WARP_SIZE
 STMATRIX_ARCH = 90  # the first compute capability that has it, times 10
 
 
-@lowers("tt.get_program_id")
+@lowers(tt.GetProgramIdOp)
 def _program_id(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_id(site.number("axis"))]
 
 
-@lowers("tt.get_num_programs")
+@lowers(tt.GetNumProgramsOp)
 def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_count(site.number("axis"))]
 
 
-@lowers("tt.make_range")
+@lowers(tt.MakeRangeOp)
 def _make_range(ctx: Lowering, site: Site) -> list[Value]:
-    indices = ctx.threads.indices(layout_of(site.result_type), 0)
+    indices = ctx.threads.indices(ttg.layout_of(site.result_type), 0)
     start = site.number("start")
     return [v.add(indices, v.constant(start, indices.type)) if start else indices]
 
 
-@lowers("tt.splat")
+@lowers(tt.SplatOp)
 def _splat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.splat(site.operands[0], v.count_of_type(llvm_type(site.result_type)))]
 
 
-@lowers("tt.unsplat")
+@lowers(tt.UnsplatOp)
 def _unsplat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.extract(site.operands[0], 0)]
 
 
-@lowers("tt.expand_dims", "tt.reshape", "tt.trans")
+@lowers(tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp)
 def _same_registers(ctx: Lowering, site: Site) -> list[Value]:
     """Only the index of an element changes, and not its place."""
     return site.operands
 
 
-@lowers("tt.broadcast")
+@lowers(tt.BroadcastOp)
 def _broadcast(ctx: Lowering, site: Site) -> list[Value]:
-    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
+    source, target = ttg.layout_of(site.operand_types[0]), ttg.layout_of(site.result_type)
     narrow = shapes.broadcast_source(target, tuple(size for _, size in source.outs))
     picks = _narrow_registers(target, narrow)
     return [v.shuffle(site.operands[0], picks)]
@@ -81,7 +81,7 @@ def _narrow_registers(target: LinearLayout, narrow: LinearLayout) -> list[int]:
     return [known[tuple(row)] for row in wide]
 
 
-@lowers("tt.join")
+@lowers(tt.JoinOp)
 def _join(ctx: Lowering, site: Site) -> list[Value]:
     left, right = site.operands
     count = v.count_of(left)
@@ -89,9 +89,9 @@ def _join(ctx: Lowering, site: Site) -> list[Value]:
     return [v.shuffle(left, picks, right)]
 
 
-@lowers("tt.split")
+@lowers(tt.SplitOp)
 def _split(ctx: Lowering, site: Site) -> list[Value]:
-    bit = shapes.split_bit(layout_of(site.operand_types[0]))
+    bit = shapes.split_bit(ttg.layout_of(site.operand_types[0]))
     assert bit is not None, "the verifier of the pipeline converts the operand of a split"
     (value,) = site.operands
     registers = range(v.count_of(value))
@@ -101,9 +101,9 @@ def _split(ctx: Lowering, site: Site) -> list[Value]:
 # Conversions
 
 
-@lowers("ttg.convert_layout")
+@lowers(ttg.ConvertLayoutOp)
 def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
-    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
+    source, target = ttg.layout_of(site.operand_types[0]), ttg.layout_of(site.result_type)
     (value,) = site.operands
     way = plan(source, target, stored_bytes(v.element(value)), ctx.arch >= STMATRIX_ARCH)
     match way:
@@ -145,7 +145,7 @@ def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
         by_flip.setdefault(flip, []).append(register)
     parts, order = [], []
     for flip, registers in by_flip.items():
-        lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
+        lane = v.binary(llvm.XOrOp, base, v.i32(flip)) if flip else base
         chosen = v.shuffle(value, [way.sources[r] for r in registers])
         parts += v.to_elements(nvidia.shuffle_lanes("idx", chosen, lane))
         order += registers
@@ -161,7 +161,7 @@ def _halves_shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     """Bytes, two of which come from one lane, each shuffle moving four."""
     element, bytes_ = v.element(value), v.like(value, v.integer(8))
     is_bits = v.bits_of(element) == 1
-    value = v.create("llvm.zext", bytes_, value) if is_bits else v.bitcast(value, bytes_)
+    value = v.create(llvm.ZExtOp, bytes_, value) if is_bits else v.bitcast(value, bytes_)
     by_flip: dict[int, list[int]] = {}
     for first in range(0, len(way.sources), BANK_BYTES):
         by_flip.setdefault(way.flips[first], []).append(first)
@@ -175,7 +175,7 @@ def _halves_shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     joined = v.from_elements([words[first] for first in sorted(words)])
     moved = v.from_words(joined, v.vector(len(way.sources), v.integer(8)))
     target = v.vector(len(way.sources), element)
-    return v.create("llvm.trunc", target, moved) if is_bits else v.bitcast(moved, target)
+    return v.create(llvm.TruncOp, target, moved) if is_bits else v.bitcast(moved, target)
 
 
 def _by_choice(ctx: Lowering, way: Shuffle, change: int) -> Value:
@@ -188,11 +188,11 @@ def _words_alone(ctx: Lowering, value: Value, way: Shuffle, firsts: list[int]) -
     """The words that begin at registers `firsts`. A shuffle moves half of one, with what another
     lane takes of it in its place; the lane that reads knows which is its own."""
     base = ctx.threads.bits(way.lanes + way.warps)
-    halves = v.binary("llvm.xor", _by_choice(ctx, way, _OTHER_HALF), v.i32(_LOW_HALVES))
+    halves = v.binary(llvm.XOrOp, _by_choice(ctx, way, _OTHER_HALF), v.i32(_LOW_HALVES))
 
     def half(register: int) -> Value:
         pair, flip = way.sources[register : register + 2], way.flips[register]
-        lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
+        lane = v.binary(llvm.XOrOp, base, v.i32(flip)) if flip else base
         word = nvidia.shuffle_lanes("idx", _word(value, [*pair, *_others(way, pair)]), lane)
         return v.extract(word, 0)
 
@@ -215,12 +215,12 @@ def _words_in_pairs(
     after the other, and a lane that takes the other choice in the other order: so either lane is
     read by one alone, and by `bit` of its number it knows by which."""
     base = ctx.threads.bits(way.lanes + way.warps)
-    start = v.binary("llvm.xor", base, _by_choice(ctx, way, between))
-    lanes = [v.binary("llvm.xor", start, v.i32(change)) for change in (flip, flip ^ between)]
-    own = v.binary("llvm.and", ctx.threads.number, v.i32(bit))
+    start = v.binary(llvm.XOrOp, base, _by_choice(ctx, way, between))
+    lanes = [v.binary(llvm.XOrOp, start, v.i32(change)) for change in (flip, flip ^ between)]
+    own = v.binary(llvm.AndOp, ctx.threads.number, v.i32(bit))
     is_second = v.compare("ne", own, v.i32(flip & bit))
     order = _by_choice(ctx, way, _OTHER_WORD)
-    low, high = (v.binary("llvm.xor", order, v.i32(h)) for h in (_LOW_HALVES, _HIGH_HALVES))
+    low, high = (v.binary(llvm.XOrOp, order, v.i32(h)) for h in (_LOW_HALVES, _HIGH_HALVES))
     words = {}
     for pair in zip(firsts[::2], firsts[1::2], strict=True):
         registers = [r for first in pair for r in way.sources[first : first + 2]]
@@ -284,7 +284,7 @@ def addresses(
     for offset in own:
         flip, beside = offset & common, offset & ~common
         if flip not in starts:
-            flipped = v.binary("llvm.xor", thread, v.i32(flip)) if flip else thread
+            flipped = v.binary(llvm.XOrOp, thread, v.i32(flip)) if flip else thread
             starts[flip] = v.offset_pointer(base, flipped, element)
         start = starts[flip]
         found.append(v.offset_pointer(start, v.i32(beside), element) if beside else start)
@@ -313,7 +313,7 @@ def write_shared(
     element = v.element(value)
     stored = stored_type(element)
     if stored != element:
-        value = v.create("llvm.zext", v.vector(v.count_of(value), stored), value)
+        value = v.create(llvm.ZExtOp, v.vector(v.count_of(value), stored), value)
     parts = groups(places, vector)
     starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
     for group, address in zip(parts, starts, strict=True):
@@ -344,7 +344,7 @@ def read_shared(
         picks.append(position[first.setdefault(offset, register)])
     whole = v.shuffle(whole, picks)
     if stored != element:
-        whole = v.create("llvm.trunc", v.vector(v.count_of(whole), element), whole)
+        whole = v.create(llvm.TruncOp, v.vector(v.count_of(whole), element), whole)
     return whole
 
 

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, overload
 
 from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect import isa
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Module, Type, Value, ir
+from proton.dialect.mlir import Module, Type, Value, ir, llvm
 
 if TYPE_CHECKING:
     from proton.conversion.ttg_to_llvm.lowering import Lowering
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
 def declare(module: Module, name: str, result: str | Type, arguments: list[Type]) -> None:
     """Declares an external function once in a module."""
     for op in module.body.operations:
-        if op.operation.name == "llvm.func" and op.operation.attributes["sym_name"].value == name:
+        if isa(op.operation, llvm.LLVMFuncOp) and op.operation.attributes["sym_name"].value == name:
             return
     listed = ", ".join(map(str, arguments))
     type_ = ir.Type.parse(f"!llvm.func<{result} ({listed})>")
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
         ir.Operation.create(
-            "llvm.func",
+            llvm.LLVMFuncOp.OPERATION_NAME,
             attributes={
                 "sym_name": string_attr(name),
                 "function_type": ir.TypeAttr.get(type_),
@@ -38,7 +39,7 @@ def call(name: str, result: None, *operands: Value) -> None: ...
 def call(name: str, result: Type | None, *operands: Value) -> Value | None:
     """Calls an LLVM function by name; None where `result` is None."""
     op = ir.Operation.create(
-        "llvm.call",
+        llvm.CallOp.OPERATION_NAME,
         results=[] if result is None else [result],
         operands=list(operands),
         attributes={

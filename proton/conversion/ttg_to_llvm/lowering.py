@@ -18,12 +18,12 @@ from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.conversion.ttg_to_llvm.units import KeptIterations, Unit
+from proton.dialect import OpRules, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
-from proton.dialect.traits import Accesses, Combines, Condition, has
-from proton.dialect.tt import PointerType
-from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
-from proton.dialect.ttg_memory import AsyncTokenType
+from proton.dialect.builtin import optional_operand
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
+from proton.dialect.traits import Accesses, Combines, has
 from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import before
 
@@ -34,16 +34,16 @@ _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream pa
 @functools.cache  # a kernel has few types
 def llvm_type(type_: Type) -> Type:
     """What a value of a type is in a thread."""
-    if is_tensor(type_):
-        registers = layout_of(type_).in_size("register")
+    if ttg.is_tensor(type_):
+        registers = ttg.layout_of(type_).in_size("register")
         return v.vector(registers, llvm_type(type_.element_type))
-    if isinstance(type_, PointerType):
+    if isinstance(type_, tt.PointerType):
         return v.pointer(v.GLOBAL)
-    if is_mem_desc(type_):
+    if ttg.is_mem_desc(type_):
         return v.pointer(v.SHARED)
     if is_tensor_map(type_):
         return v.pointer()
-    if isinstance(type_, AsyncTokenType):
+    if isinstance(type_, ttg.AsyncTokenType):
         return v.integer(32)  # of which nothing is asked
     if is_float8(type_):
         return v.integer(8)
@@ -75,8 +75,7 @@ class Site:
 
     def optional(self, place: int) -> Value | None:
         """The operand of a place; None where it is an optional one that is not there."""
-        segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-        return self.op.operands[sum(segments[:place])] if segments[place] else None
+        return optional_operand(self.op, place)
 
     def text(self, name: str) -> str:
         """A string attribute."""
@@ -88,18 +87,8 @@ class Site:
 
 
 Rule = Callable[["Lowering", Site], list[Value]]
-RULES: dict[str, Rule] = {}
-
-
-def lowers(*names: str) -> Callable[[Rule], Rule]:
-    """Registers the rule of an op: it emits code before the op and gives its results' values."""
-
-    def add(rule: Rule) -> Rule:
-        for name in names:
-            RULES[name] = rule
-        return rule
-
-    return add
+RULES = OpRules[Rule]()
+lowers = RULES.of  # an op's rule emits code before it, and gives its results' values
 
 
 @dataclass
@@ -130,7 +119,7 @@ class Lowering:
     def program_shared(self) -> Value:
         """The address where the program's shared memory begins."""
         symbol = ir.FlatSymbolRefAttr.get(SHARED_SYMBOL)
-        return v.create("llvm.mlir.addressof", v.pointer(v.SHARED), global_name=symbol)
+        return v.create(llvm.AddressOfOp, v.pointer(v.SHARED), global_name=symbol)
 
     def scratch(self, site: Site) -> int:
         """Where an op's scratch memory begins; a PassError where none was allocated."""
@@ -143,7 +132,7 @@ class Lowering:
     def run(self) -> None:
         sites = _sites(self.function, self.infos, self.threads, self.arch)
         self._signature()
-        loops = [site.op for site, _ in sites if site.op.name == "scf.for"]
+        loops = [site.op for site, _ in sites if isa(site.op, scf.ForOp)]
         for site, threads in sites:
             self.threads = threads
             self.lower(site)
@@ -195,7 +184,7 @@ class Lowering:
 
 
 # of any types
-_WITH_RULES = frozenset(f"arith.{name}" for name in "constant divf remf fptosi fptoui".split())
+_WITH_RULES = names_of(arith.ConstantOp, arith.DivFOp, arith.RemFOp, arith.FPToSIOp, arith.FPToUIOp)
 
 
 def needs_rule(site: Site) -> bool:
@@ -229,30 +218,35 @@ def _add_sites(
         if has(op, Combines):
             continue
         groups = [threads] * len(op.regions)
-        if op.name == "ttg.warp_specialize":
+        if isa(op, ttg.WarpSpecializeOp):
             groups = threads.groups(op.attributes["warps"].value)
         for region, group in zip(op.regions, groups, strict=True):
             for inner in region.blocks:
                 _add_sites(found, inner, group, infos, arch)
 
 
+_CONDITIONS = names_of(arith.CmpIOp, arith.CmpFOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+
+
 def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
     site = Site(op, [operand.type for operand in op.operands])
     if has(op, Accesses):
         _check_layouts(op)
-    if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
+    if isa(op, tt.LoadOp, tt.StoreOp, ttg.AsyncCopyOp):
         site.access = access_elements(op, infos)
         site.adjacent = adjacent_registers(op.operands[0], infos)
-    elif op.name == "tt.atomic_rmw":
+    elif isa(op, tt.AtomicRMWOp):
         site.access = min(access_elements(op, infos), atomic_elements(op, arch))
-    elif has(op, Condition):
+    elif op.name in _CONDITIONS:
         site.equal = _equal_registers(op.results[0], infos)
     return site
 
 
 def _check_layouts(op: Operation) -> None:
     """An access is of one layout: a thread has the address, the value and the mask."""
-    layouts = {layout_of(operand.type) for operand in op.operands if is_tensor(operand.type)}
+    layouts = {
+        ttg.layout_of(operand.type) for operand in op.operands if ttg.is_tensor(operand.type)
+    }
     if len(layouts) > 1:
         raise PassError(f"the operands of {op.name} have different layouts (at {op.location})")
 
@@ -262,10 +256,10 @@ def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
 
     A mask that is the same for all elements of an access is one predicate and not eight.
     """
-    if not is_tensor(value.type) or value.type.element_type != v.integer(1):
+    if not ttg.is_tensor(value.type) or value.type.element_type != v.integer(1):
         return ()
     constancy = infos[value].constancy
-    bases = layout_of(value.type).bases("register")
+    bases = ttg.layout_of(value.type).bases("register")
     same = sum(
         1 << bit
         for bit, basis in enumerate(bases)
@@ -282,9 +276,8 @@ def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
     chosen = sorted(set(equal))
     with before(op):
         operands = [v.shuffle(operand, chosen) for operand in op.operands]
-        attributes = {name: op.attributes[name] for name in op.attributes}
         type_ = v.vector(len(chosen), v.element(op.results[0]))
-        narrow = v.create(op.name, type_, *operands, **attributes)
+        narrow = remade(op, [type_], operands).result
         wide = v.shuffle(narrow, [chosen.index(register) for register in equal])
     op.results[0].replace_all_uses_with(wide)
     op.erase()
@@ -305,5 +298,5 @@ def lowering(
 ) -> Lowering:
     """The lowering of a function of a module."""
     return Lowering(
-        module, function, infos, Threads(function, num_warps(module)), arch, called_record
+        module, function, infos, Threads(function, ttg.num_warps(module)), arch, called_record
     )

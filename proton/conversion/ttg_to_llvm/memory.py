@@ -11,9 +11,9 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.conversion.ttg_to_llvm.scalars import constant_apart, picked
+from proton.dialect import tt
 from proton.dialect.attributes import RECOMPUTED
-from proton.dialect.mlir import Type, Value, ir
-from proton.dialect.tt import pointee_of_type
+from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_tensor, layout_of
 
 # PTX's names of an eviction policy (PTX ISA, "Cache Eviction Priority Hints").
@@ -54,7 +54,7 @@ class _Access:
     """The shape of one access: how many elements, in which words."""
 
     def __init__(self, site: Site, pointer_type: Type) -> None:
-        element = pointee_of_type(pointer_type)
+        element = tt.pointee_of_type(pointer_type)
         self.element = v.integer(8) if is_float8(element) else element
         if str(element).startswith("!tt.ptr"):
             self.element = v.pointer(v.GLOBAL)
@@ -86,22 +86,22 @@ class _Access:
         """The words of registers, those of one access after those of the other."""
         count = v.count_of(registers)
         if str(self.element).startswith("!llvm.ptr"):
-            registers = v.create("llvm.ptrtoint", v.vector(count, v.integer(64)), registers)
+            registers = v.create(llvm.PtrToIntOp, v.vector(count, v.integer(64)), registers)
         words = v.vector(count // self.count * self.words, self.in_memory)
         found = v.to_elements(v.bitcast(registers, words))
         if self.word_bits == 8:
-            return [v.create("llvm.zext", self.word, byte) for byte in found]
+            return [v.create(llvm.ZExtOp, self.word, byte) for byte in found]
         return found
 
     def from_words(self, words: list[Value]) -> Value:
         """The registers that the words of accesses are."""
         count = len(words) // self.words * self.count
         if self.word_bits == 8:
-            words = [v.create("llvm.trunc", self.in_memory, word) for word in words]
+            words = [v.create(llvm.TruncOp, self.in_memory, word) for word in words]
         packed, type_ = v.from_elements(words), v.vector(count, self.element)
         if str(self.element).startswith("!llvm.ptr"):
             packed = v.bitcast(packed, v.vector(count, v.integer(64)))
-            return v.create("llvm.inttoptr", type_, packed)
+            return v.create(llvm.IntToPtrOp, type_, packed)
         return v.bitcast(packed, type_)
 
 
@@ -110,7 +110,7 @@ def group(value: Value, start: int, count: int) -> Value:
     return v.shuffle(value, range(start, start + count))
 
 
-@lowers("tt.load")
+@lowers(tt.LoadOp)
 def _load(ctx: Lowering, site: Site) -> list[Value]:
     pointers, mask, other = _registers(site.operands[0]), _optional(site, 1), _optional(site, 2)
     access = _Access(site, site.operand_types[0])
@@ -163,7 +163,7 @@ def _conditions(
     return lambda start: ctx.scalars.condition(mask, start)
 
 
-@lowers("tt.store")
+@lowers(tt.StoreOp)
 def _store(ctx: Lowering, site: Site) -> list[Value]:
     pointers, stored = map(_registers, site.operands[:2])
     mask = _optional(site, 2)
@@ -200,13 +200,13 @@ def both(left: Value | None, right: Value | None) -> Value | None:
     """The conjunction of two conditions; None is true."""
     if left is None or right is None:
         return right if left is None else left
-    return v.binary("llvm.and", left, right)
+    return v.binary(llvm.AndOp, left, right)
 
 
-@lowers("tt.addptr")
+@lowers(tt.AddPtrOp)
 def _addptr(ctx: Lowering, site: Site) -> list[Value]:
     base, offset = site.operands
-    element = pointee_of_type(site.operand_types[0])
+    element = tt.pointee_of_type(site.operand_types[0])
     if str(element).startswith("!tt.ptr"):
         element = v.integer(64)
     elif is_float8(element):
@@ -231,18 +231,18 @@ def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
     return v.from_elements(found)
 
 
-@lowers("tt.bitcast")
+@lowers(tt.BitcastOp)
 def _bitcast(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
 
 
-@lowers("tt.int_to_ptr")
+@lowers(tt.IntToPtrOp)
 def _int_to_ptr(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
-    return [v.create("llvm.inttoptr", v.like(value, v.pointer(v.GLOBAL)), value)]
+    return [v.create(llvm.IntToPtrOp, v.like(value, v.pointer(v.GLOBAL)), value)]
 
 
-@lowers("tt.ptr_to_int")
+@lowers(tt.PtrToIntOp)
 def _ptr_to_int(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
-    return [v.create("llvm.ptrtoint", v.like(value, v.integer(64)), value)]
+    return [v.create(llvm.PtrToIntOp, v.like(value, v.integer(64)), value)]

@@ -16,7 +16,7 @@ from proton.base.targets import MAX_GRID
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import effect
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Type, Value, ir, llvm, nvvm
 
 FULL_MASK = -1  # all lanes of a warp
 MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
@@ -63,7 +63,7 @@ def assembly(
     if effects:
         attributes["has_side_effects"] = ir.UnitAttr.get()
     op = ir.Operation.create(
-        "llvm.inline_asm",
+        llvm.InlineAsmOp.OPERATION_NAME,
         results=[] if type_ is None else [type_],
         operands=list(operands),
         attributes=attributes,
@@ -160,7 +160,7 @@ def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value
         if note:
             text = f"shfl.sync.{kind}.b32 $0, $1, $2, $3, $4; {note}"
             return assembly(text, "=r,r,r,r,r", v.integer(32), word, lane, clamp, mask)
-        return v.create("nvvm.shfl.sync", v.integer(32), mask, word, lane, clamp, kind=mode)
+        return v.create(nvvm.ShflOp, v.integer(32), mask, word, lane, clamp, kind=mode)
 
     return v.from_words(v.each(one, v.to_words(value)), value.type)
 
@@ -173,7 +173,7 @@ def barrier(number: int = 0, threads: int = 0) -> None:
 def meet(*given: Value) -> None:
     """Waits at a barrier of hardware, of a number and so many threads; the program's by default."""
     segments = ir.DenseI32ArrayAttr.get([len(given) // 2, len(given) // 2, 0])
-    effect("nvvm.barrier", *given, operandSegmentSizes=segments)
+    effect(nvvm.BarrierOp, *given, operandSegmentSizes=segments)
 
 
 def trap(predicate: Value) -> None:
@@ -188,7 +188,7 @@ def grid_dependency(kind: str) -> None:
 
 def warp_barrier() -> None:
     """All threads of the warp arrive, and see what the others wrote."""
-    effect("nvvm.bar.warp.sync", v.i32(FULL_MASK))
+    effect(nvvm.SyncWarpOp, v.i32(FULL_MASK))
 
 
 def warp_uniform(value: Value) -> Value:
@@ -199,7 +199,7 @@ def warp_uniform(value: Value) -> Value:
 def elected() -> Value:
     """Whether this thread is the one of its warp that was elected: the same each time. All threads
     of the warp ask."""
-    return v.create("nvvm.elect.sync", v.integer(1))
+    return v.create(nvvm.ElectSyncOp, v.integer(1))
 
 
 # Memory
@@ -207,7 +207,7 @@ def elected() -> Value:
 
 def shared_address(pointer: Value) -> Value:
     """A pointer to shared memory as the i32 that instructions take."""
-    return v.create("llvm.ptrtoint", v.integer(32), pointer)
+    return v.create(llvm.PtrToIntOp, v.integer(32), pointer)
 
 
 def copy_async(target: Value, source: Value, size: int, predicate: Value | None = None) -> None:
@@ -218,7 +218,7 @@ def copy_async(target: Value, source: Value, size: int, predicate: Value | None 
     if predicate is None:
         assembly(f"{text};", "r,l", None, shared_address(target), source)
         return
-    is_ignored = v.binary("llvm.xor", predicate, v.constant(1, v.integer(1)))
+    is_ignored = v.binary(llvm.XOrOp, predicate, v.constant(1, v.integer(1)))
     assembly(f"{text}, $2;", "r,l,b", None, shared_address(target), source, is_ignored)
 
 

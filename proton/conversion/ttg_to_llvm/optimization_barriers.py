@@ -6,10 +6,11 @@ LLVM and the assembler move no arithmetic across it.
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import Value
 
 
-@lowers("proton_gpu.optimization_barrier")
+@lowers(pg.OptimizationBarrierOp)
 def _optimization_barrier(ctx: Lowering, site: Site) -> list[Value]:
     return [_kept(site.operands[0])]
 

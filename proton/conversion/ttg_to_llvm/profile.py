@@ -27,9 +27,9 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import mark_readings
 from proton.conversion.ttg_to_llvm.units import (
-    Cursor,
+    FlushSlab,
     Pending,
-    Slab,
+    RingCursor,
     Unit,
     place_of,
     ring_slot,
@@ -38,12 +38,13 @@ from proton.conversion.ttg_to_llvm.units import (
     variable,
     wide,
 )
-from proton.dialect.abi import Argument, argument
+from proton.dialect import isa
+from proton.dialect import proton_gpu as pg
+from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
-from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, func, ir, llvm
 from proton.dialect.profile import profile_of
-from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import AllocatesShared, Loop, Pure, Records, has
 from proton.dialect.walk import all_ops, functions, ops_named
 from proton.trace import wire
@@ -58,17 +59,17 @@ def _program() -> Value:
         [wide(number(axis)) for axis in range(3)]
         for number in (nvidia.program_id, nvidia.program_count)
     )
-    row = v.add(v.binary("llvm.mul", place[2], size[1]), place[1])
-    return v.add(v.binary("llvm.mul", row, size[0]), place[0])
+    row = v.add(v.binary(llvm.MulOp, place[2], size[1]), place[1])
+    return v.add(v.binary(llvm.MulOp, row, size[0]), place[0])
 
 
-@lowers("proton_gpu.init")
+@lowers(pg.InitOp)
 def _init(ctx: Lowering, site: Site) -> list[Value]:
     profile = _profile(ctx)
     types = _variable_types(profile)
     struct = ir.TypeAttr.get(v.struct(types))
-    state = v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=struct)
-    buffer = argument(ctx.function, Argument.PROFILE)
+    state = v.create(llvm.AllocaOp, v.pointer(0), v.i32(1), elem_type=struct)
+    buffer = argument(ctx.function, AddedArgument.PROFILE)
     unit = _attached(ctx, profile, buffer, state)
     pending = unit.pending
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
@@ -86,10 +87,12 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         firsts.append(unit.cursor.first)
         variables.append(unit.cursor.place)
     if unit.slab is not None:
-        firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
+        firsts += [
+            argument(ctx.function, kind) for kind in (AddedArgument.SLAB, AddedArgument.LAUNCH)
+        ]
         variables += [unit.slab.address, unit.slab.launch]
     # Where control has one way, LLVM knows what it is.
-    if ops_named(ctx.function, "proton_gpu.begin_iterations"):
+    if ops_named(ctx.function, pg.BeginIterationsOp):
         pending.live = variable(ctx.function, v.integer(1))
         v.store(pending.live, v.constant(1, v.integer(1)), 1)
     for place, first in zip(variables, firsts, strict=True):
@@ -110,7 +113,7 @@ def _behind_first_copies(init: Operation) -> Operation | None:
     copies = False
     for op in following[following.index(init) + 1 :]:
         inner = [op, *all_ops(op)]
-        if any(has(each, Loop) or each.name == "func.call" for each in inner):
+        if any(has(each, Loop) or isa(each, func.CallOp) for each in inner):
             return op if copies else None
         if any((issue := Issues.of(each)) and issue.queue.loads for each in inner):
             copies = True
@@ -119,7 +122,7 @@ def _behind_first_copies(init: Operation) -> Operation | None:
     return None
 
 
-@lowers("proton_gpu.attach")
+@lowers(pg.AttachOp)
 def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
@@ -158,7 +161,7 @@ def _variables(profile: KernelProfile, state: Value) -> list[Value]:
     struct = ir.TypeAttr.get(v.struct(types))
     return [
         v.create(
-            "llvm.getelementptr",
+            llvm.GEPOp,
             v.pointer(0),
             state,
             rawConstantIndices=ir.DenseI32ArrayAttr.get([0, number]),
@@ -173,29 +176,29 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
     program, stride = _program(), v.constant(layout.bytes, i64)
-    block = byte_at(buffer, v.binary("llvm.mul", program, stride))
+    block = byte_at(buffer, v.binary(llvm.MulOp, program, stride))
     threads = WARP_SIZE * profile.unit_warps
-    unit_number = v.binary("llvm.lshr", ctx.threads.number, v.i32(threads.bit_length() - 1))
+    unit_number = v.binary(llvm.LShrOp, ctx.threads.number, v.i32(threads.bit_length() - 1))
     number = wide(unit_number)
-    place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
-    entry = v.binary("llvm.mul", number, v.constant(wire.COUNT_BYTES, i64))
-    lane = v.binary("llvm.and", ctx.threads.number, v.i32(threads - 1))
+    place = v.binary(llvm.MulOp, number, v.constant(segment_bytes, i64))
+    entry = v.binary(llvm.MulOp, number, v.constant(wire.COUNT_BYTES, i64))
+    lane = v.binary(llvm.AndOp, ctx.threads.number, v.i32(threads - 1))
     ring = None
     if profile.ring is not None:
-        offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
+        offset = v.binary(llvm.MulOp, unit_number, v.i32(segment_bytes))
         ring = byte_at(byte_at(ctx.program_shared(), v.i32(profile.ring)), offset)
     segments = byte_at(block, layout.segments)
     is_sampled = _is_sampled(profile, unit_number, program)
     is_writer = v.compare("eq", lane, v.i32(0))
     if is_sampled is not None:
-        is_writer = v.binary("llvm.and", is_writer, is_sampled)
+        is_writer = v.binary(llvm.AndOp, is_writer, is_sampled)
     variables = _variables(profile, state)
     slab = cursor = None
     if profile.takes_chunks:
-        slab, variables = Slab(*variables[-2:]), variables[:-2]
+        slab, variables = FlushSlab(*variables[-2:]), variables[:-2]
     if _has_cursor(profile):
-        first = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
-        cursor = Cursor(variables.pop(), first)
+        first = v.binary(llvm.MulOp, unit_number, v.i32(segment_bytes))
+        cursor = RingCursor(variables.pop(), first)
     count, offset, *values, chunk = variables
     record = _record_types(profile.schema)
     pending = Pending(offset, dict(zip(record, values, strict=True)), record)
@@ -226,17 +229,17 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
     found = None
     if profile.sampled_units not in (0, (1 << profile.units) - 1):
         bits = v.constant(signed(profile.sampled_units), v.integer(32))
-        bit = v.binary("llvm.and", v.binary("llvm.lshr", bits, unit), v.i32(1))
+        bit = v.binary(llvm.AndOp, v.binary(llvm.LShrOp, bits, unit), v.i32(1))
         found = v.compare("ne", bit, v.i32(0))
     if profile.sample_programs > 1:
         every = v.constant(profile.sample_programs, v.integer(64))
-        left = v.binary("llvm.urem", program, every)
+        left = v.binary(llvm.URemOp, program, every)
         is_one = v.compare("eq", left, v.constant(0, v.integer(64)))
-        found = is_one if found is None else v.binary("llvm.and", found, is_one)
+        found = is_one if found is None else v.binary(llvm.AndOp, found, is_one)
     return found
 
 
-@lowers("proton_gpu.finalize")
+@lowers(pg.FinalizeOp)
 def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
     unit = ctx.unit
@@ -255,8 +258,8 @@ def _copy_ring(unit: Unit, ring: Value, number: Value) -> None:
     """What the ring buffer in shared memory holds goes to the unit's segment: the unit's first warp
     copies it."""
     capacity = unit.profile.capacity
-    records = v.create("llvm.intr.umin", number.type, number, v.i32(capacity))
-    size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
+    records = v.create(llvm.UMinOp, number.type, number, v.i32(capacity))
+    size = v.binary(llvm.MulOp, records, v.i32(unit.schema.bytes))
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         size = v.select(in_first, size, v.i32(0))
@@ -266,7 +269,7 @@ def _copy_ring(unit: Unit, ring: Value, number: Value) -> None:
     copy_ring(ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
 
 
-@lowers("proton_gpu.read_counter")
+@lowers(pg.ReadCounterOp)
 def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     bits = unit.schema.clock_bits
@@ -281,7 +284,7 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     return [now]
 
 
-@lowers(*RECORDS)
+@lowers(*pg.RECORDS)
 def _record(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     if STORES in site.op.attributes:
@@ -301,7 +304,7 @@ class _Record:
     def count(self) -> Value:
         """The number of this record, i32; the next one is stored, if there is a record."""
         number = v.load(self.unit.count, v.integer(32), 4)
-        one = v.i32(1) if self.when is None else v.create("llvm.zext", v.integer(32), self.when)
+        one = v.i32(1) if self.when is None else v.create(llvm.ZExtOp, v.integer(32), self.when)
         v.store(self.unit.count, v.add(number, one), 4)
         return number
 
@@ -319,9 +322,9 @@ class _Record:
         slab = self.unit.slab
         assert slab is not None, "asked before"
         is_first = v.compare("eq", slot, v.i32(0))
-        begins = v.binary("llvm.and", is_first, self.unit.is_writer)
+        begins = v.binary(llvm.AndOp, is_first, self.unit.is_writer)
         if self.when is not None:
-            begins = v.binary("llvm.and", begins, self.when)
+            begins = v.binary(llvm.AndOp, begins, self.when)
         v.when(begins, lambda: _take_chunk(self.unit, slab, number))
 
     def place(self, slot: Value) -> Value:
@@ -338,7 +341,7 @@ class _Record:
         """Keeps the record for its place until it is stored. Where its condition does not hold, the
         one before stays pending, and is stored once more."""
         pending, site = self.unit.pending, self.site
-        tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
+        tag = wire.tag(wire.RecordKind(site.number("kind")), site.number("scope_id"))
         operands = site.operands if self.when is None else site.operands[:-1]
         _, start, end, iteration, *payload = operands
         values = {"start": start, "end": end, "tag": v.i32(signed(tag)), "iteration": iteration}
@@ -356,7 +359,7 @@ class _Record:
         v.store(place, value, 4)
 
 
-def _take_chunk(unit: Unit, of_slab: Slab, record: Value) -> None:
+def _take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
     """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
     slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)
@@ -365,9 +368,9 @@ def _take_chunk(unit: Unit, of_slab: Slab, record: Value) -> None:
     place = byte_at(slab, wire.slab_room_offset())
     (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
-    offset = v.binary("llvm.mul", wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
+    offset = v.binary(llvm.MulOp, wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
     chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
-    of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
+    of = [v.create(llvm.TruncOp, v.integer(32), n) for n in (unit.program, unit.number)]
     launch = v.load(of_slab.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
         place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))

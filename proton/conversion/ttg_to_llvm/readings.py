@@ -3,26 +3,24 @@ found before a function is lowered, along all ways that control takes, and marke
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.conversion.ttg_to_llvm.lowering import Lowering
+from proton.dialect import isa, names_of
+from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
-from proton.dialect.mlir import Block, Operation, ir
-from proton.dialect.proton_gpu import RECORDS
+from proton.dialect.mlir import Block, Operation, func, ir
 from proton.dialect.traits import Barrier, Loop, Pure, Records, Terminates, has
 from proton.dialect.walk import producer_of, users
 from proton.trace.strategy import Strategy
 
 # What makes a record pending, and what nothing is pending behind.
-_KEEPING = (*RECORDS, "proton_gpu.keep_readings")
-_ENDS = tuple(
-    f"proton_gpu.{name}"
-    for name in ("read_counter", "begin_iterations", "end_iterations", "finalize")
-)
+_KEEPING = names_of(*pg.RECORDS, pg.KeepReadingsOp)
+_ENDS = names_of(pg.ReadCounterOp, pg.BeginIterationsOp, pg.EndIterationsOp, pg.FinalizeOp)
 
 
 def _is_end(op: Operation) -> bool:
     """Whether an op leaves nothing pending. The end of an iteration of several records does: a
     register that is carried to the next one is read late, and its loop is not unrolled (decision
     138). So does that of an iteration behind which records are written."""
-    if op.name != "proton_gpu.end_iteration":
+    if not isa(op, pg.EndIterationOp):
         return op.name in _ENDS
     begin = producer_of(op.operands[0])
     return int(begin.attributes["slots"].value) > 1 or is_written_in_loop(begin)
@@ -30,7 +28,7 @@ def _is_end(op: Operation) -> bool:
 
 def is_written_in_loop(begin: Operation) -> bool:
     """Whether the loop of a `proton_gpu.begin_iterations` writes its records itself."""
-    return any(user.name == "proton_gpu.kept_iterations" for user in users(begin.results[0]))
+    return any(isa(user, pg.KeptIterationsOp) for user in users(begin.results[0]))
 
 
 class _Places(ForwardDataflow[bool]):
@@ -45,7 +43,7 @@ class _Stores(_Places):
     may share a reading), and the end. `calls_record`: functions that are called record, too."""
 
     def __init__(self, calls_record: bool) -> None:
-        self.recording = (*_KEEPING, "func.call") if calls_record else _KEEPING
+        self.recording = (*_KEEPING, func.CallOp) if calls_record else _KEEPING
 
     def enter(self, op: Operation) -> None:
         for region in op.regions if has(op, Loop) else ():
@@ -69,7 +67,7 @@ class _BehindBarriers(_Places):
     """
 
     def transfer(self, op: Operation, state: bool) -> bool:
-        if op.name == "proton_gpu.read_counter":
+        if isa(op, pg.ReadCounterOp):
             if state:
                 op.attributes[BEHIND_BARRIER] = ir.UnitAttr.get()
             return False
@@ -88,7 +86,7 @@ def mark_readings(ctx: Lowering, strategy: Strategy, pending: bool) -> None:
 def _mark_carried(block: Block) -> None:
     """Marks the readings that the last record of a loop's block has, if it has several: a loop of
     one is unrolled where that is possible, so few of its iterations carry a record to the next."""
-    records = [view.operation for view in block.operations if view.operation.name in RECORDS]
+    records = [view.operation for view in block.operations if view.operation.name in pg.RECORDS]
     for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
         if isinstance(reading, ir.OpResult):
             reading.owner.operation.attributes[CARRIED] = ir.UnitAttr.get()

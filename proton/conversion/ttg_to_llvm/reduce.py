@@ -10,9 +10,10 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
-from proton.dialect.mlir import Operation, Value, ir
-from proton.dialect.traits import Commutative, has
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops, producer_of
 from proton.layout import LinearLayout
@@ -23,13 +24,20 @@ ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Value]
 
 
+_COMMUTATIVE = names_of(
+    *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
+    *(arith.XOrIOp, arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
+    *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
+)
+
+
 class RegionCode:
     """The region of an op, as a function of a list of vectors."""
 
     def __init__(self, ctx: Lowering, op: Operation) -> None:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
-        self.commutes = len(self.ops) == 2 and has(self.ops[0], Commutative)
+        self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
     def __call__(self, arguments: Values) -> Values:
@@ -41,13 +49,10 @@ class RegionCode:
             operands = [made.get(operand, operand) for operand in op.operands]
             operands = [o if v.is_vector(o.type) else v.splat(o, count) for o in operands]
             types = [v.vector(count, result.type) for result in op.results]
-            attributes = {name: op.attributes[name] for name in op.attributes}
-            if op.name == "arith.constant":
-                attributes["value"] = ir.DenseElementsAttr.get_splat(types[0], attributes["value"])
-            new = ir.Operation.create(
-                op.name, results=types, operands=operands, attributes=attributes
-            )
-            results = self._lowered(op, new)
+            changed = {}
+            if isa(op, arith.ConstantOp):
+                changed["value"] = ir.DenseElementsAttr.get_splat(types[0], op.attributes["value"])
+            results = self._lowered(op, remade(op, types, operands, **changed))
             made |= dict(zip(op.results, results, strict=True))
         return [made.get(value, value) for value in self.ops[-1].operands]
 
@@ -82,7 +87,7 @@ class RegionCode:
         rule = RULES.get(op.name)
         if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
             return list(op.results)
-        if op.name == "arith.constant":
+        if isa(op, arith.ConstantOp):
             return list(op.results)
         with ir.InsertionPoint(op):
             found = rule(self.ctx, site)
@@ -97,7 +102,7 @@ class _Combine(RegionCode):
         return super().__call__(left + right)
 
 
-@lowers("tt.map_elementwise")
+@lowers(tt.MapElementwiseOp)
 def _map_elementwise(ctx: Lowering, site: Site) -> Values:
     code = RegionCode(ctx, site.op)
     return code(site.operands) if is_tensor(site.result_type) else code.scalar(site.operands)
@@ -137,12 +142,12 @@ def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
             running = combine(running, [v.shuffle(value, chosen) for value in values])
         else:
             left, right = (v.shuffle(factor, chosen) for factor in product)
-            running = [v.create("math.fma", running[0].type, left, right, running[0])]
+            running = [v.create(math.FmaOp, running[0].type, left, right, running[0])]
     kept = len(groups[0])
     return _fold_bits(running, list(range(log2(kept), log2(kept * size))), combine)
 
 
-@lowers("tt.reduce")
+@lowers(tt.ReduceOp)
 def _reduce(ctx: Lowering, site: Site) -> Values:
     combine = _Combine(ctx, site.op)
     source = layout_of(site.operand_types[0])
@@ -174,7 +179,7 @@ def _in_order(
     """Combines what two lanes have so that both get the same, whatever the function is."""
     if combine.commutes:
         return combine(own, others)
-    is_upper = v.compare("ne", v.binary("llvm.and", ctx.threads.number, v.i32(lane_bit)), v.i32(0))
+    is_upper = v.compare("ne", v.binary(llvm.AndOp, ctx.threads.number, v.i32(lane_bit)), v.i32(0))
     lower = [v.select(is_upper, b, a) for a, b in zip(own, others, strict=True)]
     upper = [v.select(is_upper, a, b) for a, b in zip(own, others, strict=True)]
     return combine(lower, upper)
@@ -196,7 +201,7 @@ def _operand_sizes(site: Site, values: Values, partials: WarpExchange) -> list[i
 # Scans
 
 
-@lowers("tt.scan")
+@lowers(tt.ScanOp)
 def _scan(ctx: Lowering, site: Site) -> Values:
     """An inclusive scan: of a thread's run, of the lanes' totals, of the warps'.
 
@@ -222,7 +227,7 @@ def _scan(ctx: Lowering, site: Site) -> Values:
             both = combine(before, prefix)
             inner = _choose(has_prefix, both, before)
             prefix = _choose(has_before, inner, prefix)
-            known = prefix, v.binary("llvm.or", has_prefix, has_before)
+            known = prefix, v.binary(llvm.OrOp, has_prefix, has_before)
     if known is None:
         return values
     prefix, has_prefix = known
@@ -273,7 +278,7 @@ def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Va
     for number, bit in enumerate(bits):
         bases[bit + shift] = 1 << number
     place = ctx.threads.bits(tuple(bases))
-    return v.binary("llvm.sub", v.i32(size - 1), place) if reverse else place
+    return v.binary(llvm.SubOp, v.i32(size - 1), place) if reverse else place
 
 
 def _scan_lanes(
@@ -297,11 +302,11 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
     if not bits:
         return totals
     mask = sum(1 << bit for bit in bits)
-    lane = v.binary("llvm.and", ctx.threads.number, v.i32(WARP_SIZE - 1))
+    lane = v.binary(llvm.AndOp, ctx.threads.number, v.i32(WARP_SIZE - 1))
     if reverse:
-        source = v.binary("llvm.and", lane, v.i32(WARP_SIZE - 1 - mask))
+        source = v.binary(llvm.AndOp, lane, v.i32(WARP_SIZE - 1 - mask))
     else:
-        source = v.binary("llvm.or", lane, v.i32(mask))
+        source = v.binary(llvm.OrOp, lane, v.i32(mask))
     return [nvidia.shuffle_lanes("idx", total, source) for total in totals]
 
 

@@ -9,18 +9,23 @@ arithmetic behind an element is repeated on scalars; what nobody uses then, LLVM
 from collections.abc import Sequence
 
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import Operation, Value, ir
-from proton.dialect.traits import AddressArithmetic, has
+from proton.dialect import isa, names_of
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Operation, Value, arith, ir, llvm, vector
 from proton.dialect.walk import defining_op, producer_of
 
-_GEP = "llvm.getelementptr"
+_GEP = llvm.GEPOp
 _NSW = 1  # of LLVM's overflow flags
-_LOGIC = ("arith.andi", "arith.ori", "arith.xori")
+_REPEATED = names_of(
+    *(arith.AddIOp, arith.SubIOp, arith.MulIOp, arith.ExtSIOp, arith.ExtUIOp),
+    *(llvm.AddOp, llvm.MulOp, llvm.SubOp),
+)
+_LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
 
 def is_repeated(op: Operation) -> bool:
     """Whether an op on vectors is repeated on scalars."""
-    return len(op.operands) == 2 if op.name == _GEP else has(op, AddressArithmetic)
+    return len(op.operands) == 2 if isa(op, _GEP) else op.name in _REPEATED
 
 
 def place_of(op: Operation) -> int:
@@ -31,7 +36,7 @@ def place_of(op: Operation) -> int:
 
 def picked(value: Value, index: int) -> tuple[Value, int]:
     """The vector that an element comes from, behind shuffles, and its number there."""
-    while (op := defining_op(value)) is not None and op.name == "llvm.shufflevector":
+    while isa(op := defining_op(value), llvm.ShuffleVectorOp):
         pick, count = ir.DenseI32ArrayAttr(op.attributes["mask"])[index], v.count_of(op.operands[0])
         value, index = op.operands[pick // count], pick % count
     return value, index
@@ -41,14 +46,14 @@ def constant_apart(scalar: Value) -> tuple[Value, int]:
     """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64 bits,
     too, so an addition counts that never wraps around."""
     op = defining_op(scalar)
-    if op is None or op.name not in ("llvm.add", _GEP) or len(op.operands) != 2:
+    if not isa(op, llvm.AddOp, _GEP) or len(op.operands) != 2:
         return scalar, 0
-    if op.name == "llvm.add" and not ir.IntegerAttr(op.attributes["overflowFlags"]).value & _NSW:
+    if isa(op, llvm.AddOp) and not ir.IntegerAttr(op.attributes["overflowFlags"]).value & _NSW:
         return scalar, 0
-    if op.name == _GEP and ir.TypeAttr(op.attributes["elem_type"]).value != v.integer(8):
+    if isa(op, _GEP) and ir.TypeAttr(op.attributes["elem_type"]).value != v.integer(8):
         return scalar, 0
     other = defining_op(op.operands[1])
-    if other is None or other.name != "llvm.mlir.constant":
+    if not isa(other, llvm.ConstantOp):
         return scalar, 0
     return op.operands[0], int(ir.IntegerAttr(other.attributes["value"]).value)
 
@@ -79,7 +84,7 @@ class Scalars:
         """Element `index` of a vector of i1, computed at the insertion point."""
         value, index = picked(value, index)
         op = defining_op(value)
-        if op is not None and op.name == "arith.cmpi":
+        if isa(op, arith.CmpIOp):
             return self._repeat(op, [self.element(operand, index) for operand in op.operands])
         if op is not None and op.name in _LOGIC:
             return self._repeat(op, [self.condition(operand, index) for operand in op.operands])
@@ -112,7 +117,7 @@ class Scalars:
             self.parts.pop(value, None)
 
     def _make_some(self, op: Operation, value: Value, indices: Sequence[int]) -> Value:
-        if op.name == "llvm.shufflevector":
+        if isa(op, llvm.ShuffleVectorOp):
             mask = ir.DenseI32ArrayAttr(op.attributes["mask"])
             return v.shuffle(op.operands[0], [mask[i] for i in indices], op.operands[1])
         if is_repeated(op):
@@ -120,11 +125,11 @@ class Scalars:
         return v.shuffle(value, indices)
 
     def _make(self, op: Operation, value: Value, index: int) -> Value:
-        if op.name == "llvm.shufflevector":
+        if isa(op, llvm.ShuffleVectorOp):
             return self._picked(op, index)
-        if op.name == "vector.from_elements":
+        if isa(op, vector.FromElementsOp):
             return op.operands[index]
-        if op.name in ("llvm.mlir.constant", "arith.constant"):
+        if isa(op, llvm.ConstantOp, arith.ConstantOp):
             return self._constant(op, value, index)
         if is_repeated(op):
             return self._repeat(op, [self.element(operand, index) for operand in op.operands])
@@ -132,12 +137,11 @@ class Scalars:
 
     def _repeat(self, op: Operation, operands: list[Value]) -> Value:
         """An op of other operands."""
-        if op.name == _GEP:
+        if isa(op, _GEP):
             base, offset = operands
             return v.offset_pointer(base, offset, ir.TypeAttr(op.attributes["elem_type"]).value)
         type_ = v.like(operands[0], v.element(op.results[0]))
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        return v.create(op.name, type_, *operands, **attributes)
+        return remade(op, [type_], operands).result
 
     def _picked(self, op: Operation, index: int) -> Value:
         """What a shuffle takes an element from; a splat is a shuffle of one insertion."""
@@ -145,7 +149,11 @@ class Scalars:
         count = v.count_of(op.operands[0])
         source, pick = op.operands[pick // count], pick % count
         inserted = defining_op(source)
-        if inserted is None or inserted.name != "llvm.insertelement" or place_of(inserted) != pick:
+        if (
+            inserted is None
+            or not isa(inserted, llvm.InsertElementOp)
+            or place_of(inserted) != pick
+        ):
             return self.element(source, pick)
         return inserted.operands[1]
 

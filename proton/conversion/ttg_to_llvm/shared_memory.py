@@ -10,8 +10,8 @@ from proton.conversion.ttg_to_llvm.layouts import (
     warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.dialect.mlir import Type, Value
-from proton.dialect.ttg import layout_of, mem_desc_parts
+from proton.dialect import ttg
+from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout
 
 COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
@@ -38,19 +38,19 @@ def _stored(element: Type) -> Type:
     return v.integer(8) if is_float8(element) else element
 
 
-@lowers("ttg.local_alloc")
+@lowers(ttg.LocalAllocOp)
 def _local_alloc(ctx: Lowering, site: Site) -> list[Value]:
     base = ctx.shared(ctx.scratch(site))
     _write(ctx, site.operands[0], site.operand_types[0], site.result_type, base)
     return [base]
 
 
-@lowers("ttg.local_reserve")
+@lowers(ttg.LocalReserveOp)
 def _local_reserve(ctx: Lowering, site: Site) -> list[Value]:
     return [ctx.shared(ctx.scratch(site))]
 
 
-@lowers("ttg.local_store")
+@lowers(ttg.LocalStoreOp)
 def _local_store(ctx: Lowering, site: Site) -> list[Value]:
     value, base = site.operands
     type_, desc = site.operand_types
@@ -59,30 +59,30 @@ def _local_store(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _write(ctx: Lowering, value: Value, type_: Type, desc: Type, base: Value) -> None:
-    source, (_, _, shared) = layout_of(type_), mem_desc_parts(desc)
+    source, (_, _, shared) = ttg.layout_of(type_), ttg.mem_desc_parts(desc)
     vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
     warps_write_shared(ctx, value, source, shared, vector, base)
 
 
-@lowers("ttg.local_load")
+@lowers(ttg.LocalLoadOp)
 def _local_load(ctx: Lowering, site: Site) -> list[Value]:
     (base,) = site.operands
-    _, element, shared = mem_desc_parts(site.operand_types[0])
-    target = layout_of(site.result_type)
+    _, element, shared = ttg.mem_desc_parts(site.operand_types[0])
+    target = ttg.layout_of(site.result_type)
     vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
     return [warps_read_shared(ctx, _stored(element), target, shared, vector, base)]
 
 
-@lowers("ttg.memdesc_index")
+@lowers(ttg.MemDescIndexOp)
 def _memdesc_index(ctx: Lowering, site: Site) -> list[Value]:
     base, index = site.operands
-    _, element, layout = mem_desc_parts(site.result_type)
+    _, element, layout = ttg.mem_desc_parts(site.result_type)
     size = (1 << layout.total_in_bits) * stored_bytes(element)
-    offset = v.binary("llvm.mul", index, v.i32(size))
+    offset = v.binary(llvm.MulOp, index, v.i32(size))
     return [v.offset_pointer(base, offset, v.integer(8))]
 
 
-@lowers("ttg.memdesc_trans")
+@lowers(ttg.MemDescTransOp)
 def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
 
@@ -90,15 +90,15 @@ def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
 # Copies
 
 
-@lowers("ttg.async_copy_global_to_local")
+@lowers(ttg.AsyncCopyOp)
 def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
     small for it are loaded and stored, which is there no later."""
     pointers, base = site.operands[:2]
     mask = site.optional(2)
-    _, element, shared = mem_desc_parts(site.operand_types[1])
+    _, element, shared = ttg.mem_desc_parts(site.operand_types[1])
     bytes_ = stored_bytes(element)
-    places = layout_of(site.operand_types[0]).invert_and_compose(shared)
+    places = ttg.layout_of(site.operand_types[0]).invert_and_compose(shared)
     vector = min(contiguous(places, bytes_), site.access)
     size = vector * bytes_
     parts = groups(places, vector)
@@ -120,17 +120,17 @@ def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None
         source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
     )
     if size == 1:
-        found = v.create("llvm.trunc", v.integer(8), found)
+        found = v.create(llvm.TruncOp, v.integer(8), found)
     v.store(target, found, size)
 
 
-@lowers("ttg.async_commit_group")
+@lowers(ttg.AsyncCommitGroupOp)
 def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.commit_copies()
     return [v.i32(0)]
 
 
-@lowers("ttg.async_wait")
+@lowers(ttg.AsyncWaitOp)
 def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.wait_copies(site.number("pendings"))
     return []

@@ -4,8 +4,9 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect import ttng
 from proton.dialect.emit import is_zeros
-from proton.dialect.mlir import Type, Value
+from proton.dialect.mlir import Type, Value, llvm
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
@@ -18,7 +19,7 @@ from proton.layout.tensor_cores import (
 )
 
 
-@lowers("ttng.mma_sync")
+@lowers(ttng.MmaSyncOp)
 def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc = site.operands
     type_ = site.result_type
@@ -64,8 +65,8 @@ class _Memory:
         self.is_transposed = found.order[0] == axis
         address = nvidia.shared_address(base)
         own = ctx.threads.warp_bits((0,) * log2(GROUP_WARPS) + self._group_bases(tiling))
-        start = v.binary("llvm.lshr", v.add(address, own) if own else address, v.i32(log2(UNIT)))
-        self.low = v.binary("llvm.or", start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
+        start = v.binary(llvm.LShrOp, v.add(address, own) if own else address, v.i32(log2(UNIT)))
+        self.low = v.binary(llvm.OrOp, start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
         self.high = v.i32(_signed(self.bits >> 32))
 
     def _group_bases(self, tiling: WarpGroupTiling) -> tuple[int, ...]:
@@ -93,7 +94,7 @@ def _signed(word: int) -> int:
     return word - (1 << 32) if word >> 31 else word
 
 
-@lowers("ttng.warp_group_dot")
+@lowers(ttng.WarpGroupDotOp)
 def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc, *adds = site.operands
     type_ = site.result_type
@@ -147,7 +148,7 @@ def _exact_sums(
         part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, False)
         mma.wgmma_commit()
         part = mma.wgmma_wait(part, 0)
-        total = [v.binary("llvm.fadd", old, new) for old, new in zip(total, part, strict=True)]
+        total = [v.binary(llvm.FAddOp, old, new) for old, new in zip(total, part, strict=True)]
         if first + at_once < len(steps):
             mma.wgmma_fence()
     return total
@@ -157,14 +158,14 @@ def _element(type_: Type) -> Type:
     return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
 
 
-@lowers("ttng.warp_group_dot_wait")
+@lowers(ttng.WarpGroupDotWaitOp)
 def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
 
 
-@lowers("ttng.zeros")
+@lowers(ttng.ZerosOp)
 def _zeros(ctx: Lowering, site: Site) -> list[Value]:
     zero = nvidia.assembly("mov.b32 $0, 0;", "=r", v.integer(32))
     type_ = llvm_type(site.result_type)
@@ -172,7 +173,7 @@ def _zeros(ctx: Lowering, site: Site) -> list[Value]:
     return [v.from_words(v.splat(zero, words), type_)]
 
 
-@lowers("ttng.fence_async_shared")
+@lowers(ttng.FenceAsyncSharedOp)
 def _fence_async_shared(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.fence_async_shared()
     return []

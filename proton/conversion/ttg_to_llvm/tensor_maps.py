@@ -19,9 +19,10 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.debug import fail_where
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
-from proton.dialect.abi import Argument, argument
+from proton.dialect import Kind, ttng
+from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, GLOBAL_SCRATCH_OFFSETS
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.tt import PointerType
 from proton.layout.tensor_map import ROW_BYTES, TENSOR_MAP_BYTES, Box
 
@@ -61,7 +62,7 @@ class _Tensor:
     is_empty: Value
 
 
-@lowers("ttng.tensormap_create")
+@lowers(ttng.TensorMapCreateOp)
 def _create(ctx: Lowering, site: Site) -> list[Value]:
     memory, base, *numbers = site.operands
     type_ = site.result_type
@@ -77,7 +78,7 @@ def _create(ctx: Lowering, site: Site) -> list[Value]:
         _emit(ctx, memory, place, spare, tensor, box, type_)
 
     v.when(_is_warp(ctx, site.number("warp")), make)
-    return [v.create("llvm.addrspacecast", v.pointer(), place)]
+    return [v.create(llvm.AddrSpaceCastOp, v.pointer(), place)]
 
 
 def _is_warp(ctx: Lowering, number: int) -> Value | None:
@@ -97,21 +98,21 @@ def _of_program(ctx: Lowering) -> Value:
     i64 = v.integer(64)
 
     def wide(value: Value) -> Value:
-        return v.create("llvm.zext", i64, value)
+        return v.create(llvm.ZExtOp, i64, value)
 
     number = wide(nvidia.program_id(2))
     for axis in (1, 0):
-        rows = v.binary("llvm.mul", number, wide(nvidia.program_count(axis)))
+        rows = v.binary(llvm.MulOp, number, wide(nvidia.program_count(axis)))
         number = v.add(rows, wide(nvidia.program_id(axis)))
-    offset = v.binary("llvm.mul", number, v.constant(size, i64))
-    return _bytes_behind(argument(ctx.function, Argument.GLOBAL_SCRATCH), offset)
+    offset = v.binary(llvm.MulOp, number, v.constant(size, i64))
+    return _bytes_behind(argument(ctx.function, AddedArgument.GLOBAL_SCRATCH), offset)
 
 
 def _tensor(
     base: Value, sizes: list[Value], strides: list[Value], element_bytes: int, spare: Value
 ) -> _Tensor:
     i64 = v.integer(64)
-    address, instead = (v.create("llvm.ptrtoint", i64, pointer) for pointer in (base, spare))
+    address, instead = (v.create(llvm.PtrToIntOp, i64, pointer) for pointer in (base, spare))
     steps = _in_bytes(strides, element_bytes)
     is_empty = _is_empty(sizes)
 
@@ -128,31 +129,31 @@ def _tensor(
 
 def _in_bytes(strides: list[Value], element_bytes: int) -> list[Value]:
     size = v.constant(element_bytes, v.integer(64))
-    return [v.binary("llvm.mul", stride, size) for stride in strides]
+    return [v.binary(llvm.MulOp, stride, size) for stride in strides]
 
 
-def _any(name: str, values: list[Value]) -> Value:
-    return reduce(lambda x, y: v.binary(name, x, y), values)
+def _any(kind: Kind, values: list[Value]) -> Value:
+    return reduce(lambda x, y: v.binary(kind, x, y), values)
 
 
 def _is_empty(sizes: list[Value]) -> Value:
-    return _any("llvm.or", [v.compare("sle", size, v.i32(0)) for size in sizes])
+    return _any(llvm.OrOp, [v.compare("sle", size, v.i32(0)) for size in sizes])
 
 
-@lowers("ttng.tensor_check")
+@lowers(ttng.TensorCheckOp)
 def _check(ctx: Lowering, site: Site) -> list[Value]:
     base, *numbers = site.operands
     rank = len(numbers) // 2 + 1
     i64, pointer = v.integer(64), PointerType(site.operand_types[0])
     steps = _in_bytes(numbers[rank:], stored_bytes(pointer.target))
-    address = v.create("llvm.ptrtoint", i64, base)
-    rest = v.binary("llvm.and", _any("llvm.or", [address, *steps]), v.constant(ROW_BYTES - 1, i64))
+    address = v.create(llvm.PtrToIntOp, i64, base)
+    rest = v.binary(llvm.AndOp, _any(llvm.OrOp, [address, *steps]), v.constant(ROW_BYTES - 1, i64))
     if steps:
-        high = v.binary("llvm.lshr", _any("llvm.or", steps), v.constant(_STRIDE_BITS, i64))
-        rest = v.binary("llvm.or", rest, high)
+        high = v.binary(llvm.LShrOp, _any(llvm.OrOp, steps), v.constant(_STRIDE_BITS, i64))
+        rest = v.binary(llvm.OrOp, rest, high)
     is_wrong = v.compare("ne", rest, v.constant(0, i64))
-    has_some = v.binary("llvm.xor", _is_empty(numbers[:rank]), v.constant(1, v.integer(1)))
-    failed = v.binary("llvm.and", is_wrong, has_some)
+    has_some = v.binary(llvm.XOrOp, _is_empty(numbers[:rank]), v.constant(1, v.integer(1)))
+    failed = v.binary(llvm.AndOp, is_wrong, has_some)
     if message := site.text("message"):
         fail_where(ctx, failed, message)
     else:
@@ -185,13 +186,13 @@ def _emit(
 ) -> None:
     """All threads of a warp make a map. It is one piece of assembly: LLVM may not part them."""
     text = _Text()
-    lane = v.binary("llvm.and", ctx.threads.number, v.i32(WARP_SIZE - 1))
+    lane = v.binary(llvm.AndOp, ctx.threads.number, v.i32(WARP_SIZE - 1))
     own = v.offset_pointer(memory, lane, v.integer(32))
     local = text.operand(nvidia.shared_address(memory), "r")
     word = text.operand(nvidia.shared_address(own), "r")
     target = text.operand(place, "l")
     one = text.operand(v.compare("eq", lane, v.i32(0)), "b")
-    instead = v.binary("llvm.and", tensor.is_empty, v.compare("eq", lane, v.i32(0)))
+    instead = v.binary(llvm.AndOp, tensor.is_empty, v.compare("eq", lane, v.i32(0)))
     empty = text.operand(instead, "b")
     spare_ = text.operand(spare, "l")
     outside = _NANS[str(type_.element)] if type_.outside == "nan" else 0

@@ -14,7 +14,7 @@ from proton.base.errors import PassError
 from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Operation, Value, ir, llvm
 from proton.dialect.walk import producer_of
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
@@ -90,7 +90,7 @@ class Threads:
         thread = self.number
         if "warp" not in self.known:
             with self._behind(thread):
-                number = v.binary("llvm.lshr", thread, v.i32(log2(WARP_SIZE)))
+                number = v.binary(llvm.LShrOp, thread, v.i32(log2(WARP_SIZE)))
                 self.known["warp"] = nvidia.warp_uniform(number)
         return self.known["warp"]
 
@@ -152,7 +152,7 @@ class Threads:
             return base
         bases = [basis[axis] for basis in _thread_bases(layout)]
         apart = not any(basis & register for basis in bases for register in registers)
-        name = "llvm.add" if apart else "llvm.xor"
+        name = llvm.AddOp if apart else llvm.XOrOp
         flags = {}
         if apart:
             flags["overflowFlags"] = ir.IntegerAttr.get(v.integer(32), 3)  # nsw, nuw
@@ -167,7 +167,7 @@ class Threads:
         key, thread = ("owner", mask), self.number
         if key not in self.known:
             with self._behind(thread):
-                bits = v.binary("llvm.and", thread, v.i32(mask))
+                bits = v.binary(llvm.AndOp, thread, v.i32(mask))
                 self.known[key] = v.compare("eq", bits, v.i32(0))
         return self.known[key]
 

@@ -11,14 +11,14 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.atomics import relaxed
 from proton.conversion.ttg_to_llvm.barriers import is_issuer, issues
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.dialect.mlir import Value
+from proton.dialect import ttng
+from proton.dialect.mlir import Value, llvm
 from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.ttg import mem_desc_parts
-from proton.dialect.ttng_memory import NO_REDUCTION, TensorMapType
 from proton.layout.linear import log2
 
 
-@lowers("ttng.prefetch_tensor_map")
+@lowers(ttng.PrefetchTensorMapOp)
 def _prefetch_map(ctx: Lowering, site: Site) -> list[Value]:
     (map_,) = site.operands
     nvidia.prefetch_tensor_map(map_, is_issuer(ctx))
@@ -38,7 +38,7 @@ class _Copy:
 def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> list[_Copy]:
     """The boxes of a block, dealt out to the warps in turn: issued by one thread, each would wait
     for those before it."""
-    box = box_of_map(TensorMapType(site.operand_types[0]))
+    box = box_of_map(ttng.TensorMapType(site.operand_types[0]))
     assert box is not None, "as the pass chose it"
     count, start = len(box.pieces), nvidia.shared_address(memory)
     at_once = min(count, ctx.threads.warps)
@@ -59,12 +59,12 @@ def _sum(value: Value, number: int, more: Value | None) -> Value:
     return v.add(value, v.i32(number)) if number else value
 
 
-@lowers("ttng.async_tma_copy_global_to_local")
+@lowers(ttng.AsyncTMACopyOp)
 def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     map_, barrier, memory, condition, *indices = site.operands
     arrives = nvidia.shared_address(barrier)
     for copy in _copies(ctx, site, memory, indices):
-        issues = v.binary("llvm.and", condition, copy.issues)
+        issues = v.binary(llvm.AndOp, condition, copy.issues)
         nvidia.copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
     return []
 
@@ -72,10 +72,10 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
 def _reduction(site: Site) -> str:
     """What a store combines by, as `tt.atomic_rmw` calls it; empty where it overwrites."""
     name = site.text("reduction")
-    return "" if name == NO_REDUCTION else name
+    return "" if name == ttng.NO_REDUCTION else name
 
 
-@lowers("ttng.async_tma_copy_local_to_global")
+@lowers(ttng.AsyncTMAStoreOp)
 def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     map_, memory, *indices = site.operands
     reduction = _reduction(site)
@@ -87,7 +87,7 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.local_to_global")
+@lowers(ttng.LocalToGlobalOp)
 def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
     """Element by element, in the order in which they lie in shared memory; copies that come later
     find them written."""
@@ -104,9 +104,9 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
             own = v.xor_of_bits(place, [basis[axis] for basis in layout.bases("offset")])
             index = v.add(start, own)
             is_in = v.compare("ult", index, sizes[axis])  # a negative one is large
-            inside = v.binary("llvm.and", inside, is_in)
-            step = v.create("llvm.sext", i64, index)
-            step = v.binary("llvm.mul", step, strides[axis]) if axis < rank - 1 else step
+            inside = v.binary(llvm.AndOp, inside, is_in)
+            step = v.create(llvm.SExtOp, i64, index)
+            step = v.binary(llvm.MulOp, step, strides[axis]) if axis < rank - 1 else step
             offset = v.add(offset, step)
         source = v.offset_pointer(memory, place, stored)
         size = stored_bytes(element)
@@ -126,7 +126,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttng.tma_store_wait")
+@lowers(ttng.TMAStoreWaitOp)
 def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
     read = not site.op.attributes["landed"].value
     nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)

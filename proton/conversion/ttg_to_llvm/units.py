@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
-from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, ir, llvm
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
 
 @dataclass(frozen=True)
-class Cursor:
+class RingCursor:
     """Where the next record of a ring buffer in global memory goes."""
 
     place: Value  # where that is kept, i32
@@ -19,7 +19,7 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Slab:
+class FlushSlab:
     """What chunks are taken from."""
 
     address: Value  # where the address of the slab is
@@ -36,12 +36,12 @@ class Unit:
     segments: Value  # address of the first unit's
     ring: Value | None  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
-    slab: Slab | None  # None where no chunks are taken
+    slab: FlushSlab | None  # None where no chunks are taken
     program: Value  # linear number, i64
     number: Value  # of this unit, i64
     table: Value  # address of this unit's number of records
     count: Value  # where that number is meanwhile
-    cursor: Cursor | None  # None where the number of a record says its place
+    cursor: RingCursor | None  # None where the number of a record says its place
     pending: "Pending"
     lane: Value  # in the unit
     is_sampled: Value | None  # whether the unit records; None: each does
@@ -70,7 +70,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Made:
+class LoopRecords:
     """The records of a loop that keeps readings, behind it."""
 
     first: Value  # the number of the first, i32
@@ -95,17 +95,17 @@ class KeptIterations:
     pending: list[Value]  # where they are
     clock: Type  # the type of a reading
     count: int  # how many these are
-    made: Made | None = None  # None in the loop
+    made: LoopRecords | None = None  # None in the loop
 
     def row(self, iteration: Value) -> Value:
         """Where among the iterations that are kept one is."""
-        return v.binary("llvm.and", iteration, v.i32(self.most - 1))
+        return v.binary(llvm.AndOp, iteration, v.i32(self.most - 1))
 
     def place(self, row: Value, word: Value) -> Value:
         """Where a reading of an iteration lies, bytes."""
         size = int(self.clock.width) // 8
-        row = v.binary("llvm.mul", row, v.i32(self.words * size))
-        return v.add(row, v.binary("llvm.mul", word, v.i32(size)))
+        row = v.binary(llvm.MulOp, row, v.i32(self.words * size))
+        return v.add(row, v.binary(llvm.MulOp, word, v.i32(size)))
 
     def store(self, is_writer: Value) -> None:
         """Stores what is pending. Before there is any, that is nothing, where the first will be."""
@@ -120,7 +120,7 @@ def variable(function: Operation, type_: Type) -> Value:
     """The address of a variable of the function."""
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
         of = ir.TypeAttr.get(type_)
-        return v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=of)
+        return v.create(llvm.AllocaOp, v.pointer(0), v.i32(1), elem_type=of)
 
 
 def _moved_on(unit: Unit, place: Value, first: Value) -> Value:
@@ -131,7 +131,7 @@ def _moved_on(unit: Unit, place: Value, first: Value) -> Value:
         is_last = v.compare("eq", place, v.add(first, v.i32(ring - size)))
         return v.select(is_last, first, following)
     # Rings lie one after the other, so the low bits are the place in this one.
-    return v.binary("llvm.or", first, v.binary("llvm.and", following, v.i32(ring - 1)))
+    return v.binary(llvm.OrOp, first, v.binary(llvm.AndOp, following, v.i32(ring - 1)))
 
 
 def store_pending(unit: Unit) -> None:
@@ -151,7 +151,7 @@ def store_pending(unit: Unit) -> None:
     is_writer = unit.is_writer
     if pending.live is not None:
         live = v.load(pending.live, v.integer(1), 1)
-        is_writer = v.binary("llvm.and", is_writer, live)
+        is_writer = v.binary(llvm.AndOp, is_writer, live)
     if unit.cursor is not None:
         following = _moved_on(unit, offset, unit.cursor.first)
         if pending.live is not None:
@@ -170,7 +170,7 @@ def store_pending(unit: Unit) -> None:
         )
 
 
-def cursor_of(unit: Unit) -> Cursor:
+def cursor_of(unit: Unit) -> RingCursor:
     """The cursor of a unit that has one, as all have whose loops keep readings alone."""
     assert unit.cursor is not None, "the ring buffer lies in shared memory"
     return unit.cursor
@@ -183,17 +183,17 @@ def ring_place(unit: Unit, number: Value) -> Value:
 
 def ring_slot(unit: Unit, number: Value) -> Value:
     """The slot of a record by its number: one of `capacity`, which is a power of two."""
-    return v.binary("llvm.and", number, v.i32(unit.profile.capacity - 1))
+    return v.binary(llvm.AndOp, number, v.i32(unit.profile.capacity - 1))
 
 
 def place_of(unit: Unit, slot: Value) -> Value:
     """Where a slot lies in a ring buffer or a chunk, bytes."""
-    return v.binary("llvm.mul", slot, v.i32(unit.schema.bytes))
+    return v.binary(llvm.MulOp, slot, v.i32(unit.schema.bytes))
 
 
 def wide(value: Value) -> Value:
     """An i32 that is not negative, as i64."""
-    return v.create("llvm.zext", v.integer(64), value)
+    return v.create(llvm.ZExtOp, v.integer(64), value)
 
 
 def signed(number: int) -> int:

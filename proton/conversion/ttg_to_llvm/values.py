@@ -7,11 +7,12 @@ LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 import functools
 from collections.abc import Callable, Sequence
 
-from proton.dialect import builtin, emit
+from proton.dialect import Kind, builtin, emit
 from proton.dialect.memory import GLOBAL as GLOBAL
 from proton.dialect.memory import SHARED as SHARED
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import Attribute, Type, Value, ir
+from proton.dialect.mlir import Attribute, Type, Value, arith, ir, llvm
+from proton.dialect.mlir import vector as vectors
 
 create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
 
@@ -61,7 +62,7 @@ def constant(value: int | float, type_: Type) -> Value:
         attribute = ir.FloatAttr.get(scalar, value)
     if is_vector(type_):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-    return create("llvm.mlir.constant", type_, value=attribute)
+    return create(llvm.ConstantOp, type_, value=attribute)
 
 
 def i32(value: int) -> Value:
@@ -74,20 +75,20 @@ def constants(values: Sequence[int]) -> Value:
     attribute = ir.DenseElementsAttr.get(
         [ir.IntegerAttr.get(i32_, value) for value in values], type=vector(len(values), i32_)
     )
-    return create("llvm.mlir.constant", vector(len(values), i32_), value=attribute)
+    return create(llvm.ConstantOp, vector(len(values), i32_), value=attribute)
 
 
 def poison(type_: Type) -> Value:
-    return create("llvm.mlir.poison", type_)
+    return create(llvm.PoisonOp, type_)
 
 
 def extract(value: Value, index: int) -> Value:
     """An element of a vector."""
-    return create("llvm.extractelement", element(value), value, i32(index))
+    return create(llvm.ExtractElementOp, element(value), value, i32(index))
 
 
 def insert(into: Value, value: Value, index: int) -> Value:
-    return create("llvm.insertelement", into.type, into, value, i32(index))
+    return create(llvm.InsertElementOp, into.type, into, value, i32(index))
 
 
 def splat(value: Value, count: int) -> Value:
@@ -103,7 +104,7 @@ def shuffle(value: Value, picks: Sequence[int], other: Value | None = None) -> V
             return value
         other = value
     mask = ir.DenseI32ArrayAttr.get(list(picks))
-    return create("llvm.shufflevector", vector(len(picks), element(value)), value, other, mask=mask)
+    return create(llvm.ShuffleVectorOp, vector(len(picks), element(value)), value, other, mask=mask)
 
 
 def concatenate(parts: Sequence[Value]) -> Value:
@@ -117,37 +118,35 @@ def concatenate(parts: Sequence[Value]) -> Value:
 
 def from_elements(values: Sequence[Value]) -> Value:
     """Scalars as a vector."""
-    return create("vector.from_elements", vector(len(values), values[0].type), *values)
+    return create(vectors.FromElementsOp, vector(len(values), values[0].type), *values)
 
 
 def to_elements(value: Value) -> list[Value]:
     """The elements of a vector, in order."""
     types = [element(value)] * count_of(value)
-    return list(ir.Operation.create("vector.to_elements", types, [value]).results)
+    return list(ir.Operation.create(vectors.ToElementsOp.OPERATION_NAME, types, [value]).results)
 
 
 def bitcast(value: Value, type_: Type) -> Value:
-    return value if value.type == type_ else create("llvm.bitcast", type_, value)
+    return value if value.type == type_ else create(llvm.BitcastOp, type_, value)
 
 
-def binary(name: str, left: Value, right: Value, **attributes: Attribute) -> Value:
+def binary(kind: Kind, left: Value, right: Value, **attributes: Attribute) -> Value:
     """An op whose result has the operands' type."""
-    return create(name, left.type, left, right, **attributes)
+    return create(kind, left.type, left, right, **attributes)
 
 
 def add(left: Value, right: Value) -> Value:
-    return binary("llvm.add", left, right)
+    return binary(llvm.AddOp, left, right)
 
 
 def compare(predicate: str, left: Value, right: Value) -> Value:
     """`arith.cmpi` by the predicate's name, on integers or vectors of them."""
-    number = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(predicate)
-    predicate_ = builtin.i64_attr(number)
-    return create("arith.cmpi", like(left, integer(1)), left, right, predicate=predicate_)
+    return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), left, right).result
 
 
 def select(condition: Value, yes: Value, no: Value) -> Value:
-    return create("llvm.select", yes.type, condition, yes, no)
+    return create(llvm.SelectOp, yes.type, condition, yes, no)
 
 
 def offset_pointer(base: Value, offset: Value, element_type: Type) -> Value:
@@ -156,7 +155,7 @@ def offset_pointer(base: Value, offset: Value, element_type: Type) -> Value:
     if is_vector(offset.type) and not is_vector(type_):
         type_ = vector(count_of(offset), type_)
     return create(
-        "llvm.getelementptr",
+        llvm.GEPOp,
         type_,
         base,
         offset,
@@ -171,11 +170,11 @@ def bytes_behind(base: Value, count: int) -> Value:
 
 
 def load(pointer_: Value, type_: Type, alignment: int) -> Value:
-    return create("llvm.load", type_, pointer_, alignment=builtin.i64_attr(alignment))
+    return create(llvm.LoadOp, type_, pointer_, alignment=builtin.i64_attr(alignment))
 
 
 def store(pointer_: Value, value: Value, alignment: int) -> None:
-    effect("llvm.store", value, pointer_, alignment=builtin.i64_attr(alignment))
+    effect(llvm.StoreOp, value, pointer_, alignment=builtin.i64_attr(alignment))
 
 
 def struct(types: Sequence[Type]) -> Type:
@@ -190,7 +189,7 @@ def _struct(types: tuple[Type, ...]) -> Type:
 
 def member(value: Value, index: int, type_: Type) -> Value:
     """A member of a struct."""
-    return create("llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index]))
+    return create(llvm.ExtractValueOp, type_, value, position=ir.DenseI64ArrayAttr.get([index]))
 
 
 def each(function: Callable[..., Value], *values: Value) -> Value:
@@ -209,11 +208,11 @@ def to_words(value: Value) -> Value:
     scalar, count = element(value), count_of(value)
     width = bits_of(scalar)
     if str(scalar).startswith("!llvm.ptr"):
-        value = create("llvm.ptrtoint", vector(count, integer(64)), value)
+        value = create(llvm.PtrToIntOp, vector(count, integer(64)), value)
     if width * count % 32 == 0 and width >= 8:
         return bitcast(value, vector(width * count // 32, integer(32)))
     value = bitcast(value, vector(count, integer(width)))
-    return create("llvm.zext", vector(count, integer(32)), value)
+    return create(llvm.ZExtOp, vector(count, integer(32)), value)
 
 
 def from_words(words: Value, type_: Type) -> Value:
@@ -222,10 +221,10 @@ def from_words(words: Value, type_: Type) -> Value:
     width = bits_of(scalar)
     if str(scalar).startswith("!llvm.ptr"):
         wide = bitcast(words, vector(count, integer(64)))
-        return create("llvm.inttoptr", type_, wide)
+        return create(llvm.IntToPtrOp, type_, wide)
     if width * count % 32 == 0 and width >= 8:
         return bitcast(words, type_)
-    narrow = create("llvm.trunc", vector(count, integer(width)), words)
+    narrow = create(llvm.TruncOp, vector(count, integer(width)), words)
     return bitcast(narrow, type_)
 
 
@@ -243,15 +242,15 @@ def xor_of_bits(value: Value, bases: Sequence[int], bounded: Value | None = None
         shift = basis.bit_length() - 1
         mask = ((1 << length) - 1) << start
         if basis == 1 << shift:
-            term = binary("llvm.and", value, i32(mask))
+            term = binary(llvm.AndOp, value, i32(mask))
             if shift > start:
-                term = binary("llvm.shl", term, i32(shift - start))
+                term = binary(llvm.ShlOp, term, i32(shift - start))
             elif shift < start:
-                term = binary("llvm.lshr", term, i32(start - shift))
+                term = binary(llvm.LShrOp, term, i32(start - shift))
         else:  # a basis of several bits: all or none of them
-            bit = binary("llvm.and", binary("llvm.lshr", value, i32(start)), i32(1))
-            term = binary("llvm.mul", bit, i32(basis))
-        total = term if total is None else binary("llvm.xor", total, term)
+            bit = binary(llvm.AndOp, binary(llvm.LShrOp, value, i32(start)), i32(1))
+            term = binary(llvm.MulOp, bit, i32(basis))
+        total = term if total is None else binary(llvm.XOrOp, total, term)
     return i32(0) if total is None else total
 
 

@@ -1,17 +1,18 @@
 """Warps that work together: where they meet, and groups of them that run code of their own."""
 
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.dialect import ttg
 from proton.dialect.mlir import Value
 from proton.dialect.regions import If, yield_values
 
 
-@lowers("ttg.barrier")
+@lowers(ttg.BarrierOp)
 def _barrier(ctx: Lowering, site: Site) -> list[Value]:
     ctx.threads.barrier()
     return []
 
 
-@lowers("ttg.warp_specialize")
+@lowers(ttg.WarpSpecializeOp)
 def _warp_specialize(ctx: Lowering, site: Site) -> list[Value]:
     """A branch that all threads of a warp take alike."""
     ctx.threads.barrier()
@@ -24,7 +25,7 @@ def _warp_specialize(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-@lowers("ttg.warp_return")
+@lowers(ttg.WarpReturnOp)
 def _warp_return(ctx: Lowering, site: Site) -> list[Value]:
     yield_values()
     return []

@@ -56,8 +56,14 @@ class _LLVM(_Dialect):
 arith: _Arith
 llvm: _LLVM
 func: _Func
+bufferization: _Dialect
+builtin: _Dialect
 gpu: _Dialect
+linalg: _Dialect
 math: _Dialect
 memref: _Dialect
+nvvm: _Dialect
+scf: _Dialect
 tensor: _Dialect
+ub: _Dialect
 vector: _Dialect

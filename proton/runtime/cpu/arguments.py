@@ -16,8 +16,8 @@ from proton.runtime.arguments import (
     NUMPY_TYPES,
     OTHER_TYPES,
     ArrayArgument,
-    Group,
     Parameter,
+    TupleKey,
     addressed_element,
     check_torch,
     is_addressed,
@@ -46,7 +46,7 @@ ELSEWHERE = object()
 _END = (1 << 63) - 1  # of memory
 
 
-class Memory(NamedTuple):
+class PointerArgument(NamedTuple):
     """A pointer argument, or a tensor descriptor: its address, the bytes [low, high) it lives in,
     its element type."""
 
@@ -61,7 +61,7 @@ class Memory(NamedTuple):
 def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
     """(key, what the code is given) of an argument: a number, or the Memory of an array."""
     if isinstance(value, np.ndarray) and not parameter.constexpr:
-        memory: Memory | None = _array_memory(parameter.name, value)
+        memory: PointerArgument | None = _array_memory(parameter.name, value)
     else:
         scalar = parameter.scalar(value)
         if scalar is not None:
@@ -69,11 +69,11 @@ def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
             if key.__class__ is not str or key[0] != "*":
                 return scalar
             # An address, which the kernel of a file of IR takes.
-            return key, Memory(number, 0, _END, True, ty.str_to_ty(key.lstrip("*k")))
+            return key, PointerArgument(number, 0, _END, True, ty.str_to_ty(key.lstrip("*k")))
         if parameter.is_tuple(value):
             pairs = [classify(*pair) for pair in zip(parameter.elements(value), value, strict=True)]
             keys, given = zip(*pairs, strict=True) if pairs else ((), ())
-            return Group(type(value), keys), given
+            return TupleKey(type(value), keys), given
         memory = memory_of(parameter.name, value)
     if memory is None:
         return ELSEWHERE, None
@@ -83,7 +83,7 @@ def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
     return parameter.pointer(memory.element), memory
 
 
-def memory_of(name: str, value: Any) -> Memory | None:
+def memory_of(name: str, value: Any) -> PointerArgument | None:
     """A pointer argument's memory; None where another back end owns it. Raises LaunchError for
     what is no array."""
     if isinstance(value, np.ndarray):
@@ -130,13 +130,13 @@ _ELEMENTS = {np.dtype(name): element for name, element in NUMPY_TYPES.items()}
 address_of, no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
 
 
-def _array_memory(name: str, array: np.ndarray) -> Memory:
+def _array_memory(name: str, array: np.ndarray) -> PointerArgument:
     element = _ELEMENTS.get(array.dtype)
     flags = array.flags
     is_plain = array.base is None and flags.c_contiguous and flags.writeable and array.size
     if is_plain and element is not None:  # a fifth of the time of what follows
         address = address_of(no_bytes(array.data))
-        return Memory(address, address, address + array.nbytes, True, element)
+        return PointerArgument(address, address, address + array.nbytes, True, element)
     if element is None:
         element = OTHER_TYPES.get(array.dtype.name)
     if element is None:
@@ -158,10 +158,10 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
         high = low + owner.nbytes
     else:
         low, high = map(int, np.lib.array_utils.byte_bounds(owner))
-    return Memory(address, low, high, not read_only, element)
+    return PointerArgument(address, low, high, not read_only, element)
 
 
-def _torch_memory(name: str, tensor: Any) -> Memory | None:
+def _torch_memory(name: str, tensor: Any) -> PointerArgument | None:
     device = getattr(tensor, "device", None)
     if device is None or device.type != "cpu":
         check_torch(name, tensor)
@@ -170,7 +170,7 @@ def _torch_memory(name: str, tensor: Any) -> Memory | None:
     try:
         is_negated, storage = tensor.is_neg(), tensor.untyped_storage()
         low = storage.data_ptr()
-        memory = Memory(tensor.data_ptr(), low, low + storage.nbytes(), True, element)
+        memory = PointerArgument(tensor.data_ptr(), low, low + storage.nbytes(), True, element)
     except (RuntimeError, NotImplementedError) as problem:  # torch's own, of odd tensors
         check_torch(name, tensor)
         reason = str(problem).partition("\n")[0]
@@ -180,12 +180,12 @@ def _torch_memory(name: str, tensor: Any) -> Memory | None:
     return memory
 
 
-def _addressed_memory(name: str, value: Any) -> Memory:
+def _addressed_memory(name: str, value: Any) -> PointerArgument:
     """Of an object that says its address: it may reach anywhere, unless it says its size."""
     address, size = int(value.data_ptr()), getattr(value, "nbytes", None)
     element = addressed_element(name, value)
     low, high = (0, _END) if size is None else (address, address + int(size))
-    return Memory(address, low, high, True, element)
+    return PointerArgument(address, low, high, True, element)
 
 
 def extent_of(name: str, value: Any) -> tuple[int, int]:

@@ -59,7 +59,7 @@ class CPUBackend(Backend):
         return CPULauncher(kernel)
 
     def direct(self, kernel: Any) -> DirectLaunch:
-        from proton.runtime.cpu.direct import DirectLaunch as Direct  # which few programs need
+        from proton.runtime.cpu.direct import CPUDirectLaunch as Direct  # which few programs need
 
         return Direct(kernel)
 

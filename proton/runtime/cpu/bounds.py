@@ -13,10 +13,10 @@ from proton.base.bounds import (
     table_words,
 )
 from proton.base.errors import BoundsError, SourceSpan
-from proton.runtime.cpu.arguments import Memory, extent_of
+from proton.runtime.cpu.arguments import PointerArgument, extent_of
 
 
-def extent(name: str, value: object, memory: Memory) -> Extent:
+def extent(name: str, value: object, memory: PointerArgument) -> Extent:
     """The array that an argument points to, given what the caller passed and what it is."""
     return Extent(name, memory.address, memory.element.itemsize, *extent_of(name, value))
 
@@ -31,7 +31,7 @@ class BoundsTable:
         self.arrays: dict[int, Extent] = {}
         self.words = (ctypes.c_int64 * table_words(len(arguments)))()
         for number, (name, value, memory) in enumerate(arguments):
-            if isinstance(memory, Memory):
+            if isinstance(memory, PointerArgument):
                 self.arrays[number] = extent(name, value, memory)
                 word = argument_word(number)
                 array = self.arrays[number]

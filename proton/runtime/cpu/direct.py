@@ -10,7 +10,7 @@ from proton.compiler import compile_function, compile_lock
 from proton.runtime.arguments import Parameter
 from proton.runtime.cpu.arguments import classify
 from proton.runtime.cpu.launch import (
-    Variant,
+    CPUVariant,
     is_disjoint,
     recorder_for,
     run_recorded,
@@ -20,7 +20,7 @@ from proton.runtime.cpu.launch import (
 from proton.trace.instrumentation import Instrumentation
 
 
-class DirectLaunch:
+class CPUDirectLaunch:
     """The launches of one compiled kernel. Where a session records, or the kernel writes what
     other arguments share, code for that is compiled of the kernel's function."""
 
@@ -30,7 +30,7 @@ class DirectLaunch:
         types = kernel.signature.types
         self._parameters = [_parameter(name, number) for number, name in enumerate(types)]
         self._pointers = [number for number, of in enumerate(types.values()) if of.is_ptr()]
-        self._variants: dict[tuple[bool, Instrumentation | None], Variant] = {}
+        self._variants: dict[tuple[bool, Instrumentation | None], CPUVariant] = {}
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
         recorder = recorder_for(self.kernel.name)
@@ -50,7 +50,7 @@ class DirectLaunch:
                 plain = functools.partial(self._variant, disjoint, None)
                 run_recorded(variant, plain, values, given, grid, recorder)
 
-    def _variant(self, disjoint: bool, instrumentation: Instrumentation | None) -> Variant:
+    def _variant(self, disjoint: bool, instrumentation: Instrumentation | None) -> CPUVariant:
         key = disjoint, instrumentation
         found = self._variants.get(key)
         if found is None:
@@ -58,7 +58,7 @@ class DirectLaunch:
                 found = self._variants[key] = self._loaded(disjoint, instrumentation)
         return found
 
-    def _loaded(self, disjoint: bool, instrumentation: Instrumentation | None) -> Variant:
+    def _loaded(self, disjoint: bool, instrumentation: Instrumentation | None) -> CPUVariant:
         kernel, asked = self.kernel, self._options
         options = replace(asked, disjoint=disjoint, instrumentation=instrumentation)
         if options != asked:

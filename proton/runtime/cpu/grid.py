@@ -13,7 +13,7 @@ from proton.base.knobs import knobs
 from proton.base.words import shown
 from proton.runtime.cpu import guard, team
 from proton.runtime.cpu.guard import arm
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.team import TeamCall
 from proton.runtime.grid import grid_sizes
 
 # What a thread is asked for does at least this much: where it slept, the launching one has done as
@@ -54,7 +54,7 @@ def thread_count(programs: int) -> int:
     return min(asked, programs, max(MAX_THREADS, cores))
 
 
-def run_grid(programs: int, call: Call, estimate: WorkEstimate) -> None:
+def run_grid(programs: int, call: TeamCall, estimate: WorkEstimate) -> None:
     """Runs all programs of a grid."""
     first = 0
     if estimate.ns_per_program is None and programs > 1:

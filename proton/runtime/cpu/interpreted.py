@@ -22,19 +22,19 @@ from proton.frontend import build_module
 from proton.interpreter.debugging import InterpretedGenerator
 from proton.interpreter.descriptors import TensorInMemory
 from proton.interpreter.formats import NOBODY, format_named, pointers
-from proton.interpreter.memory import Memory
+from proton.interpreter.memory import LaunchMemory
 from proton.interpreter.program import Interpreter, Program, run_grid
 from proton.interpreter.recorder import BlockRecorder
 from proton.interpreter.rewrite import Rewritten
 from proton.interpreter.values import Value
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
-from proton.language.signature import Form, Signature
+from proton.language.signature import Signature, TupleForm
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Argument, signature_of
 from proton.runtime.backend import HOST, KernelFunction
 from proton.runtime.cpu import calibration
-from proton.runtime.cpu.arguments import Memory as ArrayMemory
+from proton.runtime.cpu.arguments import PointerArgument as ArrayMemory
 from proton.runtime.cpu.arguments import classify
 from proton.runtime.cpu.bounds import extent
 from proton.runtime.cpu.grid import check_grid
@@ -162,7 +162,7 @@ class InterpretedLauncher:
 
     def _arguments(
         self, keys: list[Any], values: tuple[object, ...], given: list[Any]
-    ) -> tuple[dict[str, object], Memory]:
+    ) -> tuple[dict[str, object], LaunchMemory]:
         """(what the kernel's function is called with, the arrays that it may access)"""
         arrays = _Arrays([], set())
         names = self.kernel.arg_names
@@ -170,7 +170,7 @@ class InterpretedLauncher:
             name: arrays.argument(name, Argument.of(key), value, found)
             for name, key, value, found in zip(names, keys, values, given, strict=True)
         }
-        return arguments, Memory(arrays.extents, arrays.read_only)
+        return arguments, LaunchMemory(arrays.extents, arrays.read_only)
 
 
 _ALL_MEMORY = 1 << 62  # bytes that no array has: such a one does not say where it ends
@@ -189,7 +189,7 @@ class _Arrays:
             return ty.unwrap(argument.constant.value)
         if argument.group is not None:
             kind, elements = argument.group
-            form = Form(kind, len(elements))
+            form = TupleForm(kind, len(elements))
             parts = zip(form.names(name), elements, value, found, strict=True)
             return form.made_of([self.argument(*part) for part in parts])
         assert argument.type is not None

@@ -21,20 +21,20 @@ from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.language.signature import Signature
 from proton.runtime import session as sessions
-from proton.runtime.arguments import Argument, Group, Parameter, signature_of
+from proton.runtime.arguments import Argument, Parameter, TupleKey, signature_of
 from proton.runtime.backend import HOST, KernelFunction, Launcher
-from proton.runtime.cpu.arguments import Memory, classify, ctype_of
+from proton.runtime.cpu.arguments import PointerArgument, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
 from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.prepared import Lately, signature
-from proton.runtime.cpu.recorder import CPURecorder, Recording
-from proton.runtime.cpu.team import Call
+from proton.runtime.cpu.recorder import CPURecorder, LaunchRecording
+from proton.runtime.cpu.team import TeamCall
 from proton.runtime.hooks import loaded
 
 
 @dataclass
-class Variant:
+class CPUVariant:
     """Machine code of one kernel, ready to be called."""
 
     kernel: CPUKernel
@@ -54,12 +54,12 @@ class Variant:
 class Prepared:
     """Code, and what it is given but for the grid; nothing is asked of such a launch any more."""
 
-    variant: Variant
+    variant: CPUVariant
     given: list[Any]
 
     def run(self, grid: tuple[int, int, int]) -> None:
         variant = self.variant
-        call = Call(variant.entry, [*self.given, *grid], [])
+        call = TeamCall(variant.entry, [*self.given, *grid], [])
         run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
 
 
@@ -69,7 +69,7 @@ class CPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
-        self._variants: dict[object, Variant] = {}
+        self._variants: dict[object, CPUVariant] = {}
         self._prepared = Lately[Prepared]()
 
     def launch(
@@ -171,7 +171,7 @@ class CPULauncher(Launcher):
             check_num_warps(options["num_warps"], CPUTarget.warp_size)
         return self.kernel.checks(options), options.get("ir_override")
 
-    def _compiled(self, key: tuple[object, ...]) -> Variant:
+    def _compiled(self, key: tuple[object, ...]) -> CPUVariant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
         nothing else, and the options."""
         variant = self._variants.get(key)
@@ -182,7 +182,7 @@ class CPULauncher(Launcher):
                     variant = self._variants[key] = self._compile(key)
         return variant
 
-    def _compile(self, key: tuple[object, ...]) -> Variant:
+    def _compile(self, key: tuple[object, ...]) -> CPUVariant:
         links = self.kernel.links()
         request = self._request(key)
         kernel: CPUKernel = compile_function(*request)
@@ -196,7 +196,7 @@ def recorder_for(kernel: str) -> CPURecorder | None:
     return recorder if recorder is not None and recorder.state.takes(kernel) else None
 
 
-def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
+def variant_of(kernel: CPUKernel, names: list[str]) -> CPUVariant:
     """A kernel's code, loaded; `names` are those of the values that a launch has."""
     signature = kernel.signature
     runtime = [names.index(name) for name in signature.types]
@@ -206,7 +206,7 @@ def variant_of(kernel: CPUKernel, names: list[str]) -> Variant:
     types = [ctype_of(type_) for of in parts for type_ in of] + [ctypes.c_int32] * 3
     extras = [extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]]
     written = kernel.metadata["written"]
-    return Variant(
+    return CPUVariant(
         kernel,
         loaded(kernel, lambda: _entry(kernel, types, extras)),
         written=sorted({passed[number] for number in written if number >= 0}),
@@ -229,14 +229,14 @@ def _stand_in(parameter: Parameter, value: Any) -> Any:
     """The key of an argument where nothing is launched."""
     if parameter.is_tuple(value):
         keys = tuple(map(_stand_in, parameter.elements(value), value))
-        return Group(type(value), keys)
+        return TupleKey(type(value), keys)
     key = parameter.stand_in(value)
     return classify(parameter, value)[0] if key is None else key
 
 
 def _leaves(key: Any, given: Any) -> list[Any]:
     """What an argument was found to be, or all elements of a tuple."""
-    if not isinstance(key, Group):
+    if not isinstance(key, TupleKey):
         return [given]
     pairs = zip(key.elements, given, strict=True)
     return [found for pair in pairs for found in _leaves(*pair)]
@@ -251,7 +251,7 @@ def _leaf_names(names: list[str], signature: Signature) -> list[str]:
     return found
 
 
-def is_disjoint(variant: Variant, values: list[Any]) -> bool:
+def is_disjoint(variant: CPUVariant, values: list[Any]) -> bool:
     """Whether no argument that the kernel writes shares a byte with another argument."""
     if variant.writes_anywhere:
         return False
@@ -266,8 +266,8 @@ def is_disjoint(variant: Variant, values: list[Any]) -> bool:
 
 
 def run_recorded(
-    variant: Variant,
-    plain: Callable[[], Variant],
+    variant: CPUVariant,
+    plain: Callable[[], CPUVariant],
     values: tuple[object, ...],
     given: list[Any],
     sizes: tuple[int, int, int],
@@ -286,11 +286,11 @@ def run_recorded(
 
 
 def run_variant(
-    variant: Variant,
+    variant: CPUVariant,
     bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
-    recording: Recording | None = None,
+    recording: LaunchRecording | None = None,
 ) -> list[Any]:
     """Runs a grid; `bound` is what the caller gave, `values` what it was found to be. Returns what
     the code was given."""
@@ -314,18 +314,18 @@ def run_variant(
     return given
 
 
-def _flat(variant: Variant, values: list[Any]) -> list[Any]:
+def _flat(variant: CPUVariant, values: list[Any]) -> list[Any]:
     """What the code takes, where it takes several values for an argument."""
     flat: list[Any] = []
     for position in variant.runtime:
         value = values[position]
-        is_memory = isinstance(value, Memory)
+        is_memory = isinstance(value, PointerArgument)
         flat += (value.described or (value.address,)) if is_memory else (value,)
     return flat
 
 
 def _by_name(
-    variant: Variant, bound: tuple[object, ...], values: list[Any]
+    variant: CPUVariant, bound: tuple[object, ...], values: list[Any]
 ) -> list[tuple[str, object, object]]:
     """Of each value that the code takes: the parameter's name, what it was given, and the memory of
     an array; of the numbers of a descriptor none."""
@@ -338,10 +338,10 @@ def _by_name(
 
 
 def _run_with_extras(
-    variant: Variant,
+    variant: CPUVariant,
     given: list[Any],
     grid: tuple[int, int, int],
-    recording: Recording | None,
+    recording: LaunchRecording | None,
     bounds: BoundsTable | None,
 ) -> None:
     """A launch within a session, or of code with assertions or checks in it."""
@@ -353,7 +353,7 @@ def _run_with_extras(
         fixed["bounds"] = bounds.address
     if recording is not None:
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
-    call = Call(variant.entry, given, [fixed.get(name) for name in extras])
+    call = TeamCall(variant.entry, given, [fixed.get(name) for name in extras])
     if recording is not None:
         recording.start = time.perf_counter_ns()
     run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)

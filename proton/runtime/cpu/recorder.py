@@ -25,7 +25,7 @@ _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 
 
 @dataclass(eq=False)
-class Recording:
+class LaunchRecording:
     """One launch while it runs. Where `kept` is False nobody will read its records: it has no
     buffer, and code that records nothing is what is to run."""
 
@@ -65,7 +65,7 @@ class Recording:
         )
 
 
-class Slab:
+class HostSlab:
     """Zeroed, touched memory that is handed out once."""
 
     def __init__(self) -> None:
@@ -91,12 +91,12 @@ class CPURecorder(Recorder):
         self.state = state
         self.instrumentation = state.instrumentation.on_cpu()
         self.calibration: Calibration = calibrate()
-        self.slab = Slab()
+        self.slab = HostSlab()
         self.slab.take(1)
         self.launches: list[Launch] = []
         self.pairs = [clock_pair()]
 
-    def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> Recording:
+    def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> LaunchRecording:
         """A launch of a kernel, with its buffer; an empty one where that has no scopes."""
         profile, state = kernel.profile, self.state
         block_bytes = 0 if profile is None else profile.block.bytes
@@ -110,14 +110,14 @@ class CPURecorder(Recorder):
             buffer = self.slab.take(size)
             capacity = 0 if profile is None else profile.capacity
             path, thread = state.host.path(), host_thread()
-            recording = Recording(number, grid, capacity, buffer, path, thread, kept)
+            recording = LaunchRecording(number, grid, capacity, buffer, path, thread, kept)
             state.running.begin(recording)
         if kept and profile is not None and profile.strategy.moves:
             recording.callback = self._flush_callback(recording, block_bytes)
         recording.start = time.perf_counter_ns()
         return recording
 
-    def end(self, recording: Recording) -> None:
+    def end(self, recording: LaunchRecording) -> None:
         """Keeps the launch's records."""
         end, state = time.perf_counter_ns(), self.state
         recording.callback = None
@@ -130,7 +130,7 @@ class CPURecorder(Recorder):
             else:
                 state.dropped += 1
 
-    def _flush_callback(self, recording: Recording, block_bytes: int) -> Callable[..., None]:
+    def _flush_callback(self, recording: LaunchRecording, block_bytes: int) -> Callable[..., None]:
         base, state = recording.address, self.state
 
         def keep(block: int, first: int, data: int, size: int) -> None:
@@ -145,7 +145,7 @@ class CPURecorder(Recorder):
         return _FLUSH(keep)
 
     def disown(self) -> None:
-        self.slab = Slab()
+        self.slab = HostSlab()
 
     def finish(self) -> Recorded:
         self.pairs.append(clock_pair())

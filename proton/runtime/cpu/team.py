@@ -33,7 +33,7 @@ from proton.runtime.cpu.team_code import (
 _ASKS_S = 0.001  # from one request to stop to the next
 
 
-class Call:
+class TeamCall:
     """A kernel's machine code and what it is given; an extra of None is the number of the thread,
     the others are addresses."""
 
@@ -145,7 +145,7 @@ class _Team:
             self.desks = (ctypes.c_void_p * len(self.workers))(*[w.address for w in self.workers])
         return min(count, len(self.workers))
 
-    def run(self, call: Call, first: int, last: int, size: int, count: int) -> int:
+    def run(self, call: TeamCall, first: int, last: int, size: int, count: int) -> int:
         """Runs programs [first, last) on the calling thread and so many workers; how many threads
         had begun before it was done."""
         code, job, home = team_code(), self.job, _current_core()
@@ -204,7 +204,7 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def run(call: Call, first: int, last: int, size: int, threads: int) -> int:
+def run(call: TeamCall, first: int, last: int, size: int, threads: int) -> int:
     """Runs programs [first, last) in shares of `size` on up to so many threads, the calling one
     among them; how many took part."""
     team = _local.team

@@ -15,14 +15,14 @@ import numpy as np
 
 from proton.base.errors import LaunchError
 from proton.language import types as ty
-from proton.language.signature import Form
+from proton.language.signature import TupleForm
 from proton.runtime.arguments import (
     ELEMENT_TYPES,
     Argument,
     ArrayArgument,
     Constant,
-    Group,
     Parameter,
+    TupleKey,
     addressed_element,
     check_torch,
     is_addressed,
@@ -49,7 +49,7 @@ class Reading:
     unexpected: str = ""  # where this holds the launch takes the slow path
 
 
-class Kind(ABC):
+class ArgumentKind(ABC):
     """One kind of argument."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Kind(ABC):
 class Given(NamedTuple):
     """One argument: its kind, what the kernel is compiled for, and the device of an array."""
 
-    kind: Kind
+    kind: ArgumentKind
     argument: Argument
     device: int | None = None
 
@@ -100,11 +100,11 @@ def _is_row_divisible(descriptor: TensorDescriptor) -> bool:
 
 
 @dataclass(frozen=True)
-class _Tuple(Kind):
+class _Tuple(ArgumentKind):
     """A tuple, by its class and the kinds of its elements; without these, any tuple."""
 
     form: type = tuple
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ArgumentKind, ...] = ()
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
         return parameter.is_tuple(value)
@@ -117,7 +117,7 @@ class _Tuple(Kind):
         """The kind of a tuple whose elements are described by `describe`."""
         assert isinstance(value, tuple)
         found = list(map(describe, parameter.elements(value), value))
-        group = Group(type(value), tuple(element.argument for element in found))
+        group = TupleKey(type(value), tuple(element.argument for element in found))
         devices = {element.device for element in found} - {None}
         if len(devices) > 1:  # one of them is wrong
             devices.discard(cuda.current_device())
@@ -145,13 +145,13 @@ class _Tuple(Kind):
     def names(self, parameter: Parameter, number: int | str) -> dict[str, object]:
         """What the reading names: the class, and the parameters of elements."""
         found: dict[str, object] = {f"c{number}": self.form}
-        form = Form(self.form, len(self.kinds))
+        form = TupleForm(self.form, len(self.kinds))
         for place, element in enumerate(parameter.elements_of(form)):
             found |= self.kinds[place].names(element, f"{number}_{place}")
         return found
 
 
-class _Constexpr(Kind):
+class _Constexpr(ArgumentKind):
     """What the code is specialised on."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
@@ -165,7 +165,7 @@ class _Constexpr(Kind):
         return Reading(name, key=(part,))
 
 
-class _Pointer(Kind):
+class _Pointer(ArgumentKind):
     """An array on a GPU, or what says that it is one."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
@@ -186,7 +186,7 @@ class _Pointer(Kind):
         )
 
 
-class _Descriptor(Kind):
+class _Descriptor(ArgumentKind):
     """A tensor descriptor of an array on a GPU: several values for one argument, which counts as
     divisible where the last size is a multiple of 16: masks of accesses of 16 bytes are then."""
 
@@ -226,7 +226,7 @@ class _Torch(_Pointer):
         )
 
 
-class _Other(Kind):
+class _Other(ArgumentKind):
     """What generated code does not look into."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
@@ -269,7 +269,7 @@ class _Number(_Other):
 
 TORCH = _Torch()
 OTHER = _Other()
-KINDS: tuple[Kind, ...] = (
+KINDS: tuple[ArgumentKind, ...] = (
     *(_Constexpr(), _Tuple(), TORCH, _Descriptor(), _Pointer()),
     *(_Int(), _Number(), OTHER),
 )

@@ -71,7 +71,9 @@ class NVIDIABackend(Backend):
         return GPULauncher(kernel)
 
     def direct(self, kernel: Any) -> DirectLaunch:
-        from proton.runtime.nvidia.direct import DirectLaunch as Direct  # which few programs need
+        from proton.runtime.nvidia.direct import (
+            GPUDirectLaunch as Direct,  # which few programs need
+        )
 
         return Direct(kernel)
 

@@ -98,7 +98,7 @@ class Sparse:
         written = wire.table_columns(heads, block.units)
         self.most = np.minimum(written.max(axis=0), block.capacity).astype(np.int64)
         # One that was killed may lack in its table what it wrote.
-        if (wire.header_column(heads, "state") == wire.State.STARTED).any():
+        if (wire.header_column(heads, "state") == wire.ProgramState.STARTED).any():
             self.most[:] = block.capacity
 
     @cached_property

@@ -197,7 +197,7 @@ class TimerPair:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ClockExchange:
     """The host's clock before it asked, the timer, and the host's clock when it had the answer."""
 
     asked_ns: int
@@ -206,7 +206,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TimerReading:
     """The timer before the kernel read the host's clock, and behind; what it found, and the host's
     clock when the value that followed was there."""
 
@@ -240,7 +240,9 @@ def timer_pair(device: int) -> TimerPair:
         return tightest(*_told(device))
 
 
-def tightest(exchanges: Sequence[Exchange], readings: Sequence[Reading] = ()) -> TimerPair:
+def tightest(
+    exchanges: Sequence[ClockExchange], readings: Sequence[TimerReading] = ()
+) -> TimerPair:
     """The pair in the middle of what all of them allow, at the quickest exchange or reading.
 
     The clocks drift apart by less than MAX_DRIFT allows, so what one of them says of that moment is
@@ -287,7 +289,7 @@ def _host_side(text: str, name: str, words: str) -> Callable[..., int]:
     return function
 
 
-def _told(device: int) -> tuple[list[Exchange], list[Reading]]:
+def _told(device: int) -> tuple[list[ClockExchange], list[TimerReading]]:
     """What a launch of the kernel and the host tell each other."""
     link = _link(device)
     host_bytes = (ctypes.c_ubyte * _READINGS).from_address(link.address)
@@ -300,7 +302,7 @@ def _told(device: int) -> tuple[list[Exchange], list[Reading]]:
     return exchanges, _readings(device, link)
 
 
-def _exchanges(device: int, link: _Link) -> list[Exchange]:
+def _exchanges(device: int, link: _Link) -> list[ClockExchange]:
     exchange = _host_side(_HOST_IR, "proton_exchange", "ppnnpn")
     question, answer = link.address, link.address + _ANSWER
     cell, last = ctypes.c_uint64.from_address(answer), 0
@@ -312,11 +314,11 @@ def _exchanges(device: int, link: _Link) -> list[Exchange]:
             if cuda.is_idle(link.stream) and cell.value == last:
                 raise ProfileError(_SILENT.format(device=device))
         first, last, answered = readings
-        found.append(Exchange(first, last >> _NUMBER_BITS, answered))
+        found.append(ClockExchange(first, last >> _NUMBER_BITS, answered))
     return found
 
 
-def _readings(device: int, link: _Link) -> list[Reading]:
+def _readings(device: int, link: _Link) -> list[TimerReading]:
     """What the kernel read while the host published its clock; of what came last it is not known
     what followed."""
     publish = _host_side(_PUBLISH_IR, "proton_publish", "ppnpn")
@@ -336,7 +338,7 @@ def _readings(device: int, link: _Link) -> list[Reading]:
     # When a value is there the one behind it is read.
     behind = published[following[known] + 1]
     return [
-        Reading(before, found, latest, after)
+        TimerReading(before, found, latest, after)
         for (before, found, after), latest in zip(
             rows[known].tolist(), behind.tolist(), strict=True
         )

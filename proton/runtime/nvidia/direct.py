@@ -15,11 +15,11 @@ from proton.runtime.nvidia.arguments import memory_of, read_descriptor
 from proton.runtime.nvidia.fast_path import NAME
 from proton.runtime.nvidia.launch import instrumented, variant_of
 from proton.runtime.nvidia.recorder import GPURecorder
-from proton.runtime.nvidia.variant import InstrumentedVariant, Variant
+from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
 from proton.trace.instrumentation import Instrumentation
 
 
-class DirectLaunch:
+class GPUDirectLaunch:
     """The launches of one compiled kernel, on the current device. What a session records is
     compiled of the kernel's function."""
 
@@ -33,7 +33,7 @@ class DirectLaunch:
             for number, (name, of) in enumerate(kernel.signature.types.items())
             if (reader := _reader(name, of, number)) is not None
         ]
-        self._variants: dict[int, Variant] = {}  # by device
+        self._variants: dict[int, GPUVariant] = {}  # by device
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
         passed = list(values)
@@ -54,16 +54,18 @@ class DirectLaunch:
         recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
         recorder.launch(variant, found, device, stream, grid, tuple(passed))
 
-    def _load(self, device: int) -> Variant:
+    def _load(self, device: int) -> GPUVariant:
         with compile_lock:
             if device not in self._variants:
                 self._variants[device] = variant_of(self.kernel, device, self._types)
         return self._variants[device]
 
-    def _instrument(self, plain: Variant, device: int, key: Instrumentation) -> InstrumentedVariant:
+    def _instrument(
+        self, plain: GPUVariant, device: int, key: Instrumentation
+    ) -> InstrumentedVariant:
         """The kernel that is launched in a plain one's place while a session runs."""
 
-        def make(more: dict[str, Any]) -> Variant:
+        def make(more: dict[str, Any]) -> GPUVariant:
             options = replace(self._options, instrumentation=key, **more)
             made = compile_function(NVIDIA, self.kernel.fn, self.kernel.signature, options)
             return variant_of(made, device, self._types)

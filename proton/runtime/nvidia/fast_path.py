@@ -22,14 +22,14 @@ from proton.runtime.grid import grid_sizes
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import (
     TORCH,
-    Kind,
+    ArgumentKind,
     Reading,
     read_constant,
     read_descriptor,
     read_other,
     read_pointer,
 )
-from proton.runtime.nvidia.variant import Variant
+from proton.runtime.nvidia.variant import GPUVariant
 
 NAME = "cuda"  # of the back end
 # The launch options that machine code depends on.
@@ -123,7 +123,7 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
 
 
 def _names(
-    kernel: KernelFunction, variants: dict[tuple[object, ...], Variant]
+    kernel: KernelFunction, variants: dict[tuple[object, ...], GPUVariant]
 ) -> dict[str, object]:
     """What generated code knows, by its own names."""
     ours: dict[str, object] = {
@@ -150,7 +150,9 @@ def _names(
 
 
 def generated(
-    kernel: KernelFunction, variants: dict[tuple[object, ...], Variant], kinds: tuple[Kind, ...]
+    kernel: KernelFunction,
+    variants: dict[tuple[object, ...], GPUVariant],
+    kinds: tuple[ArgumentKind, ...],
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """`read` and `launch`: `_TEMPLATE` with how each kind is read. Within a session `launch` hands
     over to the recorder (recorder.py)."""

@@ -37,7 +37,7 @@ from proton.runtime.nvidia.fast_path import (
     known_options,
 )
 from proton.runtime.nvidia.recorder import GPURecorder
-from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
+from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
@@ -57,8 +57,10 @@ class GPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         # By the key that generated code makes.
-        self._variants: dict[tuple[object, ...], Variant] = {}
-        self._loaded: dict[object, Variant] = {}  # by everything that the machine code depends on
+        self._variants: dict[tuple[object, ...], GPUVariant] = {}
+        self._loaded: dict[
+            object, GPUVariant
+        ] = {}  # by everything that the machine code depends on
         self._signature: object = None
         self._read: Callable[..., tuple[tuple[object, ...], tuple[Any, ...]]]
 
@@ -92,7 +94,7 @@ class GPULauncher(Launcher):
     def _instrument(
         self,
         session: sessions.Session,
-        plain: Variant,
+        plain: GPUVariant,
         device: int,
         described: list[Given],
         options: dict[str, object],
@@ -187,7 +189,7 @@ class GPULauncher(Launcher):
         described: list[Given],
         options: dict[str, object],
         instrumentation: Instrumentation | None = None,
-    ) -> Variant:
+    ) -> GPUVariant:
         """The machine code for these arguments, compiled and loaded if it is new."""
         arguments = tuple(d.argument for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
@@ -217,16 +219,16 @@ class GPULauncher(Launcher):
                 self.kernel.fast_path = None
 
 
-def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> Variant:
+def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> GPUVariant:
     """A kernel's code, loaded on a device; `types` are of what the values of a launch become."""
     _check_runs_on(kernel.metadata.target, cuda.target_of(device))
     function = _loaded(kernel)
     added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.takes_chunks]
-    return Variant(kernel, variant_launch(kernel, function, device, types, added), function)
+    return GPUVariant(kernel, variant_launch(kernel, function, device, types, added), function)
 
 
 def instrumented(
-    key: Instrumentation, plain: Variant, make: Callable[[dict[str, object]], Variant]
+    key: Instrumentation, plain: GPUVariant, make: Callable[[dict[str, object]], GPUVariant]
 ) -> InstrumentedVariant:
     """The kernel that is launched in a plain one's place while a session runs: `make` compiles it,
     with options besides the plain one's.
@@ -292,7 +294,7 @@ def _passed(short: str | None) -> list[str | None]:
     return [None] if short is None else [type_.short for type_ in ty.parts_of(ty.str_to_ty(short))]
 
 
-def _perturbation(profiled: Variant, plain: Variant) -> dict[str, int]:
+def _perturbation(profiled: GPUVariant, plain: GPUVariant) -> dict[str, int]:
     """What instrumentation did to a kernel: resources with it, and without (`_off`)."""
     found: dict[str, int] = {}
     for suffix, variant in (("", profiled), ("_off", plain)):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.clock_exchange import Exchange, tightest
+from proton.runtime.nvidia.clock_exchange import ClockExchange, tightest
 from proton.runtime.nvidia.hand_written import loaded
 from proton.trace.gpu_clock import MAX_RESOLUTION
 from proton.trace.gpu_peers import PeerPair
@@ -120,7 +120,7 @@ def peer_pair(first: int, other: int) -> PeerPair | None:
     return PeerPair(found.host_ns, found.timer_ns, found.error_ns)
 
 
-def _stepped(exchanges: Sequence[Exchange]) -> list[Exchange]:
+def _stepped(exchanges: Sequence[ClockExchange]) -> list[ClockExchange]:
     """The exchanges as the first GPU would have read a timer without steps: what its timer says may
     be up to a step old, so it answered by then."""
     read = np.array([(e.asked_ns, e.answered_ns) for e in exchanges], np.int64).ravel()
@@ -145,7 +145,7 @@ def _peers(first: int, other: int) -> _Peers | None:
     return _Peers((sides[0], sides[1]), log)
 
 
-def _exchanges(peers: _Peers) -> list[Exchange]:
+def _exchanges(peers: _Peers) -> list[ClockExchange]:
     """Those that the GPUs made before one of them lost its patience."""
     cuda.host_bytes(peers.log, 8 * _WORDS * EXCHANGES)[:] = 0
     for side in peers.sides:
@@ -164,7 +164,7 @@ def _exchanges(peers: _Peers) -> list[Exchange]:
     logged = cuda.host_bytes(peers.log, 8 * _WORDS * EXCHANGES).view(np.int64)
     rows = logged.reshape(EXCHANGES, _WORDS)
     whole = rows[(rows != 0).all(axis=1)].tolist()
-    return [Exchange(asked, timer, answered) for asked, answered, timer in whole]
+    return [ClockExchange(asked, timer, answered) for asked, answered, timer in whole]
 
 
 def _ends(side: _Side) -> bool:

@@ -56,7 +56,7 @@ Sample = tuple[int, int, list[float]]  # begin, end, and a value of each metric
 
 
 @dataclass(frozen=True)
-class Batch:
+class SampleBatch:
     """What one call decoded. `count` has those samples, too, of which CUPTI does not know the begin
     or the end: the first and the last of all. `overflow`: the GPU's buffer was full."""
 
@@ -151,7 +151,7 @@ class PMSampling:
             size = self._image_bytes(max(1, count * IMAGE_BYTES // size))
         self.image = np.zeros(size, np.uint8)
 
-    def decode(self) -> Batch:
+    def decode(self) -> SampleBatch:
         """The next samples."""
         self._clear_image()
         decoded = self.cupti.call(
@@ -159,7 +159,7 @@ class PMSampling:
         )
         found = [self._sample(number) for number in range(self._completed())]
         known = [sample for sample in found if 0 < sample[0] <= sample[1]]
-        return Batch(known, len(found), bool(decoded.overflow))
+        return SampleBatch(known, len(found), bool(decoded.overflow))
 
     def close(self) -> None:
         """Ends the sampling of this GPU."""

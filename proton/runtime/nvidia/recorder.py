@@ -31,7 +31,7 @@ from proton.runtime.nvidia.profile import Device, GPURecording, Launching, Profi
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
-from proton.runtime.nvidia.variant import InstrumentedVariant, Variant
+from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair, aligned
@@ -97,7 +97,7 @@ class GPURecorder(Recorder):
 
     def launch(
         self,
-        plain: Variant,
+        plain: GPUVariant,
         variant: InstrumentedVariant,
         device: int,
         stream: int,
@@ -209,7 +209,7 @@ class GPURecorder(Recorder):
 
     def _launch_plain(
         self,
-        plain: Variant,
+        plain: GPUVariant,
         variant: InstrumentedVariant,
         device: int,
         stream: int,

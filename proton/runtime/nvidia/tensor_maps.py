@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 
 from proton.base.errors import LaunchError
-from proton.layout.tensor_map import TENSOR_MAP_BYTES, Formula, Plan
+from proton.layout.tensor_map import TENSOR_MAP_BYTES, Formula, TensorMapPlan
 from proton.runtime.nvidia import cuda
 
 _KEPT = 1024  # maps of a kernel
@@ -29,7 +29,7 @@ _ELEMENTS = {
 _EMPTY = 16  # bytes of zeros, in the place of a tensor without elements
 
 
-def arguments_of(plan: Plan) -> list[int]:
+def arguments_of(plan: TensorMapPlan) -> list[int]:
     """The numbers of the kernel's arguments that a map is made of, in order."""
     found = {plan["base"]}
 
@@ -46,7 +46,7 @@ def arguments_of(plan: Plan) -> list[int]:
     return sorted(found)
 
 
-def map_maker(plan: Plan, kernel: str, device: int) -> Callable[..., bytes]:
+def map_maker(plan: TensorMapPlan, kernel: str, device: int) -> Callable[..., bytes]:
     """A function of the arguments of `arguments_of` that gives the map; it raises LaunchError where
     the driver says that TMA cannot take the tensor."""
     names = {number: f"a{number}" for number in arguments_of(plan)}
@@ -76,7 +76,7 @@ def _source(formula: Formula) -> str:
 
 
 def _encode(
-    plan: Plan,
+    plan: TensorMapPlan,
     kernel: str,
     device: int,
     base: int,

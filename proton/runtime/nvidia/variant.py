@@ -45,7 +45,7 @@ _FORMATS = {  # how an argument lies in its 8 bytes
 
 
 @dataclass
-class Variant:
+class GPUVariant:
     """Machine code in a context, ready to be launched."""
 
     kernel: GPUKernel
@@ -67,7 +67,7 @@ class InstrumentedVariant:
     """The instrumented kernel of a variant, and what instrumentation did to it."""
 
     key: Instrumentation
-    variant: Variant
+    variant: GPUVariant
     perturbation: dict[str, int]
 
     def __post_init__(self) -> None:

@@ -9,10 +9,14 @@ marks LLVM may take such an address for anything. Nothing of ours sets any, so a
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Module, Operation, ir
-from proton.dialect.traits import NoWrapFlags, has
-from proton.dialect.walk import all_ops, replace
+from proton.dialect import names_of
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Module, Operation, llvm
+from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
+
+# They may say nsw, nuw or inbounds, and are poison where that is not so.
+_FLAGGED = names_of(llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.ShlOp, llvm.TruncOp, llvm.GEPOp)
 
 
 @register
@@ -24,18 +28,11 @@ class DropNoWrapFlags(Pass):
 
     def run(self, module: Module) -> None:
         for op in all_ops(module):
-            if has(op, NoWrapFlags):
+            if op.name in _FLAGGED:
                 _recreate(op)
 
 
 def _recreate(op: Operation) -> None:
     """The same op anew: the bindings neither show nor change these flags, and leave them out."""
-    with ir.InsertionPoint(op):
-        new = ir.Operation.create(
-            op.name,
-            results=[op.results[0].type],
-            operands=list(op.operands),
-            attributes={name: op.attributes[name] for name in op.attributes},
-            loc=op.location,
-        )
-    replace(op, list(new.results))
+    with before(op):
+        replace(op, [remade(op, [op.results[0].type], op.operands).result])

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import by_name
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, create
-from proton.dialect.mlir import Module, Value, arith, ir, math
+from proton.dialect.mlir import Module, Value, arith, ir, llvm, math
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
 
@@ -158,7 +159,7 @@ def _scale(value: _F32, power: _I32) -> _F32:
 
 def _ldexp(value: _F32, power: _I32) -> _F32:
     """The same by one instruction."""
-    result = create("llvm.intr.ldexp", ir.F32Type.get(), value.value, power.value)
+    result = create(llvm.LoadExpOp, ir.F32Type.get(), value.value, power.value)
     return _F32(result)
 
 
@@ -228,4 +229,4 @@ def _log2(x: _F32, _: _Scale) -> _F32:
     return _log_special(x, f.fma(high, small) + power)
 
 
-_RULES = {"math.exp": _exp, "math.exp2": _exp2, "math.log": _log, "math.log2": _log2}
+_RULES = by_name({math.ExpOp: _exp, math.Exp2Op: _exp2, math.LogOp: _log, math.Log2Op: _log2})

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.linalg import copy_into, dimension_map, filled, generic
-from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, tensor
+from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, linalg, scf, tensor
 from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of, in_loop, loop_around
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
@@ -28,24 +29,26 @@ class LoopDestinations(Pass):
     name: ClassVar[str] = "loop-destinations"
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "arith.select"):
+        for op in ops_named(module, arith.SelectOp):
             if isinstance(op.results[0].type, ir.RankedTensorType) and in_loop(op):
                 _choose_elements(op)
-        found = ops_named(module, "arith.constant", "scf.if", "scf.for", "scf.while")
+        found = ops_named(module, arith.ConstantOp, scf.IfOp, scf.ForOp, scf.WhileOp)
         ops = [(op.name, op) for op in found]
         for name, op in ops:
-            if name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
+            if name == arith.ConstantOp.OPERATION_NAME and isinstance(
+                op.results[0].type, ir.RankedTensorType
+            ):
                 _splat_to_fill(op)
-        branching = [op for name, op in ops if name == "scf.if"]
+        branching = [op for name, op in ops if name == scf.IfOp.OPERATION_NAME]
         for op in branching:
             _copy_what_is_from_outside(op)
         if branching:
             _keep_carried_apart(module)
         for name, op in ops:
-            if name == "scf.for":
+            if name == scf.ForOp.OPERATION_NAME:
                 loop = ForLoop(op)
                 _redirect(loop.body, loop.iter_args)
-            elif name == "scf.while":
+            elif name == scf.WhileOp.OPERATION_NAME:
                 after = WhileLoop(op).after
                 _redirect(after, list(after.arguments))
 
@@ -112,9 +115,9 @@ class _Buffers:
         self._next: dict[Value, Value] = {}  # of its set, for all but one of them
         self._carried: set[Value] = set()
         for op in all_ops(module):
-            if op.name == "scf.for":
+            if isa(op, scf.ForOp):
                 self._carry(zip(ForLoop(op).iter_args, op.results, strict=True))
-            elif op.name == "scf.while":
+            elif isa(op, scf.WhileOp):
                 loop = WhileLoop(op)
                 self._carry(zip(loop.after.arguments, loop.passed, op.results, strict=True))
             elif op.name.startswith(("linalg.", "tensor.")):
@@ -135,7 +138,7 @@ class _Buffers:
             for value in given:
                 producer = defining_op(value)
                 if isinstance(value.type, ir.RankedTensorType) and (
-                    producer is None or producer.name != "tensor.empty"
+                    not isa(producer, tensor.EmptyOp)
                 ):
                     self._join(result, value)
 
@@ -168,7 +171,7 @@ class _Buffers:
 def _keep_carried_apart(module: Module) -> None:
     """Copies in branches what would make one buffer of two that loops carry."""
     buffers = _Buffers(module)
-    for op in reversed(ops_named(module, "scf.if")):  # inner ones first
+    for op in reversed(ops_named(module, scf.IfOp)):  # inner ones first
         for position, result in enumerate(op.results):
             if isinstance(result.type, ir.RankedTensorType):
                 for terminator in buffers.join_branches(op, position):
@@ -216,7 +219,7 @@ def _writer_in(value: Value, argument: Value) -> Operation | None:
     producer = None
     while value != argument:
         producer = defining_op(value)
-        if producer is None or producer.name not in ("linalg.matmul", "linalg.copy"):
+        if not isa(producer, linalg.MatmulOp, linalg.CopyOp):
             return None
         value = producer.operands[len(producer.operands) - 1]
     return producer
@@ -234,7 +237,7 @@ def _is_last_to_read(writer: Operation, argument: Value, order: list[Operation])
     for user in users(argument):
         if user == writer:
             continue
-        if not user.name.startswith("linalg.") and user.name != "tensor.extract":
+        if not user.name.startswith("linalg.") and not isa(user, tensor.ExtractOp):
             return False
         while user not in order:
             user = parent_of(user)
@@ -254,7 +257,7 @@ def _reads_where_it_writes(writer: Operation, argument: Value) -> bool:
     inputs = list(writer.operands)[:-1]
     if argument not in inputs:
         return True
-    if writer.name != "linalg.generic":
+    if not isa(writer, linalg.GenericOp):
         return False
     *maps, out_map = writer.attributes["indexing_maps"]
     reads = [m for value, m in zip(inputs, maps, strict=True) if value == argument]
@@ -263,7 +266,7 @@ def _reads_where_it_writes(writer: Operation, argument: Value) -> bool:
 
 def _can_take_destination(producer: Operation | None, value: Value, block: Block) -> bool:
     """Whether an op is a generic of this block that ignores what its destination held."""
-    if producer is None or producer.name != "linalg.generic" or producer.block != block:
+    if not isa(producer, linalg.GenericOp) or producer.block != block:
         return False
     if len(producer.results) != 1 or len(users(value)) != 1:
         return False

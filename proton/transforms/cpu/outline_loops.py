@@ -16,17 +16,25 @@ import itertools
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from proton.dialect import names_of
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, func, ir
+from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, ir
 from proton.dialect.regions import is_inside
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, functions, parent_of, producer_of
+from proton.dialect.upstream import func, llvm, memref
+from proton.dialect.walk import (
+    all_ops,
+    backward_slice,
+    functions,
+    parent_of,
+    producer_of,
+)
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
-_ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
+_ALLOCATES = names_of(memref.AllocaOp, llvm.AllocaOp)
 
 
 @register
@@ -195,19 +203,9 @@ class _Stretch:
 
     def live_ins(self) -> list[Value]:
         """What has to be passed: what comes from outside, and from what cannot be cloned."""
-        found: dict[Value, None] = {}
-        pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            op = defining_op(value)
-            if op is not None and has(op, Recomputed):
-                pending += op.operands
-            else:
-                found[value] = None
-        return list(found)
+        taken = [value for op in self.all for value in op.operands]
+        found = backward_slice(taken, lambda op: has(op, Recomputed), seen=self.inside)
+        return [value for value, op in found if op is None or not has(op, Recomputed)]
 
     def move_to(self, block: Block, given: dict[Value, Value]) -> None:
         """Appends the ops to a block, with clones of what they need; `given` has the rest."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
-from proton.dialect.abi import Argument, argument, pass_arguments
+from proton.dialect.abi import AddedArgument, argument, pass_arguments
 from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
-from proton.dialect.builtin import i64_attr
+from proton.dialect.builtin import bits_of, i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
-from proton.dialect.mlir import Module, Operation, Type, ir, memref
+from proton.dialect.mlir import Module, Operation, Type, func, ir, memref
 from proton.dialect.walk import before, called_functions, kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -40,7 +40,7 @@ class StackBuffers(Pass):
         for kernel in kernel_functions(module):
             used = [plans[function_name(f)] for f in (kernel, *called_functions(kernel))]
             if any(plan.large for plan in used):
-                pass_arguments(kernel, {Argument.SCRATCH: pointer_type()})
+                pass_arguments(kernel, {AddedArgument.SCRATCH: pointer_type()})
         scratch: dict[str, int] = {}  # bytes that a function takes, with all that it calls
         for function in functions:
             own = _place(function, plans[function_name(function)])
@@ -51,9 +51,7 @@ class StackBuffers(Pass):
 
 
 def _bytes(type_: Type) -> int:
-    element = type_.element_type
-    width = 64 if isinstance(element, ir.IndexType) else element.width
-    size = math.prod(type_.shape) * max(1, width // 8)
+    size = math.prod(type_.shape) * max(1, bits_of(type_.element_type) // 8)
     return -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
 
 
@@ -68,7 +66,7 @@ class _Plan:
     def of(cls, function: Operation) -> "_Plan":
         limit = STACK_TOTAL_BYTES if KERNEL in function.attributes else CALLEE_STACK_BYTES
         plan, stack = cls([], []), 0
-        for op in ops_named(function, "memref.alloc"):
+        for op in ops_named(function, memref.AllocOp):
             size = _bytes(op.results[0].type)
             is_small = size <= STACK_BUFFER_BYTES and stack + size <= limit
             stack += size if is_small else 0
@@ -86,7 +84,7 @@ def _place(function: Operation, plan: _Plan) -> int:
     for op in plan.large:
         type_ = op.results[0].type
         with ir.InsertionPoint.at_block_begin(entry), op.location:
-            address = byte_pointer(argument(function, Argument.SCRATCH), scratch)
+            address = byte_pointer(argument(function, AddedArgument.SCRATCH), scratch)
             place = memref_at(address, tuple(type_.shape), type_.element_type)
         scratch += _bytes(type_)
         replace(op, [place])
@@ -98,12 +96,12 @@ def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
     if not scratch:  # none is known, so there is none
         return 0
     most = 0
-    for call in ops_named(function, "func.call"):
+    for call in ops_named(function, func.CallOp):
         if callee_name(call) not in scratch:  # a function of C
             continue
         most = max(most, scratch[callee_name(call)])
         if own:
-            base = argument(function, Argument.SCRATCH)
+            base = argument(function, AddedArgument.SCRATCH)
             with before(call):
                 behind = byte_pointer(base, own)
             for place, operand in enumerate(call.operands):

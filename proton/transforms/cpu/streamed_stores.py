@@ -10,7 +10,7 @@ Who reads a result next finds it in a cache if it was small enough: only large o
 from collections.abc import Sequence
 from functools import reduce
 
-from proton.dialect.abi import Argument, added_arguments, argument
+from proton.dialect.abi import AddedArgument, added_arguments, argument
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import address_and_stride
@@ -20,7 +20,7 @@ from proton.transforms.cpu.shares import CACHE_LINE
 
 SMALLEST = 64 << 10  # bytes of a block: beside those of a smaller one the fence takes long
 LARGE = 1 << 20  # bytes of a launch's blocks
-GRID = (Argument.GRID_X, Argument.GRID_Y, Argument.GRID_Z)
+GRID = (AddedArgument.GRID_X, AddedArgument.GRID_Y, AddedArgument.GRID_Z)
 
 
 def can_stream(stores: Sequence[Operation], block: Type, function: Operation) -> bool:
@@ -73,7 +73,7 @@ def stream(stores: Sequence[Operation], condition: Value) -> None:
 def fence() -> None:
     """What was streamed is there for other threads before what follows is."""
     effect(
-        "llvm.inline_asm",
+        llvm.InlineAsmOp,
         asm_string=string_attr("sfence"),
         constraints=string_attr("~{memory}"),
         has_side_effects=ir.UnitAttr.get(),

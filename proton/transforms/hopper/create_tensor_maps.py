@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.tensor_maps import is_made_by_kernel
+from proton.dialect import isa, names_of, ttng
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Block, Module, Operation, ir
+from proton.dialect.mlir import Block, Module, Operation, func, ir
 from proton.dialect.regions import in_loop
 from proton.dialect.traits import Concurrent, has
 from proton.dialect.ttg import BarrierOp, num_warps
 from proton.dialect.ttg_memory import LocalReserveOp
-from proton.dialect.ttng_memory import TensorMapCreateOp, TMAStoreWaitOp, map_memory
 from proton.dialect.walk import all_ops, functions, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
 
-_COPY_TO_GLOBAL = "ttng.async_tma_copy_local_to_global"
+_COPY_TO_GLOBAL = ttng.AsyncTMAStoreOp
 
 
 @register
@@ -39,12 +39,12 @@ class CreateTensorMaps(Pass):
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-create-tensor-maps"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.tensor_map"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.TensorMapOp)
 
     def run(self, module: Module) -> None:
         for function in functions(module):
             maps: dict[Block, list[Operation]] = {}
-            for op in ops_named(function, "ttng.tensor_map"):
+            for op in ops_named(function, ttng.TensorMapOp):
                 if is_made_by_kernel(op):
                     maps.setdefault(op.block, []).append(op)
             for block, made in maps.items():
@@ -78,14 +78,14 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
     stored = [user for map_ in maps for user in users(map_.results[0]) if _stores(user)]
     with ir.InsertionPoint(user), location:
         if stored and in_loop(maps[0]):
-            TMAStoreWaitOp(i32_attr(0), ir.BoolAttr.get(False))
+            ttng.TMAStoreWaitOp(i32_attr(0), ir.BoolAttr.get(False))
             BarrierOp()
-        memory = [LocalReserveOp(map_memory()).result for _ in maps]
+        memory = [LocalReserveOp(ttng.map_memory()).result for _ in maps]
     for number, op in enumerate(maps):
         rank = len(op.results[0].type.target.shape)
         base, *numbers = op.operands
         with ir.InsertionPoint(user), op.location:
-            made = TensorMapCreateOp(
+            made = ttng.TensorMapCreateOp(
                 memory[number],
                 base,
                 numbers[:rank],
@@ -100,7 +100,7 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
 
 def _in_group(op: Operation) -> bool:
     """Whether only some of the program's warps run an op; the first of these makes maps then."""
-    while op.name != "func.func":
+    while not isa(op, func.FuncOp):
         op = parent_of(op)
         if has(op, Concurrent):
             return True
@@ -108,4 +108,4 @@ def _in_group(op: Operation) -> bool:
 
 
 def _stores(op: Operation) -> bool:
-    return op.name == _COPY_TO_GLOBAL
+    return isa(op, _COPY_TO_GLOBAL)

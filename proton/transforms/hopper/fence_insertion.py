@@ -10,17 +10,17 @@ from typing import ClassVar
 
 from proton.analysis.scratch import scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import Block, Module, Operation, Value
+from proton.dialect import isa, names_of, ttng
+from proton.dialect.mlir import Block, Module, Operation, Value, func
 from proton.dialect.regions import end_of
 from proton.dialect.traits import AllocatesShared, AwaitsOrder, Barrier, Loop, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
-from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
-_COPY = "ttng.async_tma_copy_global_to_local"
-_ARRIVAL = "ttng.arrive_with_copies"
-_READERS = ("ttng.warp_group_dot", "ttng.async_tma_copy_local_to_global")
+_COPY = ttng.AsyncTMACopyOp
+_READERS = names_of(ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
+_ARRIVAL = ttng.ArriveWithCopiesOp
 _Memory = frozenset[Operation]  # the ops that allocate it
 _NOTHING = _Memory()
 
@@ -65,7 +65,7 @@ class _Fences:
         place, earlier = None, list[Operation]()  # where threads met behind each write
         end = end_of(block)
         for op in [view.operation for view in block.operations]:
-            if op.name == _ARRIVAL:  # a fence, and readers wait for it
+            if isa(op, _ARRIVAL):  # a fence, and readers wait for it
                 written, place, earlier = _NOTHING, None, []
             elif now := self._written(op):
                 earlier += [] if place is None else [place]
@@ -78,7 +78,7 @@ class _Fences:
                     others = [] if self._reads(op) & latest else earlier
                     for where in (*others, place or op):
                         with before(where):
-                            FenceAsyncSharedOp()
+                            ttng.FenceAsyncSharedOp()
                     written, place, earlier = _NOTHING, None, []
             for inner in _blocks(op):
                 self.insert(inner)
@@ -110,7 +110,7 @@ class _Fences:
             copies = [self.aliases.copies.get(token, _NOTHING) for token in op.operands]
             parts = [part for of in copies for copy in of for part in self._targets(copy)]
             return self._for_readers(parts if all(copies) else [_NOTHING])
-        if op.name == _COPY or effects.lands_later:
+        if isa(op, _COPY) or effects.lands_later:
             return _NOTHING
         return self._for_readers(self._targets(op))
 
@@ -170,7 +170,7 @@ def _may_meet(op: Operation) -> bool:
 def _meets(op: Operation) -> bool:
     if has(op, AllocatesShared):
         return bool(len(op.operands))
-    if has(op, Barrier, AwaitsOrder) or op.name == "func.call" or scratch_bytes(op):
+    if has(op, Barrier, AwaitsOrder) or isa(op, func.CallOp) or scratch_bytes(op):
         return True
     effects = SharedEffects.of(op)
     return any(is_mem_desc(op.operands[n].type) for n in (*effects.reads, *effects.writes))

@@ -33,6 +33,7 @@ from proton.analysis.descriptors import DescriptorSources, is_multiple, is_stead
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map, formula
 from proton.base.targets import GPUTarget
+from proton.dialect import isa, names_of, tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Location, Module, Operation, Type, Value, ir
 from proton.dialect.regions import loop_around
@@ -58,9 +59,9 @@ from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 
 TMA = 90  # the first compute capability that has it, times 10
-_LOAD, _STORE, _REDUCE = "tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce"
-_COPIED = (_LOAD, _STORE, _REDUCE)
-_MAKE = "tt.make_tensor_descriptor"
+_LOAD, _STORE, _REDUCE = tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp
+_COPIED = names_of(_LOAD, _STORE, _REDUCE)
+_MAKE = tt.MakeTensorDescOp
 _INTEGERS = ("i32", "i64")
 _REDUCED = {  # elements; what adds fp64 up is not known to be there
     "add": ("f16", "bf16", "f32", *_INTEGERS),
@@ -137,7 +138,7 @@ class _Kernel:
     def _is_ordered(self, op: Operation) -> bool:
         """Whether nothing accesses the array by the other way that this must wait for."""
         arrays = self._arrays(op)
-        others = self.written if op.name == _LOAD else self.read | self.stored
+        others = self.written if isa(op, _LOAD) else self.read | self.stored
         return UNKNOWN not in arrays | others and not arrays & others
 
     # What TMA can do
@@ -147,7 +148,7 @@ class _Kernel:
         box = box_of_map(descriptor.type)
         if box is None or not self._begins_in_step(op, box.element_bytes):
             return False
-        if op.name == _REDUCE and not _is_reduced(op):
+        if isa(op, _REDUCE) and not _is_reduced(op):
             return False
         if self._is_of_host(descriptor):
             return True
@@ -163,7 +164,7 @@ class _Kernel:
         maker = defining_op(descriptor)
         if maker is None:
             return bool(descriptor.owner == self.entry)
-        if maker.name != _MAKE:
+        if not isa(maker, _MAKE):
             return False
         view = maker.opview
         if defining_op(view.base) is not None or view.base.owner != self.entry:
@@ -208,17 +209,17 @@ class _Kernel:
         illegal instruction (H200). Threads store what TMA cannot."""
         view = op.opview
         at = self.infos[list(view.indices)[-1]].divisibility[0] * element_bytes
-        return op.name != _LOAD or at % ROW_BYTES == 0
+        return not isa(op, _LOAD) or at % ROW_BYTES == 0
 
     def _rewrite(self, op: Operation) -> None:
         view = op.opview
         with before(op):
             indices = list(view.indices)
-            if op.name == _LOAD:
+            if isa(op, _LOAD):
                 map_ = self._map(op, view.desc.type.outside)
                 replace(op, [TMALoadOp(map_, indices, op.results[0].type).result])
             else:
-                reduction = view.rmw_op if op.name == _REDUCE else NO_REDUCTION
+                reduction = view.rmw_op if isa(op, _REDUCE) else NO_REDUCTION
                 # A store by a map that fills with NaN is an illegal instruction (H200).
                 map_ = self._map(op, "zero", is_signed=reduction in ("min", "max"))
                 TMAStoreOp(map_, view.src, indices, string_attr(reduction))

@@ -21,21 +21,14 @@ from proton.analysis.axis_info import AxisInfos
 from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
+from proton.dialect import isa, names_of, ttng
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
-from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
-from proton.dialect.ttng_memory import (
-    NO_REDUCTION,
-    AsyncTMAStoreOp,
-    InvalBarrierOp,
-    LocalToGlobalOp,
-    TMAStoreWaitOp,
-    WaitBarrierOp,
-)
 from proton.dialect.walk import before, ops_named, parent_of, producer_of
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
@@ -43,8 +36,7 @@ from proton.passes import Pass, register
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.loads import TMA_LOAD, Load
 
-_EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
-_STORE, _COPY = "ttng.tma_store", "ttng.async_tma_copy_local_to_global"
+_STORE, _COPY = ttng.TMAStoreOp, ttng.AsyncTMAStoreOp
 _NOWHERE = -(1 << 30)  # an index that no block is near
 
 
@@ -60,7 +52,7 @@ class TMALowering(Pass):
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-tma-lowering"
-    only_for: ClassVar[frozenset[str]] = frozenset({TMA_LOAD, _STORE})
+    only_for: ClassVar[frozenset[str]] = names_of(TMA_LOAD, _STORE)
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, TMA_LOAD):
@@ -80,8 +72,8 @@ def _load(op: Operation) -> None:
     memory = LocalReserveOp(load.memory).result
     barrier = start_barriers(1)
     begin_tma([load], [memory], barrier, constant(1, integer(1)), {})
-    WaitBarrierOp(barrier, zero)
-    InvalBarrierOp(barrier)
+    ttng.WaitBarrierOp(barrier, zero)
+    ttng.InvalBarrierOp(barrier)
     take_from(load, memory)
 
 
@@ -91,7 +83,7 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
     assert box is not None, "as the pass chose it"
     shape, indices = tuple(view.map.type.target.shape), list(view.indices)
     around = parent_of(op)
-    if around.name == "scf.for" and FLATTEN in around.attributes:
+    if isa(around, scf.ForOp) and FLATTEN in around.attributes:
         memory = _reserve_around(around, shape, element, box.layout)
         _wait(0)
         LocalStoreOp(view.src, memory)
@@ -114,11 +106,11 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
 def _commute(stores: list[Operation]) -> bool:
     """Whether it makes no difference in which order the stores of a module land."""
     found = {ir.StringAttr(op.attributes["reduction"]).value for op in stores}
-    return len(found) == 1 and NO_REDUCTION not in found
+    return len(found) == 1 and ttng.NO_REDUCTION not in found
 
 
 def _wait(pendings: int, *, landed: bool = False) -> None:
-    TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
+    ttng.TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
 
 
 def _wait_for_overlap(loop: Operation, shape: tuple[int, ...], indices: list[Value]) -> None:
@@ -135,7 +127,9 @@ def _wait_for_overlap(loop: Operation, shape: tuple[int, ...], indices: list[Val
     overlaps = []
     for size, index, last in zip(shape, indices, ForLoop(new).iter_args[-count:], strict=True):
         apart = arith.AddIOp(arith.SubIOp(index, last).result, constant(size - 1, i32)).result
-        overlaps.append(arith.CmpIOp(_UNSIGNED_LESS, apart, constant(2 * size - 1, i32)).result)
+        overlaps.append(
+            arith.CmpIOp(arith.CmpIPredicate.ult, apart, constant(2 * size - 1, i32)).result
+        )
     _wait(1, landed=True)
     emit_when(_all(overlaps), lambda: _wait(0, landed=True))
 
@@ -149,13 +143,13 @@ def _copy(store: OpView, memory: Value, infos: AxisInfos) -> None:
     indices = list(store.indices)
 
     def by_tma() -> list[Value]:
-        AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
+        ttng.AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
         return []
 
     def by_threads() -> list[Value]:
         rank = len(indices)
         base, *numbers = producer_of(store.map).operands
-        LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
+        ttng.LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
         return []
 
     shape, element, _ = mem_desc_parts(memory.type)
@@ -172,14 +166,14 @@ def _doubts(indices: list[Value], element_bytes: int, infos: AxisInfos) -> list[
     """What has to be true of the indices for TMA to write the block, and is not known to be."""
     i32 = integer(32)
     found = [
-        arith.CmpIOp(_NOT_LESS, index, constant(0, i32)).result
+        arith.CmpIOp(arith.CmpIPredicate.sge, index, constant(0, i32)).result
         for index in indices
         if not is_non_negative(index, frozenset())
     ]
     last, row = indices[-1], ROW_BYTES // element_bytes
     if row > 1 and infos[last].divisibility[0] % row:
         rest = arith.AndIOp(last, constant(row - 1, i32)).result
-        found.append(arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result)
+        found.append(arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, i32)).result)
     return found
 
 
@@ -192,9 +186,9 @@ def _doubts_of_edge(
     if row <= 1 or infos[size].divisibility[0] % row == 0:
         return []
     rest = arith.AndIOp(size, constant(row - 1, i32)).result
-    is_whole = arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result
+    is_whole = arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, i32)).result
     last = arith.SubIOp(size, constant(width, i32)).result
-    ends_before = arith.CmpIOp(_NOT_LESS, last, index).result
+    ends_before = arith.CmpIOp(arith.CmpIPredicate.sge, last, index).result
     return [arith.OrIOp(is_whole, ends_before).result]
 
 

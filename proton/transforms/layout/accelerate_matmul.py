@@ -20,14 +20,12 @@ from typing import ClassVar
 
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
-from proton.dialect import ttg
+from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
-from proton.dialect.ttg import layout_of, num_warps
-from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.layout import LinearLayout
@@ -43,7 +41,6 @@ from proton.layout.tensor_cores import (
 from proton.passes import Pass, register
 from proton.schedule.loads import LOADS
 
-_EQUAL, _ORDERED = 1, 7  # arith.cmpf's predicates
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does
 MMA = 80  # the first architecture with `mma` of bf16, tf32, fp64 and int8
@@ -64,11 +61,11 @@ class AccelerateMatmul(Pass):
 
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
-        warps = num_warps(module)
-        for op in ops_named(module, "tt.dot"):
+        warps = ttg.num_warps(module)
+        for op in ops_named(module, tt.DotOp):
             with before(op):
                 product = _Product(op, self.arch, warps)
-                replace(op, [convert(product.rewritten(), layout_of(op.results[0].type))])
+                replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])
 
 
 class _Product:
@@ -141,14 +138,14 @@ class _Product:
         k = k_axis ^ is_transposed
         fast = k
         if self._bits == 16 and (load := _first_load(source)) is not None:
-            fast = _fast_axis(layout_of(load.type))
+            fast = _fast_axis(ttg.layout_of(load.type))
         bytes_ = stored_bytes(self.element)
         for axis in (fast, k):
             layout = matrix_layout(shape_of(source), bytes_, (axis, 1 - axis))
             if layout is not None:
                 type_ = ttg.mem_desc(shape_of(source), self.element, layout)
-                memory = LocalAllocOp(source, type_).result
-                return MemDescTransOp.of(memory) if is_transposed else memory
+                memory = ttg.LocalAllocOp(source, type_).result
+                return ttg.MemDescTransOp.of(memory) if is_transposed else memory
         return None
 
     # One warp
@@ -170,7 +167,7 @@ class _Product:
         Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
         large_a, small_a = _halves(self.a)
         large_b, small_b = _halves(self.b)
-        layout = layout_of(self.acc.type)
+        layout = ttg.layout_of(self.acc.type)
         rest = convert(self._product(small_a, large_b, filled(self.acc.type, 0.0)), layout)
         rest = convert(self._product(large_a, small_b, rest), layout)
         # Infinity times a rest of zero is no number, and is no part of the result.
@@ -183,7 +180,7 @@ class _Product:
         layout = dot_layout(shape_of(self.acc), self.warps)
         # A thread reads some rows of a and some columns of b at each step: these lie together.
         sides = [
-            LocalAllocOp(
+            ttg.LocalAllocOp(
                 side,
                 ttg.mem_desc(
                     shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
@@ -192,7 +189,7 @@ class _Product:
             for side, order in ((self.a, (0, 1)), (self.b, (1, 0)))
         ]
         start = convert(self.acc, layout)
-        return DotOp(*sides, start, start.type).result
+        return ttg.SharedDotOp(*sides, start, start.type).result
 
 
 def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
@@ -201,18 +198,18 @@ def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
     return spread(shape, tile, (1, 0), warps)
 
 
-def _through(value: Value, *names: str) -> Value:
-    """The value behind ops that only move it."""
-    while (op := defining_op(value)) is not None and op.name in names:
+def _through(value: Value) -> Value:
+    """The value behind conversions of its layout."""
+    while isa(op := defining_op(value), ttg.ConvertLayoutOp):
         value = op.operands[0]
     return value
 
 
 def _behind_trans(value: Value) -> tuple[Value, bool]:
     """(what is transposed, whether it is): memory is read either way."""
-    source, is_transposed = _through(value, "ttg.convert_layout"), False
-    while (op := defining_op(source)) is not None and op.name == "tt.trans":
-        source, is_transposed = _through(op.operands[0], "ttg.convert_layout"), not is_transposed
+    source, is_transposed = _through(value), False
+    while isa(op := defining_op(source), tt.TransOp):
+        source, is_transposed = _through(op.operands[0]), not is_transposed
     return source, is_transposed
 
 
@@ -224,7 +221,7 @@ def _loaded(value: Value) -> Operation | None:
 
 def _first_load(value: Value, depth: int = 8) -> Value | None:
     """The result of a load that a value of the same shape was computed from; None without one."""
-    op = defining_op(_through(value, "ttg.convert_layout"))
+    op = defining_op(_through(value))
     if op is None or not depth:
         return None
     if op.name in LOADS:
@@ -260,9 +257,9 @@ def _halves(value: Value) -> tuple[Value, Value]:
     large = arith.BitcastOp(value.type, kept).result
     rest = arith.SubFOp(value, large).result
     # Infinity less itself is no number.
-    is_whole = arith.CmpFOp(_EQUAL, value, large).result
+    is_whole = arith.CmpFOp(arith.CmpFPredicate.OEQ, value, large).result
     return large, arith.SelectOp(is_whole, filled(value.type, 0.0), rest).result
 
 
 def _is_number(value: Value) -> Value:
-    return arith.CmpFOp(_ORDERED, value, value).result
+    return arith.CmpFOp(arith.CmpFPredicate.ORD, value, value).result

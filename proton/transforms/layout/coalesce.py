@@ -13,6 +13,7 @@ from proton.analysis.axis_info import (
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import WARP_SIZE
+from proton.dialect import isa, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
 from proton.dialect.mlir import Module, Operation, Value
@@ -53,7 +54,7 @@ class Coalesce(Pass):
         infos = AxisInfos(module)
         ops = all_ops(module)
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
-        copied = [op for op in ops if op.name == "ttng.tma_load"]
+        copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
         plans = [(op, *_wishes(op, infos, self.arch)) for op in accesses]
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}

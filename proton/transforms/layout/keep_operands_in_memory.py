@@ -16,13 +16,11 @@ from typing import ClassVar
 
 from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
 from proton.base.targets import MAX_REGISTERS, GPUTarget
-from proton.dialect import ttg
+from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
 from proton.dialect.traits import AllocatesShared, has
-from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.ttg_memory import LocalAllocOp, LocalLoadOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.layout.matrix_memory import matrix_layout
 from proton.passes import Pass, register
@@ -44,13 +42,13 @@ class KeepOperandsInMemory(Pass):
     """Moves such operands, the largest first, until the rest fits."""
 
     name: ClassVar[str] = "keep-operands-in-memory"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.mma_sync"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.MmaSyncOp)
 
     arch: int = 90
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            products = ops_named(function, "ttng.mma_sync")
+            products = ops_named(function, ttng.MmaSyncOp)
             by_loop: dict[Operation, list[Operation]] = {}
             for op in products:
                 if (loop := loop_around(op)) is not None:
@@ -96,10 +94,10 @@ def _computed(loop: Operation, products: list[Operation]) -> int:
 
 def registers(value: Value) -> int:
     """Registers of a thread that a value takes; 1 for a scalar."""
-    if not is_tensor(value.type):
+    if not ttg.is_tensor(value.type):
         return 1
     bits = 8 * stored_bytes(element_of(value))
-    return max(1, layout_of(value.type).in_size("register") * bits // WORD_BITS)
+    return max(1, ttg.layout_of(value.type).in_size("register") * bits // WORD_BITS)
 
 
 def _is_outside(value: Value, inside: set[Operation]) -> bool:
@@ -129,14 +127,14 @@ def _read_in_loop(loop: Operation, operand: Value, memory: Type, inside: set[Ope
     """Has products read the operand right before they take it."""
     source = operand
     producer = defining_op(operand)
-    if producer is not None and producer.name == "ttg.convert_layout":
+    if isa(producer, ttg.ConvertLayoutOp):
         source = producer.operands[0]
     users = [(use.owner.operation, use.operand_number) for use in operand.uses]
     with before(loop):
-        held = LocalAllocOp(source, memory).result
+        held = ttg.LocalAllocOp(source, memory).result
     for user, number in users:
-        if user in inside and user.name == "ttng.mma_sync":
+        if user in inside and isa(user, ttng.MmaSyncOp):
             with before(user):
-                user.operands[number] = LocalLoadOp(held, operand.type).result
-    if producer is not None and producer.name == "ttg.convert_layout" and not list(operand.uses):
+                user.operands[number] = ttg.LocalLoadOp(held, operand.type).result
+    if isa(producer, ttg.ConvertLayoutOp) and not list(operand.uses):
         producer.erase()

@@ -6,6 +6,7 @@ from typing import ClassVar
 from proton.analysis.allocation import allocation_of
 from proton.analysis.call_graph import call_graph
 from proton.analysis.membar import missing_barriers
+from proton.dialect import isa, tt
 from proton.dialect.mlir import Module
 from proton.dialect.ttg import BarrierOp
 from proton.dialect.walk import all_ops, before
@@ -29,7 +30,7 @@ class Membar(Pass):
             with before(op):
                 BarrierOp()
         for op in all_ops(module):
-            if op.name == "tt.debug_barrier":
+            if isa(op, tt.DebugBarrierOp):
                 with before(op):
                     BarrierOp()
                 op.erase()

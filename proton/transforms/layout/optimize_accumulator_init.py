@@ -17,8 +17,9 @@ sums are zeroed behind it: `ttng.zeros` keeps that in its own branch.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, ttng
 from proton.dialect.emit import create, emit_if, is_zeros, number_of
-from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.mlir import Module, Operation, arith, ir, scf, ub
 from proton.dialect.regions import ForLoop
 from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
@@ -33,8 +34,7 @@ from proton.dialect.walk import (
 )
 from proton.passes import Pass, register
 
-_NOT_EQUAL, _LESS, _UNSIGNED_LESS = 1, 2, 6  # arith.cmpi's predicates
-_WAIT = "ttng.warp_group_dot_wait"
+_WAIT = ttng.WarpGroupDotWaitOp
 
 
 @register
@@ -43,10 +43,10 @@ class OptimizeAccumulatorInit(Pass):
     """Sums that a loop carries from zero on are not zeroed ahead of it."""
 
     name: ClassVar[str] = "tritongpu-optimize-accumulator-init"
-    only_for: ClassVar[frozenset[str]] = frozenset({"ttng.warp_group_dot"})
+    only_for: ClassVar[frozenset[str]] = names_of(ttng.WarpGroupDotOp)
 
     def run(self, module: Module) -> None:
-        for product in ops_named(module, "ttng.warp_group_dot"):
+        for product in ops_named(module, ttng.WarpGroupDotOp):
             number = _carried_from_zero(product)
             if number is not None:
                 loop = ForLoop(parent_of(product))
@@ -58,11 +58,11 @@ def _carried_from_zero(product: Operation) -> int | None:
     """Which of its loop's carried values a product adds to, if that is zero at first and nothing
     else reads it."""
     (k, _), *_ = mem_desc_parts(product.operands[1].type)
-    if parent_of(product).name != "scf.for" or 0 < product.attributes["imprecise"].value < k:
+    if not isa(parent_of(product), scf.ForOp) or 0 < product.attributes["imprecise"].value < k:
         return None
     loop = ForLoop(parent_of(product))
     acc, taker = product.operands[2], product
-    if (op := defining_op(acc)) is not None and op.name == _WAIT and users(acc) == [product]:
+    if isa(op := defining_op(acc), _WAIT) and users(acc) == [product]:
         acc, taker = op.operands[0], op  # the product of the iteration before goes on until there
     if acc not in loop.iter_args or users(acc) != [taker]:
         return None
@@ -73,7 +73,7 @@ def _carried_from_zero(product: Operation) -> int | None:
 def _overwrite_first(product: Operation, loop: ForLoop) -> None:
     with before(product):
         lower, *_ = loop.bounds
-        is_old = arith.CmpIOp(_NOT_EQUAL, loop.induction_var, lower).result
+        is_old = arith.CmpIOp(arith.CmpIPredicate.ne, loop.induction_var, lower).result
         left, right, acc = product.operands
         imprecise = product.attributes["imprecise"]
         made = WarpGroupDotOp(left, right, acc, imprecise, acc.type, adds=is_old)
@@ -83,17 +83,17 @@ def _overwrite_first(product: Operation, loop: ForLoop) -> None:
 def _begin_anywhere(loop: ForLoop, number: int) -> None:
     zeros = loop.init_args[number]
     with before(loop.op):
-        loop.set_init_arg(number, create("ub.poison", zeros.type))
+        loop.set_init_arg(number, create(ub.PoisonOp, zeros.type))
     if _surely_runs(loop):
         return
     result = loop.op.results[number]
     readers = users(result)
-    if len(readers) == 1 and readers[0].name == _WAIT and readers[0].block == loop.op.block:
+    if len(readers) == 1 and isa(readers[0], _WAIT) and readers[0].block == loop.op.block:
         result = readers[0].results[0]
     uses = list(result.uses)
     with ir.InsertionPoint.after(producer_of(result)), producer_of(result).location:
         lower, upper, _ = loop.bounds
-        has_run = arith.CmpIOp(_less(loop), lower, upper).result
+        has_run = arith.CmpIOp(loop.below, lower, upper).result
         type_ = zeros.type
         (chosen,) = emit_if(has_run, [type_], lambda: [result], lambda: [ZerosOp(type_).result])
     for use in uses:
@@ -102,10 +102,5 @@ def _begin_anywhere(loop: ForLoop, number: int) -> None:
 
 def _surely_runs(loop: ForLoop) -> bool:
     lower, upper, _ = (number_of(bound) for bound in loop.bounds)
-    is_signed = _less(loop) == _LESS
+    is_signed = loop.below is arith.CmpIPredicate.slt
     return is_signed and lower is not None and upper is not None and lower < upper
-
-
-def _less(loop: ForLoop) -> int:
-    """The predicate by which a loop compares its bounds."""
-    return _UNSIGNED_LESS if "unsignedCmp" in loop.op.attributes else _LESS

@@ -20,27 +20,29 @@ from math import prod
 from typing import ClassVar
 
 from proton.analysis.layout_rules import result_layout
+from proton.dialect import by_name, isa, names_of, tt, ttg
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import create, filled
-from proton.dialect.mlir import Module, Operation, Type, Value, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.ttg import layout_of, with_layout
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
 # What a combine function must be, and the value that changes nothing.
-_IDENTITIES: dict[str, float | int] = {
-    "arith.addf": 0.0,
-    "arith.addi": 0,
-    "arith.maxnumf": float("-inf"),
-    "arith.maximumf": float("-inf"),
-    "arith.minnumf": float("inf"),
-    "arith.minimumf": float("inf"),
-    "arith.ori": 0,
-    "arith.xori": 0,
-}
+_IDENTITIES: dict[str, float | int] = by_name(
+    {
+        arith.AddFOp: 0.0,
+        arith.AddIOp: 0,
+        arith.MaxNumFOp: float("-inf"),
+        arith.MaximumFOp: float("-inf"),
+        arith.MinNumFOp: float("inf"),
+        arith.MinimumFOp: float("inf"),
+        arith.OrIOp: 0,
+        arith.XOrIOp: 0,
+    }
+)
 
 
 @register
@@ -52,10 +54,10 @@ class OptimizeThreadLocality(Pass):
     """
 
     name: ClassVar[str] = "tritongpu-optimize-thread-locality"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
 
     def run(self, module: Module) -> None:
-        for loop in [op for op in all_ops(module) if op.name == "scf.for"]:
+        for loop in [op for op in all_ops(module) if isa(op, scf.ForOp)]:
             current = loop  # another op after each change, with new values carried last
             for number in range(len(loop.results)):
                 found = _accumulation(current, number)
@@ -86,9 +88,9 @@ def _through_conversion(value: Value) -> Operation | None:
     op = defining_op(value)
     if op is None or len(list(value.uses)) != 1:
         return None
-    if op.name == "ttg.convert_layout":
+    if isa(op, ttg.ConvertLayoutOp):
         return _through_conversion(op.operands[0])
-    return op if op.name == "tt.reduce" else None
+    return op if isa(op, tt.ReduceOp) else None
 
 
 def _fits(reduction: Operation, combine: Operation, loop: Operation) -> bool:
@@ -98,7 +100,7 @@ def _fits(reduction: Operation, combine: Operation, loop: Operation) -> bool:
         return False
     axis = ir.IntegerAttr(reduction.attributes["axis"]).value
     source = reduction.operands[0]
-    groups = _groups(layout_of(source.type), axis, shape_of(source)[axis])
+    groups = _groups(ttg.layout_of(source.type), axis, shape_of(source)[axis])
     return len({is_own for _, is_own in groups}) == 2
 
 
@@ -139,7 +141,7 @@ def _erase_unused(op: Operation) -> None:
     sources = [defining_op(operand) for operand in op.operands]
     op.erase()
     for source in sources:
-        if source is None or source.name not in ("tt.reduce", "ttg.convert_layout"):
+        if not isa(source, tt.ReduceOp, ttg.ConvertLayoutOp):
             continue
         if not any(list(result.uses) for result in source.results):
             _erase_unused(source)
@@ -161,7 +163,7 @@ def _groups(layout: LinearLayout, axis: int, size: int) -> list[tuple[int, bool]
 def _own_part(reduction: Operation, source: Value, axis: int) -> Value:
     """What each thread's elements along the axis come to: other threads' stay apart."""
     shape = shape_of(source)
-    groups = _groups(layout_of(source.type), axis, shape[axis])
+    groups = _groups(ttg.layout_of(source.type), axis, shape[axis])
     split = (*shape[:axis], *(size for size, _ in groups), *shape[axis + 1 :])
     value = _reshaped(source, split)
     for position in reversed(range(len(groups))):
@@ -175,16 +177,16 @@ def _finished(reduction: Operation, part: Value, axis: int, type_: Type) -> Valu
     """The reduction of what the threads have, in the type that the loop's total has."""
     value = _reduced(reduction, part, axis)
     if value.type != type_:
-        value = create("ttg.convert_layout", type_, value)
+        value = create(ttg.ConvertLayoutOp, type_, value)
     return value
 
 
 def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
     if shape_of(value) == shape:
         return value
-    layout = shapes.reshape(layout_of(value.type), shape)
-    type_ = with_layout(ir.RankedTensorType.get(shape, element_of(value)), layout)
-    return create("tt.reshape", type_, value)
+    layout = shapes.reshape(ttg.layout_of(value.type), shape)
+    type_ = ttg.with_layout(ir.RankedTensorType.get(shape, element_of(value)), layout)
+    return create(tt.ReshapeOp, type_, value)
 
 
 def _reduced(reduction: Operation, value: Value, axis: int) -> Value:
@@ -195,9 +197,9 @@ def _reduced(reduction: Operation, value: Value, axis: int) -> Value:
     shape = shape_of(value)
     kept = (*shape[:axis], *shape[axis + 1 :])
     if kept:
-        layout = result_layout(op, layout_of(value.type))
+        layout = result_layout(op, ttg.layout_of(value.type))
         assert layout is not None
-        type_ = with_layout(ir.RankedTensorType.get(kept, element_of(value)), layout)
+        type_ = ttg.with_layout(ir.RankedTensorType.get(kept, element_of(value)), layout)
     else:
         type_ = element_of(value)
     op.results[0].set_type(type_)

@@ -21,16 +21,20 @@ from typing import ClassVar
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import stored_bytes
+from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
-from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
+from proton.dialect.traits import Accesses, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
+
+# These take each operand in any layout.
+_ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
 
 
 @register
@@ -43,7 +47,7 @@ class RemoveLayoutConversions(Pass):
     def run(self, module: Module) -> None:
         warps = num_warps(module)
         for op in module.body.operations:
-            if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
+            if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks):
                 function = op.operation
                 rewriter = _Rewriter(_preferences(function), Reloads(function, warps))
                 rewriter.function(function)
@@ -53,14 +57,14 @@ class RemoveLayoutConversions(Pass):
 def _erase_unused(function: Operation, copies: set[Value]) -> None:
     """Conversions, and what was computed in several layouts, where nobody takes them."""
     for op in reversed(all_ops(function)):
-        is_ours = op.name == "ttg.convert_layout" or (op.results and op.results[0] in copies)
+        is_ours = isa(op, ttg.ConvertLayoutOp) or (op.results and op.results[0] in copies)
         if is_ours and not list(op.results[0].uses):
             op.erase()
 
 
 def _through(value: Value) -> Value:
     """The value behind conversions."""
-    while (op := defining_op(value)) is not None and op.name == "ttg.convert_layout":
+    while isa(op := defining_op(value), ttg.ConvertLayoutOp):
         value = op.operands[0]
     return value
 
@@ -84,11 +88,11 @@ class _Preferences:
             self._visit(op.operation)
 
     def _visit(self, op: Operation) -> None:
-        if op.name == "scf.for":
+        if isa(op, scf.ForOp):
             self._for(op)
-        elif op.name == "scf.if":
+        elif isa(op, scf.IfOp):
             self._if(op)
-        elif op.name == "scf.while":
+        elif isa(op, scf.WhileOp):
             for region in op.regions:
                 for block in region.blocks:
                     self._given(block.arguments)
@@ -96,11 +100,11 @@ class _Preferences:
             self._given(op.results)
         elif has(op, LayoutAnchor):
             self._given(op.results)
-        elif op.name == "tt.reduce":
+        elif isa(op, tt.ReduceOp):
             self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
-        elif op.name == "tt.split":
+        elif isa(op, tt.SplitOp):
             self._given(op.results)
-        elif op.name != "ttg.convert_layout":
+        elif not isa(op, ttg.ConvertLayoutOp):
             known = [layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))]
             if known:
                 # Of several, the one that spreads elements over most threads.
@@ -117,7 +121,7 @@ class _Preferences:
             op = use.owner.operation
             if has(op, Accesses):
                 return layout_of(op.operands[use.operand_number].type)
-            if not depth or not (has(op, Elementwise) or op.name == "ttg.convert_layout"):
+            if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
                 continue
             for other in op.operands:
                 if other != value and (given := self._given_of(other, depth)) is not None:
@@ -221,33 +225,33 @@ class _Rewriter:
             self._visit(op.operation)
 
     def _visit(self, op: Operation) -> None:
-        if op.name == "ttg.convert_layout":
+        if isa(op, ttg.ConvertLayoutOp):
             return
-        if op.name == "scf.for":
+        if isa(op, scf.ForOp):
             self._for(op)
-        elif op.name == "scf.if":
+        elif isa(op, scf.IfOp):
             for result in op.results:
                 self._retype(result)
             for block in If(op).blocks:
                 self._block(block)
                 self._ends_with(block, list(op.results))
-        elif op.name in ("tt.reduce", "tt.scan"):
+        elif isa(op, tt.ReduceOp, tt.ScanOp):
             self._operands(op)
         elif op.regions:
             self._as_it_is(op)
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
-        elif op.name != "scf.yield" or parent_of(op).name == "scf.while":
+        elif not isa(op, scf.YieldOp) or isa(parent_of(op), scf.WhileOp):
             self._operands(op)
 
     def _operands(self, op: Operation) -> None:
         """Operands in the layout that goes with the results'."""
         results = [result for result in op.results if result in self.layouts]
-        if op.name == "tt.reduce":
+        if isa(op, tt.ReduceOp):
             self._alike(op)
             return
-        if has(op, LayoutAnchor) or not results or op.name == "tt.split":
+        if has(op, LayoutAnchor) or not results or isa(op, tt.SplitOp):
             self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
@@ -278,12 +282,12 @@ class _Rewriter:
 
     def _as_it_is(self, op: Operation) -> None:
         """Operands in the layouts that their types said, or, where any will do, that they like."""
-        if op.name == "tt.histogram":
+        if isa(op, tt.HistogramOp):
             self._alike(op)
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
-                is_free = has(op, AnyLayout) or (op.name == "tt.gather" and number == 0)
+                is_free = op.name in _ANY_LAYOUT or (isa(op, tt.GatherOp) and number == 0)
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
@@ -328,7 +332,7 @@ class _Rewriter:
             is_free = op is not None and source not in self.layouts and has(op, Cheap)
             # What is transposed moves nothing: the conversion goes to where the data comes from.
             if op is not None and (
-                is_free or op.name == "tt.trans" or self._is_loaded_again(source, layout)
+                is_free or isa(op, tt.TransOp) or self._is_loaded_again(source, layout)
             ):
                 self.made[key] = self._again(op, layout)
                 self.copied[self.made[key]] = source
@@ -345,7 +349,7 @@ class _Rewriter:
         """A copy of a cheap op that computes in another layout, right behind it."""
         tensors = sum(is_tensor(operand.type) for operand in op.operands)
         wanted = iter(
-            [layout] * tensors if op.name == "tt.load" else operand_layouts(op, layout) or []
+            [layout] * tensors if isa(op, tt.LoadOp) else operand_layouts(op, layout) or []
         )
         operands = [
             self.get(operand, next(wanted)) if is_tensor(operand.type) else operand

@@ -7,12 +7,13 @@ needs its operand and its result at once. Loads stay where they are: early is go
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, ttg
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Module, Operation
-from proton.dialect.traits import MovesData, Widens, has
-from proton.dialect.ttg import is_tensor
+from proton.dialect.mlir import Module, Operation, arith
 from proton.dialect.walk import all_ops, parent_of
 from proton.passes import Pass, register
+
+_WIDENS = names_of(arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 
 
 @register
@@ -33,9 +34,9 @@ class ReorderInstructions(Pass):
 
 
 def _sinks(op: Operation) -> bool:
-    if has(op, MovesData):
+    if isa(op, ttg.LocalAllocOp, ttg.ConvertLayoutOp):
         return True
-    if not has(op, Widens) or not is_tensor(op.results[0].type):
+    if op.name not in _WIDENS or not ttg.is_tensor(op.results[0].type):
         return False
     return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)
 

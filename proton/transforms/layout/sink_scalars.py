@@ -25,15 +25,16 @@ Only scalars move: a tensor's operands may take more registers in the loop than 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from proton.dialect import isa, names_of
 from proton.dialect.emit import zero_of
-from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import If, block_of, end_of, yield_more
 from proton.dialect.traits import Accesses, Speculatable, has
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import all_ops, before, ops_named, parent_of
+from proton.dialect.walk import all_ops, backward_slice, before, ops_named, parent_of
 from proton.passes import Pass, register
 
-_LOOPS = ("scf.for", "scf.while")
+_LOOPS = names_of(scf.ForOp, scf.WhileOp)
 _MOST = 2  # values that a branch gives in the place of one
 
 
@@ -68,7 +69,7 @@ def _sink(block: Block, loops: list[Operation]) -> None:
         if _waits(view.operation, waiting):
             waiting.add(view.operation)
     for op in reversed(ahead):
-        if op.name == "scf.if":
+        if isa(op, scf.IfOp):
             for number in range(len(op.results)):
                 op = _split(op, number, loops)
         elif (
@@ -81,7 +82,7 @@ def _sink(block: Block, loops: list[Operation]) -> None:
 
 def _waits(op: Operation, waiting: set[Operation]) -> bool:
     """Whether an op gives what memory does, or computes a scalar of results of those `waiting`."""
-    if op.name == "scf.if":
+    if isa(op, scf.IfOp):
         return any(has(inner, Accesses) for inner in all_ops(op))
     if has(op, Accesses):
         return True
@@ -122,21 +123,20 @@ class _Tail:
     ops: list[Operation] = field(default_factory=list)
     loaded: list[Value] = field(default_factory=list)
 
+    def _is_repeated(self, op: Operation) -> bool:
+        return op.block == self.block and (isa(op, arith.ConstantOp) or _is_arithmetic(op))
+
     def follow(self, value: Value) -> bool:
         """Notes what computes a value; False where that cannot stand elsewhere."""
-        left, needed = [value], set[Operation]()
-        while left:
-            value = left.pop()
-            if not isinstance(value, ir.OpResult) or value.owner.operation.block != self.block:
+        needed = set[Operation]()
+        for source, op in backward_slice([value], self._is_repeated):
+            if op is None or op.block != self.block:
                 continue
-            op = value.owner.operation
-            if op.name == "arith.constant" or _is_arithmetic(op):
-                if op not in needed:
-                    needed.add(op)
-                    left += op.operands
-            elif has(op, Accesses) and isinstance(value.type, ir.IntegerType | ir.FloatType):
-                if value not in self.loaded:
-                    self.loaded.append(value)
+            if self._is_repeated(op):
+                needed.add(op)
+            elif has(op, Accesses) and isinstance(source.type, ir.IntegerType | ir.FloatType):
+                if source not in self.loaded:
+                    self.loaded.append(source)
             else:
                 return False
         self.ops = [view.operation for view in self.block.operations if view.operation in needed]

@@ -72,12 +72,13 @@ from math import prod
 from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
+from proton.dialect import isa
 from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import cloned, constant, create, emit_when, loop
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant, loop_around
 from proton.dialect.traits import FloatArithmetic, Multiplies, has
@@ -103,7 +104,6 @@ from proton.transforms.records.strip_mine import strip_mine
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
 MOST_SLOTS = 16  # records of an iteration
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
-_EQUAL, _NOT_EQUAL, _UNSIGNED_LESS = 0, 1, 6  # arith.cmpi's predicates
 _LONG = 1 << 18  # multiply-adds of an iteration that leave time to write records
 _CHUNK = 2 * WARP_SIZE  # records of a chunk, or some more
 _MOST_BYTES = 64  # of readings of an iteration that registers have room for
@@ -122,7 +122,7 @@ class CompactIterations(Pass):
     arch: int = 0
 
     def run(self, module: Module) -> None:
-        if ops_named(module, "proton_gpu.attach"):
+        if ops_named(module, pg.AttachOp):
             return  # what is called records, too, in between
         for kernel in kernel_functions(module):
             profile = profile_of(kernel)
@@ -242,7 +242,7 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_CompactLoop]:
     found = []
     for op in innermost:
         own = [record for record in records if is_inside(record, op)]
-        if op.name != "scf.for" or len(own) > MOST_SLOTS:
+        if not isa(op, scf.ForOp) or len(own) > MOST_SLOTS:
             return []
         writes = _is_long(op) and len(own) <= profile.capacity
         if in_loop(parent_of(op)) and profile.ring is not None and not writes:
@@ -328,7 +328,7 @@ def _converted(number: Value, type_: Type) -> Value:
     if ir.IndexType.get() in (type_, number.type):
         return arith.IndexCastOp(type_, number).result
     narrow = type_.width < number.type.width
-    return create("arith.trunci" if narrow else "arith.extsi", type_, number)
+    return create(arith.TruncIOp if narrow else arith.ExtSIOp, type_, number)
 
 
 def _rewrite(found: _CompactLoop, iterations: int, capacity: int, next_user: Operation) -> None:
@@ -349,11 +349,11 @@ def _rewrite(found: _CompactLoop, iterations: int, capacity: int, next_user: Ope
         pg.EndIterationOp(of)
     if found.writes:
         with before(_writing_place(found)):
-            _write_iterations(found, origin, of, iterations, (_EQUAL, iterations))
+            _write_iterations(found, origin, of, iterations, (arith.CmpIPredicate.eq, iterations))
     with ir.InsertionPoint.after(view.op), view.op.location:
         pg.EndIterationsOp(of)
         if found.writes:
-            _write_iterations(found, origin, of, iterations, (_NOT_EQUAL, 0))
+            _write_iterations(found, origin, of, iterations, (arith.CmpIPredicate.ne, 0))
         elif found.in_chunks:
             _write_at_end(found, origin, of, iterations * len(records))
     if not found.is_written_soon:
@@ -422,7 +422,7 @@ def _write_records(
         number = arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result
         iteration = arith.DivUIOp(number, constant(slots, i32)).result
         slot = arith.SubIOp(number, arith.MulIOp(iteration, constant(slots, i32)).result).result
-        when = arith.CmpIOp(_UNSIGNED_LESS, number, end).result
+        when = arith.CmpIOp(arith.CmpIPredicate.ult, number, end).result
         records.append(_Record(found, origin, of, iteration, slot, when))
     for record in records:
         record.write()
@@ -468,7 +468,7 @@ def _next_user(op: Operation, loops: list[Operation]) -> Operation:
     return next(
         later
         for later in following
-        if later.name == "proton_gpu.finalize"
+        if isa(later, pg.FinalizeOp)
         or later == end_of(block)
         or any(is_inside(other, later) for other in loops)
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.errors import SourceSpan
+from proton.dialect import proton
 from proton.dialect.attributes import PROGRAM_ORDER, SCOPE_LINES, SCOPES
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Module, ir
@@ -35,7 +36,7 @@ class DetachRecords(Pass):
             if not ops_named(function, *RECORDS):
                 continue
             paths: dict[str, SourceSpan] = {}
-            records = ops_named(function, "proton.record")
+            records = ops_named(function, proton.RecordOp)
             with_condition = conditional(records)
             for op in records:
                 path = scope_of(op)

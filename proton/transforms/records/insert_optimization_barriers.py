@@ -19,15 +19,26 @@ indices and masks are made of stays as it was, and with it all that is known of 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, tt, ttg, ttng
+from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Block, Module, Operation, OpView, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, OpView, Value, arith, func, ir
 from proton.dialect.regions import is_invariant
-from proton.dialect.traits import MakesData, Records, has
+from proton.dialect.traits import Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, producer_of
 from proton.passes import Pass, register
+
+# The integers that these give are data, whatever they were computed from.
+_MAKES_DATA = names_of(
+    *(tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp, tt.AtomicRMWOp, tt.AtomicCASOp),
+    *(tt.ReduceOp, tt.ScanOp, tt.HistogramOp, tt.GatherOp, tt.MapElementwiseOp),
+    *tt.ASSEMBLY,
+    *(tt.ExternElementwiseOp, ttg.SharedDotOp, ttg.LocalLoadOp, ttng.TMALoadOp),
+    *(ttng.MmaSyncOp, ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp, ttng.ZerosOp),
+)
 
 
 @register
@@ -38,12 +49,12 @@ class InsertOptimizationBarriers(Pass):
     name: ClassVar[str] = "insert-optimization-barriers"
 
     def run(self, module: Module) -> None:
-        for reduction in ops_named(module, "tt.reduce"):
+        for reduction in ops_named(module, tt.ReduceOp):
             if FUSED in reduction.attributes:
                 _bring_product(reduction)
         for function in functions(module):
             data, blocks = _Data(), list[Block]()
-            for read in ops_named(function, "proton_gpu.read_counter"):
+            for read in ops_named(function, pg.ReadCounterOp):
                 if read.block not in blocks:
                     blocks.append(read.block)
             # Outer ones first: the results of their barriers are what inner ones take.
@@ -75,7 +86,7 @@ class _Data:
 
     def _find(self, value: Value) -> bool:
         element, op = element_of(value), defining_op(value)
-        if op is not None and (op.name == "arith.constant" or Issues.of(op) is not None):
+        if op is not None and (isa(op, arith.ConstantOp) or Issues.of(op) is not None):
             return False  # what was issued is no data until something has waited for it
         if isinstance(element, ir.FloatType):
             return True
@@ -83,7 +94,7 @@ class _Data:
             return False
         if op is None or has(op, Records):
             return False
-        return has(op, MakesData) or (
+        return op.name in _MAKES_DATA or (
             not op.name.startswith("scf.") and any(operand in self for operand in op.operands)
         )
 
@@ -92,7 +103,7 @@ def _depth(block: Block) -> int:
     """How many ops are around a block."""
     depth = 0
     parent: OpView | None = block.owner
-    while parent is not None and parent.operation.name != "func.func":
+    while parent is not None and not isa(parent.operation, func.FuncOp):
         depth, parent = depth + 1, parent.operation.parent
     return depth
 
@@ -100,13 +111,13 @@ def _depth(block: Block) -> int:
 def _insert_in(block: Block, data: _Data) -> None:
     """An interval is what lies between two reads; each op of the block is in one of them."""
     operations = [view.operation for view in block.operations]
-    reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
+    reads = [op for op in operations if isa(op, pg.ReadCounterOp)]
     made: dict[Value, int] = {}
     # value -> interval -> its uses there
     uses: dict[Value, dict[int, list[tuple[Operation, int]]]] = {}
     interval = 0
     for op in operations:
-        interval += op.name == "proton_gpu.read_counter"
+        interval += isa(op, pg.ReadCounterOp)
         for result in op.results:
             made[result] = interval
         for inner in [op, *all_ops(op)]:
@@ -138,4 +149,4 @@ def _insert_in(block: Block, data: _Data) -> None:
 
 
 def _barriers(values: list[Value]) -> list[Value]:
-    return [create("proton_gpu.optimization_barrier", value.type, value) for value in values]
+    return [create(pg.OptimizationBarrierOp, value.type, value) for value in values]

@@ -6,27 +6,28 @@ each iteration is a times the number of the iteration, and b, with a and b known
 
 from collections.abc import Sequence
 
+from proton.dialect import by_name, isa
 from proton.dialect.emit import number_of
-from proton.dialect.mlir import Operation, Value
+from proton.dialect.mlir import Operation, Value, arith
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op
 from proton.trace import wire
 from proton.trace.iterations import MOST_READINGS, IterationRecords, Slot
 
-_SIGNS = {"arith.addi": 1, "arith.subi": -1}
+_SIGNS = by_name({arith.AddIOp: 1, arith.SubIOp: -1})
 
 
 def is_iteration_number(op: Operation, view: ForLoop, lower: Value) -> bool:
     """Whether an op of a loop computes the number of the iteration, as `emit.number_of_iteration`
     does; `lower` is where the loop began before it ran in chunks."""
     step, index = view.bounds[2], view.induction_var
-    if op.name == "arith.subi":
+    if isa(op, arith.SubIOp):
         return list(op.operands) == [index, lower] and number_of(step) == 1
-    if op.name != "arith.divsi" or op.operands[1] != step:
+    if not isa(op, arith.DivSIOp) or op.operands[1] != step:
         return False
     of = defining_op(op.operands[0])
-    return of is not None and of.name == "arith.subi" and list(of.operands) == [index, lower]
+    return isa(of, arith.SubIOp) and list(of.operands) == [index, lower]
 
 
 def batch_iteration(
@@ -46,7 +47,7 @@ def batch_iteration(
         op, iteration = record.opview, _by_iteration(record.opview.iteration, view)
         if iteration is None:
             return None
-        tag = wire.tag(wire.Kind(op.kind.value), op.scope_id.value)
+        tag = wire.tag(wire.RecordKind(op.kind.value), op.scope_id.value)
         slots.append(Slot(tag, number[op.start], number[op.end], *iteration))
     return tuple(slots)
 

@@ -9,8 +9,9 @@ where they were written; with the default placement the pass does not run.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, proton
 from proton.dialect.emit import create
-from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, bufferization, ir, tensor
 from proton.dialect.walk import all_ops, before, functions, parent_of
 from proton.passes import Pass, register
 
@@ -32,7 +33,7 @@ class MaterializeAtRecords(Pass):
 
 def _materialize_in(block: Block) -> None:
     operations = [op.operation for op in block.operations]
-    records = [op.name == "proton.record" for op in operations]
+    records = [isa(op, proton.RecordOp) for op in operations]
     if not any(records):
         return
     interval, intervals = 0, []
@@ -44,7 +45,7 @@ def _materialize_in(block: Block) -> None:
     plans = []
     for op, made_in in zip(operations, intervals, strict=True):
         for value in op.results:
-            if isinstance(value.type, ir.RankedTensorType) and op.name != "tensor.empty":
+            if isinstance(value.type, ir.RankedTensorType) and not isa(op, tensor.EmptyOp):
                 late = [
                     use
                     for use in value.uses
@@ -67,7 +68,7 @@ def _ancestor_in(block: Block, op: Operation) -> Operation:
 
 def _copy(value: Value) -> Value:
     return create(
-        "bufferization.alloc_tensor",
+        bufferization.AllocTensorOp,
         value.type,
         value,
         operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),

@@ -11,7 +11,7 @@ from typing import ClassVar
 from proton.analysis.call_graph import callee_name, function_name
 from proton.dialect.attributes import SCOPES_AROUND
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Location, Module, Operation, ir
+from proton.dialect.mlir import Location, Module, Operation, func, ir
 from proton.dialect.proton import RECORDS, SCOPE_PREFIX
 from proton.dialect.scopes import scope_paths
 from proton.dialect.walk import (
@@ -43,7 +43,7 @@ class NameCalledScopes(Pass):
             copies.name_calls_of(kernel)
         for copy, name in copies.named:
             copy.attributes["sym_name"] = string_attr(name)
-        called = {callee_name(call) for call in ops_named(module, "func.call")}
+        called = {callee_name(call) for call in ops_named(module, func.CallOp)}
         for name, function in copies.functions.items():
             if name in copies.copied and name not in called:
                 function.erase()
@@ -61,7 +61,7 @@ class _Copies:
 
     def name_calls_of(self, function: Operation) -> None:
         """Has calls in scopes call copies; calls in those, too."""
-        for call in ops_named(function, "func.call"):
+        for call in ops_named(function, func.CallOp):
             path, name = min(scope_paths(call.location), default=ScopePath()), callee_name(call)
             if name not in self.functions:
                 continue

@@ -15,6 +15,7 @@ The copies of the body then have a number each.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, proton
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import iteration_number
 from proton.dialect.mlir import Module, Operation, Value, ir
@@ -34,9 +35,9 @@ class NumberIterations(Pass):
     name: ClassVar[str] = "number-iterations"
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "proton.record", "proton.mark"):
+        for op in ops_named(module, proton.RecordOp, proton.MarkOp):
             loop = innermost_loop(op)
-            is_end = op.name == "proton.record" and not is_start(op)
+            is_end = isa(op, proton.RecordOp) and not is_start(op)
             if loop is not None and not is_end and ForLoop(loop).unroll_factor > 1:
                 with before(op):
                     _numbered(op, iteration_number(loop, 64))
@@ -50,7 +51,7 @@ def _numbered(op: Operation, number: Value) -> None:
     payload, when = [*op.opview.payload, number], op.opview.when
     listed = ir.ArrayAttr.get(names), ir.ArrayAttr.get(kinds)
     with op.location:
-        if op.name == "proton.mark":
+        if isa(op, proton.MarkOp):
             MarkOp(payload, op.attributes["mark"], *listed, when=when)
         else:
             RecordOp(payload, op.attributes["scope"], op.attributes["phase"], *listed, when=when)

@@ -25,11 +25,11 @@ import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import traits
+from proton.dialect import isa, proton, traits
 from proton.dialect.asynchronous import WorkIteration, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
-from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
     ITERATION_FIELD,
@@ -42,6 +42,7 @@ from proton.dialect.records import (
 from proton.dialect.regions import ForLoop
 from proton.dialect.scopes import Paths, scope_paths
 from proton.dialect.traits import has
+from proton.dialect.upstream import arith, func, linalg, memref, scf
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath, fused
@@ -64,7 +65,7 @@ class PlaceRecords(Pass):
             order = [name.value for name in function.attributes[SCOPES]]
             if not order:
                 continue
-            placeholders = ops_named(function, "proton.record")
+            placeholders = ops_named(function, proton.RecordOp)
             placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
             placer.origins = _origins(function)
             around = function.attributes.get(SCOPES_AROUND)
@@ -126,10 +127,10 @@ def _first_components(paths: Paths) -> frozenset[str]:
 def _is_glue(op: Operation) -> bool:
     """A scalar's access or initialisation, or an `scf.if` that chooses a view or writes a cut
     block back."""
-    if op.name in ("linalg.fill", "memref.load", "memref.store"):
-        memory = op.operands[0 if op.name == "memref.load" else 1]
+    if isa(op, linalg.FillOp, memref.LoadOp, memref.StoreOp):
+        memory = op.operands[0 if isa(op, memref.LoadOp) else 1]
         return memory.type.rank == 0
-    if op.name != "scf.if":
+    if not isa(op, scf.IfOp):
         return False
     if len(op.results):
         return all(isinstance(result.type, ir.MemRefType) for result in op.results)
@@ -140,15 +141,18 @@ def _is_glue(op: Operation) -> bool:
     return is_one_sided and bool(own) and all(paths in (own, frozenset()) for paths in inner)
 
 
+_NO_LOOPS = ("scf.", "math.", "func.return")  # take no time by themselves, where buffers are
+
+
 def _does_work(op: Operation) -> bool:
-    if has(op, traits.BufferWork):
+    if not has(op, traits.NoInstruction, traits.Records) and not op.name.startswith(_NO_LOOPS):
         return True
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 
 
 def _is_product(op: Operation) -> bool:
     """Whether an op is loops over register tiles: one piece of work."""
-    if op.name != "scf.for":
+    if not isa(op, scf.ForOp):
         return False
     return any(TILE_LOOP in view.operation.attributes for view in ForLoop(op).body.operations)
 
@@ -171,9 +175,9 @@ def work_paths(op: Operation) -> Paths:
 def _view_paths(value: Value) -> Paths:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
-    if op is None or not (has(op, traits.View) or (op.name == "scf.if" and _is_glue(op))):
+    if op is None or not (has(op, traits.View) or (isa(op, scf.IfOp) and _is_glue(op))):
         return frozenset()
-    if op.name == "memref.cast":
+    if isa(op, memref.CastOp):
         return _view_paths(op.operands[0])
     return scope_paths(op.location)
 
@@ -188,7 +192,7 @@ def _is_for_records(op: Operation) -> bool:
     )
 
 
-class BufferWork:
+class BufferIterations:
     """What takes time where the work is loops over buffers."""
 
     @staticmethod
@@ -200,7 +204,7 @@ class BufferWork:
     paths = staticmethod(work_paths)
 
 
-class TileWork:
+class TileIterations:
     """What takes time where the work is ops on tiles: those, but for the arithmetic of indices,
     and floating point of scalars."""
 
@@ -213,7 +217,7 @@ class TileWork:
     @staticmethod
     def does_work(op: Operation) -> bool:
         if op.name.startswith("scf."):
-            return any(TileWork.does_work(inner) for inner in all_ops(op))
+            return any(TileIterations.does_work(inner) for inner in all_ops(op))
         if not has(op, traits.TileWork):
             return False
         if not op.name.startswith(("arith.", "math.")):
@@ -232,8 +236,8 @@ class TileWork:
         return scope_paths(op.location)
 
 
-Work = type[BufferWork] | type[TileWork]
-WORK: dict[str, Work] = {"buffers": BufferWork, "tiles": TileWork}
+Work = type[BufferIterations] | type[TileIterations]
+WORK: dict[str, Work] = {"buffers": BufferIterations, "tiles": TileIterations}
 
 
 class _Placer:
@@ -389,7 +393,7 @@ class _Placer:
         in the nearest around it that has some."""
         found = [record for record in self.placeholders if scope_of(record) == path]
         ancestor: Operation | None = op
-        while ancestor is not None and ancestor.name != "func.func":
+        while ancestor is not None and not isa(ancestor, func.FuncOp):
             block = ancestor.block
             before = [r for r in found if r.block == block and r.is_before_in_block(ancestor)]
             if before:
@@ -456,5 +460,5 @@ def _own_runs(glue: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
     return [
         (_first_components(item.paths), [item])
         for item in glue
-        if item.op.name == "scf.if" and item.paths
+        if isa(item.op, scf.IfOp) and item.paths
     ]

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.errors import SourceSpan
-from proton.dialect import traits
-from proton.dialect.asynchronous import Issues, Queue, Retires, WorkIteration
+from proton.dialect import isa, proton, traits
+from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
 from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.emit import emit_when, number_of
-from proton.dialect.mlir import Block, Location, Module, Operation, Value, ir
+from proton.dialect.mlir import Block, Location, Module, Operation, Value, func, ir, scf
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
 from proton.dialect.regions import If, WhileLoop, block_of, end_of
@@ -107,27 +107,27 @@ class _Finder:
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
 
-    def _issue(self, run: list[Operation], queue: Queue) -> None:
+    def _issue(self, run: list[Operation], queue: AsyncQueue) -> None:
         name = f"{queue.noun} {place_of(run)}"
         self.issues[queue.name, source_span(run[-1].location)] = name
         if self._is_asked(queue):
             _bring_under_condition(run)
             self._add(run, f"issue {name}", Origin("issue", queue.work, queue.name))
 
-    def _wait(self, op: Operation, queue: Queue) -> None:
+    def _wait(self, op: Operation, queue: AsyncQueue) -> None:
         if self._is_asked(queue):
             name = self._retired(op, queue)
             origin = Origin("wait", queue.work, queue.name, Retires.pendings(op))
             self._add([op], f"wait {name}", origin)
 
-    def _retired(self, op: Operation, queue: Queue) -> str:
+    def _retired(self, op: Operation, queue: AsyncQueue) -> str:
         """What a wait is for: what was issued at its place, or all that was issued."""
         here = source_span(op.location)
         names = {name for (of, _), name in self.issues.items() if of == queue.name}
         only = next(iter(names)) if len(names) == 1 else f"{queue.noun} {place_of([op])}"
         return self.issues.get((queue.name, here), only)
 
-    def _is_asked(self, queue: Queue) -> bool:
+    def _is_asked(self, queue: AsyncQueue) -> bool:
         """Loads that became asynchronous copies are loads as well."""
         return queue.work in self.words or (queue.loads and "loads" in self.words)
 
@@ -136,7 +136,7 @@ class _Finder:
             return
         place, origin = place_of([loop]), Origin(work="loops")
         self._add([loop], f"loop {place}", origin)
-        body = WhileLoop(loop).after if loop.name == "scf.while" else block_of(loop, 0)
+        body = WhileLoop(loop).after if isa(loop, scf.WhileOp) else block_of(loop, 0)
         assert body is not None
         ops = [view.operation for view in body.operations]
         if len(ops) > 1:
@@ -145,7 +145,7 @@ class _Finder:
     def _stages(self, ops: list[Operation]) -> None:
         """The parts of the software pipelines of a block."""
         for number, loop in enumerate(ops):
-            if loop.name != "scf.for" or not any(AHEAD in op.attributes for op in _body(loop)):
+            if not isa(loop, scf.ForOp) or not any(AHEAD in op.attributes for op in _body(loop)):
                 continue
             place, origin = place_of([loop]), Origin(work="stages")
             begun = [
@@ -153,7 +153,7 @@ class _Finder:
                 for op in ops[:number]
                 if (iteration := WorkIteration.of(op)) and iteration.is_before
             ]
-            previous = [n for n, op in enumerate(ops[:number]) if op.name == "scf.for"]
+            previous = [n for n, op in enumerate(ops[:number]) if isa(op, scf.ForOp)]
             begun = [op for op in begun if op not in ops[: max(previous, default=-1) + 1]]
             if begun:
                 whole = ops[ops.index(begun[0]) : ops.index(begun[-1]) + 1]
@@ -172,9 +172,9 @@ class _Finder:
         self.found.append(piece)
 
 
-def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], Queue]]:
+def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], AsyncQueue]]:
     """The ops that issue one piece of work each, from its first to the one that closes it."""
-    begun: dict[Queue, list[Operation]] = {}
+    begun: dict[AsyncQueue, list[Operation]] = {}
     for op in ops:
         if (issue := Issues.of(op)) is not None:
             run = begun.setdefault(issue.queue, [])
@@ -223,7 +223,7 @@ def _waits_for_warps(op: Operation) -> bool:
     by, and none of its own."""
     if has(op, traits.Barrier):
         return True
-    has_scratch = SHARED_OFFSET in op.attributes and op.name != "func.call"
+    has_scratch = SHARED_OFFSET in op.attributes and not isa(op, func.CallOp)
     return has_scratch and not has(op, traits.AllocatesShared)
 
 
@@ -264,7 +264,7 @@ def _given_number(op: Operation) -> Value | None:
 
 def _edge(op: Operation) -> int:
     """1 at a start, -1 at an end, 0 for what is no record of a scope."""
-    if op.name != "proton.record":
+    if not isa(op, proton.RecordOp):
         return 0
     return 1 if is_start(op) else -1
 
@@ -303,7 +303,7 @@ def _next(ops: list[Operation], place: int, depth: int) -> int:
 def _context(op: Operation) -> str:
     """The path of the innermost scope that is open at an op: in its block, or in one around it."""
     place: Operation | None = op
-    while place is not None and place.name != "func.func":
+    while place is not None and not isa(place, func.FuncOp):
         opened: list[str] = []
         for view in place.block.operations:
             other = view.operation

@@ -14,6 +14,7 @@ not beside the exchange of the result, as it does without records.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import ttng
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.scopes import scope_paths
@@ -31,7 +32,7 @@ class SinkIntoScopes(Pass):
     name: ClassVar[str] = "sink-into-scopes"
 
     def run(self, module: Module) -> None:
-        for wait in ops_named(module, "ttng.warp_group_dot_wait"):
+        for wait in ops_named(module, ttng.WarpGroupDotWaitOp):
             if not wait.attributes["pendings"].value:
                 _sink(wait)
 

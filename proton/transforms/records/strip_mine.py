@@ -10,8 +10,6 @@ from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, yield_values
 from proton.dialect.walk import before
 
-_EQUAL, _NOT_EQUAL = 0, 1  # arith.cmpi's predicates
-
 
 def strip_mine(loop: Operation, size: int) -> Value:
     """Puts an `scf.for` into another one, which runs `size` of its iterations at a time, a power of
@@ -32,7 +30,7 @@ def strip_mine(loop: Operation, size: int) -> Value:
         begin = arith.AddIOp(lower, arith.MulIOp(first, step).result).result
         # The last chunk ends where the loop does: beyond that a sum may overflow.
         group = arith.MulIOp(step, constant(size, step.type)).result
-        is_last = arith.CmpIOp(_EQUAL, outer.induction_var, last).result
+        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, outer.induction_var, last).result
         end = arith.SelectOp(is_last, upper, arith.AddIOp(begin, group).result).result
         yield_values(outer.iter_args)
     for result, value in zip(loop.results, outer.op.results, strict=True):
@@ -56,7 +54,7 @@ def _trips(loop: Operation) -> Value:
 def _rounded_up(number: Value, by: Value) -> Value:
     """An unsigned quotient, rounded up."""
     rest = arith.RemUIOp(number, by).result
-    is_more = arith.CmpIOp(_NOT_EQUAL, rest, constant(0, number.type)).result
+    is_more = arith.CmpIOp(arith.CmpIPredicate.ne, rest, constant(0, number.type)).result
     type_ = number.type
     if isinstance(type_, ir.IndexType):
         more = arith.SelectOp(is_more, constant(1, type_), constant(0, type_)).result

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Module
+from proton.dialect import names_of
+from proton.dialect.mlir import Module, func
 from proton.dialect.regions import BRANCHING
 from proton.dialect.walk import op_names
 from proton.passes import Pass, Upstream, register
@@ -16,7 +17,7 @@ class AcrossControlFlow(Pass):
     functions. Most kernels have none of these, and need not be simplified again."""
 
     name: ClassVar[str] = "across-control-flow"
-    only_for: ClassVar[frozenset[str]] = BRANCHING | {"func.call"}
+    only_for: ClassVar[frozenset[str]] = BRANCHING | names_of(func.CallOp)
 
     def run(self, module: Module) -> None:
         if not op_names(module).isdisjoint(self.only_for):  # the latter folds what has none, too

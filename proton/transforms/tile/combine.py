@@ -9,12 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.builtin import integer
+from proton.dialect import OpRules, isa, tt
+from proton.dialect.builtin import integer, segments_of
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, producer_of, replace, users
 from proton.passes import Pass, register
+
+RULES = OpRules[Callable[[Operation], None]]()
 
 
 @register
@@ -35,7 +38,7 @@ class Combine(Pass):
             if op.name in RULES:
                 RULES[op.name](op)
         # Users come before producers, so that a chain of unused loads goes as a whole.
-        for load in reversed(ops_named(module, "tt.load")):
+        for load in reversed(ops_named(module, tt.LoadOp)):
             if not _is_volatile(load) and not users(load.results[0]):
                 load.erase()
 
@@ -46,7 +49,7 @@ class Combine(Pass):
 def _constant(value: Value) -> Attribute | None:
     """The attribute of the scalar that a constant is, or is filled with; None for the rest."""
     op = defining_op(value)
-    if op is None or op.name != "arith.constant":
+    if not isa(op, arith.ConstantOp):
         return None
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr):
@@ -76,6 +79,7 @@ def _is_defined_after(value: Value, op: Operation) -> bool:
 # Products
 
 
+@RULES.of(arith.AddFOp, arith.AddIOp)
 def _add(op: Operation) -> None:
     """`add(%acc, dot(%a, %b, 0))` -> `dot(%a, %b, %acc)`, in the dot's scope.
 
@@ -83,7 +87,7 @@ def _add(op: Operation) -> None:
     """
     for position in (1, 0):
         dot, other = defining_op(op.operands[position]), op.operands[1 - position]
-        if dot is None or dot.name != "tt.dot" or dot.block != op.block:
+        if not isa(dot, tt.DotOp) or dot.block != op.block:
             continue
         zero = _constant(dot.operands[2])
         if zero is None or zero.value != 0 or _only_user(dot.results[0]) is None:
@@ -98,10 +102,11 @@ def _add(op: Operation) -> None:
 # Pointers
 
 
+@RULES.of(tt.AddPtrOp)
 def _addptr(op: Operation) -> None:
     """`addptr(addptr(%p, %a), %b)` -> `addptr(%p, %a + %b)` where the sum cannot overflow."""
     inner = defining_op(op.operands[0])
-    if inner is None or inner.name != "tt.addptr" or inner.block != op.block:
+    if not isa(inner, tt.AddPtrOp) or inner.block != op.block:
         return
     first, second = inner.operands[1], op.operands[1]
     if first.type != second.type or _only_user(inner.results[0]) is None:
@@ -134,11 +139,12 @@ def _sum(first: Value, second: Value) -> Value | None:
 # Memory
 
 
+@RULES.of(arith.SelectOp)
 def _select(op: Operation) -> None:
     """`select(%mask, load(%p, %mask, %other?), %x)` -> `load(%p, %mask, %x)`."""
     mask, loaded, fallback = op.operands
     load = defining_op(loaded)
-    if load is None or load.name != "tt.load" or load.block != op.block:
+    if not isa(load, tt.LoadOp) or load.block != op.block:
         return
     own = load.opview.mask  # a Value cannot be compared with None
     if own is None or own != mask or _only_user(loaded) is None or _is_volatile(load):
@@ -154,14 +160,15 @@ def _move_before(value: Value, op: Operation) -> bool:
     if not _is_defined_after(value, op):
         return True
     producer = producer_of(value)
-    moves = producer.name == "arith.constant" or (
-        producer.name == "tt.splat" and not _is_defined_after(producer.operands[0], op)
+    moves = isa(producer, arith.ConstantOp) or (
+        isa(producer, tt.SplatOp) and not _is_defined_after(producer.operands[0], op)
     )
     if moves:
         producer.move_before(op)
     return moves
 
 
+@RULES.of(tt.LoadOp)
 def _load(op: Operation) -> None:
     """`load(%p, true, %other?)` -> `load(%p)`; `load(%p, false, %other)` -> `other`."""
     mask, other = op.opview.mask, op.opview.other
@@ -175,6 +182,7 @@ def _load(op: Operation) -> None:
         replace(op, [other])
 
 
+@RULES.of(tt.StoreOp)
 def _store(op: Operation) -> None:
     """`store(%p, %v, true)` -> `store(%p, %v)`; `store(%p, %v, false)` goes."""
     mask = op.opview.mask
@@ -189,16 +197,9 @@ def _store(op: Operation) -> None:
 
 def _access(op: Operation, operands: list[Value]) -> Operation:
     """A copy of a load or store with other operands; those it lacks are optional ones."""
-    segments = len(op.attributes["operandSegmentSizes"])
-    present = [int(position < len(operands)) for position in range(segments)]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(present)
-    return ir.Operation.create(
-        op.name,
-        results=[result.type for result in op.results],
-        operands=operands,
-        attributes=attributes,
-    )
+    present = [int(number < len(operands)) for number, _ in enumerate(segments_of(op))]
+    types, sizes = [result.type for result in op.results], ir.DenseI32ArrayAttr.get(present)
+    return remade(op, types, operands, operandSegmentSizes=sizes)
 
 
 # Shapes
@@ -211,6 +212,7 @@ def _filled(type_: Type, attribute: Attribute) -> Value:
     return constant(attribute, type_)
 
 
+@RULES.of(tt.SplatOp)
 def _splat(op: Operation) -> None:
     """`splat(constant c)` -> `constant dense<c>`."""
     number = _constant(op.operands[0])
@@ -219,30 +221,31 @@ def _splat(op: Operation) -> None:
             replace(op, [_filled(op.results[0].type, number)])
 
 
+@RULES.of(tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp)
 def _reshaping(op: Operation) -> None:
     """`broadcast(splat %s)` -> `splat %s`, so for each change of shape; no change goes."""
     source, result = op.operands[0], op.results[0]
     producer, number = defining_op(source), _constant(source)
     with before(op):
-        if source.type == result.type and op.name != "tt.trans":
+        if source.type == result.type and not isa(op, tt.TransOp):
             replace(op, [source])
         elif number is not None:
             replace(op, [_filled(result.type, number)])
-        elif producer is not None and producer.name == "tt.splat":
+        elif isa(producer, tt.SplatOp):
             splat = ir.Operation.create(
-                "tt.splat", results=[result.type], operands=[producer.operands[0]]
+                tt.SplatOp.OPERATION_NAME, results=[result.type], operands=[producer.operands[0]]
             )
             replace(op, [splat.result])
-        elif producer is not None and producer.name == op.name and op.name != "tt.expand_dims":
+        elif producer is not None and producer.name == op.name and not isa(op, tt.ExpandDimsOp):
             _merge(op, producer)
-        elif op.name == "tt.trans":
+        elif isa(op, tt.TransOp):
             _drop_identity(op)
 
 
 def _merge(op: Operation, inner: Operation) -> None:
     """`reshape(reshape %x)` -> `reshape %x`; so for `broadcast`, and `trans` with both orders."""
     op.operands[0] = inner.operands[0]
-    if op.name == "tt.trans":
+    if isa(op, tt.TransOp):
         order, inner_order = op.attributes["order"], inner.attributes["order"]
         op.attributes["order"] = ir.DenseI64ArrayAttr.get([inner_order[axis] for axis in order])
         _drop_identity(op)
@@ -255,18 +258,3 @@ def _drop_identity(op: Operation) -> None:
     rank = len(shape_of(op.operands[0]))
     if list(op.attributes["order"]) == list(range(rank)):
         replace(op, [op.operands[0]])
-
-
-RULES: dict[str, Callable[[Operation], None]] = {
-    "arith.addf": _add,
-    "arith.addi": _add,
-    "arith.select": _select,
-    "tt.addptr": _addptr,
-    "tt.load": _load,
-    "tt.store": _store,
-    "tt.splat": _splat,
-    "tt.broadcast": _reshaping,
-    "tt.expand_dims": _reshaping,
-    "tt.reshape": _reshaping,
-    "tt.trans": _reshaping,
-}

@@ -11,7 +11,8 @@ element.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect import isa, names_of
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import before, ops_named, parent_of
@@ -24,11 +25,11 @@ class CombineTensorSelectAndIf(Pass):
     """Merges `arith.select` of tensors with an `scf.if` on the same condition in its block."""
 
     name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
-    only_for: ClassVar[frozenset[str]] = frozenset({"arith.select"})
+    only_for: ClassVar[frozenset[str]] = names_of(arith.SelectOp)
 
     def run(self, module: Module) -> None:
         # Only selections are looked at again: merging erases branches and their ends.
-        for op in ops_named(module, "arith.select"):
+        for op in ops_named(module, arith.SelectOp):
             if is_tensor(op.results[0].type):
                 branch = _branch(op)
                 if branch is not None:
@@ -44,7 +45,7 @@ def _branch(select: Operation) -> Operation | None:
     order = {view.operation: number for number, view in enumerate(block)}
     for use in condition.uses:
         branch = use.owner.operation
-        if branch.name != "scf.if" or branch not in order:
+        if not isa(branch, scf.IfOp) or branch not in order:
             continue
         if order[branch] < order[select]:
             ready = [_is_before(value, branch, order) for value in list(select.operands)[1:]]

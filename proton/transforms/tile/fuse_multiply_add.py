@@ -7,10 +7,11 @@ computed does not depend on what is measured: LLVM fuses nothing by itself.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, math
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
@@ -23,19 +24,19 @@ class FuseMultiplyAdd(Pass):
     each thread adds up its own with multiply-adds."""
 
     name: ClassVar[str] = "fuse-multiply-add"
-    only_for: ClassVar[frozenset[str]] = frozenset({"arith.addf", "arith.subf", "tt.reduce"})
+    only_for: ClassVar[frozenset[str]] = names_of(arith.AddFOp, arith.SubFOp, tt.ReduceOp)
 
     def run(self, module: Module) -> None:
-        ops = ops_named(module, "arith.addf", "arith.subf", "tt.reduce")
-        reductions = [op for op in ops if op.name == "tt.reduce"]  # asked before some ops are gone
+        ops = ops_named(module, arith.AddFOp, arith.SubFOp, tt.ReduceOp)
+        reductions = [op for op in ops if isa(op, tt.ReduceOp)]  # asked before some ops are gone
         for op in ops:
-            if op.name == "tt.reduce":
+            if isa(op, tt.ReduceOp):
                 continue
             left, right = op.operands
             if (product := _product(left)) is not None:
-                _fuse(op, product, right, negate=("addend" if op.name == "arith.subf" else ""))
+                _fuse(op, product, right, negate=("addend" if isa(op, arith.SubFOp) else ""))
             elif (product := _product(right)) is not None:
-                _fuse(op, product, left, negate=("factor" if op.name == "arith.subf" else ""))
+                _fuse(op, product, left, negate=("factor" if isa(op, arith.SubFOp) else ""))
         for op in reductions:
             if _is_sum(op) and (product := _product(op.operands[0])) is not None:
                 op.attributes[FUSED] = ir.UnitAttr.get()
@@ -45,13 +46,13 @@ class FuseMultiplyAdd(Pass):
 
 def _is_sum(op: Operation) -> bool:
     body = [view.operation for view in op.regions[0].blocks[0].operations]
-    return len(op.operands) == 1 and len(body) == 2 and body[0].name == "arith.addf"
+    return len(op.operands) == 1 and len(body) == 2 and isa(body[0], arith.AddFOp)
 
 
 def _product(value: Value) -> Operation | None:
     """The multiplication behind a value that nothing else uses."""
     op = defining_op(value)
-    if op is None or op.name != "arith.mulf" or len(list(value.uses)) != 1:
+    if not isa(op, arith.MulFOp) or len(list(value.uses)) != 1:
         return None
     return op if element_of(value).width >= 32 else None
 
@@ -64,11 +65,13 @@ def _fuse(op: Operation, product: Operation, addend: Value, negate: str) -> None
         elif negate == "factor":
             first = _negated(first)
         fused = ir.Operation.create(
-            "math.fma", results=[op.results[0].type], operands=[first, second, addend]
+            math.FmaOp.OPERATION_NAME,
+            results=[op.results[0].type],
+            operands=[first, second, addend],
         )
     replace(op, [fused.result])
     product.erase()
 
 
 def _negated(value: Value) -> Value:
-    return create("arith.negf", value.type, value)
+    return create(arith.NegFOp, value.type, value)

@@ -7,17 +7,16 @@ run at all, the load is masked by whether it does.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import DISABLE_LICM
-from proton.dialect.builtin import i64_attr, integer
-from proton.dialect.emit import create
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.builtin import integer, segments_of
+from proton.dialect.emit import create, remade
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
-
-_UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
 
 
 @register
@@ -29,10 +28,10 @@ class LICM(Pass):
     """
 
     name: ClassVar[str] = "triton-licm"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
 
     def run(self, module: Module) -> None:
-        loops = [op for op in all_ops(module) if op.name == "scf.for"]
+        loops = [op for op in all_ops(module) if isa(op, scf.ForOp)]
         for loop in reversed([loop for loop in loops if DISABLE_LICM not in loop.attributes]):
             has_writes = any(has(op, Writes) for op in all_ops(loop))
             for view in list(ForLoop(loop).body.operations):
@@ -41,38 +40,31 @@ class LICM(Pass):
                     continue
                 if has(op, Speculatable):
                     op.move_before(loop)
-                elif op.name == "tt.load" and not has_writes:
+                elif isa(op, tt.LoadOp) and not has_writes:
                     _hoist_load(op, loop)
 
 
 def _hoist_load(load: Operation, loop: Operation) -> None:
     if load.attributes["volatile"].value:
         return
-    segments = list(ir.DenseI32ArrayAttr(load.attributes["operandSegmentSizes"]))
+    _, has_mask, others_count = segments_of(load)
     pointer, *rest = load.operands
-    mask, others = (rest[0], rest[1:]) if segments[1] else (None, rest)
+    mask, others = (rest[0], rest[1:]) if has_mask else (None, rest)
     with before(loop):
         runs = _runs(loop)
         if is_tensor(pointer.type):
             i1 = integer(1)
             type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
-            runs = create("tt.splat", type_, runs)
+            runs = create(tt.SplatOp, type_, runs)
         if mask is not None:
             runs = arith.AndIOp(runs, mask).result
-        attributes = {name: load.attributes[name] for name in load.attributes}
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, segments[2]])
+    sizes = ir.DenseI32ArrayAttr.get([1, 1, others_count])
     with ir.InsertionPoint(loop), load.location:
-        new = ir.Operation.create(
-            "tt.load",
-            results=[load.results[0].type],
-            operands=[pointer, runs, *others],
-            attributes=attributes,
-        )
+        types, operands = [load.results[0].type], [pointer, runs, *others]
+        new = remade(load, types, operands, operandSegmentSizes=sizes)
     replace(load, [new.result])
 
 
 def _runs(loop: Operation) -> Value:
     """Whether the loop runs at least once, i1."""
-    predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
-    attribute = i64_attr(predicate)
-    return arith.CmpIOp(attribute, *ForLoop(loop).bounds[:2]).result
+    return arith.CmpIOp(ForLoop(loop).below, *ForLoop(loop).bounds[:2]).result

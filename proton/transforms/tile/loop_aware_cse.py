@@ -8,7 +8,8 @@ every iteration if they start equal and what they become is equal *given that th
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect import isa
+from proton.dialect.mlir import Module, Operation, Value, ir, scf
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Pure, Speculatable, has
 from proton.dialect.walk import all_ops, defining_op
@@ -24,7 +25,7 @@ class LoopAwareCSE(Pass):
 
     def run(self, module: Module) -> None:
         Upstream("cse").run(module)
-        found = [_merge_equal(op) for op in all_ops(module) if op.name == "scf.for"]
+        found = [_merge_equal(op) for op in all_ops(module) if isa(op, scf.ForOp)]
         if any(found):
             Upstream("canonicalize,cse").run(module)
 

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import names_of
 from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR, UNROLLED
-from proton.dialect.builtin import i32_attr
+from proton.dialect.builtin import bits_of, i32_attr
 from proton.dialect.emit import constant, number_of
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
-
-INDEX_BITS = 64
 
 
 @register
@@ -28,11 +27,11 @@ class LoopUnroll(Pass):
     """
 
     name: ClassVar[str] = "tt-loop-unroll"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
 
     def run(self, module: Module) -> None:
         # Inner loops first: an outer loop then repeats what they have become.
-        for loop in reversed(ops_named(module, "scf.for")):
+        for loop in reversed(ops_named(module, scf.ForOp)):
             factor = ForLoop(loop).unroll_factor
             if factor > 1 and _group_fits(loop, factor):
                 del loop.attributes[UNROLL_FACTOR]
@@ -42,9 +41,9 @@ class LoopUnroll(Pass):
 def _group_fits(loop: Operation, factor: int) -> bool:
     """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
     *_, step_value = ForLoop(loop).bounds
-    type_, step = step_value.type, number_of(step_value)
-    bits = INDEX_BITS if isinstance(type_, ir.IndexType) else type_.width
-    return 0 < (1 if step is None else step) * factor < 1 << (bits - 1)
+    step = number_of(step_value)
+    limit = 1 << (bits_of(step_value.type) - 1)
+    return 0 < (1 if step is None else step) * factor < limit
 
 
 def _trip_count(loop: Operation) -> int | None:

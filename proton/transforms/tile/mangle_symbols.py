@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from proton.base.symbols import mangled
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Module, ir
+from proton.dialect.mlir import Module, func, ir
 from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
 
@@ -25,7 +25,7 @@ class MangleSymbols(Pass):
             name = function.attributes["sym_name"].value
             names[name] = mangled(name)
             function.attributes["sym_name"] = string_attr(names[name])
-        for call in ops_named(module, "func.call"):
+        for call in ops_named(module, func.CallOp):
             callee = names.get(call.attributes["callee"].value)
             if callee is not None:
                 call.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import Kind, isa, tt
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import create
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, producer_of, replace
 from proton.passes import Pass, register
@@ -37,7 +38,7 @@ def _is_elementwise(op: Operation) -> bool:
     """
     dialect, _, name = op.name.partition(".")
     return (
-        (dialect in ("arith", "math") or op.name == "tt.addptr")
+        (dialect in ("arith", "math") or isa(op, tt.AddPtrOp))
         and name != "constant"
         and len(op.regions) == 0
         and not any(attribute.startswith("tt.") for attribute in op.attributes)
@@ -56,38 +57,34 @@ def _reorder(op: Operation) -> None:
     shapes = set()
     for value in tensors:
         producer = defining_op(value)
-        if producer is not None and producer.name == "tt.broadcast":
+        if isa(producer, tt.BroadcastOp):
             shapes.add(shape_of(producer.operands[0]))
         elif _fill(value) is None:
             return
     if tensors and len(shapes) <= 1:
         with before(op):
             if shapes:
-                _compute(op, shapes.pop(), "tt.broadcast")
+                _compute(op, shapes.pop(), tt.BroadcastOp)
             else:
-                _compute(op, (), "tt.splat")
+                _compute(op, (), tt.SplatOp)
 
 
 def _fill(value: Value) -> Value | Attribute | None:
     """The scalar, a Value or an Attribute, that fills a tensor; None where elements differ."""
     op = defining_op(value)
-    if op is not None and op.name == "tt.splat":
+    if isa(op, tt.SplatOp):
         return op.operands[0]
-    if op is not None and op.name == "arith.constant":
+    if isa(op, arith.ConstantOp):
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
             return attribute.get_splat_value()
     return None
 
 
-def _compute(op: Operation, shape: tuple[int, ...], widen: str) -> None:
+def _compute(op: Operation, shape: tuple[int, ...], widen: Kind) -> None:
     """Puts a copy of the op on tensors of `shape`, widened afterwards, in the op's place."""
-    narrow = ir.Operation.create(
-        op.name,
-        results=[_typed(shape, element_of(result)) for result in op.results],
-        operands=[_narrow(value, shape) for value in op.operands],
-        attributes={name: op.attributes[name] for name in op.attributes},
-    )
+    types = [_typed(shape, element_of(result)) for result in op.results]
+    narrow = remade(op, types, [_narrow(value, shape) for value in op.operands])
     wide = [
         create(widen, result.type, value)
         for result, value in zip(op.results, narrow.results, strict=True)
@@ -100,14 +97,14 @@ def _narrow(value: Value, shape: tuple[int, ...]) -> Value:
     if not shape_of(value):
         return value
     producer = producer_of(value)
-    if producer.name == "tt.broadcast":
+    if isa(producer, tt.BroadcastOp):
         return producer.operands[0]
     fill, type_ = _fill(value), _typed(shape, element_of(value))
     assert fill is not None, "asked before"
     if isinstance(fill, ir.Attribute):
         constant = ir.DenseElementsAttr.get_splat(type_, fill) if shape else fill
         return arith.ConstantOp(type_, constant).result
-    return create("tt.splat", type_, fill) if shape else fill
+    return create(tt.SplatOp, type_, fill) if shape else fill
 
 
 def _typed(shape: tuple[int, ...], element: Type) -> Type:

@@ -1,18 +1,15 @@
 """Tensor descriptors become ordinary pointers and masks, arguments of kernels included."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import tt
+from proton.dialect import OpRules, tt, ttng
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant, filled
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
-from proton.dialect.tt_block import TensorDescType
-from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
-from proton.dialect.ttng_memory import TensorMapOp
 from proton.passes import Pass, register
 from proton.transforms.tile.block_addresses import (
     Tensor,
@@ -25,6 +22,9 @@ from proton.transforms.tile.block_addresses import (
 from proton.transforms.tile.unpack import Parts, Unpacking
 
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
+
+
+_RULES = OpRules[Callable[[Operation, Unpacking], Parts | None]]()
 
 
 @register
@@ -42,12 +42,12 @@ class RewriteTensorDescriptorToPointer(Pass):
     name: ClassVar[str] = "rewrite-tensor-descriptor-to-pointer"
 
     def run(self, module: Module) -> None:
-        maker = "tt.make_tensor_descriptor"
+        maker = tt.MakeTensorDescOp
         Unpacking(_parts_of, maker, _RULES, _argument_attributes).run(module)
 
 
 def _parts_of(type_: Type) -> list[Type] | None:
-    if not isinstance(type_, TensorDescType):
+    if not isinstance(type_, tt.TensorDescType):
         return None
     block = type_.target
     rank = len(block.shape)
@@ -104,17 +104,20 @@ class _Descriptor:
         return filled(type_, float("nan") if self.type.outside == "nan" else 0)
 
 
+@_RULES.of(tt.MakeTensorDescOp)
 def _make(op: Operation, unpacking: Unpacking) -> Parts:
     view = op.opview
     return [view.base, *view.shape, *list(view.strides)[:-1]]
 
 
+@_RULES.of(tt.DescriptorLoadOp)
 def _load(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _read(op, descriptor, descriptor.pointers(list(view.indices)), view.cache, view.evict)
 
 
+@_RULES.of(tt.DescriptorGatherOp)
 def _gather(op: Operation, unpacking: Unpacking) -> None:
     view, none = op.opview, string_attr("")
     descriptor = _Descriptor.of(view.desc, unpacking)
@@ -127,16 +130,18 @@ def _read(
     pointers, mask = where
     type_ = op.results[0].type
     other, volatile = descriptor.padding(type_), ir.BoolAttr.get(False)
-    new = LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other)
+    new = tt.LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other)
     op.results[0].replace_all_uses_with(new.result)
 
 
+@_RULES.of(tt.DescriptorStoreOp)
 def _store(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _write(view.src, descriptor.pointers(list(view.indices)))
 
 
+@_RULES.of(tt.DescriptorScatterOp)
 def _scatter(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
@@ -146,47 +151,38 @@ def _scatter(op: Operation, unpacking: Unpacking) -> None:
 def _write(value: Value, where: tuple[Value, Value | None]) -> None:
     pointers, mask = where
     none = string_attr("")
-    StoreOp(pointers, value, none, none, mask=mask)
+    tt.StoreOp(pointers, value, none, none, mask=mask)
 
 
+@_RULES.of(tt.DescriptorReduceOp)
 def _reduce(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     pointers, mask = descriptor.pointers(list(view.indices))
     attributes = [string_attr(text) for text in (view.rmw_op, "relaxed", "gpu")]
-    AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
+    tt.AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
 
 
+@_RULES.of(tt.DescriptorSizeOp)
 def _size(op: Operation, unpacking: Unpacking) -> None:
     shape = _Descriptor.of(op.opview.desc, unpacking).shape
     op.results[0].replace_all_uses_with(shape[op.opview.axis.value])
 
 
+@_RULES.of(tt.DescriptorStrideOp)
 def _stride(op: Operation, unpacking: Unpacking) -> None:
     strides = _Descriptor.of(op.opview.desc, unpacking).strides
     op.results[0].replace_all_uses_with(strides[op.opview.axis.value])
 
 
+@_RULES.of(ttng.TensorMapOp)
 def _map(op: Operation, unpacking: Unpacking) -> None:
     """TMA's map of the tensor is of the same parts."""
     base, *numbers = unpacking.parts(op.operands[0])
     type_ = op.results[0].type
     rank = len(type_.target.shape)
-    made = TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
+    made = ttng.TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
     op.results[0].replace_all_uses_with(made)
-
-
-_RULES = {
-    "tt.make_tensor_descriptor": _make,
-    "ttng.tensor_map": _map,
-    "tt.descriptor_load": _load,
-    "tt.descriptor_store": _store,
-    "tt.descriptor_gather": _gather,
-    "tt.descriptor_scatter": _scatter,
-    "tt.descriptor_reduce": _reduce,
-    "tt.descriptor_size": _size,
-    "tt.descriptor_stride": _stride,
-}
 
 
 def _argument_attributes(type_: Type, known: Attribute) -> list[Attribute]:

@@ -1,17 +1,18 @@
 """Block pointers become ordinary pointers, with masks where a boundary is checked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import tt
+from proton.dialect import OpRules, tt
 from proton.dialect.builtin import integer
 from proton.dialect.emit import filled
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
-from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
-from proton.dialect.tt_memory import LoadOp, StoreOp
 from proton.passes import Pass, register
 from proton.transforms.tile.block_addresses import Tensor, widened
 from proton.transforms.tile.unpack import Parts, Unpacking
+
+_RULES = OpRules[Callable[[Operation, Unpacking], Parts | None]]()
 
 
 @register
@@ -29,7 +30,7 @@ class RewriteTensorPointer(Pass):
     name: ClassVar[str] = "rewrite-tensor-pointer"
 
     def run(self, module: Module) -> None:
-        Unpacking(_parts_of, "tt.make_tensor_ptr", _RULES).run(module)
+        Unpacking(_parts_of, tt.MakeTensorPtrOp, _RULES).run(module)
 
 
 def _parts_of(type_: Type) -> list[Type] | None:
@@ -42,11 +43,13 @@ def _parts_of(type_: Type) -> list[Type] | None:
     return [pointer, *[i64] * (2 * rank), *[i32] * rank]
 
 
+@_RULES.of(tt.MakeTensorPtrOp)
 def _make(op: Operation, unpacking: Unpacking) -> Parts:
     view = op.opview
     return [view.base, *view.shape, *view.strides, *view.offsets]
 
 
+@_RULES.of(tt.AdvanceOp)
 def _advance(op: Operation, unpacking: Unpacking) -> Parts:
     moves = list(op.opview.offsets)
     parts = unpacking.parts(op.operands[0])
@@ -62,30 +65,24 @@ def _pointers(op: Operation, unpacking: Unpacking) -> tuple[Value, Value | None]
     rank = len(block)
     tensor = Tensor(base, numbers[:rank], numbers[rank : 2 * rank])
     offsets = [widened(offset) for offset in numbers[2 * rank :]]
-    dims = list(op.attributes[BOUNDARY_CHECK]) if BOUNDARY_CHECK in op.attributes else []
+    dims = list(op.attributes[tt.BOUNDARY_CHECK]) if tt.BOUNDARY_CHECK in op.attributes else []
     return tensor.pointers(offsets, block), tensor.inside(offsets, block, dims)
 
 
+@_RULES.of(tt.LoadOp)
 def _load(op: Operation, unpacking: Unpacking) -> None:
     view, type_ = op.opview, op.results[0].type
     pointers, mask = _pointers(op, unpacking)
     other = None
-    if mask is not None and PADDING in op.attributes:
-        number = float("nan") if op.attributes[PADDING].value == "nan" else 0
+    if mask is not None and tt.PADDING in op.attributes:
+        number = float("nan") if op.attributes[tt.PADDING].value == "nan" else 0
         other = filled(type_, number)
-    new = LoadOp(pointers, view.cache, view.evict, view.volatile, type_, mask=mask, other=other)
+    new = tt.LoadOp(pointers, view.cache, view.evict, view.volatile, type_, mask=mask, other=other)
     op.results[0].replace_all_uses_with(new.result)
 
 
+@_RULES.of(tt.StoreOp)
 def _store(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     pointers, mask = _pointers(op, unpacking)
-    StoreOp(pointers, view.value, view.cache, view.evict, mask=mask)
-
-
-_RULES = {
-    "tt.make_tensor_ptr": _make,
-    "tt.advance": _advance,
-    "tt.load": _load,
-    "tt.store": _store,
-}
+    tt.StoreOp(pointers, view.value, view.cache, view.evict, mask=mask)

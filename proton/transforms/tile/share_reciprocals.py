@@ -19,12 +19,21 @@ the reciprocal.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, tt
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create, filled
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, func, ir, math, scf
 from proton.dialect.traits import Accesses, Loop, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace
+from proton.dialect.walk import (
+    all_ops,
+    backward_slice,
+    before,
+    defining_op,
+    ops_named,
+    parent_of,
+    replace,
+)
 from proton.passes import Pass, register
 
 _EACH = 4  # elements of a thread, at least, that one divisor is for
@@ -39,11 +48,11 @@ class ShareReciprocals(Pass):
     """Divides fp32 by a number that several elements of a thread have in common only once."""
 
     name: ClassVar[str] = "tritongpu-share-reciprocals"
-    only_for: ClassVar[frozenset[str]] = frozenset({"arith.divf"})
+    only_for: ClassVar[frozenset[str]] = names_of(arith.DivFOp)
 
     def run(self, module: Module) -> None:
         factors: dict[Value, list[Value]] = {}  # of each divisor
-        for op in ops_named(module, "arith.divf"):
+        for op in ops_named(module, arith.DivFOp):
             type_, divisor = op.results[0].type, op.operands[1]
             if not is_tensor(type_) or element_of(op.results[0]) != ir.F32Type.get():
                 continue
@@ -61,7 +70,7 @@ class ShareReciprocals(Pass):
 
 def _is_shared(spread: Operation) -> bool:
     """Whether an op gives a number to several elements of a thread."""
-    if spread.name not in ("tt.splat", "tt.broadcast"):
+    if not isa(spread, tt.SplatOp, tt.BroadcastOp):
         return False
     source = spread.operands[0].type
     own = _register_bits(source) if is_tensor(source) else 0
@@ -75,24 +84,16 @@ def _register_bits(type_: Type) -> int:
 def _is_awaited(number: Value, division: Operation) -> bool:
     """Whether what is computed of a number ahead of the division's loops waits for memory there,
     where nothing else does."""
-    seen, waiting = set[Value](), [number]
-    while waiting:
-        value = waiting.pop()
-        source = defining_op(value)
-        if value in seen or source is None:
-            continue
-        seen.add(value)
-        if _reads(source):
+    for _, source in backward_slice([number], lambda op: not _reads(op) and not len(op.regions)):
+        if source is not None and _reads(source):
             loop = _within(source.block, division)
             if loop is not None and has(loop, Loop) and not _waits_between(source, loop):
                 return True
-        elif not len(source.regions):
-            waiting += source.operands
     return False
 
 
 def _reads(op: Operation) -> bool:
-    if op.name == "scf.if":
+    if isa(op, scf.IfOp):
         return any(has(inner, Accesses) for inner in all_ops(op))
     return has(op, Accesses)
 
@@ -100,7 +101,7 @@ def _reads(op: Operation) -> bool:
 def _within(block: Block, op: Operation) -> Operation | None:
     """The op of a block that is, or has in it, another one."""
     while op.block != block:
-        if op.name == "func.func":
+        if isa(op, func.FuncOp):
             return None
         op = parent_of(op)
     return op
@@ -120,7 +121,7 @@ def _factors(spread: Operation) -> list[Value]:
         one = filled(number.type, 1.0)
         scaled = arith.MulFOp(number, scale).result
         flags = ir.Attribute.parse("#arith.fastmath<arcp>")
-        reciprocal = create("arith.divf", number.type, one, scaled, fastmath=flags)
+        reciprocal = create(arith.DivFOp, number.type, one, scaled, fastmath=flags)
         type_ = spread.results[0].type
         return [create(spread.name, type_, factor) for factor in (reciprocal, scale)]
 
@@ -133,6 +134,6 @@ def _scale(number: Value) -> Value:
         is_so = arith.CmpFOp(predicate, size, filled(number.type, bound)).result
         return arith.SelectOp(is_so, filled(number.type, scale), other).result
 
-    size = create("math.absf", number.type, number)
+    size = create(math.AbsFOp, number.type, number)
     down = chosen("OGT", _LARGE, _DOWN, filled(number.type, 1.0))
     return chosen("OLT", _SMALL, _UP, down)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import tt
+from proton.dialect import names_of, tt
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.walk import before, ops_named, replace
@@ -23,10 +23,10 @@ class SplitBatchedDot(Pass):
     """
 
     name: ClassVar[str] = "split-batched-dot"
-    only_for: ClassVar[frozenset[str]] = frozenset({"tt.dot"})
+    only_for: ClassVar[frozenset[str]] = names_of(tt.DotOp)
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "tt.dot"):
+        for op in ops_named(module, tt.DotOp):
             if len(shape_of(op.results[0])) == 3:
                 with before(op):
                     _split(op)

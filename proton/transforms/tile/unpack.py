@@ -12,11 +12,13 @@ becomes, with two parts,
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from proton.dialect import Kind, isa
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant
-from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, arith, ir
+from proton.dialect.emit import constant, remade
+from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
+from proton.dialect.upstream import arith, func, ub
 from proton.dialect.walk import before, ops_named
 
 Parts = list[Value]
@@ -35,7 +37,7 @@ class Unpacking:
     """
 
     parts_of: Callable[[Type], list[Type] | None]
-    maker: str
+    maker: Kind
     rules: Mapping[str, Callable[[Operation, "Unpacking"], Parts | None]]
     attributes: Callable[[Type, Attribute], list[Attribute]] | None = None
     known: dict[Value, Parts] = field(default_factory=dict)
@@ -44,7 +46,7 @@ class Unpacking:
 
     def run(self, module: Module) -> None:
         """Rewrites all functions of a module. What was replaced goes last, users first."""
-        functions = [v.operation for v in module.body.operations if v.operation.name == "func.func"]
+        functions = [v.operation for v in module.body.operations if isa(v.operation, func.FuncOp)]
         if not self._is_needed(module, functions):
             return
         for function in functions:
@@ -59,7 +61,7 @@ class Unpacking:
         """Whether there is a compound value: most kernels have none, and this is quick."""
         types = (t for f in functions for t in _function_type(f).inputs)
         return any(self.parts_of(type_) for type_ in types) or any(
-            self.parts_of(op.results[0].type) for op in ops_named(module, self.maker, "ub.poison")
+            self.parts_of(op.results[0].type) for op in ops_named(module, self.maker, ub.PoisonOp)
         )
 
     def parts(self, value: Value) -> Parts:
@@ -127,21 +129,16 @@ class Unpacking:
 
     def _rebuild(self, op: Operation) -> None:
         """Emits the op on parts, and moves its regions there."""
-        if op.name == "ub.poison":
+        if isa(op, ub.PoisonOp):
             self.known[op.results[0]] = [_zero(t) for t in self._types([op.results[0].type])]
             return
-        if op.name == "arith.select":
+        if isa(op, arith.SelectOp):
             sides = zip(*map(self.parts, list(op.operands)[1:]), strict=True)
             parts = [arith.SelectOp(op.operands[0], *side).result for side in sides]
             self.known[op.results[0]] = parts
             return
-        new = ir.Operation.create(
-            op.name,
-            results=self._types([result.type for result in op.results]),
-            operands=self._flat(list(op.operands)),
-            attributes={name: op.attributes[name] for name in op.attributes},
-            regions=len(op.regions),
-        )
+        types = self._types([result.type for result in op.results])
+        new = remade(op, types, self._flat(list(op.operands)))
         for region, target in zip(op.regions, new.regions, strict=True):
             for block in list(region.blocks):
                 block.append_to(target)

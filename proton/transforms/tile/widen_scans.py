@@ -8,7 +8,8 @@ tt.scan %x : tensor<64xbf16>   ->   %w = arith.extf %x
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.emit import create
+from proton.dialect import names_of, tt
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
@@ -21,10 +22,10 @@ class WidenScans(Pass):
     """Rewrites each `tt.scan` of narrow floats whose function rounds."""
 
     name: ClassVar[str] = "widen-scans"
-    only_for: ClassVar[frozenset[str]] = frozenset({"tt.scan"})
+    only_for: ClassVar[frozenset[str]] = names_of(tt.ScanOp)
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, "tt.scan"):
+        for op in ops_named(module, tt.ScanOp):
             if widen(op):
                 _on_wide_blocks(op)
 
@@ -36,13 +37,7 @@ def _on_wide_blocks(op: Operation) -> None:
             if is_narrow(value.type.element_type):
                 op.operands[place] = arith.ExtFOp(_wide(value.type), value).result
         types = [result.type for result in op.results]
-        again = ir.Operation.create(
-            op.name,
-            results=[value.type for value in op.operands],
-            operands=list(op.operands),
-            attributes={name: op.attributes[name] for name in op.attributes},
-            regions=1,
-        )
+        again = remade(op, [value.type for value in op.operands], op.operands)
         op.regions[0].blocks[0].append_to(again.regions[0])
         replace(op, [_narrowed(*pair) for pair in zip(again.results, types, strict=True)])
 
@@ -52,4 +47,4 @@ def _wide(type_: Type) -> Type:
 
 
 def _narrowed(value: Value, type_: Type) -> Value:
-    return value if value.type == type_ else create("arith.truncf", type_, value)
+    return value if value.type == type_ else create(arith.TruncFOp, type_, value)

@@ -6,16 +6,16 @@ added up one after the other, are 4 % off. A function that looks at bits stays a
 
 import functools
 
+from proton.dialect import isa, names_of, tt
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import convert_elements
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.traits import FloatArithmetic, has
-from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.dialect.walk import all_ops, before, replace
 
-OF_BITS = ("arith.bitcast", *(op.OPERATION_NAME for op in ASSEMBLY))
-_CONVERSIONS = ("arith.extf", "arith.truncf", "tt.fp_to_fp")
+OF_BITS = names_of(arith.BitcastOp, *tt.ASSEMBLY)
+_CONVERSIONS = names_of(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
 
 
 def is_narrow(type_: Type) -> bool:
@@ -34,7 +34,7 @@ def widen(region_op: Operation) -> bool:
         for argument in inner.arguments:
             argument.set_type(_wide(argument.type))
     for op in ops:
-        if op.name == "arith.constant" and is_narrow(op.results[0].type):
+        if isa(op, arith.ConstantOp) and is_narrow(op.results[0].type):
             with before(op):
                 number = ir.FloatAttr(op.attributes["value"]).value
                 replace(op, [constant(number, ir.F32Type.get())])
@@ -71,7 +71,7 @@ def _convert(op: Operation) -> None:
     value, target = op.operands[0], op.results[0].type
     if value.type == target:
         replace(op, [value])
-    elif op.name == "arith.extf" and value.type.width > target.width:
+    elif isa(op, arith.ExtFOp) and value.type.width > target.width:
         with before(op):
             replace(op, [arith.TruncFOp(target, value).result])
 

@@ -10,7 +10,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
-from proton.viewer.formats import Format, format_of, formats
+from proton.viewer.formats import FileFormat, format_of, formats
 from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line
@@ -56,7 +56,7 @@ Width = Annotated[
 ]
 
 
-def picture_format(out: Path, option: str = "picture") -> Format:
+def picture_format(out: Path, option: str = "picture") -> FileFormat:
     """The format that a file name asks for, of those that have an option."""
     known = [suffix for f in formats().values() if option in f.options for suffix in f.suffixes]
     try:

@@ -30,7 +30,7 @@ class MeasureError(ProtonError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class MeasuredProgram:
     """What is run: as it is where a word has {run}, else by `python -m proton`."""
 
     words: Sequence[str]
@@ -62,7 +62,7 @@ class Program:
 
 
 def gather(
-    programs: Mapping[str, Program],
+    programs: Mapping[str, MeasuredProgram],
     out: Path,
     rounds: Iterable[int],
     progress: Callable[[int], None] = lambda number: None,
@@ -77,7 +77,7 @@ def gather(
         progress(number)
 
 
-def warm_up(programs: Mapping[str, Program], out: Path) -> None:
+def warm_up(programs: Mapping[str, MeasuredProgram], out: Path) -> None:
     """Runs each program once for nothing: kernels are in the cache of the disk after it."""
     for name, program in programs.items():
         folder = out / name

@@ -24,8 +24,8 @@ import numpy as np
 from proton.trace.nesting import lanes
 from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
-from proton.trace.wire import Kind
-from proton.viewer.formats import Format
+from proton.trace.wire import RecordKind
+from proton.viewer.formats import FileFormat
 from proton.viewer.tables import Tables
 from proton.viewer.tables.labels import (
     gpu_name,
@@ -82,8 +82,8 @@ class _Writer:
         """All of them, the host's first."""
         frame, kinds = self.tables.frame, self.records.kind
         host = frame[frame["program"] == NONE]
-        slices = np.flatnonzero(kinds == Kind.SLICE)
-        marks = np.flatnonzero(kinds == Kind.MARK)
+        slices = np.flatnonzero(kinds == RecordKind.SLICE)
+        marks = np.flatnonzero(kinds == RecordKind.MARK)
         yield from self._host(host)
         yield from self._programs()
         yield from self._slices(frame[frame["program"] != NONE], slices)
@@ -268,7 +268,7 @@ def _name(kind: str, pid: int, tid: int, name: str, more: Mapping[str, int] = NO
     return json.dumps(event)
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="chrome",
     suffixes=(".json",),
     about="Chrome's trace events, for older tools",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import BinaryIO
 
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.tables import Tables
 from proton.viewer.tables.cells import as_cells
 
@@ -13,4 +13,4 @@ def write(tables: Tables, file: BinaryIO, target: Path) -> None:
     as_cells(tables.frame).to_csv(file, index=False)
 
 
-FORMAT = Format(name="csv", suffixes=(".csv",), about="one row a slice", write=write)
+FORMAT = FileFormat(name="csv", suffixes=(".csv",), about="one row a slice", write=write)

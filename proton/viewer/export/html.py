@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import BinaryIO
 
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.tables import Tables
 
@@ -16,7 +16,7 @@ def write(tables: Tables, file: BinaryIO, target: Path, where: Selection = EVERY
     file.write(to_page(Timeline(tables, where)).encode())
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="html",
     suffixes=(".html",),
     about="the timeline as a page for a browser",

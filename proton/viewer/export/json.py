@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import BinaryIO
 
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.tables import Tables
 
 DIGITS = 15  # the most that pandas offers
@@ -21,4 +21,4 @@ def write(tables: Tables, file: BinaryIO, target: Path) -> None:
     file.write(b',\n"warnings": ' + json.dumps(tables.loss_warnings()).encode() + b"}\n")
 
 
-FORMAT = Format(name="json", suffixes=(), about="all tables", write=write)
+FORMAT = FileFormat(name="json", suffixes=(), about="all tables", write=write)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import BinaryIO
 
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.tables import Tables
 
 
@@ -20,7 +20,7 @@ def write(tables: Tables, file: BinaryIO, target: Path) -> None:
     pyarrow.parquet.write_table(table, file)
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="parquet",
     suffixes=(".parquet",),
     about="one row a slice, by column",

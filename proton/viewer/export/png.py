@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import BinaryIO
 
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.tables import Tables
@@ -24,7 +24,7 @@ def write(
     write_png(picture or draw(Timeline(tables, where)), file)
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="png",
     suffixes=(".png",),
     about="the timeline as a picture",

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from proton.trace import archive
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.tables import Tables
 
 
@@ -13,4 +13,4 @@ def write(tables: Tables, file: BinaryIO, target: Path) -> None:
     archive.write(tables.raw, file, str(target))
 
 
-FORMAT = Format(name="proton", suffixes=(".proton",), about="everything", write=write)
+FORMAT = FileFormat(name="proton", suffixes=(".proton",), about="everything", write=write)

@@ -14,9 +14,9 @@ import numpy as np
 
 from proton.base.text import printable
 from proton.trace.nesting import lanes, nest
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.pictures.selection import EVERYTHING, Selection
-from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.tables import Tables
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -52,7 +52,7 @@ def _frame(text: str, source: str) -> dict[str, object]:
 def _profiles(timeline: Timeline) -> Iterator[dict[str, object]]:
     """An evented profile for each track, and for each lane where slices cross."""
     slices = timeline.slices
-    rows = np.flatnonzero(slices.kind != Kind.MARK)
+    rows = np.flatnonzero(slices.kind != SliceKind.MARK)
     # Of those that cover the same time, the outer one is recorded later: nest() expects that.
     rows = rows[np.lexsort((-timeline.level[rows], slices.track[rows]))]
     track, start, end = slices.track[rows], slices.start[rows], slices.end[rows]
@@ -83,7 +83,7 @@ def _profiles(timeline: Timeline) -> Iterator[dict[str, object]]:
         }
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="speedscope",
     suffixes=(".speedscope.json",),
     about="opens in speedscope.app",

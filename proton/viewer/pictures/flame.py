@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from proton.base.units import duration
 from proton.trace.scope_path import ScopePath
-from proton.viewer.pictures.picture import FONT, LAUNCH, Box, Picture, colour
+from proton.viewer.pictures.picture import FONT, LAUNCH, Picture, Rectangle, colour
 from proton.viewer.pictures.text import Line, bar, beginning, fitted
 from proton.viewer.tables import Tables
 from proton.viewer.tables.stats import Filter
@@ -23,7 +23,7 @@ DEEPEST = 64  # frames on each other
 
 
 @dataclass
-class Frame:
+class FlameNode:
     """A node of the graph: its time, that of what is inside included, and how many slices."""
 
     name: str
@@ -31,9 +31,9 @@ class Frame:
     time: int = 0
     own: int = 0
     count: int = 0
-    inner: dict[str, Frame] = field(default_factory=dict)
+    inner: dict[str, FlameNode] = field(default_factory=dict)
 
-    def by_time(self) -> list[Frame]:
+    def by_time(self) -> list[FlameNode]:
         """The frames inside, what takes longest first."""
         return sorted(self.inner.values(), key=lambda frame: -frame.time)
 
@@ -48,31 +48,31 @@ class Frame:
         }
 
 
-def flame(tables: Tables, where: Filter) -> Frame:
+def flame(tables: Tables, where: Filter) -> FlameNode:
     """The graph of the chosen slices."""
     table = tables.stats(("kernel", "scope"), where=where)
     names: dict[str, int] = {}  # the first scope of each name, whose colour timelines give it
     for number, scope in enumerate(tables.records.scopes):
         names.setdefault(scope.name, number)
-    root = Frame(tables.name, 0)
+    root = FlameNode(tables.name, 0)
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])
-        node = root.inner.setdefault(kernel, Frame(kernel, -1))
+        node = root.inner.setdefault(kernel, FlameNode(kernel, -1))
         for name in ScopePath(row["scope"]).parts:
             number = names.setdefault(name, len(names))
-            node = node.inner.setdefault(name, Frame(name, number))
+            node = node.inner.setdefault(name, FlameNode(name, number))
         node.own, node.count = int(row["self"]), int(row["count"])
     _sum(root)
     return root
 
 
-def _sum(frame: Frame) -> int:
+def _sum(frame: FlameNode) -> int:
     """Fills in the time of a frame and of all inside."""
     frame.time = frame.own + sum(map(_sum, frame.inner.values()))
     return frame.time
 
 
-def _walk(frame: Frame, start: int = 0, depth: int = 0) -> Iterator[tuple[Frame, int, int]]:
+def _walk(frame: FlameNode, start: int = 0, depth: int = 0) -> Iterator[tuple[FlameNode, int, int]]:
     """Each frame, with the time before it on its level, and how deep it is."""
     yield frame, start, depth
     for inner in frame.by_time() if depth < DEEPEST else ():
@@ -80,11 +80,11 @@ def _walk(frame: Frame, start: int = 0, depth: int = 0) -> Iterator[tuple[Frame,
         start += inner.time
 
 
-def _share(frame: Frame, root: Frame) -> str:
+def _share(frame: FlameNode, root: FlameNode) -> str:
     return f"{100 * frame.time / max(root.time, 1):.1f} %"
 
 
-def draw(root: Frame) -> Picture:
+def draw(root: FlameNode) -> Picture:
     """The graph as a picture, the root above."""
     frames = list(_walk(root))
     picture = Picture(WIDTH, HEAD + ROW * (max(depth for _, _, depth in frames) + 1) + 6)
@@ -100,13 +100,13 @@ def draw(root: Frame) -> Picture:
             f"self {duration(frame.own)}; {frame.count} slices"
         )
         fill = LAUNCH if depth < 2 else colour(frame.number)
-        picture.boxes.append(Box(x, y, max(width - 0.6, 0.4), ROW - 1.5, fill, title))
+        picture.boxes.append(Rectangle(x, y, max(width - 0.6, 0.4), ROW - 1.5, fill, title))
         if width > NAMED_PIXELS:
             picture.write(x + 3, y + FONT + 1, frame.name, width=width - 5)
     return picture
 
 
-def draw_text(root: Frame, width: int) -> list[Line]:
+def draw_text(root: FlameNode, width: int) -> list[Line]:
     """The graph as lines: a frame a line, its bar below that of what is around it."""
     head = f"{root.name}: {duration(root.time)} in scopes"
     lines: list[Line] = [[(beginning(head, width), "")]]

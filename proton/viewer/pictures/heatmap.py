@@ -12,11 +12,11 @@ import numpy as np
 from proton.base.units import duration
 from proton.trace.records import NONE
 from proton.viewer.pictures.cells import cells
-from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, shade, time_axis
+from proton.viewer.pictures.picture import FAINT, FONT, Picture, Rectangle, shade, time_axis
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line, axis, beginning, fitted
 from proton.viewer.pictures.text import shade as character
-from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.tables import Tables
 
 WIDTH, LEFT, ROW, HEAD = 1200, 120, 12, 44  # pixels
@@ -72,7 +72,7 @@ class Heat:
 def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: int) -> Heat:
     """By SM where a GPU ran it, else by program, unless told otherwise."""
     timeline, tracks = Timeline(tables, where), tables.records.tracks
-    slices = timeline.slices[np.flatnonzero(timeline.slices.kind == Kind.SCOPE)]
+    slices = timeline.slices[np.flatnonzero(timeline.slices.kind == SliceKind.SCOPE)]
     unit = tables.records.track[slices.record]
     if by is None:
         by = By.SM if (tracks.sm[unit] != NONE).any() else By.PROGRAM
@@ -128,7 +128,9 @@ def draw(found: Heat) -> Picture:
             value = float(found.value[k, column])
             title = f"{label}\n{value:.3g} at {duration(column * step)}"
             fill = shade(value / found.most)
-            picture.boxes.append(Box(LEFT + column * size, y, size + 0.2, ROW - 1, fill, title))
+            picture.boxes.append(
+                Rectangle(LEFT + column * size, y, size + 0.2, ROW - 1, fill, title)
+            )
     return picture
 
 

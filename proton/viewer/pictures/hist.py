@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.base.units import duration
-from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, colour
+from proton.viewer.pictures.picture import FAINT, FONT, Picture, Rectangle, colour
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line, bar, beginning
-from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.tables import Tables
 from proton.viewer.tables.labels import kernel_labels
 
@@ -45,7 +45,7 @@ def histograms(tables: Tables, where: Selection, limit: int) -> list[Histogram]:
     """Those of the chosen scopes, of what took most time in all first. Durations are without the
     cost of measuring."""
     timeline, records = Timeline(tables, where), tables.records
-    rows = np.flatnonzero(timeline.slices.kind == Kind.SCOPE)
+    rows = np.flatnonzero(timeline.slices.kind == SliceKind.SCOPE)
     slices = timeline.slices[rows]
     spent = records.corrected_ns[slices.record]
     kernels = np.array([launch.kernel for launch in tables.raw.launches], np.int64)
@@ -99,7 +99,9 @@ def draw(found: list[Histogram], name: str) -> Picture:
             picture.write(LEFT - 6, y + FONT, text, anchor="end", fill=FAINT)
             width = (WIDTH - LEFT - 70) * count / one.count.max()
             title = f"{count} slices of {text}"
-            picture.boxes.append(Box(LEFT, y, max(width, 0.5), ROW - 2, colour(one.number), title))
+            picture.boxes.append(
+                Rectangle(LEFT, y, max(width, 0.5), ROW - 2, colour(one.number), title)
+            )
             picture.write(LEFT + width + 4, y + FONT, str(count), fill=FAINT)
             y += ROW
         y += 10

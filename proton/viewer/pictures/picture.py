@@ -22,7 +22,7 @@ PROGRAM, LAUNCH, HOST, MARK = "#e3e8ef", "#cbd5e1", "#d9d3c7", "#111827"
 
 
 @dataclass(frozen=True)
-class Box:
+class Rectangle:
     """A filled rectangle; `title` is what a reader sees who points at it."""
 
     x: float
@@ -51,7 +51,7 @@ class Picture:
 
     width: int
     height: int
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[Rectangle] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 
     def write(self, x: float, y: float, text: str, *, width: float = 0, **style: object) -> None:
@@ -102,7 +102,7 @@ def time_axis(
     scale = (picture.width - left) / length
     for at in ticks(0, length, max(int((picture.width - left) / 110), 1)):
         x = left + at * scale
-        picture.boxes.append(Box(x, top, 1, bottom - top, RULE))
+        picture.boxes.append(Rectangle(x, top, 1, bottom - top, RULE))
         anchor = "start" if x + 50 < picture.width else "end"
         picture.write(x + 3 if anchor == "start" else x - 3, top + FONT, duration(at),
                       anchor=anchor, fill=FAINT)  # fmt: skip

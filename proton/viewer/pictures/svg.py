@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from proton.base.text import printable
-from proton.viewer.pictures.picture import Box, Label, Picture
+from proton.viewer.pictures.picture import Label, Picture, Rectangle
 
 FONTS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
 
@@ -22,7 +22,7 @@ def to_svg(picture: Picture) -> str:
     return head + "\n".join(lines) + "\n</svg>\n"
 
 
-def _box(box: Box) -> str:
+def _box(box: Rectangle) -> str:
     shape = (
         f'<rect x="{box.x:.2f}" y="{box.y:.2f}" width="{box.width:.2f}" '
         f'height="{box.height:.2f}" fill="{box.fill}"'

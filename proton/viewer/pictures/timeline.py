@@ -24,7 +24,7 @@ from proton.base.units import duration
 from proton.trace.model import HostSlice
 from proton.trace.nesting import lanes, nest
 from proton.trace.records import NONE
-from proton.trace.wire import Kind as RecordKind
+from proton.trace.wire import RecordKind as RecordKind
 from proton.viewer.pictures.selection import EVERYTHING, Selection, matching
 from proton.viewer.tables import Tables
 from proton.viewer.tables.first_view import first_view
@@ -48,7 +48,7 @@ LAUNCHES = ("launches", -1)  # of a GPU, above its SMs
 AFTER = 0.5  # what the rank of a place's events is higher than the place's
 
 
-class Kind(enum.IntEnum):
+class SliceKind(enum.IntEnum):
     """What a slice is."""
 
     HOST = 0
@@ -181,7 +181,7 @@ class Timeline:
             {
                 "track": tracks[slices.track],
                 "level": self.level,
-                "kind": [Kind(kind).name.lower() for kind in slices.kind.tolist()],
+                "kind": [SliceKind(kind).name.lower() for kind in slices.kind.tolist()],
                 "name": [self.label(row) for row in range(len(self))],
                 "start_ns": slices.start,
                 "dur_ns": slices.end - slices.start,
@@ -190,7 +190,7 @@ class Timeline:
 
     def label(self, row: int) -> str:
         """What a slice is called; a program with its coordinates."""
-        if self.slices.kind[row] != Kind.PROGRAM:
+        if self.slices.kind[row] != SliceKind.PROGRAM:
             return self.names[self.slices.name[row]].text
         launch = self.tables.raw.launches[self.slices.launch[row]]
         kernel = self.tables.raw.kernels[launch.kernel]
@@ -264,7 +264,7 @@ class _Builder:
         on = records.track[rows]
         return Slices(
             track=_taken(self.of_place, self.places.of_unit[on]),
-            kind=np.where(is_mark[rows], Kind.MARK, Kind.SCOPE),
+            kind=np.where(is_mark[rows], SliceKind.MARK, SliceKind.SCOPE),
             name=records.scope[rows].astype(np.int64),
             start=records.start_ns[rows],
             end=np.where(is_mark[rows], records.start_ns[rows], records.end_ns[rows]),
@@ -280,7 +280,7 @@ class _Builder:
         launch = tracks.launch[found.first]
         return Slices(
             track=_taken(self.of_place, place),
-            kind=np.full(launch.size, Kind.PROGRAM),
+            kind=np.full(launch.size, SliceKind.PROGRAM),
             name=self.first_kernel + _taken(self.kernel_of_launch, launch),
             start=found.start_ns,
             end=found.end_ns,
@@ -308,7 +308,7 @@ class _Builder:
         tracks = np.array([self._track_beside(number, what) for number in place.tolist()], np.int64)
         return Slices(
             track=_taken(tracks, inverse.ravel()),
-            kind=np.full(on.size, Kind.EVENT),
+            kind=np.full(on.size, SliceKind.EVENT),
             name=records.scope[rows].astype(np.int64),
             start=records.start_ns[rows],
             end=end,
@@ -327,14 +327,19 @@ class _Builder:
             device = self.raw.launches[number].device
             track[number] = self._track(GPUS, [(gpu_name(self.raw, device), device), LAUNCHES])
         count = np.arange(len(track))
-        launches = self._by_launch(Kind.LAUNCH, track, start, start + duration, count)
+        launches = self._by_launch(SliceKind.LAUNCH, track, start, start + duration, count)
         called = [launch.host_start - self.raw.origin_ns for launch in self.raw.launches]
         ended = [launch.host_end - self.raw.origin_ns for launch in self.raw.launches]
-        calls = self._by_launch(Kind.CALL, on_host, called, ended, count)
+        calls = self._by_launch(SliceKind.CALL, on_host, called, ended, count)
         return [launches, calls[np.array(sorted(own), np.int64)]]
 
     def _by_launch(
-        self, kind: Kind, track: list[int], start: Iterable[int], end: Iterable[int], n: np.ndarray
+        self,
+        kind: SliceKind,
+        track: list[int],
+        start: Iterable[int],
+        end: Iterable[int],
+        n: np.ndarray,
     ) -> Slices:
         return Slices(
             track=np.array(track, np.int64),
@@ -354,7 +359,7 @@ class _Builder:
             if (slice_.name, slice_.path) not in known:
                 known[slice_.name, slice_.path] = len(self.names)
                 self.names.append(Name(slice_.name, slice_.path))
-        kinds = {"host": Kind.HOST, "compile": Kind.COMPILE}
+        kinds = {"host": SliceKind.HOST, "compile": SliceKind.COMPILE}
         none = np.full(len(host), NONE)
 
         def column(values: Iterable[int]) -> np.ndarray:
@@ -362,7 +367,7 @@ class _Builder:
 
         return Slices(
             track=column(map(self._track_of, host)),
-            kind=column(kinds.get(slice_.kind, Kind.HOST) for slice_ in host),
+            kind=column(kinds.get(slice_.kind, SliceKind.HOST) for slice_ in host),
             name=column(known[slice_.name, slice_.path] for slice_ in host),
             start=column(slice_.start - self.raw.origin_ns for slice_ in host),
             end=column(slice_.end - self.raw.origin_ns for slice_ in host),
@@ -395,7 +400,7 @@ def _chosen(slices: Slices, builder: _Builder, where: Selection) -> np.ndarray:
     if where.inside_programs:
         inside = shown & _inside(slices, builder, where)
         pair = slices.launch * (slices.program.max(initial=0) + 1) + slices.program
-        around = (slices.kind == Kind.PROGRAM) & np.isin(pair, np.unique(pair[inside]))
+        around = (slices.kind == SliceKind.PROGRAM) & np.isin(pair, np.unique(pair[inside]))
         shown &= inside | around
     return shown
 

@@ -22,13 +22,13 @@ from proton.viewer.pictures.picture import (
     LETTER,
     MARK,
     PROGRAM,
-    Box,
     Picture,
+    Rectangle,
     colour,
     fitting,
     time_axis,
 )
-from proton.viewer.pictures.timeline import Kind, Name, Timeline
+from proton.viewer.pictures.timeline import Name, SliceKind, Timeline
 
 WIDTH, LEFT, ROW, GAP = 1200, 190, 16, 5  # pixels; a row is of one level
 HEAD, FOOT = 46, 8
@@ -39,18 +39,18 @@ MOST_NAMES = 24  # of the legend
 TICK, TICK_WIDTH = 5, 1.5  # pixels of a mark
 NARROW = 3  # pixels: a name has no room in less than some of these
 FIXED = {
-    Kind.HOST: HOST,
-    Kind.COMPILE: "#e9d8a6",
-    Kind.LAUNCH: LAUNCH,
-    Kind.CALL: LAUNCH,
-    Kind.PROGRAM: PROGRAM,
-    Kind.MARK: MARK,
+    SliceKind.HOST: HOST,
+    SliceKind.COMPILE: "#e9d8a6",
+    SliceKind.LAUNCH: LAUNCH,
+    SliceKind.CALL: LAUNCH,
+    SliceKind.PROGRAM: PROGRAM,
+    SliceKind.MARK: MARK,
 }
 
 
 def fill(kind: int, name: Name) -> str:
     """The colour of a slice."""
-    return FIXED.get(Kind(kind)) or colour(name.number)
+    return FIXED.get(SliceKind(kind)) or colour(name.number)
 
 
 def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> Picture:
@@ -71,7 +71,7 @@ def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> P
     for number, line in enumerate(legend):
         for x, text, colour_ in line:
             top = y + number * (FONT + FOOT)
-            picture.boxes.append(Box(x, top, FONT, FONT, colour_))
+            picture.boxes.append(Rectangle(x, top, FONT, FONT, colour_))
             picture.write(x + FONT + 5, top + FONT - 1, text)
     return picture
 
@@ -79,7 +79,7 @@ def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> P
 def _legend(timeline: Timeline, width: int) -> list[list[tuple[float, str, str]]]:
     """Which colour is which scope, in lines: where each entry begins, its name and its colour."""
     slices = timeline.slices
-    scopes = np.flatnonzero((slices.kind == Kind.SCOPE) | (slices.kind == Kind.EVENT))
+    scopes = np.flatnonzero((slices.kind == SliceKind.SCOPE) | (slices.kind == SliceKind.EVENT))
     numbers = np.array([name.number for name in timeline.names], np.int64)
     names, inverse = np.unique(numbers[slices.name[scopes]], return_inverse=True)
     time = np.bincount(inverse.ravel(), (slices.end - slices.start)[scopes], names.size)
@@ -134,7 +134,7 @@ class _Drawing:
         slices, view = self.timeline.slices, self.timeline.view
         there = (slices.track < self.tops.size) & (self.timeline.level < MOST_LEVELS)
         there &= (slices.end >= view[0]) & (slices.start <= view[1])
-        is_mark = slices.kind == Kind.MARK
+        is_mark = slices.kind == SliceKind.MARK
         wide = (slices.end - slices.start) * self.scale >= 1
         self._narrow(np.flatnonzero(there & ~wide & ~is_mark))
         rows = np.flatnonzero(there & wide & ~is_mark)
@@ -152,7 +152,7 @@ class _Drawing:
         _, first = np.unique(timeline.row[rows] * self.picture.width + pixel, return_index=True)
         for row, at in zip(rows[first].tolist(), start[first].tolist(), strict=True):
             y = self._top(row) + ROW - 1.5 - TICK
-            box = Box(LEFT + at * self.scale, y, TICK_WIDTH, TICK, MARK,
+            box = Rectangle(LEFT + at * self.scale, y, TICK_WIDTH, TICK, MARK,
                       f"{timeline.label(row)}\nat {duration(at)}")  # fmt: skip
             self.picture.boxes.append(box)
 
@@ -167,10 +167,10 @@ class _Drawing:
         length = duration(int(slices.end[row] - slices.start[row]))
         gap = 0.6 if width > NARROW else 0  # neighbours are told apart
         title = f"{label}\n{length} at {duration(start - view[0])}"
-        if timeline.names[name].source and kind != Kind.PROGRAM:
+        if timeline.names[name].source and kind != SliceKind.PROGRAM:
             title += f"\n{timeline.names[name].source}"
         self.picture.boxes.append(
-            Box(x, y, width - gap, ROW - 1.5, fill(kind, timeline.names[name]), title)
+            Rectangle(x, y, width - gap, ROW - 1.5, fill(kind, timeline.names[name]), title)
         )
         if named and width > NARROW * FONT:
             self.picture.write(x + 3, y + FONT, label, width=width - 5)
@@ -198,7 +198,7 @@ class _Drawing:
             of_name = timeline.names[name]
             shade = fill(kind, of_name)
             title = f"mostly {of_name.text}"
-            box = Box(LEFT + column, float(y), count, ROW - 1.5, shade, title)
+            box = Rectangle(LEFT + column, float(y), count, ROW - 1.5, shade, title)
             self.picture.boxes.append(box)
 
     def _top(self, row: int) -> float:

@@ -16,12 +16,12 @@ from proton.base.text import printable
 from proton.base.units import duration
 from proton.viewer.pictures.cells import cells, most
 from proton.viewer.pictures.text import Line, axis, beginning, fitted, letters
-from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.pictures.timeline_picture import fill
 
 LEAST_LABEL, MOST_LABEL = 10, 26
-FIXED = {Kind.HOST: "-", Kind.COMPILE: "~", Kind.LAUNCH: "#", Kind.CALL: "#", Kind.PROGRAM: "=",
-         Kind.MARK: "!"}  # fmt: skip
+_SIGNS = {"HOST": "-", "COMPILE": "~", "LAUNCH": "#", "CALL": "#", "PROGRAM": "=", "MARK": "!"}
+FIXED = {SliceKind[name]: sign for name, sign in _SIGNS.items()}
 WORDS = {"-": "host scope", "~": "compilation", "#": "launch", "=": "program", "!": "mark"}
 
 
@@ -69,10 +69,10 @@ def _marks(timeline: Timeline) -> dict[tuple[int, int], str]:
     time = np.bincount(inverse.ravel(), slices.end - slices.start, minlength=found.size)
     order = found[np.argsort(-time, kind="stable")].tolist()
     styles = [divmod(number, len(timeline.names)) for number in order]
-    own = [timeline.names[name].text for kind, name in styles if Kind(kind) not in FIXED]
+    own = [timeline.names[name].text for kind, name in styles if SliceKind(kind) not in FIXED]
     letter = letters(list(dict.fromkeys(own)))
     return {
-        (kind, name): FIXED.get(Kind(kind)) or letter[timeline.names[name].text]
+        (kind, name): FIXED.get(SliceKind(kind)) or letter[timeline.names[name].text]
         for kind, name in styles
     }
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.trace.model import RawRun
-from proton.trace.records import Records
-from proton.trace.wire import Kind
+from proton.trace.records import RecordTable
+from proton.trace.wire import RecordKind
 from proton.viewer.tables.labels import variant_numbers
 from proton.viewer.tables.rows import PAYLOAD, launch_operators
 
@@ -102,9 +102,9 @@ def of_frame(rows: pd.DataFrame) -> Columns:
     return Columns(*times, track, {name: metric(name) for name in METRICS}, key, names)
 
 
-def of_records(raw: RawRun, records: Records) -> Columns:
+def of_records(raw: RawRun, records: RecordTable) -> Columns:
     """Those of the scopes of kernels."""
-    found = np.flatnonzero(records.kind == Kind.SLICE)
+    found = np.flatnonzero(records.kind == RecordKind.SLICE)
     # Of all rows a view, and no copy.
     rows: np.ndarray | slice = found if found.size < records.kind.size else slice(None)
     track, start = records.track[rows], records.start_ns[rows]
@@ -122,7 +122,7 @@ class _RecordKeys:
     """The keys of slices of records."""
 
     def __init__(
-        self, raw: RawRun, records: Records, rows: np.ndarray | slice, track: np.ndarray
+        self, raw: RawRun, records: RecordTable, rows: np.ndarray | slice, track: np.ndarray
     ) -> None:
         self.raw, self.records, self.rows, self.track = raw, records, rows, track
 

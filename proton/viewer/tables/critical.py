@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.trace.flights import WAIT
-from proton.trace.records import Records
-from proton.trace.wire import Kind
+from proton.trace.records import RecordTable
+from proton.trace.wire import RecordKind
 from proton.viewer.tables.flights import flight_names
 from proton.viewer.tables.places import Residency
 
@@ -45,7 +45,7 @@ class _Step:
     end: int
 
 
-def critical_path(records: Records, program: int) -> pd.DataFrame:
+def critical_path(records: RecordTable, program: int) -> pd.DataFrame:
     """The path of a program (a row of `records.programs`), from its beginning: one row a step."""
     import pandas as pd
 
@@ -72,12 +72,12 @@ def shares(path: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("sum_ns", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def longest(records: Records, ran: Residency, launch: int | None, program: int | None) -> int:
+def longest(records: RecordTable, ran: Residency, launch: int | None, program: int | None) -> int:
     """The program, as a row of `records.programs`: of those that are meant the one that took
     longest; -1 where none has slices."""
     tracks = records.tracks
     some = np.zeros(tracks.kept.size, bool)
-    some[records.track[records.kind == Kind.SLICE]] = True
+    some[records.track[records.kind == RecordKind.SLICE]] = True
     if launch is not None:
         some &= tracks.launch == launch
     if program is not None:
@@ -91,10 +91,10 @@ def longest(records: Records, ran: Residency, launch: int | None, program: int |
 class _Walk:
     """One program's slices, and the way back through them."""
 
-    def __init__(self, records: Records, program: int) -> None:
+    def __init__(self, records: RecordTable, program: int) -> None:
         self.records = records
         own = np.isin(records.track, np.flatnonzero(records.tracks.row == program))
-        self.rows = np.flatnonzero(own & (records.kind == Kind.SLICE))
+        self.rows = np.flatnonzero(own & (records.kind == RecordKind.SLICE))
         self.start, self.end = records.start_ns, records.end_ns
         self.kinds = [scope.kind for scope in records.scopes]
         self.of_track = {

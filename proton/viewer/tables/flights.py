@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.trace.model import RawRun
-from proton.trace.records import Records
+from proton.trace.records import RecordTable
 from proton.viewer.tables.rows import kernel_columns, text_column
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 ISSUE = "issue "  # before the name of the work, in the name of its issue
 
 
-def flight_names(records: Records) -> list[str]:
+def flight_names(records: RecordTable) -> list[str]:
     """What the work is called that each scope issues."""
     return [scope.name.removeprefix(ISSUE) for scope in records.scopes]
 
 
-def flights(raw: RawRun, records: Records) -> pd.DataFrame:
+def flights(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a flight: where it was issued, and who waited for it.
 
     `dur_ns` goes from the beginning of the issue to the end of the wait; of it `issue_ns` and
@@ -61,7 +61,7 @@ def flights(raw: RawRun, records: Records) -> pd.DataFrame:
     )
 
 
-def depths(records: Records) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def depths(records: RecordTable) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """By queue: the track, time (ns) and number of each change of how many flights of the units
     are under way, in order of tracks and times."""
     found, tables = records.flights, {}

@@ -27,13 +27,13 @@ MOST_DEPTH = 500
 
 
 @dataclass
-class Node:
+class MetricNode:
     """A frame and what was recorded in it."""
 
     name: str
     metrics: dict[str, float] = field(default_factory=dict)
-    inner: list[Node] = field(default_factory=list)
-    sides: tuple[Node, Node] | None = None  # of a difference: its frames in both trees
+    inner: list[MetricNode] = field(default_factory=list)
+    sides: tuple[MetricNode, MetricNode] | None = None  # of a difference: its frames in both trees
 
     def total(self, metric: str) -> float:
         """The sum over the frame and all inside."""
@@ -44,9 +44,9 @@ class Node:
         return set(self.metrics).union(*(node.recorded() for node in self.inner))
 
 
-def of_run(tables: Tables) -> Node:
+def of_run(tables: Tables) -> MetricNode:
     """Kernels, and the scopes inside of them, with times and counts."""
-    root = Node("ROOT", {TIME: 0.0, COUNT: 0.0})
+    root = MetricNode("ROOT", {TIME: 0.0, COUNT: 0.0})
     table = tables.stats(("kernel", "scope"), "dur_ns")
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])
@@ -54,14 +54,14 @@ def of_run(tables: Tables) -> Node:
         for name in (kernel, *ScopePath(row["scope"]).parts):
             found = next((inner for inner in node.inner if inner.name == name), None)
             if found is None:
-                found = Node(name)
+                found = MetricNode(name)
                 node.inner.append(found)
             node = found
         node.metrics = {TIME: float(row["self"]), COUNT: float(row["count"])}
     return root
 
 
-def of_hatchet(path: Path) -> Node:
+def of_hatchet(path: Path) -> MetricNode:
     """The tree of a Hatchet file; raises ProtonError where it is none."""
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -78,19 +78,19 @@ def is_hatchet(path: Path) -> bool:
         return file.read(64).lstrip().startswith(b"[")
 
 
-def _node(entry: dict[str, Any], depth: int) -> Node:
+def _node(entry: dict[str, Any], depth: int) -> MetricNode:
     if depth > MOST_DEPTH:
         raise ValueError(f"frames lie deeper than {MOST_DEPTH}")
     numbers = {k: float(v) for k, v in entry.get("metrics", {}).items() if _is_number(v)}
     inner = [_node(child, depth + 1) for child in entry.get("children", [])]
-    return Node(str(entry["frame"]["name"]), numbers, inner)
+    return MetricNode(str(entry["frame"]["name"]), numbers, inner)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def known_metrics(root: Node) -> list[str]:
+def known_metrics(root: MetricNode) -> list[str]:
     """What can be shown of a tree: what was recorded, by its name without a unit, what derives from
     it, and each as a part of the whole, in percent."""
     recorded = _plain(root)
@@ -105,7 +105,7 @@ def known_metrics(root: Node) -> list[str]:
     return names + [f"{name}/{PERCENT}" for name in recorded]
 
 
-def _plain(root: Node) -> dict[str, str]:
+def _plain(root: MetricNode) -> dict[str, str]:
     """The recorded metrics by what Triton's viewer calls them: `time` of `Time (ns)`."""
     return {name.split("(")[0].strip().lower(): name for name in sorted(root.recorded())}
 
@@ -119,18 +119,18 @@ class Values:
     """The metrics of a tree's frames: a sum over a frame with all inside, a quotient of such sums,
     or a part of the whole; of a difference of two trees the difference of these."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: MetricNode) -> None:
         self.roots = root.sides or (root,)
         self.recorded = [_plain(tree) for tree in self.roots]
 
-    def of(self, node: Node, metric: str) -> float:
+    def of(self, node: MetricNode, metric: str) -> float:
         """One metric of a frame."""
         if node.sides is None:
             return self._of(node, metric, 0)
         first, second = (self._of(side, metric, n) for n, side in enumerate(node.sides))
         return second - first
 
-    def _of(self, node: Node, metric: str, tree: int) -> float:
+    def _of(self, node: MetricNode, metric: str, tree: int) -> float:
         recorded, (name, _, unit) = self.recorded[tree], metric.partition("/")
         time = recorded.get("time", TIME)
         if name in ("time", "avg_time") and unit in TIME_UNITS:
@@ -149,7 +149,7 @@ class Values:
         return 100 * value / whole if whole else 0.0
 
 
-def checked_metrics(root: Node, metrics: Sequence[str]) -> list[str]:
+def checked_metrics(root: MetricNode, metrics: Sequence[str]) -> list[str]:
     """The metrics as they are called, whatever their case; raises ProtonError where one is not
     known of a tree."""
     known = known_metrics(root)
@@ -160,14 +160,14 @@ def checked_metrics(root: Node, metrics: Sequence[str]) -> list[str]:
     return [name.lower() for name in metrics]
 
 
-def diff(first: Node, second: Node) -> Node:
+def diff(first: MetricNode, second: MetricNode) -> MetricNode:
     """A tree of the frames of both, whose metrics are those of the second less those of the
     first."""
     names = dict.fromkeys(node.name for tree in (first, second) for node in tree.inner)
-    none = Node("")
+    none = MetricNode("")
     inner = []
     for name in names:
         pair = (next((n for n in t.inner if n.name == name), none) for t in (first, second))
         inner.append(replace(diff(*pair), name=name))
     metrics = dict.fromkeys(first.recorded() | second.recorded(), 0.0)  # their names alone
-    return Node(second.name or first.name, metrics, inner, (first, second))
+    return MetricNode(second.name or first.name, metrics, inner, (first, second))

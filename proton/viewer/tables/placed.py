@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.trace.model import RawRun
-from proton.trace.records import NONE, Records
+from proton.trace.records import NONE, RecordTable
 from proton.viewer.tables.labels import variant_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def placed(raw: RawRun, records: Records) -> pd.DataFrame:
+def placed(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a scope that the compiler placed.
 
     `records` are those that are there, `per_iteration` how many of them an iteration of a unit has
@@ -48,7 +48,7 @@ def placed(raw: RawRun, records: Records) -> pd.DataFrame:
     )
 
 
-def _per_iteration(records: Records, scopes: int) -> np.ndarray:
+def _per_iteration(records: RecordTable, scopes: int) -> np.ndarray:
     """How many records of each scope an iteration has that has some; 0 outside of loops."""
     rows = np.flatnonzero(records.iteration != NONE)
     columns = records.scope[rows], records.track[rows], records.iteration[rows]

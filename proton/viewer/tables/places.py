@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.trace.model import RawRun
-from proton.trace.records import NONE, Records
-from proton.trace.wire import State
+from proton.trace.records import NONE, RecordTable
+from proton.trace.wire import ProgramState
 from proton.viewer.tables.labels import gpu_name, slot_name, sm_name, thread_name, warps_name
 
 
@@ -45,11 +45,11 @@ class Residency:
         return np.asarray(self.end_ns[at] - self.start_ns[at])
 
 
-def residency(records: Records) -> Residency:
+def residency(records: RecordTable) -> Residency:
     """When each program ran, and in which slot of its SM or thread."""
     tracks = records.tracks
     row, first = np.unique(tracks.row, return_index=True)
-    began = records.programs.state[row] != State.UNTOUCHED
+    began = records.programs.state[row] != ProgramState.UNTOUCHED
     row, first = row[began], first[began]
     start, end = records.began_ns(first), records.ended_ns(first)
     if records.track.size:
@@ -65,7 +65,7 @@ def residency(records: Records) -> Residency:
     )
 
 
-def _places(records: Records, first: np.ndarray) -> np.ndarray:
+def _places(records: RecordTable, first: np.ndarray) -> np.ndarray:
     """A number for each SM and each thread."""
     tracks = records.tracks
     on_gpu = tracks.device[first] != NONE
@@ -120,7 +120,7 @@ class Places:
     of an SM, and those of its units lie below that.
     """
 
-    def __init__(self, raw: RawRun, records: Records, found: Residency) -> None:
+    def __init__(self, raw: RawRun, records: RecordTable, found: Residency) -> None:
         self.residency = found
         self.all: list[Place] = []
         tracks = records.tracks

@@ -10,9 +10,9 @@ import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
 from proton.trace.operators import NO_ONE, Operators
-from proton.trace.records import NONE, Records, count_states, launch_devices
+from proton.trace.records import NONE, RecordTable, count_states, launch_devices
 from proton.trace.scope_path import ScopePath
-from proton.trace.wire import Kind, State
+from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables.labels import variant_numbers
 from proton.viewer.tables.places import Residency
 
@@ -52,16 +52,16 @@ MARK_COLUMNS = tuple(
 )
 
 
-def frame(raw: RawRun, records: Records) -> pd.DataFrame:
+def frame(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a slice: host scopes, then launches, then the scopes of kernels."""
     parts = [_host_columns(raw), _launch_columns(raw, records), _slice_columns(raw, records)]
     joined = _joined(parts)
-    slices = np.flatnonzero(records.kind == Kind.SLICE)
+    slices = np.flatnonzero(records.kind == RecordKind.SLICE)
     values = payload_columns(raw, records, slices, len(joined) - slices.size)
     return joined.assign(**values) if values else joined
 
 
-def host_frame(raw: RawRun, records: Records) -> pd.DataFrame:
+def host_frame(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """The frame without the scopes of kernels."""
     return _joined([_host_columns(raw), _launch_columns(raw, records)])
 
@@ -79,18 +79,18 @@ def _joined(parts: Sequence[dict[str, np.ndarray | _Text]]) -> pd.DataFrame:
     return pd.DataFrame(joined)
 
 
-def marks(raw: RawRun, records: Records) -> pd.DataFrame:
+def marks(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a mark."""
     import pandas as pd
 
-    columns = _record_columns(raw, records, np.flatnonzero(records.kind == Kind.MARK))
+    columns = _record_columns(raw, records, np.flatnonzero(records.kind == RecordKind.MARK))
     joined: dict[str, object] = {name: columns[name] for name in MARK_COLUMNS}
     texts = {name: _categorical([c]) for name, c in joined.items() if isinstance(c, _Text)}
-    values = payload_columns(raw, records, np.flatnonzero(records.kind == Kind.MARK))
+    values = payload_columns(raw, records, np.flatnonzero(records.kind == RecordKind.MARK))
     return pd.DataFrame({**joined, **texts, **values})
 
 
-def events(raw: RawRun, records: Records) -> pd.DataFrame:
+def events(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row an event: where it started, and where it ended."""
     import pandas as pd
 
@@ -124,7 +124,7 @@ def events(raw: RawRun, records: Records) -> pd.DataFrame:
     )
 
 
-def losses(raw: RawRun, records: Records) -> pd.DataFrame:
+def losses(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a launch, program and unit that lost records."""
     import pandas as pd
 
@@ -139,7 +139,7 @@ def losses(raw: RawRun, records: Records) -> pd.DataFrame:
     return table
 
 
-def launches(raw: RawRun, records: Records) -> pd.DataFrame:
+def launches(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a launch."""
     import pandas as pd
 
@@ -168,9 +168,9 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
             "dur_ns": duration,
             "clock": ["gpu" if number in own else "host" for number in range(count)],
             "programs": np.array([math.prod(x.grid) for x in raw.launches], np.int64),
-            "finished": states[:, State.FINISHED],
-            "partial": states[:, State.STARTED],
-            "untouched": states[:, State.UNTOUCHED],
+            "finished": states[:, ProgramState.FINISHED],
+            "partial": states[:, ProgramState.STARTED],
+            "untouched": states[:, ProgramState.UNTOUCHED],
             "written": total(tracks.written),
             "kept": total(tracks.kept),
             "lost": total(tracks.lost),
@@ -180,7 +180,7 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
     )
 
 
-def programs(raw: RawRun, records: Records, found: Residency) -> pd.DataFrame:
+def programs(raw: RawRun, records: RecordTable, found: Residency) -> pd.DataFrame:
     """One row a program that began."""
     import pandas as pd
 
@@ -198,14 +198,14 @@ def programs(raw: RawRun, records: Records, found: Residency) -> pd.DataFrame:
             "device": tracks.device[first],
             "sm": tracks.sm[first],
             "slot": found.slot,
-            "finished": records.programs.state[found.row] == State.FINISHED,
+            "finished": records.programs.state[found.row] == ProgramState.FINISHED,
             "start_ns": found.start_ns,
             "dur_ns": found.end_ns - found.start_ns,
         }
     )
 
 
-def launch_times(raw: RawRun, records: Records) -> tuple[np.ndarray, np.ndarray]:
+def launch_times(raw: RawRun, records: RecordTable) -> tuple[np.ndarray, np.ndarray]:
     """Start and duration of each launch: its own on a GPU, the call's on the CPU, and where no
     program of it began."""
     start = _since(raw, [launch.host_start for launch in raw.launches])
@@ -240,7 +240,7 @@ def payload_dict(fields: Sequence[PayloadField], bits: np.ndarray) -> list[dict[
 
 
 def payload_columns(
-    raw: RawRun, records: Records, rows: np.ndarray, before: int | None = None
+    raw: RawRun, records: RecordTable, rows: np.ndarray, before: int | None = None
 ) -> dict[str, pd.Series]:
     """A column `payload.k` for each name of the payload: Int64, or float64 where a value is a
     float; missing where a row has none.
@@ -381,7 +381,7 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
     }
 
 
-def _launch_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
+def _launch_columns(raw: RawRun, records: RecordTable) -> dict[str, np.ndarray | _Text]:
     rows = len(raw.launches)
     names = [raw.kernels[launch.kernel].name for launch in raw.launches]
     paths = [ScopePath.of((x.path, name)) for x, name in zip(raw.launches, names, strict=True)]
@@ -424,8 +424,8 @@ def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
     }
 
 
-def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
-    rows = np.flatnonzero(records.kind == Kind.SLICE)
+def _slice_columns(raw: RawRun, records: RecordTable) -> dict[str, np.ndarray | _Text]:
+    rows = np.flatnonzero(records.kind == RecordKind.SLICE)
     cycles = records.end_ticks[rows] - records.start_ticks[rows]
     duration = records.end_ns[rows] - records.start_ns[rows]
     fused = np.array([scope.fused for scope in records.scopes], bool)
@@ -441,7 +441,7 @@ def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Tex
 
 
 def _record_columns(
-    raw: RawRun, records: Records, rows: np.ndarray
+    raw: RawRun, records: RecordTable, rows: np.ndarray
 ) -> dict[str, np.ndarray | _Text]:
     """The columns that slices and marks share."""
     tracks, scope = records.tracks, records.scope[rows]

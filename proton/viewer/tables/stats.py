@@ -39,7 +39,7 @@ GROUPS = (
 )
 
 
-class Kind(enum.Enum):
+class CountedKind(enum.Enum):
     """What slices are counted."""
 
     SCOPE = SCOPE
@@ -122,7 +122,7 @@ def stats(
     (proton/viewer/tables/rates.py); it may be empty.
     """
     by = check_groups(by)
-    if kind is not None and kind not in (known := [each.value for each in Kind]):
+    if kind is not None and kind not in (known := [each.value for each in CountedKind]):
         kinds = f"kind must be one of {', '.join(known)} or None"
         raise ProtonError(f"{kinds}, got {kind}{did_you_mean(kind, known)}")
     rows = frame if kind is None else frame[frame["kind"] == kind]

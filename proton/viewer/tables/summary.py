@@ -11,7 +11,7 @@ from proton.base import markup
 from proton.base.text import printable
 from proton.trace.model import BOOT, OPERATOR, WALL_CLOCKED
 from proton.trace.operators import NO_ONE, Operators
-from proton.trace.wire import Kind, State
+from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
@@ -109,7 +109,7 @@ def _gpu_facts(run: Tables) -> dict[str, str]:
     facts: dict[str, str] = {}
     if gpu is None:
         return facts
-    began = run.records.programs.state[tracks.row] != State.UNTOUCHED
+    began = run.records.programs.state[tracks.row] != ProgramState.UNTOUCHED
     for device in gpu.hosts:
         sms = tracks.sm[began & (tracks.device == device) & (tracks.sm >= 0)]
         clocks = [
@@ -163,7 +163,7 @@ def _warnings(run: Tables) -> list[str]:
     lines = run.loss_warnings()
     alone = run.records.kind[run.records.events.alone]
     if alone.size:
-        ends = int((alone == Kind.EVENT_END).sum())
+        ends = int((alone == RecordKind.EVENT_END).sum())
         starts = alone.size - ends
         lines.append(f"{starts} starts and {ends} ends of events have no other half")
     lines += _clock_warnings(run)

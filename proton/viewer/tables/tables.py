@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from proton.base.words import counted
 from proton.trace.model import FORKED, LOST_OPERATORS, UNFETCHED, UNFINISHED, Kernel, RawRun
-from proton.trace.records import Records, read
-from proton.trace.wire import Kind
+from proton.trace.records import RecordTable, read
+from proton.trace.wire import RecordKind
 from proton.viewer.tables import counters, critical, flights, placed, rows, waiting
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
@@ -60,7 +60,7 @@ class Tables:
         return tuple(self.raw.kernels)
 
     @cached_property
-    def records(self) -> Records:
+    def records(self) -> RecordTable:
         """All records as numpy columns, decoded."""
         return read(self.raw)
 
@@ -161,8 +161,8 @@ class Tables:
             dropped_launches=self.raw.dropped_launches,
             programs=int(launches["programs"].sum()),
             partial=int(launches["partial"].sum()),
-            slices=records.count(Kind.SLICE),
-            marks=records.count(Kind.MARK),
+            slices=records.count(RecordKind.SLICE),
+            marks=records.count(RecordKind.MARK),
             events=records.events.start.size,
             flights=records.flights.size,
             written=int(launches["written"].sum()),

@@ -12,8 +12,8 @@ import numpy as np
 
 from proton.trace.flights import WAIT
 from proton.trace.model import RawRun
-from proton.trace.records import Records
-from proton.trace.wire import Kind
+from proton.trace.records import RecordTable
+from proton.trace.wire import RecordKind
 from proton.viewer.tables.places import Residency
 from proton.viewer.tables.rows import kernel_columns, text_column
 
@@ -28,12 +28,12 @@ OVERLAP_COLUMNS = ("kernel", "variant", "copies_ns", "dots_ns", "hidden_ns", "hi
 Intervals = tuple[np.ndarray, np.ndarray]  # starts and ends, in order, none overlapping another
 
 
-def waits_of(records: Records) -> pd.DataFrame:
+def waits_of(records: RecordTable) -> pd.DataFrame:
     """One row a wait: where, for what, and how long."""
     import pandas as pd
 
     is_wait = np.array([scope.kind == WAIT for scope in records.scopes], bool)
-    rows = np.flatnonzero(records.kind == Kind.SLICE)
+    rows = np.flatnonzero(records.kind == RecordKind.SLICE)
     rows = rows[is_wait[records.scope[rows]]] if is_wait.any() else rows[:0]
     track, tracks = records.track[rows], records.tracks
     return pd.DataFrame(
@@ -51,7 +51,7 @@ def waits_of(records: Records) -> pd.DataFrame:
     )
 
 
-def stalls(raw: RawRun, records: Records, found: Residency) -> pd.DataFrame:
+def stalls(raw: RawRun, records: RecordTable, found: Residency) -> pd.DataFrame:
     """One row a wait of a kernel, the longest first: `share` is the part of the time of all units
     of the kernel, in percent."""
     waits = waits_of(records)
@@ -69,7 +69,7 @@ def stalls(raw: RawRun, records: Records, found: Residency) -> pd.DataFrame:
     return order[list(STALL_COLUMNS)].reset_index(drop=True)
 
 
-def _unit_time(raw: RawRun, records: Records, found: Residency) -> dict[tuple[str, int], float]:
+def _unit_time(raw: RawRun, records: RecordTable, found: Residency) -> dict[tuple[str, int], float]:
     """How long the units of each kernel ran, by its name and variant."""
     import pandas as pd
 
@@ -80,7 +80,7 @@ def _unit_time(raw: RawRun, records: Records, found: Residency) -> dict[tuple[st
     return {(str(name), int(number)): float(ns) for (name, number), ns in table["ns"].sum().items()}
 
 
-def imbalance(raw: RawRun, records: Records) -> pd.DataFrame:
+def imbalance(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a wait and unit: how long it waits in the mean, how long the others do in theirs (the
     median of them), and the difference; the largest first."""
     import pandas as pd
@@ -106,7 +106,7 @@ def imbalance(raw: RawRun, records: Records) -> pd.DataFrame:
 # What hides what
 
 
-def overlap(raw: RawRun, records: Records) -> pd.DataFrame:
+def overlap(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a kernel with asynchronous copies: how long copies of its programs were under way,
     how long products were, and how long both at once; `hidden` is the part of the copies' time, in
     percent, in which products of the same program were under way."""
@@ -126,7 +126,7 @@ def overlap(raw: RawRun, records: Records) -> pd.DataFrame:
     return found[list(OVERLAP_COLUMNS)]
 
 
-def _by_program(records: Records) -> Iterator[tuple[int, Intervals, Intervals]]:
+def _by_program(records: RecordTable) -> Iterator[tuple[int, Intervals, Intervals]]:
     """(launch, when copies were under way, when products were) of the programs with copies."""
     work = np.array([scope.work for scope in records.scopes], object)
     flights = records.flights

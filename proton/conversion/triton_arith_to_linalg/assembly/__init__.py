@@ -15,7 +15,7 @@ from proton.conversion.triton_arith_to_linalg.assembly.constraints import (
 )
 from proton.conversion.triton_arith_to_linalg.assembly.instructions import HINT, Machine
 from proton.conversion.triton_arith_to_linalg.assembly.text import (
-    Argument,
+    CallOperand,
     Untranslatable,
     parse,
 )
@@ -147,9 +147,9 @@ def _run(
         machine.run(instruction)
     found = []
     for number in range(first):
-        if Argument(number) not in machine.registers:
+        if CallOperand(number) not in machine.registers:
             raise Untranslatable(f"the result ${number} is never written", "write it")
-        found.append(machine.registers[Argument(number)])
+        found.append(machine.registers[CallOperand(number)])
     results = []
     for type_, count in zip(types, counts, strict=True):
         results.append(unpacked(found[:count], type_, pack))

@@ -16,6 +16,7 @@ from proton.conversion.triton_arith_to_linalg.assembly.values import (
 )
 from proton.dialect.builtin import integer
 from proton.dialect.emit import create
+from proton.dialect.mlir import arith
 
 # Rounding to whole numbers, as libdevice and as MLIR call it
 _WHOLE = {"rni": "rn", "rzi": "rz", "rmi": "rd", "rpi": "ru"}
@@ -55,7 +56,7 @@ def to_float(op: Op, x: Int) -> Float:
         x = x.to(max(x.bits, 32), signed=signed)
         kind = {32: "int", 64: "ll"}[x.bits]
         return directed.RULES[f"{'' if signed else 'u'}{kind}2float_{way}"](x.value, type_=type_)
-    name = "arith.sitofp" if signed else "arith.uitofp"
+    name = arith.SIToFPOp if signed else arith.UIToFPOp
     if to in ("f32", "f64"):
         return create(name, type_, x.value)
     if x.bits == 64:

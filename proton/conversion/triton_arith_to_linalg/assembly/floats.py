@@ -18,7 +18,7 @@ from proton.conversion.triton_arith_to_linalg.assembly.values import (
     number_of,
 )
 from proton.dialect.emit import call_c, constant, create
-from proton.dialect.mlir import Value, arith
+from proton.dialect.mlir import Value, arith, math
 
 # PTX's words for directions of rounding, by libdevice's
 DIRECTIONS = {"rz": "rz", "rm": "rd", "rp": "ru"}
@@ -78,7 +78,7 @@ def positive(x: Float, type_: str) -> Float:
 
 # Arithmetic
 
-_OPS = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf"}
+_OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
 
 def _way(op: Op) -> str | None:
@@ -93,11 +93,11 @@ def arithmetic(op: Op, *x: Float) -> Float:
     if way is not None:
         return directed.RULES[f"{name}_{way}"](*x, type_=x[0].type)
     if name == "fma":
-        return create("math.fma", x[0].type, *x)
+        return create(math.FmaOp, x[0].type, *x)
     if name == "rcp":
-        return create("arith.divf", x[0].type, constant(1.0, x[0].type), *x)
+        return create(arith.DivFOp, x[0].type, constant(1.0, x[0].type), *x)
     if name == "sqrt":
-        return create("math.sqrt", x[0].type, *x)
+        return create(math.SqrtOp, x[0].type, *x)
     return create(_OPS[name], x[0].type, *x)
 
 

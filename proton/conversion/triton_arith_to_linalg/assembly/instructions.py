@@ -7,7 +7,7 @@ from proton.conversion.triton_arith_to_linalg.assembly import floats
 from proton.conversion.triton_arith_to_linalg.assembly.forms import Form, forms
 from proton.conversion.triton_arith_to_linalg.assembly.text import (
     UNUSED,
-    Argument,
+    CallOperand,
     Instruction,
     Integer,
     Negated,
@@ -34,7 +34,7 @@ from proton.conversion.triton_arith_to_linalg.assembly.values import (
 from proton.dialect.emit import constant
 
 HINT = "write it with functions of tl, or launch the kernel on arrays of a GPU"
-Place = Register | Argument
+Place = Register | CallOperand
 _RAW = {"mov": 1, "selp": 2, "slct": 2}  # of so many operands only the bits are looked at
 
 
@@ -53,7 +53,7 @@ class Machine:
 
     def __init__(self, bits: dict[int, int], values: dict[int, Int]) -> None:
         self.bits = bits
-        self.registers: dict[Place, Int] = {Argument(n): x for n, x in values.items()}
+        self.registers: dict[Place, Int] = {CallOperand(n): x for n, x in values.items()}
 
     def run(self, instruction: Instruction) -> None:
         """Emits an instruction's ops. Raises Untranslatable."""
@@ -131,7 +131,7 @@ class Machine:
                 return ~self._read(part, "pred", name)
             case Integer() | Real():
                 return _literal(operand, type_, name)
-            case Register() | Argument():
+            case Register() | CallOperand():
                 width = self._width(operand)
                 if operand not in self.registers:
                     raise Untranslatable(
@@ -144,7 +144,7 @@ class Machine:
     def _write(self, place: Operand, value: Int, name: str, guard: Int | None) -> None:
         if place == UNUSED:
             return
-        if not isinstance(place, Register | Argument):
+        if not isinstance(place, Register | CallOperand):
             raise Untranslatable(_no_operand(place, name), HINT)
         if guard is not None:
             # Nobody knows what was there before the first instruction that writes it.
@@ -158,7 +158,7 @@ class Machine:
         if len(targets) > len(form.results) or (both_needed and len(targets) < 2):
             raise Untranslatable(f"{form.name} does not write {shown(target)}", "write p or p|q")
         for place, type_, value in zip(targets, form.results, values, strict=False):
-            if isinstance(place, Register | Argument):
+            if isinstance(place, Register | CallOperand):
                 width = self._width(place)
                 _check_width(place, width, type_, form.name, loose=form.is_loose)
                 value = value.to(width, signed=type_.startswith("s"))
@@ -173,7 +173,7 @@ class Machine:
             width = _part_width(name, bits, target)
             parts = parted(self._read(source, name.split(".")[1], name), len(target.parts))
             for place, part in zip(target.parts, parts, strict=True):
-                if isinstance(place, Register | Argument):
+                if isinstance(place, Register | CallOperand):
                     _check_width(place, self._width(place), f"b{width}", name)
                 self._write(place, part, name, guard)
             return
@@ -181,7 +181,7 @@ class Machine:
             raise Untranslatable(f"{name} takes one vector", "write {a, b} on one side")
         type_ = f"b{_part_width(name, bits, source)}"
         whole = joined([self._read(x, type_, name) for x in source.parts])
-        if isinstance(target, Register | Argument):
+        if isinstance(target, Register | CallOperand):
             _check_width(target, self._width(target), f"b{bits}", name)
         self._write(target, whole, name, guard)
 

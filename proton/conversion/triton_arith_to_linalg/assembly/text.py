@@ -28,7 +28,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class Argument:
+class CallOperand:
     """`$3`: an operand of the call."""
 
     number: int
@@ -56,7 +56,7 @@ class Real:
 class Negated:
     """`!p`."""
 
-    part: "Register | Argument"
+    part: "Register | CallOperand"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Other:
     text: str
 
 
-Operand = Register | Argument | Integer | Real | Negated | Pair | Vector | Other
+Operand = Register | CallOperand | Integer | Real | Negated | Pair | Vector | Other
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Instruction:
 
     name: str
     operands: tuple[Operand, ...]
-    guard: Register | Argument | None = None
+    guard: Register | CallOperand | None = None
     is_opposite: bool = False
 
 
@@ -223,7 +223,7 @@ class _Parser:
         elif self._takes("@"):
             is_opposite = self._takes("!")
             guard = self._operand("@")
-            if not isinstance(guard, Register | Argument):
+            if not isinstance(guard, Register | CallOperand):
                 raise Untranslatable(
                     f"{shown(guard)} is no predicate", "declare it with .reg .pred"
                 )
@@ -233,7 +233,7 @@ class _Parser:
         elif not self._takes(";"):
             self._instruction(None, False)
 
-    def _instruction(self, guard: Register | Argument | None, is_opposite: bool) -> None:
+    def _instruction(self, guard: Register | CallOperand | None, is_opposite: bool) -> None:
         name = self._next()
         if name.kind != "word":
             raise Untranslatable(f"an instruction expected, got {name}", _HINT)
@@ -304,7 +304,7 @@ class _Parser:
             return self._address(behind)
         if self._takes("!"):
             part = self._simple(behind)
-            if not isinstance(part, Register | Argument):
+            if not isinstance(part, Register | CallOperand):
                 raise Untranslatable(f"!{shown(part)}: only a predicate can be negated", _HINT)
             return Negated(part)
         return self._simple(behind)
@@ -320,7 +320,7 @@ class _Parser:
         if minus or token.kind not in ("argument", "word"):
             what = f"-{token}" if minus else str(token)
             raise Untranslatable(f"an operand expected behind {behind}, got {what}", _HINT)
-        return Argument(int(token.text)) if token.kind == "argument" else self._named(token.text)
+        return CallOperand(int(token.text)) if token.kind == "argument" else self._named(token.text)
 
     def _named(self, name: str) -> Operand:
         for scope in reversed(self.scopes):
@@ -347,7 +347,7 @@ _WARP_SIZE = 32
 def shown(operand: Operand) -> str:
     """An operand as it is written."""
     match operand:
-        case Argument(number):
+        case CallOperand(number):
             return f"${number}"
         case Register(name):
             return name

@@ -6,7 +6,7 @@ from typing import Any
 from proton.conversion.triton_arith_to_linalg.assembly.text import REGISTER_BITS
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, create
-from proton.dialect.mlir import Type, Value, arith, ir
+from proton.dialect.mlir import Type, Value, arith, ir, llvm
 
 # Bits of the types of instructions; two numbers may share a register.
 BITS = REGISTER_BITS | {"bf16": 16, "bf16x2": 32, "s16x2": 32, "u16x2": 32, "tf32": 32}
@@ -135,7 +135,7 @@ class Int:
 
     def turned(self) -> "Int":
         """The first bit last."""
-        return Int(create("llvm.intr.bitreverse", self.value.type, self.value))
+        return Int(create(llvm.BitReverseOp, self.value.type, self.value))
 
     def as_float(self, type_: str) -> Value:
         """The float that has these bits."""

@@ -26,7 +26,7 @@ from proton.viewer.compare.report import (
 from proton.viewer.compare.samples import STATS, Side
 
 
-class Shape(enum.Enum):
+class ComparisonShape(enum.Enum):
     """How a comparison is printed."""
 
     TABLE = "table"
@@ -56,7 +56,7 @@ def diff(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")
     ] = None,
-    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    format: Annotated[ComparisonShape, typer.Option(help="How to print.")] = ComparisonShape.TABLE,
     to_json: Json = False,
 ) -> None:
     """Compare two runs, or two folders of runs, scope by scope.
@@ -73,7 +73,7 @@ def diff(
 
         proton-tile diff before.proton after.proton --format markdown
     """
-    format = Shape.JSON if to_json else format
+    format = ComparisonShape.JSON if to_json else format
     sides = [Side.load([path], warps=warps) for path in (baseline, candidate)]
     try:
         changes = compare(*sides, stat=stat, error=ERROR, reference=reference)
@@ -82,16 +82,16 @@ def diff(
     rows = change_rows(changes)
     by_launches = any(change.unit == LAUNCHES for change in changes)
     match format:
-        case Shape.TABLE:
+        case ComparisonShape.TABLE:
             console = terminal.stdout()
             print_table(console, CHANGE_COLUMNS, rows, CHANGE_NUMBERS)
             if by_launches:
                 console.print(OF_LAUNCHES)
-        case Shape.MARKDOWN:
+        case ComparisonShape.MARKDOWN:
             print(markdown(CHANGE_COLUMNS, rows))
             if by_launches:
                 print(f"\n{OF_LAUNCHES}")
-        case Shape.JSON:
+        case ComparisonShape.JSON:
             print(as_json(changes_json(changes)))
     if picture is not None:
         write(picture, svg(changes, f"{baseline} and {candidate}").encode())

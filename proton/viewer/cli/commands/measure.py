@@ -14,7 +14,7 @@ from proton.viewer.compare.measure import (
     BASELINE,
     CANDIDATE,
     Growing,
-    Program,
+    MeasuredProgram,
     gather,
     sizes,
     until_sure,
@@ -76,9 +76,9 @@ def measure(
         proton-tile measure -n 10 -o runs -- ./run-kernels --profile {run}
     """
     here = Path.cwd()
-    programs = {CANDIDATE: Program(words=command, folder=here)}
+    programs = {CANDIDATE: MeasuredProgram(words=command, folder=here)}
     if baseline_dir or baseline_python:
-        before = Program(
+        before = MeasuredProgram(
             words=command,
             folder=baseline_dir or here,
             python=baseline_python or sys.executable,
@@ -94,7 +94,7 @@ def measure(
 
 
 def _gate(
-    programs: dict[str, Program],
+    programs: dict[str, MeasuredProgram],
     out: Path,
     budgets: Budgets,
     looks: list[int],

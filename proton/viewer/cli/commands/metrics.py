@@ -17,7 +17,7 @@ from proton.viewer.cli.app import Json, app, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
-    Node,
+    MetricNode,
     Values,
     checked_metrics,
     diff,
@@ -97,7 +97,7 @@ def metrics(
         chosen or [n for n in ("time/ms", *known_metrics(root)) if n in known_metrics(root)][:1]
     )
     chosen = checked_metrics(root, chosen)
-    kept = _filtered(root, _regex(include), _regex(exclude), bool(include)) or Node(root.name)
+    kept = _filtered(root, _regex(include), _regex(exclude), bool(include)) or MetricNode(root.name)
     shown = _Shown(Values(root), chosen, threshold, format)
     rows = [row for row in _rows(kept, shown) if row[0] <= depth]
     if to_json:
@@ -125,7 +125,7 @@ def _print_tree(rows: list[Row], chosen: list[str], print_sorted: bool) -> None:
         _print([(name, values) for _, name, values in largest], chosen)
 
 
-def _read(file: Path) -> Node:
+def _read(file: Path) -> MetricNode:
     if is_hatchet(file):
         return of_hatchet(file)
     run = Run.load(file)
@@ -141,8 +141,8 @@ def _regex(text: str) -> re.Pattern[str]:
 
 
 def _filtered(
-    node: Node, include: re.Pattern[str], exclude: re.Pattern[str], some: bool
-) -> Node | None:
+    node: MetricNode, include: re.Pattern[str], exclude: re.Pattern[str], some: bool
+) -> MetricNode | None:
     """The tree without what is excluded, and of the rest what leads to what is included."""
     if exclude.pattern and exclude.search(node.name):
         return None
@@ -153,7 +153,7 @@ def _filtered(
     return replace(node, inner=kept)
 
 
-def _rows(node: Node, shown: _Shown, level: int = 0) -> list[Row]:
+def _rows(node: MetricNode, shown: _Shown, level: int = 0) -> list[Row]:
     """A row a frame: how deep it lies, its name and its metrics. One whose first metric is less
     than the threshold is there if one inside of it is not."""
     inner = [row for child in node.inner for row in _rows(child, shown, level + 1)]

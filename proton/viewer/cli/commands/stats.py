@@ -13,7 +13,7 @@ from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
-from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, Filter, Kind, check_groups
+from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, CountedKind, Filter, check_groups
 from proton.viewer.tables.tree import tree as as_tree
 from proton.viewer.tables.units import with_units
 
@@ -45,7 +45,7 @@ Time = Annotated[
 Sort = Annotated[str, typer.Option(help=f"Largest first by this: {', '.join(SORTED)}.")]
 Limit = Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")]
 Counted = Annotated[
-    Kind, typer.Option(help="Scopes of kernels, launches, host scopes, or what CUPTI saw.")
+    CountedKind, typer.Option(help="Scopes of kernels, launches, host scopes, or what CUPTI saw.")
 ]
 Peak = Annotated[
     str, typer.Option(help="What the device can do, for %peak: gbytes/s=4800,tflop16/s=989.")
@@ -82,7 +82,7 @@ def stats(
     end: End = None,
     threshold: Threshold = 0.0,
     tree: Tree = False,
-    kind: Counted = Kind.SCOPE,
+    kind: Counted = CountedKind.SCOPE,
     peak: Peak = "",
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
     to_json: Json = False,
@@ -137,12 +137,12 @@ def _sorted(table: "pd.DataFrame", sort: str, tree: bool) -> "pd.DataFrame":
     return table if tree else table.sort_values(sort, ascending=False, kind="stable")
 
 
-def _check(sort: str, kind: Kind, tree: bool) -> None:
+def _check(sort: str, kind: CountedKind, tree: bool) -> None:
     """Raises a usage error where options do not go together."""
     if sort not in SORTED:
         rule = f"must be one of {', '.join(SORTED)}{did_you_mean(sort, SORTED)}"
         raise typer.BadParameter(rule, param_hint="'--sort'")
-    if tree and kind is not Kind.SCOPE:
+    if tree and kind is not CountedKind.SCOPE:
         raise typer.BadParameter("is of scopes in kernels", param_hint="'--tree'")
 
 

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from proton.viewer.formats import Format
+from proton.viewer.formats import FileFormat
 from proton.viewer.tables import Tables
 
 GZIP_LEVEL = 1  # level 6 packs to 3/4 of the size in 4 times the time (1 M slices: 0.8 s)
@@ -26,7 +26,7 @@ def write(tables: Tables, file: BinaryIO, target: Path, counters: bool = False) 
         trace.write(tables, cast(BinaryIO, stream), deflate=False, with_counters=counters)
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="perfetto",
     suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace"),
     about="opens in ui.perfetto.dev",

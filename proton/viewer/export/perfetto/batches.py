@@ -17,7 +17,7 @@ import numpy as np
 from proton.trace.nesting import Nesting, nest
 from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
-from proton.trace.wire import Kind, State
+from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.export.perfetto.stream import FLOAT, INT, TEXT, Batch, Note
 from proton.viewer.export.perfetto.tracks import TrackTree
 from proton.viewer.tables import Tables
@@ -245,7 +245,7 @@ class Batches:
             end=np.append(records.end_ns, residency.end_ns[wraps.program]),
             name=np.append(names[of], self._program_names()[wraps.program]),
             category=np.append(categories[of], nothing + program),
-            instant=np.append(kinds != Kind.SLICE, nothing > 0),
+            instant=np.append(kinds != RecordKind.SLICE, nothing > 0),
             flows=self._flows(wraps),
             source=np.append(sources[of], nothing),
             notes=self._slice_notes(wraps),
@@ -322,8 +322,8 @@ class Batches:
         track = np.append(records.track, first)
         cycles = records.end_ticks.astype(np.int64) - records.start_ticks.astype(np.int64)
         whole = tracks.ended[first].astype(np.int64) - tracks.began[first].astype(np.int64)
-        killed = records.programs.state[tracks.row[first]] != State.FINISHED
-        cycles = np.append(np.where(records.kind == Kind.SLICE, cycles, NONE), whole)
+        killed = records.programs.state[tracks.row[first]] != ProgramState.FINISHED
+        cycles = np.append(np.where(records.kind == RecordKind.SLICE, cycles, NONE), whole)
         cycles[count:][killed] = NONE
         error = np.ceil(np.append(records.error_ns, np.full(first.size, float(NONE))))
         columns = {

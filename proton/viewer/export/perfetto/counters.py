@@ -12,7 +12,7 @@ import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import RawRun, Scope
-from proton.trace.records import Records
+from proton.trace.records import RecordTable
 from proton.viewer.export.perfetto.protobuf import Rows, fixed64, join, literal, tag, varint
 from proton.viewer.export.perfetto.tracks import TrackTree
 from proton.viewer.tables.flights import depths
@@ -68,7 +68,7 @@ def hardware(raw: RawRun, tree: TrackTree) -> Counters:
     return _ordered(columns)
 
 
-def counters(records: Records, tree: TrackTree) -> Counters:
+def counters(records: RecordTable, tree: TrackTree) -> Counters:
     """The payload values of all records, and the depths of queues."""
     track, time, is_float, bits = ([np.zeros(0, np.int64)] for _ in range(4))
     for number, scope in enumerate(records.scopes):
