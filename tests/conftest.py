@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -19,9 +20,19 @@ from hypothesis import is_hypothesis_test, settings
 
 from tests import draws
 
-# Before proton is imported by any test: kernels of a test run, or of one of its processes, never
-# meet those of another.
-_CACHE = tempfile.mkdtemp(prefix="proton-tests-")
+_MEMORY, _ROOM = Path("/dev/shm"), 4 << 30  # a file system in memory, and what is to be free there
+
+
+def _new_cache() -> str:
+    """A folder for the kernels of a test run, or of one of its processes, which never meet those of
+    another. They are 50,000 small files, hardly one of which is read: where there is room these lie
+    in memory."""
+    is_there = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK)
+    in_memory = is_there and shutil.disk_usage(_MEMORY).free >= _ROOM
+    return tempfile.mkdtemp(prefix="proton-tests-", dir=_MEMORY if in_memory else None)
+
+
+_CACHE = _new_cache()  # before proton is imported by any test
 os.environ["PROTON_CACHE_DIR"] = _CACHE
 settings.load_profile("proton")
 
@@ -45,22 +56,42 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """What has been imported and collected stays, so no collection of garbage looks at it."""
+    global _kept
     gc.collect()
     gc.freeze()
+    _kept = _resident()
+
+
+_GROWTH = 128 << 20  # bytes that a process may grow by before it looks for what it can give back
+
+
+def _resident() -> int:
+    """The bytes of memory that this process has."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # not Linux
+        return 0
+    return pages * resource.getpagesize()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Behind each file gives memory back: its kernels, what is in cycles, such as machines of
-    tests/compile/ptx, and what the C library keeps of what was freed."""
+    """Behind each file forgets its kernels. Once memory has grown gives it back: what is in cycles,
+    such as machines of tests/compile/ptx, and what the C library keeps of what was freed."""
+    global _kept
     try:
         return (yield)
     finally:
-        if nextitem is None or nextitem.path != item.path:
-            if harness := sys.modules.get("tests.cpu.harness"):
-                harness.kernels_of.cache_clear()
+        harness = sys.modules.get("tests.cpu.harness")
+        if harness is not None and (nextitem is None or nextitem.path != item.path):
+            harness.kernels_of.cache_clear()
+        if _resident() > _kept + _GROWTH:
             gc.collect()
             TRIM(0)
+            _kept = _resident()
+
+
+_kept = 0  # bytes when memory was last given back
 
 
 def pytest_report_header() -> str:

@@ -1,15 +1,13 @@
 """What the README says works: its example runs, its links lead somewhere, its commands exist."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from proton.base.knobs import KNOBS
 from proton.viewer import Run
+from tests import processes
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
@@ -19,9 +17,8 @@ PAGES = [ROOT / "README.md", CONTRIBUTING, *sorted((ROOT / "docs").rglob("*.md")
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (tmp_path / "example.py").write_text(example)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "example.py"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+    done = processes.python("example.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     run = Run.load(tmp_path / "add.proton")
     assert set(run.stats(by=["scope"])["scope"].astype(str)) >= {"load + store"}
     assert (tmp_path / "add.pftrace").stat().st_size > 0
@@ -46,12 +43,7 @@ def test_every_variable_that_is_named_is_read(page: Path) -> None:
 
 @pytest.mark.parametrize("command", "list launches summary stats export diff check measure".split())
 def test_the_viewers_commands_teach(command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "proton.viewer.cli", command, "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = processes.python("-m", "proton.viewer.cli", command, "--help")
     assert done.returncode == 0
     assert "proton-tile" in done.stdout
 

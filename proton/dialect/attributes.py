@@ -49,6 +49,7 @@ SOURCE_LOOP = "proton.source_loop"  # unit on a loop that is one of the source (
 TILE_LOOP = "proton.tile_loop"  # unit on a loop each iteration of which computes a register tile
 COPIED_AHEAD = "proton.copied_ahead"  # unit on a view that an iteration copies for the next one
 STORED_EXTENT = "proton.stored_extent"  # i64, an axis: on a test whether a store's mask leaves all
+READS = "tt.reads"  # unit on a tt.atomic_rmw that changes nothing
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 RECOMPUTED = "ttg.recomputed"  # unit on a tt.addptr: an instruction each, where it stands
 EXCHANGE_PARTS = "ttg.exchange_parts"  # i32 on a conversion: so many, one after the other

@@ -165,10 +165,13 @@ def as_tensor(value: Any, what: str = "the operand") -> tensor:
         return value
     if is_number(value):
         return constant(value, default_type(value))
-    raise error(
-        f"{what} must be a tensor or a number, got {shown(value)}",
-        "pass a tensor, a number, or a constexpr number",
-    )
+    hint = "pass a tensor, a number, or a constexpr number"
+    if value is None:
+        hint += (
+            "; a function gives None where it ends without a return, and a branch whose condition "
+            "is known while compiling may leave that out"
+        )
+    raise error(f"{what} must be a tensor or a number, got {shown(value)}", hint)
 
 
 def named(value: Any) -> Any:

@@ -4,8 +4,10 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_block, tt_memory
+from proton.dialect.attributes import READS
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Attribute, Operation, Value, ir
+from proton.dialect.walk import producer_of
 from proton.frontend.builder import (
     broadcast_all,
     broadcast_shape,
@@ -376,7 +378,7 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
 
 @rule(memory.atomic_load)
 def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
-    """As `or` with 0, on the bits: LLVM makes a load of it where the chip has such."""
+    """As `or` with 0, on the bits, which is a load where the chip has such."""
     what = "tl.atomic_load"
     pointer = _pointer(pointer, what)
     element = pointer.dtype.element_ty
@@ -384,6 +386,7 @@ def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = N
     words = _words(pointer)
     sem = _one_of(sem, "acquire", what)
     found = _rmw("or", words, 0, mask, sem, scope, floats=None, least_bits=_BYTE)
+    producer_of(found.handle).attributes[READS] = ir.UnitAttr.get()
     return cast(found, element) if element.is_bool() else bitcast(found, element)
 
 

@@ -213,11 +213,16 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def start(options: SessionOptions) -> int:
-    """Opens a session, which is active; its number."""
+def _renew() -> None:
+    """Leaves the copies of sessions that a forked process has: what it opens is its own."""
     global _sessions
     if _sessions.is_forked:
         _sessions = OpenSessions()
+
+
+def start(options: SessionOptions) -> int:
+    """Opens a session, which is active; its number."""
+    _renew()
     number = next(_numbers)
     _sessions.start(options, number)
     return number
@@ -260,6 +265,7 @@ def finalize(number: int | None = None) -> RawRun:
 def start_program(options: SessionOptions) -> None:
     """Starts to record this process to its end: all that its own sessions record, and with these
     options all the rest."""
+    _renew()
     _sessions.start_program(options)
 
 

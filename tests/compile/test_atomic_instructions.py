@@ -120,3 +120,32 @@ def test_a_loop_around_an_atomic_is_one_block() -> None:
     steps = re.findall(r"^(\$L__BB\w+):|\b(atom)\.|^\s*@!?%p\d+ bra\s+(\$\w+);", ptx, re.M)
     place = [atom for _, atom, _ in steps].index("atom")
     assert steps[place - 1][0] == steps[place + 1][2]  # from its label it goes back there
+
+
+@proton.jit
+def poll(flag_ptr, out_ptr, SEM: tl.constexpr):
+    tl.store(out_ptr, tl.atomic_poll(flag_ptr, 1, sem=SEM, scope="sys"))
+
+
+@pytest.mark.parametrize("sem", ["relaxed", "acquire"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float16", "float32"])
+def test_an_atomic_load_is_a_load(dtype: str, sem: str) -> None:
+    """... at the beginning of the loop that waits, and in it; it writes nothing."""
+    type_ = getattr(tl, dtype)
+    ptx = ptx_of(poll, type_, tl.int32, sem, num_warps=1)
+    assert ptx.count(f"ld.{sem}.sys.global.b{type_.primitive_bitwidth} ") == 2
+    assert "atom." not in ptx
+    assert "fence" not in ptx
+
+
+@proton.jit
+def read_block(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.atomic_load(x_ptr + offs, mask=offs > 1))
+
+
+def test_a_fence_is_behind_the_loads_of_a_block() -> None:
+    ptx = ptx_of(read_block, tl.int32, tl.int32, 128, num_warps=1)
+    last = ptx.rindex("ld.relaxed.gpu.global.b32")
+    assert ptx.count("ld.relaxed.gpu.global.b32") == 4
+    assert ptx.index("fence.acq_rel.gpu") > last

@@ -5,6 +5,7 @@ under way. What the ring buffers hold is what they hold without `compact-iterati
 """
 
 import itertools
+import zlib
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,11 @@ def records_of(kernel: JITFunction, tiles: int, depth: int) -> Records:
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kernel", [product, products], ids=lambda kernel: kernel.__name__)
 def test_a_loop_of_products(
-    kernel: JITFunction, how: dict[str, Any], rng: np.random.Generator
+    kernel: JITFunction, how: dict[str, Any], session_seed: int, rng: np.random.Generator
 ) -> None:
-    """Without `room` in shared memory lanes keep the readings of turns."""
+    """Without `room` in shared memory lanes keep the readings of turns. Each way has a depth of its
+    own."""
+    rng = np.random.default_rng([session_seed, zlib.crc32(f"{kernel.__name__} {how}".encode())])
     how, has_room = {k: v for k, v in how.items() if k != "room"}, "room" not in how
     several = kernel is products
     numbers = [3] * (1 + several)

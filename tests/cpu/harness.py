@@ -36,7 +36,7 @@ def of_type(x, dtype: tl.constexpr):
 _HEADER = "import proton\nimport proton.language as tl\n\n"
 
 
-@functools.cache
+@functools.lru_cache(64)  # a test of random programs makes hundreds
 def kernels_of(source: str) -> Any:
     """A module with this source; kernels must lie in files for their source to be read."""
     name = "kernels_" + hashlib.sha256(source.encode()).hexdigest()[:16]

@@ -10,6 +10,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from tests import processes
 
 SCRIPT = """
 import importlib.metadata, sys
@@ -78,10 +79,8 @@ except AttributeError as problem:
 
 def test_a_script_that_imports_triton_runs_with_proton(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-m", "proton", "--as-triton", "-q", "script.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = processes.python("-m", "proton", "--as-triton", "-q", "script.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "True",
         "True",

@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
+from tests import processes
 from tests.tables import check_rows
 
 ROOT = Path(__file__).parents[2]
@@ -49,23 +52,21 @@ def script(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def start(path: Path, warnings: str = "error") -> "subprocess.Popen[str]":
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", warnings, str(path)]
-    return subprocess.Popen(
-        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-def result_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    stdout, stderr = process.communicate(timeout=120)
-    assert process.returncode == 0, stderr
-    result: dict[str, Any] = json.loads(stdout)
+def result_of(done: CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 
 def run(path: Path) -> dict[str, Any]:
-    return result_of(start(path))
+    return result_of(processes.python("-W", "error", path))
+
+
+def run_fresh(path: Path) -> dict[str, Any]:
+    """In a process that has imported nothing."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", path]
+    return result_of(subprocess.run(command, env=environment, text=True, capture_output=True))
 
 
 def entries(cache_dir: Path) -> list[Path]:
@@ -74,7 +75,7 @@ def entries(cache_dir: Path) -> list[Path]:
 
 def test_a_second_process_loads_the_kernel_without_mlir(cache_dir: Path, tmp_path: Path) -> None:
     path = script(tmp_path)
-    first, second = run(path), run(path)
+    first, second = run_fresh(path), run_fresh(path)
     assert not first["from_cache"]
     assert "object" in first["times"]
     assert second["from_cache"]
@@ -132,16 +133,16 @@ def test_what_the_code_depends_on_changes_the_key(cache_dir: Path, tmp_path: Pat
 
 def test_a_cache_that_cannot_be_written_is_a_warning(cache_dir: Path, tmp_path: Path) -> None:
     cache_dir.write_text("a file where the folder should be")
-    process = start(script(tmp_path), warnings="default")
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 0, stderr
-    assert stderr.count("RuntimeWarning: kernels are not cached") == 1
-    assert str(cache_dir) in stderr
+    done = processes.python("-W", "default", script(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("RuntimeWarning: kernels are not cached") == 1
+    assert str(cache_dir) in done.stderr
 
 
 def test_many_processes_at_once_make_one_entry(cache_dir: Path, tmp_path: Path) -> None:
     path = script(tmp_path)
-    results = [result_of(process) for process in [start(path) for _ in range(EIGHT)]]
+    with ThreadPoolExecutor(EIGHT) as pool:
+        results = list(pool.map(run, [path] * EIGHT))
     assert len({result["key"] for result in results}) == 1
     assert all(result["out"] == results[0]["out"] for result in results)
     assert [entry.name for entry in entries(cache_dir)] == [results[0]["key"]]

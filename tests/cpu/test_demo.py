@@ -2,9 +2,8 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +12,7 @@ import proton
 from proton import Run
 from proton.__main__ import app
 from proton.runtime import session
+from tests import processes
 from tests.perfetto_equality import assert_trace_equals_tables
 
 ROOT = Path(__file__).parents[2]
@@ -26,16 +26,8 @@ print(__name__, sys.argv[1:])
 """
 
 
-def python(folder: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def python(folder: Path, *arguments: str | Path, **variables: str) -> CompletedProcess[str]:
+    return processes.python(*arguments, cwd=folder, env=variables)
 
 
 def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> str:

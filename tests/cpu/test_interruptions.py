@@ -1,6 +1,5 @@
 """Signals within launches: Ctrl-C ends what never ends, a wild access says where it was."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proton.runtime.cpu.guard_code import IS_KNOWN
+from tests import processes
 
 pytestmark = pytest.mark.skipif(not IS_KNOWN, reason="handlers are written for x86-64 Linux")
 
@@ -77,13 +77,7 @@ def run(script: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "script.py")
         path.write_text(KERNELS + script)
-        return subprocess.run(
-            [sys.executable, path],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment,
-        )
+        return processes.python(path, env=environment, timeout=60)
 
 
 def check(script: str, **environment: str) -> None:

@@ -1,9 +1,6 @@
 """The kernels that Proton ships, against numpy, on sizes that fit no block."""
 
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +34,7 @@ from proton.kernels.matmul_persistent import matmul_persistent
 from proton.kernels.softmax import reference, softmax
 from proton.kernels.transpose import transpose
 from proton.kernels.vector_add import vector_add
+from tests import processes
 from tests.perfetto_equality import assert_trace_equals_tables
 from tests.tables import check_rows
 
@@ -225,15 +223,8 @@ for name in names:
 
 def test_the_scripts_check_and_profile(tmp_path: Path) -> None:
     """All in one process, which starts once; one that fails leaves the others alone."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, ROOT / "kernels", *SCRIPTS],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    done = processes.python("-c", RUN_ALL, ROOT / "kernels", *SCRIPTS, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
 
     def check(name: str) -> None:
         assert (tmp_path / f"{name}.ended").exists()

@@ -1,9 +1,8 @@
 """What libraries ask of triton before they use it: whether it can run here, and its Gluon."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests import processes
 
 PROLOGUE = "import proton\nproton.install_as_triton()\n"
 
@@ -253,10 +252,7 @@ for change in (0, 1):
 
 def run(code: str, folder: Path, *arguments: str, **variables: str) -> list[str]:
     (folder / "program.py").write_text(PROLOGUE + code)
-    done = subprocess.run(
-        [sys.executable, "program.py", *arguments],
-        cwd=folder, env=os.environ | variables, capture_output=True, text=True,
-    )  # fmt: skip
+    done = processes.python("program.py", *arguments, cwd=folder, env=variables)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

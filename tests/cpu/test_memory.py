@@ -1,7 +1,8 @@
 """Loads and stores of every form of address and mask, against numpy's indexing.
 
 Addresses and masks are expressions that the kernel and numpy both evaluate. Each runs with
-separate arrays, and with views of one array, for which other code is made.
+separate arrays, and with views of one array, for which other code is made. A kernel has accesses of
+one address with several masks, each with a region of the result.
 """
 
 import itertools
@@ -18,6 +19,8 @@ BLOCK = 64
 PROGRAMS = 3
 SPAN = BLOCK * PROGRAMS
 MARGIN = 4096  # untouched memory on both sides of everything
+REGION = 2 * MARGIN  # elements of an array
+MASKS_AT_ONCE = 5  # accesses of a kernel, which compile in half the time of kernels of one
 
 ADDRESSES = (
     "i",
@@ -82,12 +85,14 @@ def line_names(n: int, k: int, s: int) -> dict[str, Any]:
     return {"i": i, "pid": i // BLOCK, "n": n, "k": k, "s": s}
 
 
-def memory(rng: np.random.Generator, dtype: str, shared: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays with margins: of their own, or views of one."""
+def memory(
+    rng: np.random.Generator, dtype: str, shared: bool, results: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays with margins, the second of so many regions: of their own, or views of one."""
     if not shared:
-        return ordinary(rng, dtype, 2 * MARGIN), ordinary(rng, dtype, 2 * MARGIN)
-    both = ordinary(rng, dtype, 4 * MARGIN)
-    return both[: 2 * MARGIN], both[2 * MARGIN :]
+        return ordinary(rng, dtype, REGION), ordinary(rng, dtype, results * REGION)
+    both = ordinary(rng, dtype, (1 + results) * REGION)
+    return both[:REGION], both[REGION:]
 
 
 def cases() -> list[tuple[int, int, int]]:
@@ -96,9 +101,15 @@ def cases() -> list[tuple[int, int, int]]:
 
 
 def combinations(masks: tuple[str, ...], addresses: tuple[str, ...]) -> list[Any]:
-    """(mask, address, shared) with `shared` false, and true for some of them."""
+    """(masks of a kernel, address, shared) with `shared` false, and true for some of them."""
     pairs = list(itertools.product(masks, addresses))
-    return [(*pair, False) for pair in pairs] + [(*pair, True) for pair in pairs[::SHARED]]
+    found = []
+    for chosen, shared in ((pairs, False), (pairs[::SHARED], True)):
+        for address in addresses:
+            own = [mask for mask, of in chosen if of == address]
+            parts = range(0, len(own), MASKS_AT_ONCE)
+            found += [(tuple(own[n : n + MASKS_AT_ONCE]), address, shared) for n in parts]
+    return found
 
 
 LINE = """
@@ -109,50 +120,63 @@ def kernel(x_ptr, out_ptr, n, k, s, BLOCK: tl.constexpr):
 """
 
 
-def load_kernel(address: str, mask: str, other: str) -> Any:
-    access = f"tl.load(x_ptr + ({address}), mask={mask}{other})"
-    return kernels_of(f"{LINE}    tl.store(out_ptr + i, {access})\n").kernel
+def load_kernel(address: str, *accesses: tuple[str, str]) -> Any:
+    """A kernel that loads what each (mask, other) says, into a region each."""
+    lines = (
+        f"    tl.store(out_ptr + {n * REGION} + i, "
+        f"tl.load(x_ptr + ({address}), mask={mask}{other}))\n"
+        for n, (mask, other) in enumerate(accesses)
+    )
+    return kernels_of(LINE + "".join(lines)).kernel
 
 
-def store_kernel(address: str, mask: str) -> Any:
-    return kernels_of(
-        f"{LINE}    tl.store(out_ptr + ({address}), tl.load(x_ptr + i) + 1, mask={mask})\n"
-    ).kernel
+def store_kernel(address: str, masks: tuple[str, ...]) -> Any:
+    lines = (
+        f"    tl.store(out_ptr + {n * REGION} + ({address}), "
+        f"tl.load(x_ptr + i) + {n + 1}, mask={mask})\n"
+        for n, mask in enumerate(masks)
+    )
+    return kernels_of(LINE + "".join(lines)).kernel
 
 
-@pytest.mark.parametrize("mask, address, shared", combinations(MASKS, ADDRESSES))
-def test_load(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
-    other = OTHERS[(ADDRESSES.index(address) + MASKS.index(mask)) % len(OTHERS)]
-    kernel = load_kernel(address, mask, other)
+@pytest.mark.parametrize("masks, address, shared", combinations(MASKS, ADDRESSES))
+def test_load(rng: np.random.Generator, masks: tuple[str, ...], address: str, shared: bool) -> None:
+    of = {m: OTHERS[(ADDRESSES.index(address) + MASKS.index(m)) % len(OTHERS)] for m in masks}
+    kernel = load_kernel(address, *of.items())
     for n, k, s in cases():
         if "%" in address and n == 0:
             continue  # test_wrap_around_nothing
-        x, out = memory(rng, "int32", shared)
+        x, out = memory(rng, "int32", shared, len(masks))
         names = line_names(n, k, s)
         kernel[(PROGRAMS,)](x[MARGIN:], out[MARGIN:], n, k, s, BLOCK=BLOCK)
-        taken = evaluate(mask, names, (SPAN,))
-        values = x[MARGIN + np.where(taken, evaluate(address, names, (SPAN,)), 0)]
-        otherwise = evaluate(other.removeprefix(", other=") or "0", names, (SPAN,))
-        want = np.where(taken, values, otherwise)
-        assert (out[MARGIN : MARGIN + SPAN] == want).all(), (n, k, s)
+        for region, (mask, other) in zip(out.reshape(-1, REGION), of.items(), strict=True):
+            taken = evaluate(mask, names, (SPAN,))
+            values = x[MARGIN + np.where(taken, evaluate(address, names, (SPAN,)), 0)]
+            otherwise = evaluate(other.removeprefix(", other=") or "0", names, (SPAN,))
+            want = np.where(taken, values, otherwise)
+            assert (region[MARGIN : MARGIN + SPAN] == want).all(), (mask, other, n, k, s)
 
 
 STORED = ("i", "i + k", "n - 1 - i", "i * 3", "i * s", "(i * 5) % 256")
 
 
-@pytest.mark.parametrize("mask, address, shared", combinations(MASKS, STORED))
-def test_store(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
-    kernel = store_kernel(address, mask)
+@pytest.mark.parametrize("masks, address, shared", combinations(MASKS, STORED))
+def test_store(
+    rng: np.random.Generator, masks: tuple[str, ...], address: str, shared: bool
+) -> None:
+    kernel = store_kernel(address, masks)
     for n, k, s in cases():
         if s == 0 and "s" in address:
             continue  # all to one place
-        x, out = memory(rng, "int32", shared)
-        names, want = line_names(n, k, s), out.copy()
+        x, out = memory(rng, "int32", shared, len(masks))
+        names, want = line_names(n, k, s), out.reshape(-1, REGION).copy()
         kernel[(PROGRAMS,)](x[MARGIN:], out[MARGIN:], n, k, s, BLOCK=BLOCK)
-        taken = evaluate(mask, names, (SPAN,))
-        places = evaluate(address, names, (SPAN,))[taken]
-        want[MARGIN + places] = x[MARGIN : MARGIN + SPAN][taken] + 1
-        assert (out == want).all(), (n, k, s)
+        for number, mask in enumerate(masks):
+            taken = evaluate(mask, names, (SPAN,))
+            places = evaluate(address, names, (SPAN,))[taken]
+            want[number, MARGIN + places] = x[MARGIN : MARGIN + SPAN][taken] + number + 1
+            region = out[number * REGION : (number + 1) * REGION]
+            assert (region == want[number]).all(), (mask, n, k, s)
 
 
 # Two and three dimensions
@@ -195,36 +219,47 @@ def plane_names(n: int, m: int, k: int, s: int, t: int) -> dict[str, Any]:
     return {"r": r, "c": c, "n": n, "m": m, "k": k, "s": s, "t": t}
 
 
-@pytest.mark.parametrize("mask, address, shared", combinations(PLANE_MASKS, PLANE_ADDRESSES))
-def test_load_of_a_plane(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
-    source = f"""{PLANE}    value = tl.load(x_ptr + ({address}), mask={mask}, other=-9)
-    tl.store(out_ptr + r * C + c, value)
-"""
+@pytest.mark.parametrize("masks, address, shared", combinations(PLANE_MASKS, PLANE_ADDRESSES))
+def test_load_of_a_plane(
+    rng: np.random.Generator, masks: tuple[str, ...], address: str, shared: bool
+) -> None:
+    source = PLANE + "".join(
+        f"    value = tl.load(x_ptr + ({address}), mask={mask}, other=-9)\n"
+        f"    tl.store(out_ptr + {n * REGION} + r * C + c, value)\n"
+        for n, mask in enumerate(masks)
+    )
     kernel = kernels_of(source).kernel
     for case in [(11, 13, 3, 16, 2), (16, 16, 50, 1, 16), (1, 1, 0, 0, 0), (7, 16, 2, -16, 1)]:
-        x, out = memory(rng, "float32", shared)
+        x, out = memory(rng, "float32", shared, len(masks))
         names = plane_names(*case)
         kernel[(2,)](x[MARGIN:], out[MARGIN:], *case, R=8, C=16)
-        taken = evaluate(mask, names, (16, 16))
-        values = x[MARGIN + np.where(taken, evaluate(address, names, (16, 16)), 0)]
-        got = out[MARGIN : MARGIN + 256].reshape(16, 16)
-        assert (got == np.where(taken, values, np.float32(-9))).all(), case
+        for region, mask in zip(out.reshape(-1, REGION), masks, strict=True):
+            taken = evaluate(mask, names, (16, 16))
+            values = x[MARGIN + np.where(taken, evaluate(address, names, (16, 16)), 0)]
+            got = region[MARGIN : MARGIN + 256].reshape(16, 16)
+            assert (got == np.where(taken, values, np.float32(-9))).all(), (mask, case)
 
 
-@pytest.mark.parametrize("mask, address, shared", combinations(PLANE_MASKS, PLANE_STORED))
-def test_store_of_a_plane(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
-    source = f"""{PLANE}    value = tl.load(x_ptr + r * C + c)
-    tl.store(out_ptr + ({address}), value, mask={mask})
-"""
+@pytest.mark.parametrize("masks, address, shared", combinations(PLANE_MASKS, PLANE_STORED))
+def test_store_of_a_plane(
+    rng: np.random.Generator, masks: tuple[str, ...], address: str, shared: bool
+) -> None:
+    source = PLANE + "".join(
+        f"    value = tl.load(x_ptr + r * C + c)\n"
+        f"    tl.store(out_ptr + {n * REGION} + ({address}), value, mask={mask})\n"
+        for n, mask in enumerate(masks)
+    )
     kernel = kernels_of(source).kernel
     for case in [(11, 13, 3, 16, 2), (16, 16, 50, 17, 16), (1, 1, 0, 30, 0), (7, 16, 2, -20, 1)]:
-        x, out = memory(rng, "float32", shared)
-        names, want = plane_names(*case), out.copy()
+        x, out = memory(rng, "float32", shared, len(masks))
+        names, want = plane_names(*case), out.reshape(-1, REGION).copy()
         kernel[(2,)](x[MARGIN:], out[MARGIN:], *case, R=8, C=16)
-        taken = evaluate(mask, names, (16, 16))
-        values = x[MARGIN : MARGIN + 256].reshape(16, 16)
-        want[MARGIN + evaluate(address, names, (16, 16))[taken]] = values[taken]
-        assert (out == want).all(), case
+        for number, mask in enumerate(masks):
+            taken = evaluate(mask, names, (16, 16))
+            values = x[MARGIN : MARGIN + 256].reshape(16, 16)
+            want[number, MARGIN + evaluate(address, names, (16, 16))[taken]] = values[taken]
+            region = out[number * REGION : (number + 1) * REGION]
+            assert (region == want[number]).all(), (mask, case)
 
 
 WIDENED = """
@@ -300,7 +335,7 @@ def test_cubes_and_their_permutations(rng: np.random.Generator, order: tuple[int
 @pytest.mark.parametrize("address", ["i", "i * s", "(i + k) % n", "i // 3"])
 def test_every_width_of_element(rng: np.random.Generator, address: str, dtype: str) -> None:
     x, out = memory(rng, dtype, False)
-    kernel = load_kernel(address, "i < n", ", other=0")
+    kernel = load_kernel(address, ("i < n", ", other=0"))
     n, k, s = 150, 7, 3
     kernel[(PROGRAMS,)](
         pointer(x[MARGIN:], dtype), pointer(out[MARGIN:], dtype), n, k, s, BLOCK=BLOCK
@@ -315,7 +350,7 @@ def test_every_width_of_element(rng: np.random.Generator, address: str, dtype: s
 @pytest.mark.parametrize("address", [a for a in ADDRESSES if "% n" in a])
 def test_wrap_around_nothing(rng: np.random.Generator, address: str) -> None:
     x, out = memory(rng, "int32", False)
-    kernel = load_kernel(address, "i < n", ", other=5")
+    kernel = load_kernel(address, ("i < n", ", other=5"))
     kernel[(PROGRAMS,)](x[MARGIN:], out[MARGIN:], 0, 7, 3, BLOCK=BLOCK)
     assert (out[MARGIN : MARGIN + SPAN] == 5).all()
 
@@ -326,7 +361,7 @@ def test_blocks_larger_than_the_ring_go_round_several_times(
     rng: np.random.Generator, n: int, k: int
 ) -> None:
     x, out = memory(rng, "int32", False)
-    load_kernel("(i + k) % n", "True", "")[(PROGRAMS,)](
+    load_kernel("(i + k) % n", ("True", ""))[(PROGRAMS,)](
         x[MARGIN:], out[MARGIN:], n, k, 0, BLOCK=BLOCK
     )
     want = x[MARGIN + (np.arange(SPAN) + k) % n]
@@ -334,7 +369,7 @@ def test_blocks_larger_than_the_ring_go_round_several_times(
 
 
 def test_an_empty_array_is_an_argument_like_any_other() -> None:
-    kernel = load_kernel("i", "i < n", ", other=3")
+    kernel = load_kernel("i", ("i < n", ", other=3"))
     out = np.zeros(SPAN, np.int32)
     kernel[(PROGRAMS,)](np.zeros(0, np.int32), out, 0, 0, 0, BLOCK=BLOCK)
     assert (out == 3).all()
@@ -345,7 +380,7 @@ def test_an_empty_array_is_an_argument_like_any_other() -> None:
 def test_an_empty_grid_runs_nothing(grid: Any) -> None:
     out = np.zeros(SPAN, np.int32)
     x = np.ones(SPAN, np.int32)
-    load_kernel("i", "True", "")[grid](x, out, SPAN, 0, 0, BLOCK=BLOCK)
+    load_kernel("i", ("True", ""))[grid](x, out, SPAN, 0, 0, BLOCK=BLOCK)
     assert (out == 0).all()
 
 
@@ -373,7 +408,7 @@ def test_each_program_of_a_grid_runs_once(grid: Any) -> None:
 def test_a_callable_grid_sees_the_arguments() -> None:
     out = np.zeros(SPAN, np.int32)
     x = np.arange(SPAN, dtype=np.int32)
-    kernel = load_kernel("i", "i < n", ", other=0")
+    kernel = load_kernel("i", ("i < n", ", other=0"))
     kernel[lambda a: (proton.cdiv(a["n"], a["BLOCK"]),)](x, out, 100, 0, 0, BLOCK=BLOCK)
     assert (out[:100] == x[:100]).all()
     assert (out[128:] == 0).all()

@@ -1,7 +1,5 @@
 """Several sessions at once, and pauses: each run has what lay in its session's own times."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import proton.language as tl
 import proton.profiler as triton_profiler
 import proton.profiler.language as pl
 from proton.runtime import open_sessions, session
+from tests import processes
 from tests.tables import check_rows
 
 
@@ -303,7 +302,6 @@ def test_a_program_has_what_its_paused_sessions_do_not(tmp_path: Path) -> None:
         "launch(32)\n"
     )
     (tmp_path / "own.py").write_text(text)
-    command = [sys.executable, "-m", "proton", "-q", "own.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = processes.python("-m", "proton", "-q", "own.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert blocks(proton.Run.load(tmp_path / "own.proton")) == [4, 8, 16, 32]

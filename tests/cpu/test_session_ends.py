@@ -3,8 +3,6 @@ each is in the run, or counted in it, or said to be lost."""
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,8 +14,8 @@ import pytest
 import proton
 import proton.language as tl
 from proton.runtime import recording, session
+from tests import processes
 
-ROOT = Path(__file__).parents[2]
 LONG = 100_000_000  # turns, a tenth of a second and more
 HEAD = """
 import atexit, os, sys, threading, time
@@ -167,15 +165,7 @@ print(proton.Run.load(sys.argv[1]).summary().warnings == run.summary().warnings)
 def python(folder: Path, script: str, *arguments: str, **variables: str) -> Any:
     path = folder / "script.py"
     path.write_text(script)
-    return subprocess.run(
-        [sys.executable, path, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return processes.python(path, *arguments, cwd=folder, env=variables)
 
 
 def test_a_session_that_is_never_ended_says_so(tmp_path: Path) -> None:
@@ -207,15 +197,7 @@ def profiled(folder: Path, script: str, *options: str, name: str = "script") -> 
     """(the process, the run that it left)"""
     path = folder / f"{name}.py"
     path.write_text(HEAD + script)
-    done = subprocess.run(
-        [sys.executable, "-m", "proton", *options, path.name],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = processes.python("-m", "proton", *options, path.name, cwd=folder)
     return done, proton.Run.load(folder / f"{name}.proton")
 
 
@@ -264,15 +246,7 @@ def test_a_run_that_cannot_be_saved_at_the_end_is_a_failure(tmp_path: Path) -> N
     (tmp_path / "out").mkdir()
     path = tmp_path / "script.py"
     path.write_text(HEAD + "print('printed')\nimport shutil\nshutil.rmtree('out')\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "proton", "-o", "out/run.proton", path],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = processes.python("-m", "proton", "-o", "out/run.proton", path, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "printed\n")
     missing = f"{tmp_path / 'out' / 'run.proton'}: No such file or directory"
     assert f"the run was not saved: {missing}\n" in done.stderr

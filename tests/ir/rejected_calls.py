@@ -451,6 +451,22 @@ def waits_for_a_block(n):
     tl.atomic_poll(n.to(tl.int64).to(tl.pointer_type(tl.int32)) + tl.arange(0, 4), 1)
 
 
+@DeviceFunction
+def returns_in_a_branch_not_taken(x):
+    taken = False
+    if taken:
+        return x
+
+
+@rejected(
+    "the operand must be a tensor or a number, got None",
+    "tl.store(x_ptr, returns_in_a_branch_not_taken(0))",
+    "a function gives None",
+)
+def stores_nothing(x_ptr):
+    tl.store(x_ptr, returns_in_a_branch_not_taken(0))
+
+
 # Names that were meant
 
 

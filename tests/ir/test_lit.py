@@ -1,47 +1,47 @@
-"""Each file of `lit/` as a test of its own; lit runs all of them at once, on every core."""
+"""Each file of `lit/` as a test of its own, as lit runs it."""
 
-import json
+import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proton.dialect import proton, proton_gpu, tt_collective, tt_core, tt_scaled, ttg_core, tts
-from tests.ir import tool_server
+from tests.ir import run_lines
 
 FOLDER = Path(__file__).parent / "lit"
 MODULES = [tt_core, tt_collective, tt_scaled, ttg_core, tts, proton, proton_gpu]
 FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.mlir"))
 
 
-@pytest.fixture(scope="session")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What lit says of each file: its code, and the output of a failure."""
-    folder = tmp_path_factory.mktemp("lit")
-    report = folder / "report.json"
-    command = [sys.executable, "-c", "from lit.main import main; main()", "-q"]  # has no -m
-    with tempfile.TemporaryDirectory(prefix="lit-") as short:  # a socket's name has 107 letters
-        server = Path(short) / "tools"
-        parameters = {"exec_root": folder, "server": server}
-        command += [f"--output={report}", *(f"-D{k}={v}" for k, v in parameters.items())]
-        with tool_server.running(server):
-            done = subprocess.run([*command, str(FOLDER)], capture_output=True, text=True)
-    if not report.exists():
-        pytest.fail(f"lit did not run:\n{done.stdout}{done.stderr}")
-    tests = json.loads(report.read_text())["tests"]
-    return {test["name"].partition(" :: ")[2]: test for test in tests}
-
-
 @pytest.mark.parametrize("file", FILES)
-def test_lit(file: str, results: dict[str, Any]) -> None:
-    assert results[file]["code"] == "PASS", results[file]["output"]
+def test_lit(file: str, tmp_path: Path) -> None:
+    passed, output = run_lines.run(FOLDER / file, tmp_path / "t")
+    assert passed, output
 
 
-def test_lit_sees_every_file(results: dict[str, Any]) -> None:
-    assert sorted(results) == FILES
+def test_what_a_file_asks_for_must_be_there(tmp_path: Path) -> None:
+    def passes(text: str) -> bool:
+        (tmp_path / "file.mlir").write_text(text)
+        return run_lines.run(tmp_path / "file.mlir", tmp_path / "t")[0]
+
+    function = "func.func @f() { return }\n"
+    assert passes(f"// RUN: proton-opt %s | filecheck %s\n// CHECK: @f\n{function}")
+    assert not passes(f"// RUN: proton-opt %s | filecheck %s\n// CHECK: @g\n{function}")
+    assert not passes(f"// RUN: proton-opt %s\n// RUN: not proton-opt %s\n{function}")
+    assert not passes("// RUN: proton-opt %s\nnothing\n")
+    assert passes("// RUN: not proton-opt %s 2>&1 | filecheck %s\n// CHECK: error\nnothing\n")
+
+
+def test_lit_runs_them_too(tmp_path: Path) -> None:
+    main = [sys.executable, "-c", "from lit.main import main; main()"]  # has no -m
+    shown = subprocess.run([*main, "--show-tests", FOLDER], capture_output=True, text=True)
+    assert set(re.findall(r" :: (\S+)", shown.stdout)) == set(FILES)
+    one = [*main, "-q", f"-Dexec_root={tmp_path}", FOLDER / "combine.mlir"]
+    done = subprocess.run(one, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)

@@ -21,6 +21,7 @@ from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both, first_thread, group
 from proton.dialect import tt
+from proton.dialect.attributes import READS
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.emit import emit_if
 from proton.dialect.mlir import Attribute, Value, arith, llvm
@@ -80,8 +81,11 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     # Of one instruction the ordering is its own.
     several = v.count_of(value) > site.access
     inner = "relaxed" if several else ordering
+    is_read = READS in site.op.attributes
 
     def one(predicate: Value | None, address: Value, operand: Value) -> Value:
+        if is_read:
+            return nvidia.atomic_load(inner, site.text("scope"), address, operand.type, predicate)
         if native:
             return nvidia.atomic(kind, inner, site.text("scope"), address, operand, predicate)
         if kind in _BY_INTEGERS and v.bits_of(operand.type) >= WORD_BITS:

@@ -411,6 +411,22 @@ def atomic(
     return v.bitcast(v.from_elements(found), value.type)
 
 
+def atomic_load(
+    ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
+) -> Value:
+    """An integer of global memory, read at once; 0 where the predicate does not hold."""
+    width = int(type_.width)
+    word = v.integer(max(16, width))  # the narrowest register
+    operands, constraints, guard = [address], f"={_LETTERS[word.width]},l", ""
+    if predicate is not None:
+        guard = "@$2 "
+        operands += [predicate, v.constant(0, word)]
+        constraints += ",b,0"
+    text = f"{guard}ld.{ordering}.{scope}.global.b{width} $0, [$1];"
+    found = assembly(text, constraints, word, *operands)
+    return found if word.width == width else v.create("arith.trunci", type_, found)
+
+
 def compare_and_swap(
     ordering: str, scope: str, given: Sequence[Value], predicate: Value | None
 ) -> Value:

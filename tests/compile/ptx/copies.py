@@ -5,6 +5,7 @@ A copy into shared memory leaves garbage there until it is waited for. What a co
 `fence.proxy.async` before.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -149,9 +150,9 @@ class Copies:
             return
         match op.parts[:4]:
             case ("cp", "async", "commit_group"):
-                every, self.open = self.open, []
-                self.open = [_without(copy, mask) for copy in every]
-                self.committed.append((mask.copy(), [_without(copy, ~mask) for copy in every]))
+                every = [(copy, mask[copy.threads]) for copy in self.open]
+                self.open = _left((copy, done) for copy, done in every)
+                self.committed.append((mask.copy(), _left((copy, ~done) for copy, done in every)))
             case ("cp", "async", "wait_group" | "wait_all"):
                 count = int(op.operands[0]) if op.operands else 0
                 self._wait(mask, count)
@@ -202,15 +203,16 @@ class Copies:
             of, copies = self.committed[number]
             is_ready = of & mask & (later >= count)
             later[of & mask] += 1
-            for copy in copies:
-                done = is_ready[copy.threads]
+            if not is_ready.any():
+                continue
+            every = [(copy, is_ready[copy.threads]) for copy in copies]
+            for copy, done in every:
                 if done.any():
                     threads, places = copy.threads[done], copy.places[done]
                     self.shared.data[places] = copy.data[done]
                     self.shared.note_landing(places[:, 0], places.shape[1], threads, copy.threads)
                     self.stored("shared", places[:, 0], places.shape[1], threads)
-            left = [_without(copy, is_ready) for copy in copies]
-            self.committed[number] = of & ~is_ready, [copy for copy in left if len(copy.threads)]
+            self.committed[number] = of & ~is_ready, _left(every)
         self.committed = [group for group in self.committed if group[0].any()]
 
     # mbarrier
@@ -357,10 +359,10 @@ class Copies:
         assert not any(self.bulk_open.values()), "a copy was not committed"
 
 
-def _without(copy: _Copy, mask: np.ndarray) -> _Copy:
-    """A copy of those threads that are not in a mask."""
-    kept = ~mask[copy.threads]
-    return _Copy(copy.threads[kept], copy.places[kept], copy.data[kept])
+def _left(copies: Iterable[tuple[_Copy, np.ndarray]]) -> list[_Copy]:
+    """The copies of those of their threads that are not done."""
+    kept = ((copy, ~done) for copy, done in copies if not done.all())
+    return [_Copy(c.threads[of], c.places[of], c.data[of]) for c, of in kept]
 
 
 _WITH_RESULT = ("try_wait", "test_wait")

@@ -129,12 +129,16 @@ class Memory:
         units, clock = self._units(place, size), self.clock
         self._check_writer(units, threads, "a write", is_same)
         now, warp_now = clock.program[threads], clock.warp[threads]
-        for warp in range(self.reader.shape[1]):
-            reader = self.reader[units, warp]
-            is_now = (self.read_at[0, units, warp] == now) & (reader != _NOBODY)
-            is_own = clock.warp_of[threads] == warp
-            is_apart = is_own & ((self.read_at[1, units, warp] != warp_now) | (reader == threads))
-            self._check(is_now & ~is_apart & (reader != threads), units, threads, reader, "a write")
+        if self.checks_races:
+            readers, each = self.reader[units], threads[:, None]  # [unit, thread, warp]
+            bad = (
+                (readers != _NOBODY) & (readers != each) & (self.read_at[0, units] == now[:, None])
+            )
+            if bad.any():
+                is_own = clock.warp_of[each] == np.arange(readers.shape[-1])
+                bad &= ~(is_own & (self.read_at[1, units] != warp_now[:, None]))
+                for warp in np.flatnonzero(bad.any(axis=(0, 1))).tolist():
+                    self._check(bad[..., warp], units, threads, readers[..., warp], "a write")
         self.writer[units] = threads
         self.written[0, units], self.written[1, units] = now, warp_now
 
@@ -152,19 +156,21 @@ class Memory:
     def _check_writer(
         self, units: np.ndarray, threads: np.ndarray, what: str, is_same: Any = False
     ) -> None:
+        if not self.checks_races:
+            return
         writer, clock = self.writer[units], self.clock
-        known = np.maximum(writer, 0)
-        is_own_warp = clock.warp_of[known] == clock.warp_of[threads]
-        is_apart = (self.written[0, units] != clock.program[threads]) | (
-            is_own_warp & (self.written[1, units] != clock.warp[threads])
-        )
-        bad = (writer >= 0) & (writer != threads) & ~is_apart & ~np.asarray(is_same)
-        self._check(bad, units, threads, writer, what)
+        is_other = (writer >= 0) & (writer != threads)
+        if not is_other.any():
+            return
+        is_other &= (self.written[0, units] == clock.program[threads]) & ~np.asarray(is_same)
+        is_own_warp = clock.warp_of[np.maximum(writer, 0)] == clock.warp_of[threads]
+        is_apart = is_own_warp & (self.written[1, units] != clock.warp[threads])
+        self._check(is_other & ~is_apart, units, threads, writer, what)
 
     def _check(
         self, bad: np.ndarray, units: np.ndarray, threads: np.ndarray, other: np.ndarray, what: str
     ) -> None:
-        if self.checks_races and bad.any():
+        if bad.any():
             unit, thread = (int(n) for n in np.argwhere(bad)[0])
             place = int(units[unit, thread]) * self.unit
             who = int(other[unit, thread])
