@@ -359,17 +359,17 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %82 = arith.select %81, %c0_i32_9, %80 : i32
       scf.yield %61, %arg9, %arg10, %75, %76, %arg14, %74, %79, %82 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
-    %49 = "ttng.warp_group_dot_wait"(%48#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
     "ttg.async_wait"(%48#6) {pendings = 0 : i32} : (!ttg.async_token) -> ()
-    %50 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
-    %51 = arith.muli %2, %50 : tensor<64x1xi32, #linear4>
-    %52 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %53 = "tt.addptr"(%52, %51) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %54 = "tt.broadcast"(%53) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %55 = "tt.addptr"(%54, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %56 = arith.truncf %49 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %49 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %50 = arith.muli %2, %49 : tensor<64x1xi32, #linear4>
+    %51 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %52 = "tt.addptr"(%51, %50) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %53 = "tt.broadcast"(%52) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %54 = "tt.addptr"(%53, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %55 = "ttng.warp_group_dot_wait"(%48#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    %56 = arith.truncf %55 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
     %57 = "ttg.convert_layout"(%56) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
-    "tt.store"(%55, %57) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    "tt.store"(%54, %57) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
     return
   }
 }
@@ -463,24 +463,24 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %75 = arith.select %74, %c0_i32, %73 : i32
       scf.yield %59, %68, %69, %arg12, %67, %72, %75 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
-    %44 = "ttng.warp_group_dot_wait"(%43#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-    %45 = arith.cmpi slt, %c0_i32, %18 : i32
-    %46 = scf.if %45 -> (tensor<64x64xf32, #linear>) {
-      scf.yield %44 : tensor<64x64xf32, #linear>
+    "ttg.async_wait"(%43#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
+    %44 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %45 = arith.muli %2, %44 : tensor<64x1xi32, #linear4>
+    %46 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %47 = "tt.addptr"(%46, %45) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %48 = "tt.broadcast"(%47) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %49 = "tt.addptr"(%48, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %50 = "ttng.warp_group_dot_wait"(%43#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    %51 = arith.cmpi slt, %c0_i32, %18 : i32
+    %52 = scf.if %51 -> (tensor<64x64xf32, #linear>) {
+      scf.yield %50 : tensor<64x64xf32, #linear>
     } else {
       %55 = "ttng.zeros"() : () -> tensor<64x64xf32, #linear>
       scf.yield %55 : tensor<64x64xf32, #linear>
     }
-    "ttg.async_wait"(%43#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
-    %47 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
-    %48 = arith.muli %2, %47 : tensor<64x1xi32, #linear4>
-    %49 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %50 = "tt.addptr"(%49, %48) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %51 = "tt.broadcast"(%50) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %52 = "tt.addptr"(%51, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %53 = arith.truncf %46 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %53 = arith.truncf %52 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
     %54 = "ttg.convert_layout"(%53) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
-    "tt.store"(%52, %54) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    "tt.store"(%49, %54) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
     return
   }
 }
