@@ -8,9 +8,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
-from proton.backends.nvidia.cubin import Assembler, Cubin
-from proton.backends.nvidia.options import GPUOptions
-from proton.backends.nvidia.round_trips import RoundTrips
+from proton.backends.nvidia.cubin import Assembler
 
 TARGET = proton.GPUTarget("cuda", 90)
 
@@ -99,59 +97,4 @@ def test_what_spills_in_any_case_is_assembled_once(started: list[Assembler]) -> 
     kernel = compiled(causal, *values, BLOCK=128, num_warps=1)
     assert kernel.n_spills
     assert kernel.n_regs == 255
-    assert ".minnctapersm 1" in kernel.asm["ptx"]
     assert len(started) == 1
-
-
-@proton.jit
-def wrapped(x_ptr, at_ptr, out_ptr, n, N: tl.constexpr):
-    """Rows that are gathered by numbers modulo a size: a remainder of 64 bits each."""
-    i = tl.arange(0, N)
-    total = tl.zeros((N,), tl.float32)
-    for k in tl.static_range(4):
-        total += tl.load(x_ptr + tl.load(at_ptr + k * N + i) % n)
-    tl.store(out_ptr + i, total)
-
-
-def test_loads_are_put_in_no_other_order_that_remainders_wait_for(
-    started: list[Assembler],
-) -> None:
-    asked = []
-    found = compiler.at_first_use
-
-    def at_first_use(ptx: str) -> str:
-        asked.append(ptx)
-        return found(ptx)
-
-    for limit, (first, size) in ((0, (tl.int64, 1 << 40)), (1, (tl.int32, 1000))):
-        asked.clear()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiler, "at_first_use", at_first_use)
-            # As if it left room for too few programs, whatever registers it has.
-            patch.setattr(Cubin, "threads", lambda *_: 512)
-            kernel = compiled(wrapped, tl.float32, first, tl.float32, size, N=1024)
-        assert ("rem.s64" in kernel.asm["ptx"]) == (limit == 0)
-        assert len(asked) == limit
-
-
-# In PTX so many loads one behind the other; in the first machine code of it so many more.
-@pytest.mark.parametrize(
-    ("registers", "more", "tried"),
-    [(88, 2, []), (88, 3, [5, 4]), (96, 3, [4]), (80, 9, [5, 4])],
-)
-def test_limits_of_registers_that_cannot_win_are_not_tried(
-    monkeypatch: pytest.MonkeyPatch, registers: int, more: int, tried: list[int]
-) -> None:
-    load = "ld.global.b32 %r1, [%rd1];\nadd.s32 %r2, %r1, %r1;\n"
-    ptx, asked = ".maxntid 128\n" + 2 * load, []
-
-    def assembled(fn: object, text: str, options: object) -> Cubin:
-        asked.append(int(re.findall(r"minnctapersm (\d+)", text)[0]))
-        return Cubin(b"", 1, 0, "")
-
-    monkeypatch.setattr(compiler, "_assembled", assembled)
-    monkeypatch.setattr(compiler, "of_code", lambda code: RoundTrips(9, 2 + more))
-    monkeypatch.setattr(Cubin, "threads", lambda *_: 5 * 128)
-    options = GPUOptions(target=TARGET, num_warps=4)
-    compiler._side_by_side(None, ptx, Cubin(b"", registers, 0, ""), options)
-    assert asked == tried

@@ -1,8 +1,6 @@
 """From a device function and a signature to a cubin for one architecture."""
 
-import re
 import warnings
-from dataclasses import replace
 
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
@@ -19,16 +17,12 @@ from proton.backends.nvidia.ptx import (
     with_least_programs,
     with_most_registers,
 )
-from proton.backends.nvidia.ptx_order import at_first_use, pressure
-from proton.backends.nvidia.round_trips import of_code, of_ptx
 from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PTXASError
 from proton.base.symbols import mangled
 from proton.base.targets import (
-    MAX_REGISTERS,
-    REGISTER_UNIT,
     WARP_SIZE,
     GPUTarget,
     most_registers,
@@ -50,24 +44,9 @@ from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 from proton.triton_text import is_triton
 
-_LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
 _FEW_MORE = 7 / 6  # of the registers with which one more program fits
-# Of 33 kernels of liger-kernel and flag-gems for which another order was assembled, those for which
-# it was worth it took this share of the registers that their values let one expect, or more.
-_LUCK = 0.85
-_TOO_MANY = 2  # times the registers of a thread: any order spills then
-_FAR_TOO_MANY = 3  # times: ptxas gives a thread few, so that more programs fit, and spills most
-_A_QUARTER = 4  # programs: it does so from fewer values on where these would fit otherwise
-_MORE_THAN_A_QUARTER = 1.5  # times, in either order
-_IN_FLIGHT = 1.5  # times the loads under way on an SM, for another number of programs
-_FEW_TRIPS = 2  # that machine code may have more than the PTX, however many registers there are
-_MANY_MORE = 4  # times the waits: a call (a remainder in 64 bits) waits for all loads before it
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
-_FEWEST = 2  # programs: one waits while another one computes
-_LINES_EACH = 4  # of PTX at least, for each value that is alive at once
-_TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
-_CALLS = re.compile(r"\b(?:div|rem)\.[su]64\b")  # ptxas calls functions of its own for these
 
 # Options that launches ask for, too.
 _OF_LAUNCHES = ("num_warps", "num_ctas", "launch_pdl", "launch_cooperative_grid")
@@ -104,16 +83,14 @@ def compile_kernel(
         shared, scratch = _bytes(kernel, SHARED_BYTES), _bytes(kernel, GLOBAL_SCRATCH_BYTES)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
-            ptx = _alone(emit_ptx(module, target), options)
+            ptx = emit_ptx(module, target)
         with stages.timed("cubin"):
             assembler.feed(ptx)
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
             ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
-            ptx, cubin = _denser(fn, ptx, cubin, options)
-            ptx, cubin = _side_by_side(fn, ptx, (before := cubin), options)
             # With records the launcher has a limit for it, by the plain kernel's programs.
-            if profile is None and cubin is before:
+            if profile is None:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
@@ -184,56 +161,6 @@ def _with_room(cubin: Cubin, options: GPUOptions, shared: int, reread: int) -> i
     return shared if fit >= room else max(shared, facts.most_shared(fit))
 
 
-def _alone(ptx: str, options: GPUOptions) -> str:
-    """The PTX, with an SM for one program where so many values are alive at once that ptxas would
-    spill most of them, so that more programs fit, take long for that, and be asked again."""
-    threads = options.num_warps * WARP_SIZE
-    each = most_registers(1, threads)
-    is_of_four = _A_QUARTER * threads <= options.target.facts.sm_threads and each < MAX_REGISTERS
-    most = each * (_MORE_THAN_A_QUARTER if is_of_four else _FAR_TOO_MANY)
-    if options.maxnreg is not None or ptx.count("\n") < _LINES_EACH * most:
-        return ptx
-    if _TENSOR_CORES.search(ptx) or pressure(ptx) <= most:
-        return ptx
-    if is_of_four and pressure(at_first_use(ptx)) <= most:
-        return ptx
-    return with_least_programs(ptx, 1)
-
-
-def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
-    """The PTX in another order, and its machine code, where more threads fit on an SM with that, or
-    as many with more loads under way: tried where registers leave room for less than half of what
-    an SM takes, or do not suffice, and where so many fewer values are alive at once that it may
-    help."""
-
-    threads = options.num_warps * WARP_SIZE
-
-    def cost(code: Cubin) -> tuple[int, int]:
-        return code.spills, -code.threads(options.target, threads)
-
-    spills, room = cost(cubin)
-    if not spills and -room >= options.target.facts.sm_threads // 2:
-        return ptx, cubin
-    if _TENSOR_CORES.search(ptx):  # their sums take the registers, whatever the order
-        return ptx, cubin
-    if not spills and _CALLS.search(ptx):  # each waits for all loads that are ahead of it
-        return ptx, cubin
-    other = at_first_use(ptx)
-    alive, before = pressure(other), pressure(ptx)
-    if alive > _LESS * before:
-        return ptx, cubin
-    if spills and alive > _TOO_MANY * most_registers(1, threads):
-        return ptx, cubin
-    expected = replace(cubin, registers=max(1, int(_LUCK * cubin.registers * alive / before)))
-    if not spills and cost(expected) >= cost(cubin):
-        return ptx, cubin
-    found = _assembled(fn, other, options)
-    waits, others = _waits(found, options), _waits(cubin, options)
-    if not spills and waits > _MANY_MORE * others:
-        return ptx, cubin
-    return (other, found) if (*cost(found), waits) < (*cost(cubin), others) else (ptx, cubin)
-
-
 def _unspilled(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
@@ -260,44 +187,6 @@ def _unspilled(
     return best
 
 
-def _side_by_side(
-    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions
-) -> tuple[str, Cubin]:
-    """The PTX with the number of programs that have to fit on an SM, and its machine code, where
-    more loads are under way on the SM with that: tried for as many programs as fit, and for one
-    fewer. ptxas may save registers for one more program by having loads wait for one another that
-    are side by side in the PTX. For what keeps registers for less than half of the threads of an
-    SM, and may gain so much."""
-    threads = options.num_warps * WARP_SIZE
-    room = cubin.threads(options.target, threads)
-    programs = room // threads
-    if options.maxnreg is not None or cubin.spills or has_least_programs(ptx):
-        return ptx, cubin
-    if 2 * room >= options.target.facts.sm_threads or programs <= _FEWEST:
-        return ptx, cubin
-    before, trips = _waits(cubin, options), of_ptx(ptx).trips
-    if trips * _IN_FLIGHT >= before * (programs - 1) or trips + _FEW_TRIPS >= before * programs:
-        return ptx, cubin
-    if _TENSOR_CORES.search(ptx):  # their loads are pipelined
-        return ptx, cubin
-    best, least_waits = (ptx, cubin), before / _IN_FLIGHT
-    for least in (programs, programs - 1):
-        if most_registers(least, threads) < cubin.registers + REGISTER_UNIT:
-            continue  # it has these
-        fewer = with_least_programs(ptx, least)
-        found = _assembled(fn, fewer, options)
-        if not found.spills and (waits := _waits(found, options)) < least_waits:
-            best, least_waits = (fewer, found), waits
-    return best
-
-
-def _waits(cubin: Cubin, options: GPUOptions) -> float:
-    """Round trips to memory of a program, for each program that an SM has registers for: the fewer,
-    the more loads are under way."""
-    threads = options.num_warps * WARP_SIZE
-    return of_code(cubin.code).trips * threads / cubin.threads(options.target, threads)
-
-
 def _one_more(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
@@ -320,7 +209,6 @@ def _one_more(
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
     is_worse = found.spills or (found.is_serialised and not cubin.is_serialised)
-    is_worse = is_worse or _waits(found, options) > _waits(cubin, options)
     return (ptx, cubin) if is_worse else (limited, found)
 
 
