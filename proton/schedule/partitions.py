@@ -1,8 +1,8 @@
 """Warp groups that alternate at the tensor cores.
 
 Where a loop computes something between two dots, warp groups that meet in each iteration compute it
-at the same time: tensor cores wait for all of them. So a group has its turn for the dots, and while
-it computes what lies between two of them, it is another's turn. Of attention:
+at the same time: tensor cores wait for all of them. So a group holds them for its dots, and while
+it computes what lies between two of them, another group does. Of attention:
 
     group 0    values i - 1, scores i │ weights i                 │ values i, scores i + 1 │ ...
     group 1    weights i - 1          │ values i - 1, scores i    │ weights i              │ ...
@@ -10,10 +10,10 @@ it computes what lies between two of them, it is another's turn. Of attention:
     scf.for {                              scf.for {
       wait for copies                        wait for copies, of all groups
       %s = ttng.warp_group_dot               %s = ttng.warp_group_dot    scores
-      copies of iteration i + d              pass the turn on
+      copies of iteration i + d              release the tensor cores
       ttng.warp_group_dot_wait %s      =>    ttng.warp_group_dot_wait %s
       weights                                weights
-      %o = ttng.warp_group_dot               wait for the turn
+      %o = ttng.warp_group_dot               acquire the tensor cores
       ttng.warp_group_dot_wait %o            %o = ttng.warp_group_dot    values
     }                                        copies of iteration i + d
                                              ttng.warp_group_dot_wait %o
@@ -21,9 +21,9 @@ it computes what lies between two of them, it is another's turn. Of attention:
 
 No barrier of all warps is left in the loop, so a group may be half an iteration ahead. What one
 group reads the others have copied a part of: an mbarrier for each buffer says that all copies have
-landed. Copies of iteration i + d write the buffer of iteration i - 1. They begin when it is the
-group's turn again: each other group has then passed it on, behind a dot of iteration i at the
-earliest, and had waited for the dots of iteration i - 1 before.
+landed. Copies of iteration i + d write the buffer of iteration i - 1. They begin when the
+group has acquired the tensor cores again: each other group has then released them, behind a dot of
+iteration i at the earliest, and had waited for the dots of iteration i - 1 before.
 
 Source of the order: Shah et al., "FlashAttention-3", section 3.1 (ping-pong scheduling).
 """
@@ -68,20 +68,20 @@ def alternate(schedule: Schedule, chip: Architecture) -> None:
     if found is None:
         return
     wait, dot = found
-    _free_turn(schedule, wait)
+    _free_tensor_cores(schedule, wait)
     last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
     schedule.order.remove(SyncPoint.COPIES)
-    schedule.insert(SyncPoint.PASS, last, behind=True)
+    schedule.insert(SyncPoint.RELEASE, last, behind=True)
     if schedule.copies.by_threads:
         schedule.insert(SyncPoint.TELL, wait, behind=True)
-    schedule.insert(SyncPoint.TURN, dot)
+    schedule.insert(SyncPoint.ACQUIRE, dot)
     schedule.insert(SyncPoint.COPIES, dot, behind=True)
     schedule.groups = GROUPS
 
 
-def _free_turn(schedule: Schedule, wait: Operation) -> None:
-    """Moves computations that neither the dots of the turn nor the copies take between the last dot
-    and the wait for it: they run beside the dot, and while it is another group's turn."""
+def _free_tensor_cores(schedule: Schedule, wait: Operation) -> None:
+    """Moves computations that neither the dots nor the copies take between the last dot and the
+    wait for it: they run beside the dot, and while another group holds the tensor cores."""
     assert schedule.copies is not None
     last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
     fixed = {*schedule.copies.slice.ops, *schedule.copies.removed}
@@ -113,7 +113,7 @@ def _is_computation(op: Operation) -> bool:
 
 
 def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Operation] | None:
-    """The wait and the dot that the most work lies between, if it is worth a turn."""
+    """The wait and the dot that the most work lies between, if it is worth it."""
     most, found, wait = 0.0, None, None
     cycles, dots = 0.0, 0.0
     for op in schedule.ops:
@@ -142,7 +142,7 @@ def _dot_cycles(op: Operation, chip: Architecture) -> float:
 
 
 def _are_apart(schedule: Schedule) -> bool:
-    """Whether no warp waits for a warp of another group in a loop, but for copies and turns."""
+    """Whether warps of a loop wait for other groups only at copies and for tensor cores."""
     assert schedule.loop is not None
     assert schedule.copies is not None
     dots, waits = ops_of_each(schedule.loop, DOT, WAIT)

@@ -276,7 +276,7 @@ class PipelinedLoop:
     # Groups of warps that alternate
 
     def _begin_order(self) -> None:
-        """Ahead of the loop, the first group has its turn."""
+        """Ahead of the loop, the first group acquires the tensor cores."""
         with before(self.loop):
             if self.by_threads:
                 self.landed = LocalReserveOp(barriers(self.stages)).result
@@ -285,12 +285,12 @@ class PipelinedLoop:
             OrderBeginOp()
 
     def _order(self, read: Value) -> None:
-        """In the loop, a group waits for its turn, passes it on, and tells which copies landed."""
-        last_of_turn = self.schedule.ahead_of(SyncPoint.PASS)[-1]
-        with ir.InsertionPoint(self._at(SyncPoint.PASS)), last_of_turn.location:
-            self.begins[SyncPoint.PASS] = OrderPassOp().operation
-        with before(self._at(SyncPoint.TURN)):
-            self.begins[SyncPoint.TURN] = OrderWaitOp().operation
+        """In the loop, a group acquires and releases them, and tells which copies landed."""
+        last = self.schedule.ahead_of(SyncPoint.RELEASE)[-1]
+        with ir.InsertionPoint(self._at(SyncPoint.RELEASE)), last.location:
+            self.begins[SyncPoint.RELEASE] = OrderPassOp().operation
+        with before(self._at(SyncPoint.ACQUIRE)):
+            self.begins[SyncPoint.ACQUIRE] = OrderWaitOp().operation
         if self.landed is not None:
             with before(self._at(SyncPoint.TELL)):
                 one = i32(1)

@@ -5,7 +5,7 @@ A schedule is what the decisions leave and what the expander reads. It says of a
     how deep its pipeline is     `stages`: copies begin stages - 1 iterations before they are used
     in which order its ops run   `order`: ops of the body, and marks where something is emitted
     where dots have ended        `waits`: in their own iteration, or in the next one
-    which warps do it            `groups`: all together, or groups of warps by turns
+    which warps do it            `groups`: all together, or groups of warps that alternate
 
 `print(schedule)` shows it, an op a line.
 """
@@ -26,8 +26,8 @@ class SyncPoint(Enum):
     LANDED = "wait for copies"  # of this iteration
     COPIES = "begin copies"  # of a later one
     TELL = "tell the other group"  # that its copies of the next iteration have landed
-    PASS = "pass the turn on"
-    TURN = "wait for the turn"
+    RELEASE = "release the tensor cores"
+    ACQUIRE = "acquire the tensor cores"
 
 
 Item = Operation | SyncPoint

@@ -24,7 +24,7 @@ def found(x, out, NAME: tl.constexpr, BLOCK: tl.constexpr):
 
 
 def test_what_is_not_there_is_an_attribute_error() -> None:
-    for name in ("_nothing", "nothing", "__path__", "__all__"):
+    for name in ("_nothing", "nothing", "__path__", "__nothing__"):
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
             getattr(tl.standard, name)
 

@@ -1,12 +1,10 @@
 """The primitives of an NVIDIA GPU: all that a thread does which is not LLVM's own.
 
 Numbers of threads and programs, shuffles, barriers, predicated accesses, clocks, approximate
-arithmetic. The rest of this folder says what a tile op becomes in these words; `libdevice.py` has
-the functions of NVIDIA's library. `note` is a comment that an instruction carries into PTX.
+arithmetic. `note` is a comment of an instruction in PTX; `libdevice.py` has NVIDIA's library.
 
-What the threads of a warp have to execute together is an op of `nvvm` where few instructions may
-stand between two branches: LLVM does not know that inline assembly is convergent, and may copy it
-into both ways of a branch, where not all threads come to the same copy.
+What the threads of a warp have to execute together is an op of `nvvm`: LLVM does not know that
+inline assembly is convergent, and may copy it into both ways of a branch.
 """
 
 from collections.abc import Sequence

@@ -69,7 +69,7 @@ def _is_free(load: Operation) -> bool:
 
 def _bytes_between(first: Operation, last: Operation) -> int:
     """What a program loads until it begins to load the same again, as far as it is known: a loop
-    whose turns are not counts as one."""
+    whose iterations are not counts as one."""
     value = first.results[0]
     loops = [op for op in _around(first) if op.name == "scf.for" and op not in _around(last)]
     iterations = prod(iterations_of(loop) or 1 for loop in loops)

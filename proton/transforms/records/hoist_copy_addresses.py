@@ -1,4 +1,4 @@
-"""Addresses of the copies that a warp group begins in its turn are computed beside its product.
+"""Addresses of the copies that a warp group begins with its dots are computed beside them.
 
     ttng.order_wait                              ttng.order_wait
     %o = ttng.warp_group_dot                     %i = proton_gpu.optimization_barrier %j
@@ -9,8 +9,8 @@
 
 A product whose left factor is in registers is issued as slowly as it is computed, and arithmetic in
 between costs nothing. The assembler puts it there, but moves none across a reading of the clock:
-behind that it holds up the copies, and they the group's turn. The barriers keep LLVM from computing
-the addresses while the group waits for its turn.
+behind that it holds up the copies, and they the other groups. The barriers keep LLVM from computing
+the addresses while the group waits.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _WAIT = "ttng.order_wait"
 @dataclass(frozen=True)
 class HoistCopyAddresses(Pass):
     """Moves arithmetic that only copies take from behind a product to ahead of it, where a warp
-    group has waited for its turn."""
+    group has acquired the tensor cores."""
 
     name: ClassVar[str] = "hoist-copy-addresses"
     only_for: ClassVar[frozenset[str]] = frozenset({_WAIT})

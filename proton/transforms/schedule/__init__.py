@@ -1,1 +1,1 @@
-"""When a loop does what: copies ahead of their use, waits, warp groups in turns."""
+"""When a loop does what: copies ahead of their use, waits, alternating warp groups."""
