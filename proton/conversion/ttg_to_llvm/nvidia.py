@@ -413,8 +413,7 @@ def atomic_load(
     ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
 ) -> Value:
     """An integer of global memory, read at once; 0 where the predicate does not hold."""
-    width = int(type_.width)
-    word = v.integer(max(16, width))  # the narrowest register
+    word = v.integer(max(16, width := v.bits_of(type_)))  # the narrowest register
     operands, constraints, guard = [address], f"={_LETTERS[word.width]},l", ""
     if predicate is not None:
         guard = "@$2 "
