@@ -18,8 +18,8 @@ from unittest import mock
 
 import proton
 import proton.language as tl
-from proton.compile_ahead import compile_ahead
 from proton.compiler import Request, compile_function
+from proton.compiling.ahead import compile_ahead
 from proton.kernels.matmul import matmul_kernel
 from proton.runtime.nvidia import launch
 

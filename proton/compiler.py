@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from proton import cache, compile_hooks
 from proton.backends import code_generator
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
 from proton.base import errors
@@ -32,8 +31,9 @@ from proton.base.symbols import END, mangled
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
+from proton.compiling import cache, compile_hooks
+from proton.compiling.ir_source import IRSource as IRSource
 from proton.dialect.attributes import DIVISIBILITY
-from proton.ir_source import IRSource as IRSource
 from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from proton import compile_hooks
 from proton.base.errors import ProtonError
+from proton.compiling import compile_hooks
 
 _TO = Path(os.environ["PROTON_REPLAY_TO"])
 # In the order in which they are made. Machine code of a GPU follows from its PTX.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proton.cache import RECORDED
+from proton.compiling.cache import RECORDED
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run, export
 from proton.viewer.formats import formats
@@ -30,7 +30,7 @@ FLOORS = (
     ("transforms",),
     ("conversion",),
     ("backends",),
-    ("compiler", "ir_source", "compile_ahead", "compile_hooks", "cache", "interpreter"),
+    ("compiler", "compiling", "interpreter"),
     ("runtime",),
     ("viewer", "tools", "kernels", "testing"),
 )

@@ -2,7 +2,7 @@
 
 The first launch with new values of the `key` arguments tries all configurations on the launch's
 own arguments and keeps the fastest; later launches with such values take it. What has to be
-compiled for that is compiled by several processes at once (proton/compile_ahead.py).
+compiled for that is compiled by several processes at once (proton/compiling/ahead.py).
 """
 
 import functools
@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proton import cache
 from proton.base.errors import (
     CompileTimeAssertionFailure,
     OutOfResources,
@@ -23,8 +22,9 @@ from proton.base.errors import (
 )
 from proton.base.knobs import knobs
 from proton.base.words import did_you_mean, shown
-from proton.compile_ahead import compile_ahead
 from proton.compiler import Request
+from proton.compiling import cache
+from proton.compiling.ahead import compile_ahead
 from proton.runtime import open_sessions
 from proton.runtime.backend import HOST, Backend, default_backend, owner_of
 from proton.runtime.benchmark import do_bench as measure

@@ -1,6 +1,6 @@
 """Files that libraries keep beside compiled kernels, as they do with `triton.runtime.cache`.
 
-A key names a folder, below that of the kernels. Kernels themselves are at home in `proton.cache`.
+A key names a folder, below that of the kernels, whose cache is `proton.compiling.cache`.
 """
 
 import base64
@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 
 from proton.base.knobs import knobs
-from proton.cache import compiler_version
+from proton.compiling.cache import compiler_version
 
 _FOLDER = "files"  # no kernel's: theirs begin with two digits of base 16
 

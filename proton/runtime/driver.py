@@ -11,7 +11,7 @@ from proton.backends.compiler import CompiledKernel
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import shown
 from proton.compiler import ASTSource, compile_function, compile_source
-from proton.ir_source import IRSource
+from proton.compiling.ir_source import IRSource
 from proton.language.ir_text import IRText
 from proton.runtime.backend import HOST, Backend, backend_named, default_backend
 from proton.runtime.benchmark import do_bench

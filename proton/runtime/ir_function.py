@@ -5,7 +5,7 @@ from typing import Any
 
 from proton.base.errors import LaunchError, UnsupportedLanguageConstruct
 from proton.base.words import shown
-from proton.ir_source import IRSource
+from proton.compiling.ir_source import IRSource
 from proton.language import types as ty
 from proton.language.surroundings import Link
 from proton.runtime.arguments import Parameter

@@ -14,15 +14,17 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from proton import compile_hooks
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import BadArguments, LaunchError, UnknownKeyword
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
-from proton.compile_hooks import Vetoed
-from proton.compile_hooks import serialize_specialization_data as serialize_specialization_data
 from proton.compiler import Request, compile_lock
+from proton.compiling import compile_hooks
+from proton.compiling.compile_hooks import Vetoed
+from proton.compiling.compile_hooks import (
+    serialize_specialization_data as serialize_specialization_data,
+)
 from proton.language import types as ty
 from proton.language.function import ConstexprFunction as ConstexprFunction
 from proton.language.function import DeviceFunction

@@ -9,7 +9,8 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton import compile_ahead, testing
+from proton import testing
+from proton.compiling import ahead as compile_ahead
 from proton.runtime.backend import backend_named
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import timer as gpu_timer

@@ -13,8 +13,9 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton import cache, compile_ahead
 from proton.base.errors import AutotunerError, NotAKernel, OutOfResources
+from proton.compiling import ahead as compile_ahead
+from proton.compiling import cache
 from proton.runtime.autotuner import Autotuner
 from proton.runtime.heuristics import Heuristics
 

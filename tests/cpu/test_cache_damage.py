@@ -19,7 +19,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton import cache
+from proton.compiling import cache
 
 ROOT = Path(__file__).parents[2]
 DAMAGED, REAL = 1000, 20
@@ -263,7 +263,7 @@ def test_what_another_user_owns_is_not_loaded(
 OTHER_USER = """
 import os, sys, warnings
 import proton, proton.language as tl
-from proton import cache
+from proton.compiling import cache
 os.umask({umask})
 key = {key!r}
 cache.store(key, {{}}, {{"code.o": b"1"}})
@@ -302,7 +302,7 @@ def test_entries_of_another_user(cache_dir: Path, tmp_path: Path, umask: int) ->
 
 WRITER = """
 import random, sys
-from proton import cache
+from proton.compiling import cache
 rng = random.Random(int(sys.argv[1]))
 for _ in range(60):
     number = rng.randrange(8)

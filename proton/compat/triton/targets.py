@@ -7,7 +7,7 @@ from typing import Any
 from proton.backends.compiler import BaseBackend as BaseBackend
 from proton.base import targets
 from proton.base.errors import ProtonError
-from proton.cache import compiler_version, make_key
+from proton.compiling.cache import compiler_version, make_key
 from proton.dialect.attributes import DIVISIBILITY
 from proton.runtime.backend import backend_named, backends
 

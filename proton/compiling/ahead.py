@@ -16,10 +16,10 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 
-from proton import cache
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.compiler import Request, bypasses_cache, compile_function
+from proton.compiling import cache
 
 _PATIENCE = 120.0  # s without a finished kernel: a process may have inherited a lock that is held
 _NUMBER_BYTES = 4
