@@ -2,8 +2,8 @@
 
     add[grid](x, y, out, n, BLOCK=1024)
 
-The first launch with a new combination of argument types and constants compiles; later ones
-look the kernel up by what they are given. The look-up function is generated once per kernel.
+The first launch with a new combination of argument types and constants compiles; later ones look
+the kernel up by a function that is generated once per kernel.
 """
 
 import abc
@@ -21,10 +21,6 @@ from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request, compile_lock
 from proton.compiling import compile_hooks
-from proton.compiling.compile_hooks import Vetoed
-from proton.compiling.compile_hooks import (
-    serialize_specialization_data as serialize_specialization_data,
-)
 from proton.language import types as ty
 from proton.language.function import ConstexprFunction as ConstexprFunction
 from proton.language.function import DeviceFunction
@@ -54,6 +50,7 @@ from proton.runtime.specializations import compute_cache_key as compute_cache_ke
 from proton.runtime.specializations import mangle_type as mangle_type
 from proton.runtime.specializations import specialize_impl as specialize_impl
 
+serialize_specialization_data = compile_hooks.serialize_specialization_data
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
     "{kernel}.warmup(..., target=...)",
@@ -210,7 +207,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
             if hooks.around_launches():
                 return self._hooked(grid, bound, options)
             return self._host.launch(grid, bound, options)
-        except Vetoed:
+        except compile_hooks.Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
     def _hooked(self, grid: object, bound: Values, options: Named) -> CompiledKernel:
@@ -260,7 +257,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
             return mode.submit(task, request, self.under_way(launcher))  # type: ignore[return-value]  # stands for the kernel
         try:
             return task()
-        except Vetoed:
+        except compile_hooks.Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
     def request(self, /, *args: object, **kwargs: object) -> Request | None:
