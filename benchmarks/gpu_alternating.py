@@ -9,13 +9,12 @@ compared with torch's, in fp32.
 
 import argparse
 import functools
-import statistics
 from collections.abc import Callable
 from typing import Any
 
 import alternating_kernels
 import torch
-from in_turns import milliseconds
+from in_turns import medians
 from peers import triton_module
 
 import proton
@@ -112,13 +111,7 @@ def measured(name: str, head: int, n: int, peer: Any, rounds: int) -> str:
             return f"{name} {head} {n} {which}: WRONG by {wrong}"
         spills.append(found.n_spills)
         launches.append(functools.partial(launch, **options))
-    times: list[list[float]] = [[] for _ in launches]
-    for number in range(rounds + 1):
-        for launch, taken in zip(launches, times, strict=True):
-            taken.append(milliseconds(launch, LAUNCHES))
-            if not number:
-                taken.clear()  # it warmed up
-    us = [statistics.median(taken) * 1e3 for taken in times]
+    us = medians(launches, rounds, LAUNCHES)
     shown = "".join(f"{time:11.1f}" for time in us)
     label = f"{name}, D {head}, 128 x {n}"
     return f"{label:36}{shown}{us[0] / us[1]:9.3f}{us[0] / us[2]:9.3f}   {spills}"

@@ -8,13 +8,12 @@ Medians of rounds, by events (in_turns.py): with, without, Triton, and again. Re
 
 import argparse
 import functools
-import statistics
 from collections.abc import Callable
 from typing import Any
 
 import operand_kernels
 import torch
-from in_turns import milliseconds
+from in_turns import medians
 from peers import triton_module
 
 import proton
@@ -74,13 +73,7 @@ def measured(case: Case, peer: Any, rounds: int) -> str:
         launches.append(functools.partial(kernel[grid], *arguments, **options))
     for other in results[1:]:
         torch.testing.assert_close(results[0], other, rtol=2e-2, atol=2e-2)
-    times: list[list[float]] = [[] for _ in launches]
-    for number in range(rounds + 1):
-        for launch, taken in zip(launches, times, strict=True):
-            taken.append(milliseconds(launch, LAUNCHES))
-            if not number:
-                taken.clear()  # it warmed up
-    us = [statistics.median(taken) * 1e3 for taken in times]
+    us = medians(launches, rounds, LAUNCHES)
     shown = "".join(f"{time:9.1f}" for time in us)
     label = f"{function}, {name}, {options['num_warps']} warps"
     return f"{label:34}{shown}{us[0] / us[1]:9.3f}{us[0] / us[2]:9.3f}   {spills}"

@@ -7,7 +7,7 @@ whose clocks move, so that a trial of some launches alone may choose the second 
 
 import statistics
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,6 +38,17 @@ def milliseconds(launch: Launch, count: int) -> float:
     last.record()
     torch.cuda.synchronize()
     return first.elapsed_time(last) / count
+
+
+def medians(launches: Sequence[Launch], rounds: int, count: int) -> list[float]:
+    """us of each launch: the median of rounds of `count` launches, behind one that warms up."""
+    times: list[list[float]] = [[] for _ in launches]
+    for number in range(rounds + 1):
+        for launch, taken in zip(launches, times, strict=True):
+            us = milliseconds(launch, count) * 1e3
+            if number:
+                taken.append(us)
+    return [statistics.median(taken) for taken in times]
 
 
 def finalists(launches: Iterable[tuple[object, Launch]]) -> list[Candidate]:

@@ -26,7 +26,7 @@ class Architecture:
     # Multiply-adds of 16-bit numbers on tensor cores, and special functions (exponentials,
     # reciprocals), of an SM in a cycle: NVIDIA's papers on A100 and H100; CUDA Programming Guide,
     # "Arithmetic Instructions".
-    dot_per_cycle: int = 1024
+    dot_per_cycle: int = 0  # where nothing is planned by it
     special_per_cycle: int = 16
 
     def programs_per_sm(self, threads: int, shared: int) -> int:

@@ -53,14 +53,16 @@ from proton.schedule.plan import Schedule, SyncPoint
 
 GROUPS = 2  # with four, or with one of more warps, nothing was measured
 LEAST_STAGES = 3  # copies of two would be waited for as soon as another group has begun them
-# Of the cycles of a loop's dots, those of the work between two of them.
+# Of the cycles of a loop's dots, those of the work between two of them. At 2 (sigmoids, D 64) a loop
+# took 1.05 of the time, at 0.5 and 1 it took 0.80 to 0.99; below 1/4 nothing was measured that
+# alternates (benchmarks/gpu_alternating.py, H200, 1af8bfe7 and f73f5201).
 LEAST_WORK, MOST_WORK = 1 / 8, 1.5
 _SPECIAL = ("math.", "arith.divf", "tt.precise_", "tt.extern_elementwise")
 
 
 def alternate(schedule: Schedule, chip: Architecture) -> None:
     """Has the warp groups of a loop alternate, where they can and where it pays."""
-    if schedule.copies is None or schedule.copies.tiles is not None:
+    if schedule.copies is None or schedule.copies.tiles is not None or not chip.dot_per_cycle:
         return
     if schedule.copies.stages < LEAST_STAGES or not _are_apart(schedule):
         return
@@ -145,6 +147,8 @@ def _are_apart(schedule: Schedule) -> bool:
     """Whether warps of a loop wait for other groups only at copies and for tensor cores."""
     assert schedule.loop is not None
     assert schedule.copies is not None
+    if not all(load.alloc for load in schedule.copies.loads):
+        return False  # threads read what others have copied
     dots, waits = ops_of_each(schedule.loop, DOT, WAIT)
     planned = {wait.op for wait in schedule.waits if not wait.is_later and not wait.pendings}
     if set(waits) != planned or not all(op in schedule.order for op in dots):
