@@ -54,7 +54,7 @@ from proton.schedule.plan import Schedule, SyncPoint
 GROUPS = 2  # with four, or with one of more warps, nothing was measured
 LEAST_STAGES = 3  # copies of two would be waited for as soon as another group has begun them
 # Of the cycles of a loop's dots, those of the work between two of them. At 2 a loop took 1.05 of
-# the time, at 0.5 and 1 loops took 0.80 to 1.07, one of 16 more than 1.03 (H200, 1af8bfe7 and
+# the time, at 0.5 and 1 loops took 0.80 to 1.07, two of 18 above 1.03 (H200, 1af8bfe7 and
 # f73f5201, benchmarks/gpu_alternating.py). Between 0 and 0.5 nothing was measured.
 LEAST_WORK, MOST_WORK = 1 / 8, 1.5
 _SPECIAL = ("math.", "arith.divf", "tt.precise_", "tt.extern_elementwise")
