@@ -1,0 +1,133 @@
+"""What scopes cost kernels that differ in kind, in each mode of recording.
+
+    python benchmarks/gpu_modes.py [--rounds 5] [--only NAME ...] [--modes NAME ...] [--json FILE]
+
+Each row is a kernel of recorded_kernels.py, each column a way to record it: its time over that of
+the same launches in a session that is not active, by events, in one process: off, on, off, on, ...
+since the first of two runs cooler. The median of the ratios of neighbours. Below each row stand
+registers, spills and programs per SM, without records and with them.
+"""
+
+import argparse
+import functools
+import json
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import recorded_kernels as kernels
+import torch
+from in_turns import milliseconds
+
+import proton
+from proton.tools.tensor_descriptor import TensorDescriptor
+
+HEADS, LENGTH, SIZE = 32, 4096, 8192
+ROUND_MS = 12  # how long the launches of one measurement take
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "auto": {"auto": ("loads", "dots")},
+    "capacity 16": {"capacity": 16},
+    "warp 0": {"sample_warps": (0,)},
+    "program 16": {"sample_programs": 16},
+    "every 8": {"every": 8},
+    "flush": {"strategy": "flush"},
+}
+Launch = Callable[[], Any]
+
+
+def _heads(d: int) -> list[torch.Tensor]:
+    return [torch.randn(HEADS, LENGTH, d, device="cuda").half() for _ in range(4)]
+
+
+def attention(d: int, n: int, warps: int, *, causal: bool = False) -> Launch:
+    m, options = n, {"D": d, "num_warps": warps, "num_stages": 3}
+    grid, scale = (LENGTH // m, HEADS), 0.1
+    launch = kernels.attention[grid]
+    return functools.partial(launch, *_heads(d), LENGTH, scale, M=m, N=n, CAUSAL=causal, **options)
+
+
+def attention_by_tma() -> Launch:
+    rows = [TensorDescriptor.from_tensor(x.reshape(-1, 128), [128, 128]) for x in _heads(128)]
+    launch = kernels.attention_by_tma[LENGTH // 128, HEADS]
+    return functools.partial(launch, *rows, LENGTH, 0.1, M=128, N=128, D=128, num_warps=8)
+
+
+def product(m: int, n: int, warps: int) -> Launch:
+    arrays = [torch.randn(SIZE, SIZE, device="cuda").half() for _ in range(3)]
+    pairs = zip(arrays, ((m, 64), (64, n), (m, n)), strict=True)
+    rows = [TensorDescriptor.from_tensor(x, list(shape)) for x, shape in pairs]
+    launch = kernels.product_by_tma[SIZE // m, SIZE // n]
+    return functools.partial(launch, *rows, SIZE, M=m, N=n, K=64, num_warps=warps, num_stages=3)
+
+
+def gather() -> Launch:
+    programs, times, n, d = 4096, 8, 32, 256
+    rows = torch.randn(1 << 18, d, device="cuda")
+    index = torch.randint(0, rows.shape[0], (programs * times * n,), device="cuda").int()
+    out = torch.empty(programs * n, d, device="cuda")
+    return functools.partial(kernels.gather[programs,], rows, index, out, D=d, N=n, TIMES=times)
+
+
+CASES: dict[str, Callable[[], Launch]] = {
+    "attention TMA 128": attention_by_tma,
+    "attention 128": lambda: attention(128, 128, 8),
+    "attention 128 causal": lambda: attention(128, 128, 8, causal=True),
+    "attention 64": lambda: attention(64, 64, 4),
+    "attention 64 causal": lambda: attention(64, 64, 4, causal=True),
+    "product 128 x 256": lambda: product(128, 256, 8),
+    "product 128 x 128": lambda: product(128, 128, 4),
+    "gather": gather,
+}
+
+
+def measured(launch: Launch, mode: dict[str, Any], rounds: int) -> tuple[float, dict[str, Any]]:
+    """The cost of a mode, and what a run says of the kernel."""
+    session = proton.start("modes", **mode)
+    launch()
+    proton.deactivate(session)
+    launch()
+    count = max(2, round(ROUND_MS / milliseconds(launch, 3)))
+    ratios, before = [], 0.0
+    for _ in range(rounds):
+        off = milliseconds(launch, count)
+        proton.activate(session)
+        on = milliseconds(launch, count)
+        proton.deactivate(session)
+        if before:
+            ratios.append(on / ((before + off) / 2))
+        before = off
+        ratios.append(on / off)
+    torch.cuda.synchronize()
+    run = proton.finalize(session)
+    return statistics.median(ratios), dict(run.kernels[0].options)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="*", default=list(CASES), choices=CASES)
+    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=MODES)
+    parser.add_argument("--json", default="")
+    given = parser.parse_args()
+    print(f"{'':22}" + "".join(f"{mode:>12}" for mode in given.modes))
+    found: dict[str, dict[str, float]] = {}
+    for name in given.only:
+        launch, resources = CASES[name](), []
+        found[name] = {}
+        with proton.knobs.scope(profile_memory=8 << 30):
+            for mode in given.modes:
+                cost, facts = measured(launch, MODES[mode], given.rounds)
+                found[name][mode] = round(cost, 4)
+                known = ("registers", "spills", "blocks_per_sm")
+                resources.append("/".join(str(facts.get(f"{of}")) for of in known))
+                off = "/".join(str(facts.get(f"{of}_off")) for of in known)
+        print(f"{name:22}" + "".join(f"{cost:12.3f}" for cost in found[name].values()), flush=True)
+        print(f"{off:>22}" + "".join(f"{text:>12}" for text in resources), flush=True)
+    if given.json:
+        with open(given.json, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
