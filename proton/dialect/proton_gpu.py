@@ -42,6 +42,13 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
     segment: Operand[SegmentType]
 
 
+class SampledOp(ProtonGPU.Operation, name="sampled", traits=[Records]):
+    """`%sampled = proton_gpu.sampled`: whether records of this program, and of this warp or of one
+    whose tensor cores work together with its, are kept; the same in all lanes."""
+
+    result: Result[ir.IntegerType[1]]
+
+
 class OptimizationBarrierOp(
     ProtonGPU.Operation, name="optimization_barrier", traits=[Records, PassesPointers]
 ):

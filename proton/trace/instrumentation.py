@@ -232,6 +232,11 @@ class Instrumentation:
         """The warps of a unit, in a program of so many."""
         return min(num_warps, GRANULARITIES[self.granularity] or num_warps)
 
+    def is_sampled(self, num_warps: int) -> bool:
+        """Whether some programs, or some warps of a program of so many, do not record."""
+        units = num_warps // self.unit_warps(num_warps)
+        return self.sample_programs > 1 or self.sampled_units(num_warps) != (1 << units) - 1
+
     def sampled_units(self, num_warps: int) -> int:
         """A bit for each unit that records; 0 where none of the warps named is there."""
         units, size = num_warps // self.unit_warps(num_warps), self.unit_warps(num_warps)

@@ -34,6 +34,7 @@ from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConve
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.records.compact_iterations import CompactIterations
+from proton.transforms.records.fork_unsampled import ForkUnsampled
 from proton.transforms.records.hoist_copy_addresses import HoistCopyAddresses
 from proton.transforms.records.insert_optimization_barriers import InsertOptimizationBarriers
 from proton.transforms.records.place_records import PlaceRecords
@@ -106,18 +107,28 @@ def record_passes(options: GPUOptions) -> list[Pass]:
     passes: list[Pass] = []
     if instrumentation.placement == "schedule":
         passes += [SinkIntoScopes(), PlaceRecords(work="tiles")]
-    if instrumentation.auto:
-        # Where barriers are is decided before, so that records make no difference to it.
+    if _is_ready(options):
+        # Where barriers are is decided before, so that records make no difference to it, and both
+        # versions have the same.
         passes += [AllocateSharedMemory(limit=options.target.facts.shared_bytes), Membar()]
+    if instrumentation.auto:
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
+    if instrumentation.is_sampled(options.num_warps):
+        passes.append(ForkUnsampled())
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
     return [*passes, instrument, HoistCopyAddresses(), InsertOptimizationBarriers()]
+
+
+def _is_ready(options: GPUOptions) -> bool:
+    """Whether shared memory and barriers are decided ahead of records."""
+    asked = options.instrumentation
+    return asked is not None and bool(asked.auto or asked.is_sampled(options.num_warps))
 
 
 def llir_passes(options: GPUOptions) -> list[Pass]:
     """Shared memory, the places of records, and barriers, then everything to the llvm dialect."""
     instrumentation = options.instrumentation
-    is_ready = instrumentation is not None and bool(instrumentation.auto)
+    is_ready = _is_ready(options)
     passes: list[Pass] = [
         AllocateTensorMaps(),
         AllocateGlobalScratch(),

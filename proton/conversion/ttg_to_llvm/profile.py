@@ -17,6 +17,7 @@ proton/trace/wire.py.
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 from proton.base.targets import WARP_SIZE
 from proton.conversion.strategies import CODE
@@ -40,6 +41,7 @@ from proton.conversion.ttg_to_llvm.units import (
 )
 from proton.dialect import isa
 from proton.dialect import proton_gpu as pg
+from proton.dialect import ttng
 from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
@@ -47,6 +49,8 @@ from proton.dialect.mlir import Operation, Type, Value, func, ir, llvm
 from proton.dialect.profile import profile_of
 from proton.dialect.traits import AllocatesShared, Loop, Pure, Records, has
 from proton.dialect.walk import all_ops, functions, ops_named
+from proton.layout.linear import log2
+from proton.layout.tensor_cores import GROUP_WARPS
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -237,6 +241,21 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
         is_one = v.compare("eq", left, v.constant(0, v.integer(64)))
         found = is_one if found is None else v.binary(llvm.AndOp, found, is_one)
     return found
+
+
+@lowers(pg.SampledOp)
+def _sampled(ctx: Lowering, site: Site) -> list[Value]:
+    """Of warps whose tensor cores work together all go the way of those that record."""
+    profile = ctx.unit.profile
+    warps = GROUP_WARPS if ops_named(ctx.function, ttng.WarpGroupDotOp) else 1
+    size = min(max(warps // profile.unit_warps, 1), profile.units)  # units that go together
+    bits = 0
+    for first in range(0, profile.units, size):
+        own = (1 << size) - 1 << first
+        bits |= own if profile.sampled_units & own else 0
+    unit = v.binary(llvm.LShrOp, ctx.threads.warp, v.i32(log2(profile.unit_warps)))
+    found = _is_sampled(replace(profile, sampled_units=bits), unit, ctx.unit.program)
+    return [v.constant(1, v.integer(1)) if found is None else found]
 
 
 @lowers(pg.FinalizeOp)
