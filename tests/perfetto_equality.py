@@ -224,15 +224,26 @@ def check_edges(whole: Run, trace: Path, slices: list[dict[str, Any]]) -> None:
 
 
 def check_flights(whole: Run, trace: Path) -> None:
-    """A flow from each issue to each wait that retires it."""
-    if not len(whole.flights):
+    """A flow from each issue to each wait that retires it, and from piece to piece of a visit."""
+    pieces = joined_pieces(whole)
+    if not len(whole.flights) and not pieces:
         return
     with TraceProcessor(trace) as processor:
         flows = [row for row in processor.query(FLOWS) if row["source"] is None]
     table, origin = whole.flights, whole.raw.origin_ns
     waits = table["start_ns"] + table["dur_ns"] - table["wait_ns"]
-    wanted = zip(table["start_ns"] + origin, waits + origin, strict=True)
+    wanted = [*zip(table["start_ns"] + origin, waits + origin, strict=True), *pieces]
     assert sorted((row["source_ts"], row["target_ts"]) for row in flows) == sorted(wanted)
+
+
+def joined_pieces(whole: Run) -> list[tuple[int, int]]:
+    """When each piece of a visit began, and the next one."""
+    frame = whole.frame[whole.frame["kind"] == "scope"].sort_values("start_ns")
+    return [
+        (one + whole.raw.origin_ns, other + whole.raw.origin_ns)
+        for _, starts in frame.groupby("visit")["start_ns"]
+        for one, other in itertools.pairwise(starts.tolist())
+    ]
 
 
 def check_counters(whole: Run, trace: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
 from proton.base.errors import CompilationError
+from proton.conversion.pieces import WHOLE, Piece, number_pieces
 from proton.dialect import isa, proton
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import KERNEL, SCOPES
@@ -21,7 +22,7 @@ from proton.dialect.emit import constant, iteration_number
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
-from proton.dialect.records import Origin, iteration_of, payload_of
+from proton.dialect.records import WAITS, Origin, iteration_of, payload_of
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NamesMemory, NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
@@ -86,7 +87,7 @@ def _instrument(
 ) -> None:
     """A kernel and the functions that it calls, which record as it does, into its segment. Of the
     scopes `wanted` those that have no record are optimized out."""
-    table, seen = _Table(), set[str]()
+    table, seen = _Table(number_pieces((kernel, *called))), set[str]()
     for function in (kernel, *called):
         instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
@@ -105,8 +106,9 @@ class _Open:
 
 @dataclass
 class _Table:
-    """The scope table being built: one entry for each distinct path, kind and payload."""
+    """The scope table being built: one entry for each distinct path, kind, payload and piece."""
 
+    pieces: dict[Operation, Piece]
     entries: list[Scope] = field(default_factory=list)
     ids: dict[Scope, int] = field(default_factory=dict)  # of entries without their places
 
@@ -124,6 +126,7 @@ class _Table:
             )
         is_fused = len(op.attributes.get("members", ())) > 1
         of = asdict(Origin.of(op)) | ({"kind": "mark"} if is_mark else {})
+        of |= asdict(self.pieces.get(op, WHOLE)) | {"waits": WAITS in op.attributes}
         scope = Scope(name=path.name, path=path, fused=is_fused, payload=payload, **of)
         return self._id(scope, op)
 

@@ -8,7 +8,9 @@ from proton.dialect.mlir import Operand, OpView, ext, ir
 from proton.dialect.traits import Records
 
 PHASES = ("start", "end")
-SCOPE_PREFIX = "scope:"  # of the name locations in which an op's membership in scopes travels
+# Of the name locations in which an op's membership in scopes travels: their path, and which opening
+# of each of them it is.
+SCOPE_PREFIX, ENTRY_PREFIX = "scope:", "entry:"
 PAYLOAD_KINDS = ("int", "float")  # a float travels as the bits of its f64
 RECORDS = ("proton.record", "proton.mark", "proton.event")
 

@@ -8,6 +8,8 @@ from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Operation, Value, ir
 from proton.trace.scope_path import ScopePath
 
+ENTRIES = "entries"  # which openings of its scopes a record is of, of each member's one
+WAITS = "waits"  # a record of nothing but waits for asynchronous work
 ITERATION_FIELD = "#iteration"  # a payload value that is no user's (number_iterations.py)
 
 

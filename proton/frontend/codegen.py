@@ -8,7 +8,8 @@ location, or kept (calls.py); a scope is a name location around everything compi
 import ast
 import builtins
 import contextlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from proton.base.errors import (
     CompilationError,
@@ -18,10 +19,10 @@ from proton.base.errors import (
 )
 from proton.base.targets import Target
 from proton.base.words import did_you_mean
-from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Location, ir
+from proton.dialect.scopes import OpenScope, located
 from proton.frontend import aggregates, branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
@@ -36,7 +37,6 @@ from proton.language import types as ty
 from proton.language.aggregate import Aggregate
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
-from proton.trace.scope_path import ScopePath
 
 # What to write in the place of a statement that is not supported.
 _INSTEAD = {
@@ -127,7 +127,10 @@ class Generator(CodeGenerator):
         self.node: ast.AST | None = None
         self.dropped: ast.expr | None = None  # an expression whose value is not used
         self._called_at: tuple[ast.AST | None, Location] | None = None
-        self.scopes: list[str] = [] if self.own_function or not caller else list(caller.scopes)
+        inlined_in = None if self.own_function else caller
+        self.scopes: list[OpenScope] = list(inlined_in.scopes) if inlined_in else []
+        # Each opening of a scope in a function has a number, those of what it inlines among them.
+        self.entries: Iterator[int] = inlined_in.entries if inlined_in else itertools.count(1)
         self.first_scope = len(self.scopes)  # of this function
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
         self.depth: int = caller.depth + 1 if caller else 0
@@ -178,7 +181,7 @@ class Generator(CodeGenerator):
         plain = self._plain_location()
         if not self.scopes:
             return plain
-        return ir.Location.name(proton_dialect.SCOPE_PREFIX + ScopePath.of(self.scopes), plain)
+        return located(self.scopes, plain)
 
     def at(self, node: ast.AST) -> contextlib.AbstractContextManager[None]:
         """Compiles `node`: its location on new ops, its place in errors."""

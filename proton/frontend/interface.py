@@ -2,13 +2,14 @@
 them."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
 from proton.base.targets import Target
 from proton.dialect.mlir import Location, Module
+from proton.dialect.scopes import OpenScope
 from proton.frontend.flow import Outcome
 from proton.language.function import DeviceFunction
 
@@ -48,7 +49,8 @@ class CodeGenerator(Protocol):
     own_function: bool
     node: ast.AST | None
     dropped: ast.expr | None
-    scopes: list[str]
+    scopes: list[OpenScope]
+    entries: Iterator[int]
     first_scope: int
     block_scope: int
     depth: int

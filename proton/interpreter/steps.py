@@ -13,6 +13,7 @@ from typing import Any
 from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
+from proton.dialect.scopes import OpenScope
 from proton.frontend.attributes import Method
 from proton.frontend.builder import to_ir
 from proton.frontend.numbers import is_typed
@@ -39,7 +40,7 @@ class Plan:
     """What a step does, and gives; `scopes` are open afterwards."""
 
     def __init__(
-        self, body: Body, planner: StepPlanner, result: Any, scopes: tuple[str, ...]
+        self, body: Body, planner: StepPlanner, result: Any, scopes: tuple[OpenScope, ...]
     ) -> None:
         self.body, self.scopes = body, scopes
         self.function = result.function if isinstance(result, Method) else None

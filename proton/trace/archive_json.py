@@ -26,6 +26,7 @@ HOST_KINDS = ("host", "compile", OPERATOR)
 GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 FIRST_WITH_COUNTERS = 7  # and that of counters
+FIRST_WITH_VISITS = 9  # and that of runs of scopes that are several slices
 FIRST_WITH_PEERS = 8  # and that of the GPU by whose clock another one's is
 MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
@@ -211,7 +212,7 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
 
 def _scope_from_json(value: Json, where: str, schema: int) -> Scope:
     fields = Fields(value, where)
-    is_new = schema >= FIRST_WITH_WORK
+    is_new, with_visits = schema >= FIRST_WITH_WORK, schema >= FIRST_WITH_VISITS
     payload = []
     for pair in fields.items("payload"):
         good = isinstance(pair, list) and len(pair) == 2
@@ -228,6 +229,9 @@ def _scope_from_json(value: Json, where: str, schema: int) -> Scope:
         work=fields.text("work") if is_new else "",
         queue=fields.text("queue") if is_new else "",
         pendings=fields.integer("pendings") if is_new else 0,
+        visit=fields.integer("visit") if with_visits else 0,
+        piece=fields.integer("piece") if with_visits else 0,
+        waits=fields.boolean("waits") if with_visits else False,
     )
     fields.done()
     return scope

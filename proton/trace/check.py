@@ -52,6 +52,8 @@ def check_kernel(kernel: Kernel, where: str) -> None:
         rule = "a queue is of an issue or a wait"
         require(not scope.queue or scope.kind in ("issue", "wait"), here, rule, scope.kind)
         require(scope.pendings >= ONE, here, f"pendings must be at least {ONE}", scope.pendings)
+        rule, counted = "visit and piece count from 0", min(scope.visit, scope.piece)
+        require(counted >= 0, here, rule, counted)
         fields = len(scope.payload)
         require(fields <= slots, here, f"payload must fit in {slots} slots", f"{fields} fields")
         for field in scope.payload:

@@ -42,6 +42,10 @@ class Scope:
     One that the compiler placed says what `work` it is of, a word of the option `auto`. Of
     asynchronous work there are an "issue" and a "wait" with the name of their queue; a wait leaves
     the newest `pendings` pieces of work under way, or ONE: all but the oldest.
+
+    Where one run of a scope may be several slices, each is a `piece` of a visit: those of one
+    `visit`, which counts from 1, belong together, in order of their pieces
+    (proton/trace/visits.py). A piece that `waits` is nothing but waits for asynchronous work.
     """
 
     name: str
@@ -54,6 +58,9 @@ class Scope:
     work: str = ""
     queue: str = ""
     pendings: int = 0
+    visit: int = 0  # 0: each slice is a run of the scope
+    piece: int = 0
+    waits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

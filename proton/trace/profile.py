@@ -57,6 +57,9 @@ def scope_to_plain(scope: Scope) -> Plain:
         "work": scope.work,
         "queue": scope.queue,
         "pendings": scope.pendings,
+        "visit": scope.visit,
+        "piece": scope.piece,
+        "waits": scope.waits,
     }
 
 

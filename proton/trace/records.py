@@ -14,6 +14,7 @@ from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.trace.model import RawRun, Scope
 from proton.trace.nesting import Nesting, cover_inner, nest
+from proton.trace.visits import Visits, group_visits
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, ProgramState, RecordKind
 
 NONE = -1  # no iteration, core, SM, program, ...
@@ -124,6 +125,18 @@ class RecordTable:
             lossy=self.tracks.lost > 0,
             start=self.start_ticks,
             end=self.end_ticks,
+        )
+
+    @cached_property
+    def visits(self) -> Visits:
+        """Which slices are pieces of one run of their scope; a row per record."""
+        return group_visits(
+            scopes=self.scopes,
+            scope=self.scope,
+            track=self.track,
+            iteration=self.iteration,
+            start=self.start_ticks,
+            lossy=self.tracks.lost > 0,
         )
 
     def count(self, kind: RecordKind) -> int:

@@ -7,6 +7,7 @@ out by hand from docs/buffer-format.md, so that it shares nothing with the decod
 import random
 import struct
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -419,3 +420,50 @@ def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun
         raw.launches.append(launch)
         now = last if turn == 1 else last + 30_000
     return raw
+
+
+def as_schema(document: dict[str, Any], schema: int) -> None:
+    """Makes a run's document one of an older schema, which had no kind of a host slice, no work of
+    a scope, no counters, no peer of a GPU, or no visits."""
+    document["schema"] = schema
+    if schema < 5:
+        document["host"] = [entry[:6] for entry in document["host"]]
+    for scope in (scope for entry in document["kernels"] for scope in entry["scopes"]):
+        if schema < 6:
+            del scope["work"], scope["queue"], scope["pendings"]
+        if schema < 9:
+            del scope["visit"], scope["piece"], scope["waits"]
+    if schema < 7:
+        del document["counters"]
+    for gpu in document["gpus"] if schema < 8 else ():
+        del gpu["peer"], gpu["peer_error_ns"]
+
+
+def pieces_run(seed: int, programs: int = 3, trips: int = 6, capacity: int = 64) -> RawRun:
+    """A pipelined loop, run twice by each program: scores are issued an iteration ahead, waited for
+    and finished, in three slices of which the second only waits; softmax is one slice."""
+    random_ = random.Random(seed)
+    scores = Scope(name="scores", path="scores", visit=1)
+    table = (
+        *(replace(scores, piece=piece, waits=piece == 1) for piece in range(3)),
+        Scope(name="softmax", path="softmax"),
+    )
+    written, now = [], ticks(1000)
+
+    def slice_(scope: int, iteration: int) -> Record:
+        nonlocal now
+        start = now + TICKS_PER_NS * random_.randint(1, 9)
+        now = start + TICKS_PER_NS * random_.randint(5, 400)
+        return Record(start, now, scope, 0, iteration)
+
+    for _ in range(programs):
+        records: list[Record] = []
+        for _ in range(2):
+            records.append(slice_(0, 0))
+            for i in range(trips):
+                if i + 1 < trips:
+                    records.append(slice_(0, i + 1))
+                records += [slice_(1, i), slice_(3, i), slice_(2, i)]
+        written.append(Written([records]))
+    owner = kernel(table=table)
+    return run([owner], [pack_launch(owner, (programs, 1, 1), capacity, written)])

@@ -13,6 +13,7 @@ from synthetic import (
     gpu_run,
     kernel,
     pack_launch,
+    pieces_run,
     random_run,
     run,
     scopes,
@@ -21,7 +22,7 @@ from synthetic import (
 
 from proton.trace.model import RawRun
 from proton.viewer import Run
-from tests.perfetto_equality import FLOWS, assert_trace_equals_tables, read_back
+from tests.perfetto_equality import FLOWS, assert_trace_equals_tables, joined_pieces, read_back
 from tests.trace_processor import TraceProcessor
 
 
@@ -209,3 +210,18 @@ def test_counters_are_asked_for_and_one_for_all_launches_of_a_place(
     whole = Run(raw)
     payloads = [*whole.frame["payload"][whole.frame["kind"] == "scope"], *whole.marks["payload"]]
     assert values[0]["n"] == sum(len(payload or {}) for payload in payloads)
+
+
+def test_the_pieces_of_a_run_of_a_scope_are_joined_in_order(tmp_path: Path) -> None:
+    whole = Run(pieces_run(random.SystemRandom().randrange(1 << 32)))
+    wanted = joined_pieces(whole)
+    assert len(wanted) == 2 * 36
+    with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:
+        flows = processor.query(FLOWS)
+        visits = processor.query(
+            "select extract_arg(arg_set_id, 'debug.visit') as visit, count(*) as pieces"
+            " from slice where name = 'scores' group by 1"
+        )
+    found = [(row["source_ts"], row["target_ts"]) for row in flows if row["source"] is None]
+    assert sorted(found) == sorted(wanted)
+    assert [row["pieces"] for row in visits] == [3] * 36

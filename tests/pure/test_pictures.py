@@ -13,7 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import synthetic
-from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, scopes, ticks
+from synthetic import (
+    Record,
+    Written,
+    gpu_run,
+    kernel,
+    pack_launch,
+    pieces_run,
+    random_run,
+    scopes,
+    ticks,
+)
 
 from proton.base.errors import ProtonError
 from proton.trace.merge import merge
@@ -22,12 +32,12 @@ from proton.viewer import Run
 from proton.viewer.pictures import flame, heatmap, hist
 from proton.viewer.pictures.cells import INSTANT, cells
 from proton.viewer.pictures.page import to_page
-from proton.viewer.pictures.picture import MARK
+from proton.viewer.pictures.picture import MARK, colour
 from proton.viewer.pictures.resident import resident
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import SliceKind, Timeline
-from proton.viewer.pictures.timeline_picture import ROW, TICK, draw
+from proton.viewer.pictures.timeline_picture import LEFT, LINK, ROW, TICK, draw
 from proton.viewer.tables.occupancy import occupancy
 from proton.viewer.tables.stats import Filter
 
@@ -307,3 +317,19 @@ def test_merged_runs_are_on_one_axis() -> None:
     third.origin_ns += 1 << 40
     with pytest.raises(ProtonError, match="several machines"):
         merge([first, third], ["a", "c"])
+
+
+def test_a_thin_line_joins_the_pieces_of_a_run_of_a_scope() -> None:
+    whole = Run(pieces_run(7, programs=1))
+    frame = whole.frame[(whole.frame["kind"] == "scope") & (whole.frame["scope"] == "scores")]
+    gaps = []
+    for _, pieces in frame.sort_values("start_ns").groupby("visit"):
+        ends = (pieces["start_ns"] + pieces["dur_ns"]).tolist()
+        gaps += [b - a for a, b in zip(ends[:-1], pieces["start_ns"].tolist()[1:], strict=True)]
+    timeline = Timeline(whole, Selection(start_ns=0, end_ns=20_000))
+    lines = [box for box in draw(timeline, 30_000).boxes if box.height == LINK]
+    assert len(lines) == len(gaps) == 24
+    scale = (30_000 - LEFT) / (timeline.view[1] - timeline.view[0])
+    widths = sorted(line.width for line in lines)
+    assert widths == pytest.approx(sorted(gap * scale for gap in gaps), abs=1e-6)
+    assert {line.fill for line in lines} == {colour(timeline.names[0].number)}

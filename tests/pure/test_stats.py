@@ -1,7 +1,7 @@
 """Statistics against numpy, one group at a time, and against a search for what lies in what."""
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from synthetic import (
     gpu_run,
     kernel,
     pack_launch,
+    pieces_run,
     random_run,
     run,
     scopes,
@@ -362,3 +363,40 @@ def test_nesting_is_the_same_a_few_tracks_at_a_time(monkeypatch: pytest.MonkeyPa
         column = getattr(again.records.nesting, name)
         assert np.array_equal(column, getattr(whole.records.nesting, name))
     pd.testing.assert_frame_equal(again.stats(["kernel", "scope"]), at_once)
+
+
+@pytest.mark.parametrize("metric", ["dur_ns", "corrected_ns", "cycles"])
+@pytest.mark.parametrize("capacity", [64, 20])
+def test_a_run_of_a_scope_is_counted_once(metric: str, capacity: int) -> None:
+    """Against pandas, piece by piece; a ring of 20 records has lost some of the first."""
+    whole = Run(pieces_run(random.SystemRandom().randrange(1 << 32), capacity=capacity))
+    frame = whole.frame[whole.frame["kind"] == "scope"]
+    again = (frame["iteration"].diff() < -1).groupby(frame["program"]).cumsum()
+    runs = frame.assign(end=frame["start_ns"] + frame["dur_ns"], again=again)
+    runs["wait"] = np.where(runs["waits"], runs["dur_ns"], 0)
+    keys = ["scope", "program", "again", "iteration"]
+    want = runs.groupby(keys, observed=True).agg(
+        pieces=("start_ns", "size"),
+        busy=(metric, "sum"),
+        start=("start_ns", "min"),
+        end=("end", "max"),
+        wait=("wait", "sum"),
+    )
+    table = whole.stats("scope", metric).set_index("scope")
+    for scope, most in (("scores", 3), ("softmax", 1)):
+        good = want.loc[scope]
+        good = good[good["pieces"] == most]
+        row = table.loc[scope]
+        assert row["count"] == len(good)
+        assert (row["count"] == 36) == (capacity == 64)
+        assert row["total"] == frame[frame["scope"] == scope][metric].sum()
+        assert row["pieces"] == most
+        assert row["mean"] == pytest.approx(good["busy"].mean())
+        assert row["std"] == pytest.approx(good["busy"].std())
+        assert row["p90"] == pytest.approx(np.percentile(good["busy"], 90))
+        assert row["span"] == pytest.approx((good["end"] - good["start"]).mean())
+        assert row["wait"] == pytest.approx(good["wait"].mean())
+    pieces = whole.stats("scope", metric, pieces=True).set_index("scope")
+    assert pieces["count"].to_dict() == Counter(frame["scope"])
+    assert "span" not in pieces
+    pd.testing.assert_frame_equal(stats(whole.frame, "scope", metric).set_index("scope"), table)

@@ -13,6 +13,9 @@ a slice shows when the work ran:
 
 Work that was fused across scopes is one slice with all their names in the order of the source.
 
+A scope that is opened once may be several such slices, its *pieces*. Each says which opening it is
+of (`ENTRIES`), from which the scope table tells them apart (`number_pieces`).
+
 Work that a pass begins for another iteration than the one that runs (`WorkIteration`) is a slice of
 its own, with the number of that iteration. Payload and conditions are of the iteration that runs,
 so it has none.
@@ -22,17 +25,20 @@ slice is kept where the condition holds, and one that several scopes share where
 """
 
 import functools
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import isa, proton, traits
-from proton.dialect.asynchronous import WorkIteration, following_loop
+from proton.dialect.asynchronous import Retires, WorkIteration, following_loop, set_ahead
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
-from proton.dialect.builtin import string_attr, strings_attr
+from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
+    ENTRIES,
     ITERATION_FIELD,
+    WAITS,
     Origin,
     conditional,
     is_start,
@@ -40,7 +46,7 @@ from proton.dialect.records import (
     scope_of,
 )
 from proton.dialect.regions import ForLoop
-from proton.dialect.scopes import Paths, scope_paths
+from proton.dialect.scopes import Paths, scope_entries, scope_paths
 from proton.dialect.traits import has
 from proton.dialect.upstream import arith, func, linalg, memref, scf
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
@@ -328,6 +334,12 @@ class _Placer:
             start.operation.attributes["members"] = ir.ArrayAttr.get(
                 [string_attr(member) for member in members]
             )
+            if all(found := [_entry(run, member) for member in members]):
+                start.operation.attributes[ENTRIES] = ir.ArrayAttr.get(list(map(i32_attr, found)))
+            if all(Retires.of(item.op) is not None for item in run):
+                start.operation.attributes[WAITS] = ir.UnitAttr.get()
+            if iteration is not None and not iteration.is_before:
+                set_ahead(start.operation, iteration.ahead)
             origins = {self.origins.get(member) for member in members}
             if len(origins) == 1 and (origin := origins.pop()) is not None:
                 origin.write(start.operation)
@@ -400,6 +412,13 @@ class _Placer:
                 return before
             ancestor = ancestor.parent.operation if ancestor.parent is not None else None
         return []
+
+
+def _entry(run: list[_Item], path: ScopePath) -> int:
+    """The opening of a scope that a run is of: that of most of its ops; 0 where none is known."""
+    ops = [op for item in run for op in (item.op, *all_ops(item.op))]
+    found = Counter(entry for op in ops for entry in scope_entries(op.location, path))
+    return min(found, key=lambda entry: (-found[entry], entry), default=0)
 
 
 def _below(paths: Paths, context: str) -> Paths:

@@ -1,4 +1,6 @@
-"""Histograms: how the durations of scopes are spread, a histogram a scope."""
+"""Histograms: how the durations of scopes are spread, a histogram a scope.
+
+What is counted are visits, runs of a scope, each of which may be several slices."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ BINS, WIDE = 12, 20.0  # where the longest is so many times the shortest, bins g
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many slices of a scope lie between two edges, in ns. A duration at an edge is counted
+    """How many visits of a scope lie between two edges, in ns. A duration at an edge is counted
     above it."""
 
     name: str
@@ -38,7 +40,7 @@ class Histogram:
         """The percentiles."""
         parts = zip(("p50", "p90", "p99"), np.percentile(self.values, (50, 90, 99)), strict=True)
         shown = ", ".join(f"{name} {duration(value)}" for name, value in parts)
-        return f"{self.values.size} slices, {shown}, max {duration(self.values.max())}"
+        return f"{self.values.size} visits, {shown}, max {duration(self.values.max())}"
 
 
 def histograms(tables: Tables, where: Selection, limit: int) -> list[Histogram]:
@@ -51,12 +53,19 @@ def histograms(tables: Tables, where: Selection, limit: int) -> list[Histogram]:
     kernels = np.array([launch.kernel for launch in tables.raw.launches], np.int64)
     of = kernels[slices.launch] if rows.size else slices.launch
     pair, group = np.unique(of * len(timeline.names) + slices.name, return_inverse=True)
-    total = np.bincount(group.ravel(), spent, minlength=pair.size)
+    group = group.ravel()
+    total = np.bincount(group, spent, minlength=pair.size)
+    visits = records.visits
+    group[visits.cut[slices.record]] = pair.size
+    by_visit, piece = np.unique(
+        np.stack([group, visits.number[slices.record]]), axis=1, return_inverse=True
+    )
+    group, spent = by_visit[0], np.bincount(piece.ravel(), spent, minlength=by_visit.shape[1])
     labels = kernel_labels(tables.raw.kernels)
     found = []
     for number in np.argsort(-total, kind="stable")[: limit or pair.size].tolist():
         kernel, name = divmod(int(pair[number]), len(timeline.names))
-        values = spent[group.ravel() == number]
+        values = spent[group == number]
         cuts = edges(values)
         count = np.histogram(values, cuts)[0]
         title = f"{labels[kernel]}/{timeline.names[name].path}"
@@ -98,7 +107,7 @@ def draw(found: list[Histogram], name: str) -> Picture:
             text = f"{duration(one.edges[k])} - {duration(one.edges[k + 1])}"
             picture.write(LEFT - 6, y + FONT, text, anchor="end", fill=FAINT)
             width = (WIDTH - LEFT - 70) * count / one.count.max()
-            title = f"{count} slices of {text}"
+            title = f"{count} visits of {text}"
             picture.boxes.append(
                 Rectangle(LEFT, y, max(width, 0.5), ROW - 2, colour(one.number), title)
             )

@@ -37,6 +37,7 @@ MOST_LEVELS = 16  # of a track
 MOST_LABELS = 1500  # on slices, the widest ones
 MOST_NAMES = 24  # of the legend
 TICK, TICK_WIDTH = 5, 1.5  # pixels of a mark
+LINK = 1.5  # pixels of a line from piece to piece
 NARROW = 3  # pixels: a name has no room in less than some of these
 FIXED = {
     SliceKind.HOST: HOST,
@@ -143,6 +144,7 @@ class _Drawing:
         named[np.argsort(-length, kind="stable")[:MOST_LABELS]] = True
         for row, name in zip(rows.tolist(), named.tolist(), strict=True):
             self._wide(row, name)
+        self._links(rows)
         self._marks(np.flatnonzero(there & is_mark))
 
     def _marks(self, rows: np.ndarray) -> None:
@@ -155,6 +157,25 @@ class _Drawing:
             box = Rectangle(LEFT + at * self.scale, y, TICK_WIDTH, TICK, MARK,
                       f"{timeline.label(row)}\nat {duration(at)}")  # fmt: skip
             self.picture.boxes.append(box)
+
+    def _links(self, rows: np.ndarray) -> None:
+        """Thin lines from piece to piece of one run of a scope."""
+        slices, visits = self.timeline.slices, self.timeline.tables.records.visits
+        rows = rows[slices.kind[rows] == SliceKind.SCOPE]
+        rows = rows[visits.joined[slices.record[rows]]]
+        number = visits.number[slices.record[rows]]
+        order = np.lexsort((slices.start[rows], number))
+        rows, number = rows[order], number[order]
+        follows = np.flatnonzero(number[1:] == number[:-1])
+        for one, next_ in zip(rows[follows].tolist(), rows[follows + 1].tolist(), strict=True):
+            if self._top(one) != self._top(next_):
+                continue
+            ends = np.clip((slices.end[one], slices.start[next_]), *self.timeline.view)
+            x, end = LEFT + (ends - self.timeline.view[0]) * self.scale
+            shade = fill(SliceKind.SCOPE, self.timeline.names[int(slices.name[one])])
+            y = self._top(one) + ROW - LINK - 1.5
+            title = f"{self.timeline.label(one)}: pieces of one run"
+            self.picture.boxes.append(Rectangle(x, y, max(end - x, 0), LINK, shade, title))
 
     def _wide(self, row: int, named: bool) -> None:
         timeline, slices = self.timeline, self.timeline.slices

@@ -14,14 +14,13 @@ import numpy as np
 
 from proton.trace.model import RawRun
 from proton.trace.records import RecordTable
+from proton.trace.visits import Visits
 from proton.trace.wire import RecordKind
 from proton.viewer.tables.labels import variant_numbers
-from proton.viewer.tables.rows import PAYLOAD, launch_operators
+from proton.viewer.tables.rows import METRICS, PAYLOAD, launch_operators
 
 if TYPE_CHECKING:
     import pandas as pd
-
-METRICS = ("corrected_ns", "dur_ns", "cycles")
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,15 @@ class Columns:
         start: np.ndarray,
         dur: np.ndarray,
         track: np.ndarray,
+        visits: Visits,
+        waits: np.ndarray,
         metrics: dict[str, Callable[[], np.ndarray]],
         key: Callable[[str], Key],
         payload: Sequence[str] = (),
     ) -> None:
         self.start, self.dur, self.track = start, dur, track
+        self.visits = visits  # of which each slice is a piece
+        self.waits = waits  # whether a slice is nothing but waits
         self.payload = payload  # the names of values that some slice may have
         self._metrics, self._key = metrics, key
 
@@ -98,8 +101,10 @@ def of_frame(rows: pd.DataFrame) -> Columns:
         return lambda: rows[name].to_numpy()
 
     times = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
+    visits = Visits.of(rows["visit"].to_numpy(), ~rows["whole"].to_numpy())
     names = sorted({name for payload in rows["payload"] if payload for name in payload})
-    return Columns(*times, track, {name: metric(name) for name in METRICS}, key, names)
+    metrics, waits = {name: metric(name) for name in METRICS}, rows["waits"].to_numpy()
+    return Columns(*times, track, visits, waits, metrics, key, names)
 
 
 def of_records(raw: RawRun, records: RecordTable) -> Columns:
@@ -115,7 +120,10 @@ def of_records(raw: RawRun, records: RecordTable) -> Columns:
         "cycles": lambda: (records.end_ticks[rows] - records.start_ticks[rows]).view(np.int64),
     }
     names = sorted({field.name for scope in records.scopes for field in scope.payload})
-    return Columns(start, dur, track, metrics, _RecordKeys(raw, records, rows, track).key, names)
+    found_ = Visits(number=records.visits.number[rows], cut=records.visits.cut[rows])
+    waits = np.array([scope.waits for scope in records.scopes], bool)[records.scope[rows]]
+    key = _RecordKeys(raw, records, rows, track).key
+    return Columns(start, dur, track, found_, waits, metrics, key, names)
 
 
 class _RecordKeys:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LAUNCH, SCOPE = "launch", "scope"
+METRICS = ("corrected_ns", "dur_ns", "cycles")
 PAYLOAD = "payload."  # before the name of a value, in the name of its column
 FRAME_COLUMNS = (
     "kind",
@@ -36,6 +37,9 @@ FRAME_COLUMNS = (
     "scope",
     "name",
     "iteration",
+    "visit",
+    "whole",
+    "waits",
     "start_ns",
     "dur_ns",
     "corrected_ns",
@@ -48,7 +52,7 @@ FRAME_COLUMNS = (
 MARK_COLUMNS = tuple(
     name
     for name in FRAME_COLUMNS
-    if name not in ("kind", "dur_ns", "corrected_ns", "cycles", "fused", "operator")
+    if name not in ("kind", "visit", "whole", "waits", *METRICS, "fused", "operator")
 )
 
 
@@ -417,6 +421,9 @@ def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
         "warp": none,
         "unit": none,
         "iteration": none,
+        "visit": none,
+        "whole": np.ones(duration.size, bool),
+        "waits": np.zeros(duration.size, bool),
         "dur_ns": duration,
         "corrected_ns": duration,
         "cycles": none,
@@ -428,13 +435,19 @@ def _slice_columns(raw: RawRun, records: RecordTable) -> dict[str, np.ndarray | 
     rows = np.flatnonzero(records.kind == RecordKind.SLICE)
     cycles = records.end_ticks[rows] - records.start_ticks[rows]
     duration = records.end_ns[rows] - records.start_ns[rows]
-    fused = np.array([scope.fused for scope in records.scopes], bool)
+    fused, waits = (
+        np.array([getattr(scope, name) for scope in records.scopes], bool)
+        for name in ("fused", "waits")
+    )
     return {
         "kind": _same(SCOPE, rows.size),
         "dur_ns": duration,
         "corrected_ns": records.corrected_ns[rows],
         "cycles": cycles.astype(np.int64),
         "fused": fused[records.scope[rows]],
+        "visit": records.visits.number[rows],
+        "whole": ~records.visits.cut[rows],
+        "waits": waits[records.scope[rows]],
         "operator": _Text(launch_operators(raw), records.tracks.launch[records.track[rows]]),
         **_record_columns(raw, records, rows),
     }

@@ -1,4 +1,9 @@
-"""Durations of slices, grouped and described."""
+"""Durations of visits, grouped and described.
+
+A *visit* is a run of a scope, and may be several slices, its pieces (proton/trace/visits.py). Sums
+are of slices; counts, means and percentiles of visits, each of which took what its pieces took
+together.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,10 @@ import numpy as np
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.trace.nesting import Nesting, apart, levels, nest, some_tracks
-from proton.viewer.tables.columns import METRICS, Columns, Key, of_frame
+from proton.trace.visits import Visits
+from proton.viewer.tables.columns import Columns, Key, of_frame
 from proton.viewer.tables.rates import Peaks, rates
-from proton.viewer.tables.rows import PAYLOAD, SCOPE
+from proton.viewer.tables.rows import METRICS, PAYLOAD, SCOPE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +60,7 @@ class CountedKind(enum.Enum):
 
 PERCENTILES = {"p1": 0.01, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 COLUMNS = ("count", "total", "self", "share", "mean", "std", "min", *PERCENTILES, "max")
+OF_PIECES = ("pieces", "span", "wait")  # where visits have several: means of a visit
 TIMES = tuple(name for name in COLUMNS if name not in ("count", "share"))  # in ns, or in cycles
 
 
@@ -105,13 +112,21 @@ def stats(
     kind: str | None = SCOPE,
     where: Filter | None = None,
     peaks: Mapping[int, Peaks] | None = None,
+    *,
+    pieces: bool = False,
 ) -> pd.DataFrame:
     """Count, total, self, share, mean, std, min, percentiles and max of a metric, in ns or cycles,
     one row a group.
 
+    What is counted are visits, runs of a scope: one takes what its slices take together. Where some
+    have several slices there are, in the mean of a group's visits, how many (`pieces`), the time
+    from the first one's start to the last one's end (`span`), and the time in slices that only
+    wait for asynchronous work (`wait`), both in ns. A visit that lacks slices, since a ring buffer
+    lost them, is not counted. With `pieces` each slice is counted by itself.
+
     No time is counted twice: `total` is that of the group's outermost slices, those that lie in no
     other slice of the group; `self` that of all its slices, less what lies in slices inside them,
-    and `share` its part of the self time of all groups, in percent. The others are of each slice by
+    and `share` its part of the self time of all groups, in percent. The others are of each visit by
     itself: percentiles interpolate linearly and std divides by n - 1, as numpy's and pandas'
     defaults do (0 for one slice). `kind` picks the slices ("scope", "launch", "host",
     "compile", "operator", or of what CUPTI saw "kernel", "memcpy", "memset"; None for all, each
@@ -130,7 +145,7 @@ def stats(
         rows = rows[rows["cycles"] >= 0]  # the host's have none
     if kind is None and "kind" not in by:
         by.insert(0, "kind")
-    return describe(of_frame(rows), by, metric, where, peaks)
+    return describe(of_frame(rows), by, metric, where, peaks, pieces=pieces)
 
 
 def describe(
@@ -139,10 +154,15 @@ def describe(
     metric: str,
     where: Filter | None = None,
     peaks: Mapping[int, Peaks] | None = None,
+    *,
+    pieces: bool = False,
 ) -> pd.DataFrame:
     """The same of columns."""
     import pandas as pd
 
+    if pieces:
+        none = np.full(columns.start.size, -1)
+        columns.visits = Visits.of(none, none >= 0)
     by, where = check_groups(by), where or Filter()
     if metric not in METRICS:
         known = ", ".join(METRICS)
@@ -214,16 +234,56 @@ def _labels(key: Key, codes: np.ndarray) -> pd.Categorical | np.ndarray:
     return pd.Categorical.from_codes(codes, pd.Index(list(key.values), dtype="str"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Runs:
+    """The visits of groups, in order of the groups and their values: a visit's pieces in a group
+    are one row. `first` and `last` are when they began and ended, `waits` what they waited."""
+
+    group: np.ndarray
+    values: np.ndarray
+    pieces: np.ndarray
+    span: np.ndarray
+    waits: np.ndarray
+
+
+def _runs(columns: Columns, group: np.ndarray, count: int, values: np.ndarray) -> _Runs:
+    """Those that lack no piece."""
+    some = np.flatnonzero((group >= 0) & ~columns.visits.cut)
+    key = columns.visits.number[some] * count + group[some]
+    by_visit = np.argsort(key, kind="stable") if columns.visits.is_split else np.arange(some.size)
+    rows, key = some[by_visit], key[by_visit]
+    heads = np.flatnonzero(np.diff(key, prepend=-1)) if rows.size else rows
+    sizes = np.diff(np.append(heads, rows.size))
+
+    def added(column: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(column[rows], heads) if rows.size else column[rows]
+
+    first, end = columns.start[rows], columns.start[rows] + columns.dur[rows]
+    if rows.size:
+        first, end = np.minimum.reduceat(first, heads), np.maximum.reduceat(end, heads)
+    of, sums = group[rows[heads]], added(values)
+    order = np.lexsort((sums, of))
+    waited = added(np.where(columns.waits, columns.dur, 0))
+    return _Runs(
+        group=of[order],
+        values=sums[order],
+        pieces=sizes[order],
+        span=(end - first)[order],
+        waits=waited[order],
+    )
+
+
 def _describe(
     columns: Columns, group: np.ndarray, count: int, values: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The statistics of each group."""
+    """The statistics of each group: sums of slices, the rest of visits."""
     outer, own = _parts(columns, group, values)
     some = np.flatnonzero(group >= 0)
-    order = some[np.lexsort((values[some], group[some]))]
-    size = np.bincount(group[some], minlength=count)
+    by_group = some[np.argsort(group[some], kind="stable")]
+    slices = np.bincount(group[some], minlength=count)
+    runs = _runs(columns, group, count, values)
+    ordered, size = runs.values, np.bincount(runs.group, minlength=count)
     first = np.cumsum(size) - size
-    ordered = values[order]
     there = np.maximum(size, 1)
     sums, heads = _sums(ordered, size), np.minimum(first, max(ordered.size - 1, 0))
     mean = sums / there
@@ -233,8 +293,8 @@ def _describe(
     nothing = np.zeros(1, values.dtype) if not ordered.size else ordered
     found = {
         "count": size,
-        "total": _sums(outer[order], size),
-        "self": _sums(own[order], size),
+        "total": _sums(outer[by_group], slices),
+        "self": _sums(own[by_group], slices),
         "mean": mean,
         "std": std,
         "min": nothing[heads],
@@ -244,7 +304,11 @@ def _describe(
         low = np.floor(at).astype(np.int64)
         below, above = nothing[heads + low], nothing[np.minimum(heads + low + 1, ends)]
         found[name] = below + (at - low) * (above - below)
-    return {**found, "max": nothing[ends]}
+    found["max"] = nothing[ends]
+    if (runs.pieces > 1).any():
+        parts = {"pieces": runs.pieces, "span": runs.span, "wait": runs.waits}
+        found |= {name: _sums(column, size) / there for name, column in parts.items()}
+    return found
 
 
 def _sums(values: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -177,8 +177,10 @@ class Tables:
         kind: str | None = SCOPE,
         where: Filter | None = None,
         rates: bool | Peaks = False,
+        *,
+        pieces: bool = False,
     ) -> pd.DataFrame:
-        """Statistics of slices; see `proton.viewer.stats`.
+        """Statistics of visits, or of all their `pieces`; see `proton.viewer.stats`.
 
         With `rates` there are columns `gbytes/s`, `tflop/s`, `tflop16/s`, ... where payload values
         `bytes`, `flops`, `flops16`, ... say the work of slices, or metrics of host scopes that of
@@ -189,11 +191,11 @@ class Tables:
         peaks = None if rates is False else peaks_of(self.raw, given)
         if kind == SCOPE:
             columns = of_records(self.raw, self.records)
-            return describe(columns, check_groups(by), metric, where, peaks)
+            return describe(columns, check_groups(by), metric, where, peaks, pieces=pieces)
         frame = self.frame if kind is None else rows.host_frame(self.raw, self.records)
         if peaks is not None:
             frame = with_work_of_scopes(frame, self.raw)
-        return stats(frame, by, metric, kind, where, peaks)
+        return stats(frame, by, metric, kind, where, peaks, pieces=pieces)
 
     def loss_warnings(self) -> list[str]:
         """What of the run is missing, a line each; every number that is shown is to be read with

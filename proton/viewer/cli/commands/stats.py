@@ -13,7 +13,15 @@ from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
-from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, CountedKind, Filter, check_groups
+from proton.viewer.tables.stats import (
+    COLUMNS,
+    GROUPS,
+    OF_PIECES,
+    TIMES,
+    CountedKind,
+    Filter,
+    check_groups,
+)
 from proton.viewer.tables.tree import tree as as_tree
 from proton.viewer.tables.units import with_units
 
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-SORTED = (*COLUMNS, *RATE_COLUMNS)
+SORTED = (*COLUMNS, *OF_PIECES, *RATE_COLUMNS)
 KERNEL_SCOPE = ["kernel", "scope"]
 
 
@@ -67,6 +75,9 @@ Threshold = Annotated[
 Tree = Annotated[
     bool, typer.Option("--tree", help="Scopes inside of each other, below their kernels.")
 ]
+Pieces = Annotated[
+    bool, typer.Option("--pieces", help="Count each slice, where a run of a scope is several.")
+]
 
 
 @app.command()
@@ -84,10 +95,15 @@ def stats(
     tree: Tree = False,
     kind: Counted = CountedKind.SCOPE,
     peak: Peak = "",
+    pieces: Pieces = False,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
     to_json: Json = False,
 ) -> None:
-    """Count, total, self, share, mean, std, min, percentiles and max of slices, in ns, by group.
+    """Count, total, self, share, mean, std, min, percentiles and max of runs of scopes, in ns, by
+    group.
+
+    A run of a scope may be several slices: it takes what they take together. pieces says how many
+    they are, span the time from the first to the last, wait that of slices that only wait.
 
     total is the time of a group's outermost slices, self that of all its slices without what lies
     in slices inside them: no time is counted twice. share is self's part of that of all groups, in
@@ -120,7 +136,7 @@ def stats(
     )
     run = Run.load(file)
     tables = [
-        run.stats(keys, metric.value, kind.value, where, rates=peaks)
+        run.stats(keys, metric.value, kind.value, where, rates=peaks, pieces=pieces)
         for keys in ([KERNEL_SCOPE, ["kernel"]] if tree else [groups])
     ]
     table = as_tree(*tables) if tree else tables[0]
@@ -169,5 +185,7 @@ def _readable(table: "pd.DataFrame", metric: Metric) -> "pd.DataFrame":
         for name in RATE_COLUMNS
         if name in table
     }
+    if OF_PIECES[0] in table:
+        texts[OF_PIECES[0]] = [f"{value:.3g}" for value in table[OF_PIECES[0]]]
     times = () if metric is Metric.CYCLES else TIMES
-    return with_units(table.assign(**texts), times)
+    return with_units(table.assign(**texts), (*times, *OF_PIECES[1:]))

@@ -312,7 +312,16 @@ class Batches:
         flows[:, 0] = flow
         for edge, rank in columns:
             flows[edge, rank] = numbers
-        return flows
+        return self._with_visits(flows, first + issue.size)
+
+    def _with_visits(self, flows: np.ndarray, first: int) -> np.ndarray:
+        """The flows with those from piece to piece of a visit, whose numbers begin at `first`."""
+        visits = self.records.visits
+        if not visits.is_split:
+            return flows
+        column = np.zeros((len(flows), 1), np.int64)
+        column[: visits.number.size, 0] = np.where(visits.joined, first + visits.number, 0)
+        return np.hstack([flows, column])
 
     def _slice_notes(self, wraps: "_Wraps") -> Callable[[np.ndarray], list[Note]]:
         """Launch, program, cycles and error of each record and program; of a record its iteration
@@ -333,6 +342,9 @@ class Batches:
             "error_ns": error.astype(np.int64),
             "iteration": np.append(records.iteration, np.full(first.size, NONE)),
         }
+        if records.visits.is_split:
+            visit = np.where(records.visits.joined, records.visits.number, NONE)
+            columns["visit"] = np.append(visit, np.full(first.size, NONE))
         whole_columns = [(notes.id(name), column) for name, column in columns.items()]
         payload = self._payload_notes()
 
