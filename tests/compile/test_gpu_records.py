@@ -412,11 +412,14 @@ def test_what_is_not_sampled_runs_the_kernel_without_records(sampling: dict[str,
     some = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=mode)
     recorded, plain = some.asm["ttgir"].split("\n    } else {\n")
     ops = re.findall(r"\"proton_gpu\.(\w+)\"", plain)
-    assert set(ops) <= {"finalize"} and "read_counter" in recorded
+    assert set(ops) <= {"finalize"}
+    assert "read_counter" in recorded
     work = instructions(off.asm["ptx"])
-    assert instructions(some.asm["ptx"]) == work * 2
+    number_of_warp = "shfl.sync.idx.b32"
+    assert [op for op in instructions(some.asm["ptx"]) if op != number_of_warp] == work * 2
     every = Instrumentation(sample_warps=(0, 1, 2, 3))
-    assert not every.is_sampled(4) and mode.is_sampled(4)
+    assert not every.is_sampled(4)
+    assert mode.is_sampled(4)
 
 
 @proton.jit(noinline=True)
