@@ -12,7 +12,8 @@
 Records under a condition cost more than records: each clock sample is a place that the assembler
 moves nothing across, taken or not. So there is a body for each distance that records are ahead of
 the iteration that runs, and one without. Ends of asynchronous work are recorded in all of them,
-since they are paired later.
+since they are paired later. A record that waits for the next sample is written where its body ends:
+the others would carry it in registers.
 
 Only innermost loops are forked: around others records are rare. A loop stays as it is, and its
 records under their conditions, where a dot is under way from one iteration to the next, whose
@@ -29,6 +30,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, is_multiple, iteration_number
 from proton.dialect.mlir import Module, Operation, arith, ir, scf
 from proton.dialect.proton import RECORDS
+from proton.dialect.proton_gpu import WritePendingOp
 from proton.dialect.records import SAMPLED, Origin, is_start, iteration_of, scope_of
 from proton.dialect.regions import ForLoop, If, end_of, yield_values
 from proton.dialect.traits import Loop, has
@@ -81,6 +83,8 @@ def _fork(loop: Operation, sampled: list[Operation], every: int) -> None:
     distances = sorted({record.attributes[SAMPLED].value for record in sampled})
     body = ForLoop(loop).body
     ops, end = [view.operation for view in body.operations][:-1], end_of(body)
+    with before(loop), loop.location:
+        WritePendingOp()
     with before(ops[0]), loop.location:
         number = iteration_number(loop, 32)
         own = [arith.AddIOp(number, constant(d, i32)).result if d else number for d in distances]
@@ -99,6 +103,9 @@ def _fork(loop: Operation, sampled: list[Operation], every: int) -> None:
         for record in ops_named(copy.op, *RECORDS):
             if SAMPLED in record.attributes and record.attributes[SAMPLED].value != distance:
                 record.erase()
+        if distance is not None:
+            with before(end_of(copy.blocks[0])), loop.location:
+                WritePendingOp()
     _nest(copies)
 
 
