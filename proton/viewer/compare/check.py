@@ -47,7 +47,7 @@ WORST_FIRST = (Status.REGRESSION, Status.INCONCLUSIVE, Status.PASS, Status.SKIPP
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Verdict:
     """What one rule says of one scope: a limit, and the estimate that is held against it.
 
     `estimate` is a ratio where `limit` is one (1.05 of 5 %), and in ns where `limit` is.
@@ -66,7 +66,7 @@ class Finding:
 class Report:
     """The end of a check."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[Verdict]
     false_alarms: float
     in_turns: bool
     processes: tuple[int, int]  # of baseline and candidate
@@ -78,7 +78,7 @@ class Report:
         found = [f.status for f in self.findings if f.status is not Status.SKIPPED]
         return min(found, key=WORST_FIRST.index, default=Status.PASS)
 
-    def having(self, status: Status) -> list[Finding]:
+    def having(self, status: Status) -> list[Verdict]:
         """The findings of one status."""
         return [finding for finding in self.findings if finding.status is status]
 
@@ -125,7 +125,7 @@ def _facts(both: Comparison, group: Group) -> dict[str, str]:
     return both.candidate.facts(group.variant) or both.baseline.facts(group.variant)
 
 
-def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Finding]:
+def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Verdict]:
     """A regression for each run that lacks something that may not be missing."""
     found = []
     for process in processes:
@@ -134,27 +134,27 @@ def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Finding]:
         if bad:
             reason = "; ".join(process.missing)
             found.append(
-                Finding(title=f"{process.path} is whole", status=Status.REGRESSION, reason=reason)
+                Verdict(title=f"{process.path} is whole", status=Status.REGRESSION, reason=reason)
             )
     return found
 
 
-def _skipped(rule: Budget) -> Finding:
-    return Finding(
+def _skipped(rule: Budget) -> Verdict:
+    return Verdict(
         title=rule.title, status=Status.SKIPPED, reason="its where holds for nothing here"
     )
 
 
 def _findings(
     rule: Budget, group: Group, both: Comparison, error: float, least: int
-) -> list[Finding]:
+) -> list[Verdict]:
     """What a rule says of one thing: an answer for each of its limits."""
     source = both.candidate.sources.get(group._replace(warp=Group._field_defaults["warp"]), ("", 0))
     title = f"{both.title(group)} {rule.stat}"
     if group in both.vanished and group not in both.candidate.groups:
         change = both.lost(group, rule.stat)
         reason = "vanished: the baseline has it, the candidate does not"
-        return [Finding(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
+        return [Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
     found = []
     if rule.max_regression is not None:
         change = both.change(group, rule.stat, error, rule.reference)
@@ -167,7 +167,7 @@ def _findings(
 
 def _against_baseline(
     rule: Budget, title: str, change: Change, least: int, source: tuple[str, int]
-) -> Finding:
+) -> Verdict:
     assert rule.max_regression is not None
     allowed = rule.max_regression
     ratio = change.ratio
@@ -185,7 +185,7 @@ def _against_baseline(
         status, reason = Status.PASS, f"{percent(ratio.value)}, allowed {percent(limit)}"
     else:
         status, reason = Status.INCONCLUSIVE, _unsure(ratio, limit)
-    return Finding(
+    return Verdict(
         title=title, status=status, reason=reason, limit=limit, estimate=ratio, change=change,
         source=source,
     )  # fmt: skip
@@ -193,7 +193,7 @@ def _against_baseline(
 
 def _absolute(
     rule: Budget, title: str, change: Change, error: float, least: int, source: tuple[str, int]
-) -> Finding:
+) -> Verdict:
     assert rule.max_ns is not None
     found = statistics.level(change.after, error=error)
     said = f"{found.value:.0f} ns, allowed {rule.max_ns:.0f} ns"
@@ -206,7 +206,7 @@ def _absolute(
     else:
         status = Status.INCONCLUSIVE
         reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f} ns"
-    return Finding(
+    return Verdict(
         title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
         change=change, source=source,
     )  # fmt: skip

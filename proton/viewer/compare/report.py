@@ -12,7 +12,7 @@ import numpy as np
 
 from proton.base.text import printable
 from proton.base.units import duration
-from proton.viewer.compare.check import Finding, Report, Status, percent
+from proton.viewer.compare.check import Verdict, Report, Status, percent
 from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Change
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.statistics import Estimate
@@ -94,18 +94,18 @@ def _count(change: Change) -> str:
     return f"1 {ONE[change.unit]}" if count == 1 else f"{count} {change.unit}"
 
 
-def _is_ratio(finding: Finding) -> bool:
+def _is_ratio(finding: Verdict) -> bool:
     return finding.change is not None and finding.estimate is finding.change.ratio
 
 
-def _value(finding: Finding) -> str:
+def _value(finding: Verdict) -> str:
     if finding.estimate is None:
         return ""
     value = finding.estimate.value
     return percent(value) if _is_ratio(finding) else duration(value, DIGITS)
 
 
-def _span(finding: Finding) -> str:
+def _span(finding: Verdict) -> str:
     found = finding.estimate
     if found is None or _is_ratio(finding):
         return interval(found)
@@ -259,7 +259,7 @@ def github_commands(report: Report) -> list[str]:
     ]
 
 
-def _place(finding: Finding) -> str:
+def _place(finding: Verdict) -> str:
     file, line = finding.source
     if not file:
         return ""

@@ -354,6 +354,11 @@ def _parts_of(
     return np.where(_is_outermost(Key.of(same).codes, start, end), values, 0), own
 
 
+def own_values(columns: Columns, values: np.ndarray) -> np.ndarray:
+    """Each slice's value less those of the slices right inside it; never below 0."""
+    return _parts(columns, np.zeros(values.size, np.int64), values)[1]
+
+
 def _is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The rows that lie in no other of their track."""
     order = np.argsort(track, kind="stable")

@@ -1,0 +1,89 @@
+"""What rules say: findings, and what was not recorded."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proton.viewer.explain.subject import Subject
+
+LEAST_PART = 0.05  # of a kernel's time: less is not worth a sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceToOpen:
+    """A slice, or a launch where `scope` is empty, that shows what a finding says."""
+
+    launch: int
+    scope: str = ""
+    sm: int = -1  # -1 on the CPU
+    unit: int = -1  # of the program; -1 for a launch
+    program: int = -1
+    start_ns: int = 0
+    dur_ns: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that costs time, and what it rests on.
+
+    `gain_ns` is the time at stake: what a fix would take off the launches of the run, together.
+    `numbers` are what the sentence was made of, by names that end in their unit (`_ns`, `_bytes`,
+    `_percent`) where they have one; `visits` how many visits (or launches) they are of, and
+    `error_ns` how far any of their times may be off. `advice` says what to try, `record` what a
+    next run could record.
+    """
+
+    rule: str
+    sentence: str
+    gain_ns: float
+    kernel: str = ""  # its label; empty for the run as a whole
+    advice: str = ""
+    record: str = ""
+    visits: int = 0
+    error_ns: float = 0.0
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    slices: tuple[SliceToOpen, ...] = ()
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unrecorded:
+    """What a rule needs that is not in the run, and the option that records it."""
+
+    rule: str
+    kernel: str
+    needs: str
+    option: str
+
+
+Said = Iterable[Finding | Unrecorded]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule: `find` says what it finds in a run, and what it would need to.
+
+    A module of `proton.viewer.explain.rules` is a rule: it has a `RULE`. `about` is what it looks
+    for, in a line.
+    """
+
+    name: str
+    about: str
+    find: Callable[[Subject], Said]
+
+
+@cache
+def rules(package: str = "proton.viewer.explain.rules") -> dict[str, Rule]:
+    """All rules by name."""
+    folder: ModuleType = importlib.import_module(package)
+    names = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
+    found = (importlib.import_module(f"{package}.{name}").RULE for name in names)
+    return {rule.name: rule for rule in found}
