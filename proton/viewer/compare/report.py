@@ -12,7 +12,7 @@ import numpy as np
 
 from proton.base.text import printable
 from proton.base.units import duration
-from proton.viewer.compare.check import Verdict, Report, Status, percent
+from proton.viewer.compare.check import Report, Status, Verdict, percent
 from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Change
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.statistics import Estimate

@@ -101,6 +101,18 @@ class Side:
         found = [_process(run, run.name, warps, len(runs) == 1, sources) for run in runs]
         return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
 
+    @staticmethod
+    def variants(kernels: Sequence[Kernel]) -> list[Variant]:
+        """What kernels are told apart by in any process: two of one name and signature by order."""
+        seen: dict[Variant, int] = {}
+        found = []
+        for kernel in kernels:
+            variant = Variant(kernel.name, str(kernel.options.get(SIGNATURE, "")))
+            seen[variant] = seen.get(variant, 0) + 1
+            again = f" ({seen[variant]})" if seen[variant] > 1 else ""
+            found.append(Variant(kernel.name, variant.signature + again))
+        return found
+
     def facts(self, variant: Variant) -> dict[str, str]:
         """What is known of where a kernel ran, `target` among it; empty where it did not."""
         process = next((p for p in self.processes if variant in p.targets), None)
@@ -152,7 +164,7 @@ def _process(
     run: Run, path: str, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]
 ) -> Process:
     """A run as the numbers that are compared."""
-    variants = _variants(run.kernels)
+    variants = Side.variants(run.kernels)
     totals = run.totals
     for variant, kernel in zip(variants, run.kernels, strict=True):
         for scope in kernel.scopes:
@@ -171,18 +183,6 @@ def _process(
         rows=_rows(run, variants, warps),
         batches=_batches(run, variants, warps) if alone else {},
     )
-
-
-def _variants(kernels: Sequence[Kernel]) -> list[Variant]:
-    """What kernels are told apart by in any process: two of one name and signature by order."""
-    seen: dict[Variant, int] = {}
-    found = []
-    for kernel in kernels:
-        variant = Variant(kernel.name, str(kernel.options.get(SIGNATURE, "")))
-        seen[variant] = seen.get(variant, 0) + 1
-        again = f" ({seen[variant]})" if seen[variant] > 1 else ""
-        found.append(Variant(kernel.name, variant.signature + again))
-    return found
 
 
 def _tables(run: Run, warps: bool, *more: str) -> list[pd.DataFrame]:

@@ -2,8 +2,8 @@
 
 Every rule says what it costs as a part of the time of a kernel's launches. A part of the time of
 units is one of launches, too, as long as units run side by side. Where an SM holds several
-programs at once, it idles only while all of them wait: of a part `w` that each waits, about `w ** r`
-with `r` programs.
+programs at once, it idles only while all of them wait: of a part `w` that each waits, about
+`w ** r` with `r` programs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from proton.trace.records import NONE
 from proton.trace.wire import RecordKind
 from proton.viewer.explain.finding import SliceToOpen
 from proton.viewer.tables import Tables
-from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.rows import launch_times
 from proton.viewer.tables.stats import own_values
@@ -88,9 +87,14 @@ class Subject:
     def self_ns(self) -> np.ndarray:
         """Of each record what it took, less what the slices inside it took; 0 for marks."""
         found = np.zeros(self.records.kind.size, np.int64)
-        columns = of_records(self.tables.raw, self.records)
-        found[self.slices] = own_values(columns, columns.metric("corrected_ns"))
+        found[self.slices] = self.own(self.slices, self.records.corrected_ns[self.slices])
         return found
+
+    def own(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values of slices, some rows of records, less those of the slices right inside them."""
+        records = self.records
+        times = (records.start_ns[rows], records.end_ns[rows])
+        return own_values(records.track[rows], *times, values)
 
     @cached_property
     def kernels(self) -> list[KernelView]:
@@ -118,9 +122,7 @@ class Subject:
 class KernelView:
     """The launches of one kernel variant."""
 
-    def __init__(
-        self, subject: Subject, kernel: Kernel, label: str, launches: np.ndarray
-    ) -> None:
+    def __init__(self, subject: Subject, kernel: Kernel, label: str, launches: np.ndarray) -> None:
         self.subject, self.kernel, self.label, self.launches = subject, kernel, label, launches
         self.records = subject.records
 
@@ -171,7 +173,7 @@ class KernelView:
         scope = self.records.scope[self.rows]
         order = np.argsort(scope, kind="stable")
         found, first = np.unique(scope[order], return_index=True)
-        parts = np.split(self.rows[order], first[1:])
+        parts = np.split(self.rows[order], first[1:]) if first.size else []
         return dict(zip(found.tolist(), parts, strict=True))
 
     def rows_where(self, chosen: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.base.units import duration
+from proton.trace.records import NONE
 from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said, Unrecorded
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import counters
@@ -69,6 +70,9 @@ def _loop(kernel: KernelView) -> _Loop | None:
     loads = np.array([s.work == "copies" and s.queue != "stores" for s in subject.scopes], bool)
     waits = kernel.rows_where(loads & subject.scope_is_wait)
     track = records.track[waits]
+    # The first wait of a loop is for the pipeline to fill, whatever its depth.
+    later = (np.diff(track, prepend=NONE) == 0) & (records.iteration[waits] != 0)
+    waits, track = waits[later], track[later]
     if not waits.size:
         return None
     # Consecutive waits of a unit are an iteration apart.
@@ -105,7 +109,7 @@ def _ahead(kernel: KernelView, waits: np.ndarray, issue: np.ndarray, wait: np.nd
     since = np.clip(records.start_ns[issue] - zero, 0, span - 1)
     before = np.searchsorted(keys, of + since, side="right")
     at = np.searchsorted(waits, wait)
-    return max(int(np.median(at - before + 1)), 1)
+    return max(int(np.median(at - np.minimum(before, at) + 1)), 1)
 
 
 def _is_memory_busy(kernel: KernelView) -> bool:

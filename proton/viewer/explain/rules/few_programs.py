@@ -9,6 +9,7 @@ from proton.viewer.explain.finding import Finding, Rule, Said
 from proton.viewer.explain.subject import KernelView, Subject
 
 LEAST = 0.25  # of the places without a program
+LEAST_NS = 100_000.0  # of a launch on the CPU: a shorter one is not worth a second thread
 # Streaming multiprocessors, from NVIDIA's data sheets, by the name of the whole GPU.
 SMS = {
     "NVIDIA H200": 132,
@@ -38,7 +39,8 @@ def find(subject: Subject) -> Said:
     """Kernels with too few programs."""
     for kernel in subject.kernels:
         found = balance(kernel)
-        if not found.launch.size:
+        is_short = not kernel.on_gpu and float(np.median(kernel.launch_ns)) < LEAST_NS
+        if not found.launch.size or is_short:
             continue
         device = subject.tables.raw.launches[kernel.typical_launch].device
         there = places(kernel, device if kernel.on_gpu else -1)

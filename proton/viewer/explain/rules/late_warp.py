@@ -12,7 +12,6 @@ import numpy as np
 
 from proton.base.units import duration
 from proton.trace.records import NONE
-from proton.trace.wire import RecordKind
 from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said, Unrecorded
 from proton.viewer.explain.subject import KernelView, Subject
 
@@ -52,9 +51,7 @@ def find(subject: Subject) -> Said:
 
 def meetings(kernel: KernelView, scope: int) -> Meetings:
     """Those of a barrier at which several units of a program met."""
-    subject, records = kernel.subject, kernel.records
-    rows = kernel.scope_rows[scope]
-    assert (records.kind[rows] == RecordKind.SLICE).all()
+    records, rows = kernel.records, kernel.scope_rows[scope]
     track = records.track[rows]
     heads = np.flatnonzero(np.diff(track, prepend=NONE))
     sizes = np.diff(np.append(heads, track.size))
@@ -71,7 +68,6 @@ def meetings(kernel: KernelView, scope: int) -> Meetings:
     found = Meetings(last=rows[last], late_ns=start[last] - start[last - 1], program=program[last])
     # The others were still there when the last came; else it was another meeting.
     met = records.end_ns[rows[last - 1]] >= records.start_ns[rows[last]]
-    del subject
     return Meetings(last=found.last[met], late_ns=found.late_ns[met], program=found.program[met])
 
 

@@ -37,7 +37,7 @@ def find(subject: Subject) -> Said:
 
 def _waits(subject: Subject) -> np.ndarray:
     """The scopes in which a program waits for memory."""
-    of = [s.work in WAITING and s.kind in ("slice", "wait") or s.waits for s in subject.scopes]
+    of = [(s.work in WAITING and s.kind in ("slice", "wait")) or s.waits for s in subject.scopes]
     return np.array(of, bool)
 
 

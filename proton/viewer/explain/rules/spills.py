@@ -53,9 +53,7 @@ def _cost(kernel: KernelView, spilled: int) -> tuple[float, float]:
     warps = kernel.kernel.units * kernel.kernel.unit_warps
     cycles = ACCESSES * spilled * warps * kernel.resident * rounds
     gpu = records.gpu
-    rates = [
-        gpu.launches[n].rate for n in kernel.launches.tolist() if gpu and n in gpu.launches
-    ]
+    rates = [gpu.launches[n].rate for n in kernel.launches.tolist() if gpu and n in gpu.launches]
     return cycles * (float(np.median(rates)) if rates else 1.0) * kernel.tracks.size, rounds
 
 

@@ -1,4 +1,8 @@
-"""Launches that wait for few programs which take longer than the others."""
+"""Launches that wait for few programs which take longer than the others.
+
+A program is long that is so in the median of its launches: what an operating system takes from one
+of them is not the kernel's.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
     programs = kernel.programs
     part = float(np.median(found.unequal[found.programs > 1]))
     own = np.flatnonzero(programs.launch == kernel.typical_launch)
-    dur = programs.dur_ns[own]
+    dur = _lengths(kernel, programs.number[own])
     if dur.size < 2 or dur.max() < LONG * np.median(dur):
         return None
     order = own[np.argsort(-dur, kind="stable")]
@@ -53,6 +57,15 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
         slices=kernel.open_launch(kernel.typical_launch),
         record="" if kernel.rows.size else f"scopes in {counted(1, 'kernel')}, to see where",
     )  # fmt: skip
+
+
+def _lengths(kernel: KernelView, numbers: np.ndarray) -> np.ndarray:
+    """What each of these programs takes, in the median of all launches."""
+    programs = kernel.programs
+    order = np.lexsort((programs.dur_ns, programs.number))
+    number, first, count = np.unique(programs.number[order], return_index=True, return_counts=True)
+    median = programs.dur_ns[order][first + count // 2]
+    return np.asarray(median[np.searchsorted(number, numbers)])
 
 
 def _largest(kernel: KernelView, program: int) -> tuple[str, float]:
