@@ -7,7 +7,7 @@ from proton.viewer.explain.explanation import SCHEMA as SCHEMA
 from proton.viewer.explain.explanation import Explanation as Explanation
 from proton.viewer.explain.explanation import explain as explain
 from proton.viewer.explain.finding import Finding as Finding
-from proton.viewer.explain.finding import Rule as Rule
 from proton.viewer.explain.finding import SliceToOpen as SliceToOpen
 from proton.viewer.explain.finding import Unrecorded as Unrecorded
-from proton.viewer.explain.finding import rules as rules
+from proton.viewer.explain.rule import Rule as Rule
+from proton.viewer.explain.rule import rules as rules

@@ -11,7 +11,8 @@ from proton.base import markup
 from proton.base.text import printable
 from proton.base.units import duration
 from proton.base.words import counted
-from proton.viewer.explain.finding import Finding, SliceToOpen, Unrecorded, rules
+from proton.viewer.explain.finding import Finding, SliceToOpen, Unrecorded
+from proton.viewer.explain.rule import rules
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import Tables
 
@@ -49,8 +50,10 @@ class Explanation:
         return len(self.findings)
 
     def share(self, finding: Finding) -> float:
-        """What a finding's gain is of the time of all launches, in percent."""
-        return 100 * finding.gain_ns / max(self.time_ns, 1.0)
+        """What a finding's gain is of the time of all launches, in percent; of what is between
+        them, of both together."""
+        whole = self.time_ns + finding.gain_ns * finding.between_launches
+        return 100 * finding.gain_ns / max(whole, 1.0)
 
     def to_json(self) -> dict[str, object]:
         """The document that docs/explain.md describes."""
@@ -74,8 +77,9 @@ class Explanation:
     def _below(self, finding: Finding, file: str) -> Iterator[str]:
         if finding.gain_ns:
             yield (
-                f"at stake: {duration(finding.gain_ns)} of {duration(self.time_ns)} "
-                f"({self.share(finding):.0f} %)"
+                f"at stake: {duration(finding.gain_ns)} "
+                f"{'beside' if finding.between_launches else 'of'} {duration(self.time_ns)} of "
+                f"launches ({self.share(finding):.0f} %)"
             )
         if finding.advice:
             yield f"try: {finding.advice}"

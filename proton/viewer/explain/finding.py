@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from proton.viewer.explain.subject import Subject
 
 LEAST_PART = 0.05  # of a kernel's time: less is not worth a sentence
 
@@ -33,7 +25,8 @@ class SliceToOpen:
 class Finding:
     """One thing that costs time, and what it rests on.
 
-    `gain_ns` is the time at stake: what a fix would take off the launches of the run, together.
+    `gain_ns` is the time at stake: what a fix would take off the launches of the run, together; or
+    off the time between them, where it is `between_launches`.
     `numbers` are what the sentence was made of, by names that end in their unit (`_ns`, `_bytes`,
     `_percent`) where they have one; `visits` how many visits (or launches) they are of, and
     `error_ns` how far any of their times may be off. `advice` says what to try, `record` what a
@@ -48,6 +41,7 @@ class Finding:
     record: str = ""
     visits: int = 0
     error_ns: float = 0.0
+    between_launches: bool = False
     numbers: Mapping[str, float] = field(default_factory=dict)
     slices: tuple[SliceToOpen, ...] = ()
     file: str = ""
@@ -65,25 +59,3 @@ class Unrecorded:
 
 
 Said = Iterable[Finding | Unrecorded]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """A rule: `find` says what it finds in a run, and what it would need to.
-
-    A module of `proton.viewer.explain.rules` is a rule: it has a `RULE`. `about` is what it looks
-    for, in a line.
-    """
-
-    name: str
-    about: str
-    find: Callable[[Subject], Said]
-
-
-@cache
-def rules(package: str = "proton.viewer.explain.rules") -> dict[str, Rule]:
-    """All rules by name."""
-    folder: ModuleType = importlib.import_module(package)
-    names = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
-    found = (importlib.import_module(f"{package}.{name}").RULE for name in names)
-    return {rule.name: rule for rule in found}

@@ -40,11 +40,16 @@ def explain(
     """
     run = Run.load(file)
     if other is not None:
-        lines = against(run, Run.load(other))
+        was = Run.load(other)
+        lines = against(run, was)
         if to_json:
             print(as_json({"schema": 1, "differences": lines}))
+        elif lines:
+            _print([(str(line["sentence"]), []) for line in lines])
         else:
-            _print([(str(line["sentence"]), []) for line in lines] or [("nothing differs", [])])
+            terminal.print_title(terminal.stdout(), "nothing differs")
+        warn(run)
+        warn(was)
         return
     found = run.findings
     if to_json:

@@ -16,7 +16,8 @@ import numpy as np
 
 from proton.base.units import duration
 from proton.trace.records import NONE
-from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said, Unrecorded
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import counters
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from proton.base.units import duration
 from proton.viewer.explain.dots import dot_gaps
-from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said, Unrecorded
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import Subject
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from proton.base.units import duration
 from proton.viewer.explain.dots import dot_gaps
-from proton.viewer.explain.finding import Finding, Rule, Said
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import Subject
 
 LEAST = 0.1  # of a program

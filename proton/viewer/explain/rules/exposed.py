@@ -12,7 +12,8 @@ import numpy as np
 
 from proton.base.units import duration
 from proton.viewer.explain.dots import DotGaps, dot_gaps
-from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from proton.base.units import duration
-from proton.viewer.explain.finding import Finding, Rule, Said
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import Subject
 
 LEAST_LAUNCHES = 4

@@ -12,7 +12,8 @@ import numpy as np
 
 from proton.base.units import duration
 from proton.trace.records import NONE
-from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said, Unrecorded
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 
 LEAST_MEETINGS = 4

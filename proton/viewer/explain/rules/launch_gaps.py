@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from proton.base.units import duration
-from proton.viewer.explain.finding import Finding, Rule, Said, SliceToOpen
+from proton.viewer.explain.finding import Finding, Said, SliceToOpen
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import Subject
 
 LEAST = 0.2  # of the time of a series
@@ -40,6 +41,7 @@ def find(subject: Subject) -> Said:
             f"each, with pauses of {duration(typical)} between them: {of}the host is what they "
             "wait for",
             gain_ns=typical * gaps.size,
+            between_launches=True,
             advice=("a CUDA graph of the launches, fewer and larger launches, or less work in "
                     "Python between them") if on_gpu else
             "fewer and larger launches: let one grid do the work of several",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from proton.base.targets import REGISTER_UNIT, SM_REGISTERS
-from proton.viewer.explain.finding import LEAST_PART, Finding, Rule, Said, Unrecorded
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 
 WAITING = ("loads", "copies")  # work in whose slices a program waits for memory

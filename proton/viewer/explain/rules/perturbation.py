@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proton.viewer.explain.finding import Finding, Rule, Said
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import OFF, Subject
 
 LEAST_SPILLS = 8  # more than without instrumentation

@@ -10,7 +10,8 @@ import numpy as np
 
 from proton.base.words import counted
 from proton.trace.records import NONE
-from proton.viewer.explain.finding import Finding, Rule, Said
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 
 ACCESSES = 2  # of a spilled register: stored, and read

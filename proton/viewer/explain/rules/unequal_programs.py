@@ -11,7 +11,8 @@ import numpy as np
 from proton.base.units import duration
 from proton.base.words import counted
 from proton.viewer.explain.balance import Balance, balance
-from proton.viewer.explain.finding import Finding, Rule, Said
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 
 LEAST = 0.15  # of a launch

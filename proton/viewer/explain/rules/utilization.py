@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from proton.viewer.explain.finding import Finding, Rule, Said, Unrecorded
+from proton.viewer.explain.finding import Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import counters
 from proton.viewer.tables.rates import COLUMNS, PART, RATES
