@@ -256,7 +256,7 @@ def test_where_and_names_pick_what_a_budget_is_about() -> None:
     "text, message",
     [
         ({}, "there is no"),
-        ({"budget": [{"scope": "a"}]}, "budget 1: a budget needs max_ns or max_regression"),
+        ({"budget": [{"scope": "a"}]}, "budget 1: a budget needs one of max_ns, max_regression"),
         ({"budget": [{"max_ns": 5, "scop": "a"}]}, "scop is no key.*did you mean scope"),
         ({"budget": [{"max_regression": "ten"}]}, "max_regression must be a part such as"),
         ({"budget": [{"max_regression": "0%"}]}, "max_regression must be more than 0"),

@@ -24,8 +24,10 @@ from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
-from proton.viewer.compare.samples import Group, Process, Side
+from proton.viewer.compare.samples import COUNT, Group, Process, Side
 from proton.viewer.compare.statistics import Estimate
+from proton.viewer.compare.structure import MEASURES, Measure
+from proton.viewer.explain.subject import Subject
 
 LARGEST = 100.0  # ratio that is written as it is
 
@@ -60,6 +62,8 @@ class Verdict:
     estimate: Estimate | None = None
     change: Change | None = None
     source: tuple[str, int] = ("", 0)
+    measured: tuple[float, ...] = ()  # a measure of structure, of each process
+    value: str = ""  # their median, with its unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +93,17 @@ def check(candidate: Side, baseline: Side | None, budgets: Budgets, *, looks: in
     if baseline is None and any(rule.max_regression for rule in budgets.budgets):
         raise BudgetError("a budget has max_regression, which needs a baseline to compare with")
     both = compare(baseline or Side(processes=()), candidate)
-    todo = [(rule, group) for rule in budgets.budgets for group in _covered(rule, both)]
+    timed = [rule for rule in budgets.budgets if rule.is_timed]
+    todo = [(rule, group) for rule in timed for group in _covered(rule, both)]
     questions = sum((rule.max_ns is not None) + (rule.max_regression is not None)
                     for rule, _ in todo)  # fmt: skip
+    questions += sum(len(rule.structure) for rule in budgets.budgets)
     error = budgets.false_alarms / max(questions * looks, 1)
     findings = _wholeness(budgets, [*both.baseline.processes, *candidate.processes])
     for rule, group in todo:
         findings += _findings(rule, group, both, error, budgets.min_processes)
-    findings += [_skipped(rule) for rule in budgets.budgets if rule not in {r for r, _ in todo}]
+    findings += [_skipped(rule) for rule in timed if rule not in {r for r, _ in todo}]
+    findings += structural(candidate, budgets.budgets, error)
     shown = [f.change for f in findings if f.change]
     return Report(
         findings=sorted(findings, key=lambda f: WORST_FIRST.index(f.status)),
@@ -196,7 +203,8 @@ def _absolute(
 ) -> Verdict:
     assert rule.max_ns is not None
     found = statistics.level(change.after, error=error)
-    said = f"{found.value:.0f} ns, allowed {rule.max_ns:.0f} ns"
+    unit = "" if rule.stat == COUNT else " ns"
+    said = f"{found.value:.0f}{unit}, allowed {rule.max_ns:.0f}{unit}"
     if found.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(found.processes, None, least)
     elif found.low > rule.max_ns:
@@ -205,11 +213,81 @@ def _absolute(
         status, reason = Status.PASS, said
     else:
         status = Status.INCONCLUSIVE
-        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f} ns"
+        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f}{unit}"
     return Verdict(
         title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
         change=change, source=source,
     )  # fmt: skip
+
+
+# Structure
+
+
+def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[Verdict]:
+    """What the budgets of structure say. Of what is exact the worst process counts; of the rest
+    the median of processes, told by how many of them keep to the limit (a sign test)."""
+    rules = [rule for rule in rules if rule.structure]
+    if not rules:
+        return []
+    found: dict[tuple[int, str, str], list[float]] = {}
+    named = set[int]()
+    for process in candidate.processes:
+        run = process.run()
+        variants = dict(zip(map(id, run.kernels), Side.variants(run.kernels), strict=True))
+        for view in Subject(run).kernels:
+            group = Group(variants[id(view.kernel)], "")
+            for number, rule in enumerate(rules):
+                if not rule.is_of_kernel(view.kernel.name):
+                    continue
+                named.add(number)
+                if not rule.holds_for(group, candidate.facts(group.variant)):
+                    continue
+                for name in rule.structure:
+                    values = found.setdefault((number, name, view.label), [])
+                    value = MEASURES[name].worst(view, rule.asked)
+                    values += [] if value is None else [value]
+    for number, rule in enumerate(rules):
+        if number not in named:
+            raise BudgetError(f"budget {rule.title}: no kernel has that name")
+    verdicts = [_held(rules[number], name, kernel, values, len(candidate.processes), error)
+                for (number, name, kernel), values in found.items()]  # fmt: skip
+    skipped = set(range(len(rules))) - {number for number, _, _ in found}
+    return verdicts + [_skipped(rules[number]) for number in sorted(skipped)]
+
+
+def _held(
+    rule: Budget, name: str, kernel: str, values: list[float], processes: int, error: float
+) -> Verdict:
+    """One measure of a kernel against its limit."""
+    measure, limit = MEASURES[name], rule.structure[name]
+    thing = f"{kernel}/{rule.scope}" if rule.scope else kernel
+    warp = f", warp {rule.warp}" if rule.warp is not None else ""
+    of = f" of {' < '.join(rule.order)}" if name == "order" else ""
+    by = f" by {rule.hidden_by}" if rule.hidden_by else ""
+    title = f"{thing}{warp} {measure.title}{by}{of}"
+    if len(values) < processes:
+        reason = f"{processes - len(values)} of {processes} runs have nothing of the kind on record"
+        return Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, limit=limit)
+    middle = sorted(values)[len(values) // 2]
+    if measure.is_exact:
+        middle = max(values) if measure.is_most else min(values)
+    bad = sum(value > limit if measure.is_most else value < limit for value in values)
+    word = "most" if measure.is_most else "least"
+    said = f"{measure.shown(middle)}, allowed at {word} {measure.shown(limit)}"
+    status, why = _answer(measure, bad, len(values), error)
+    return Verdict(title=title, status=status, reason=said + why, limit=limit,
+                   measured=tuple(values), value=measure.shown(middle))  # fmt: skip
+
+
+def _answer(measure: Measure, bad: int, count: int, error: float) -> tuple[Status, str]:
+    """Of `count` processes that many break the limit."""
+    if measure.is_exact:
+        return (Status.REGRESSION if bad else Status.PASS), ""
+    if statistics.sign_test(bad, count) <= error:
+        return Status.REGRESSION, ""
+    if statistics.sign_test(count - bad, count) <= error:
+        return Status.PASS, ""
+    return Status.INCONCLUSIVE, f"; {bad} of {count} processes break it: measure more"
 
 
 def percent(ratio: float) -> str:

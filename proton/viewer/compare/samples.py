@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +22,8 @@ from proton.viewer.tables.rows import LAUNCH
 if TYPE_CHECKING:
     import pandas as pd
 
-STATS = ("count", "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
+COUNT = "count"  # the statistic that is no time
+STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
 SUFFIX = ".proton"
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
@@ -64,6 +65,11 @@ class Process:
     targets: dict[Variant, str]
     rows: dict[Group, Row]
     batches: dict[Group, list[Row]]
+    held: Run | None = field(default=None, compare=False, repr=False)  # else its file is read
+
+    def run(self) -> Run:
+        """The whole of it."""
+        return Run.load(Path(self.path)) if self.held is None else self.held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +104,10 @@ class Side:
     def of(runs: Sequence[Run], *, warps: bool = False) -> Side:
         """That of runs in memory."""
         sources: dict[Group, tuple[str, int]] = {}
-        found = [_process(run, run.name, warps, len(runs) == 1, sources) for run in runs]
+        found = [
+            replace(_process(run, run.name, warps, len(runs) == 1, sources), held=run)
+            for run in runs
+        ]
         return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
 
     @staticmethod
