@@ -192,7 +192,7 @@ def test_the_json_is_the_schema_that_is_documented() -> None:
     finding = document["findings"][0]  # type: ignore[index]
     assert set(finding) == {
         "rule", "sentence", "gain_ns", "gain_percent", "kernel", "advice", "record", "visits",
-        "error_ns", "between_launches", "numbers", "slices", "file", "line",
+        "error_ns", "between_launches", "happens_once", "numbers", "slices", "file", "line",
     }  # fmt: skip
     assert set(finding["slices"][0]) == {
         "launch", "scope", "sm", "unit", "program", "start_ns", "dur_ns",

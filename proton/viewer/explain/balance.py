@@ -3,8 +3,8 @@
 With P programs of the mean length m on S places (SMs x the most programs that one held at once):
 
     launch                   D, of which S * D is there to be used
-    equal programs           ceil(P / S) * m      what is longer than that comes of unequal ones
-    without a last wave      P * m / S            what is longer than that comes of the last wave
+    equal programs           ceil(P / S) * m
+    without a last wave      P * m / S            what equal programs take more is the last wave's
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from proton.viewer.explain.subject import KernelView, per_launch
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
-    """A row a launch. `unequal` and `tail` are parts of its time that nobody used, since programs
-    took unlike times, and since the last wave was not full."""
+    """A row a launch. `tail` is the part of its time in which places had no work, since the last
+    wave was not full."""
 
     launch: np.ndarray
     programs: np.ndarray
     places: np.ndarray
     most: np.ndarray  # programs of a place at once
-    unequal: np.ndarray
     tail: np.ndarray
 
     @property
@@ -38,11 +37,10 @@ def balance(kernel: KernelView) -> Balance:
     """Of each launch of which programs left their times."""
     programs = kernel.programs
     rows = [_of(kernel, part) for part in per_launch(programs.launch)] if programs.row.size else []
-    columns = np.array(rows, np.float64).reshape(-1, 6).T
+    columns = np.array(rows, np.float64).reshape(-1, 5).T
     launch, count, places, most = (column.astype(np.int64) for column in columns[:4])
     return Balance(
-        launch=launch, programs=count, places=places, most=most, unequal=columns[4],
-        tail=columns[5],
+        launch=launch, programs=count, places=places, most=most, tail=columns[4],
     )  # fmt: skip
 
 
@@ -56,6 +54,5 @@ def _of(kernel: KernelView, part: slice) -> tuple[float, ...]:
     count, room = dur.size, places * most
     ideal = float(dur.sum()) / room
     equal = -(-count // room) * float(dur.mean())
-    unequal = max(0.0, length - max(equal, ideal)) / length
     tail = max(0.0, min(equal, length) - ideal) / length
-    return launch, count, places, most, unequal, tail
+    return launch, count, places, most, tail

@@ -34,10 +34,11 @@ class KernelTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What `explain` says of a run: findings, those with most time at stake first."""
+    """What `explain` says of a run: findings, those with most time at stake first;
+    what happens once stands behind them."""
 
     run: str
-    time_ns: float  # of all launches
+    time_ns: float  # of all launches, as far as they repeat
     kernels: Sequence[KernelTime]
     findings: Sequence[Finding]
     unrecorded: Sequence[Unrecorded]
@@ -51,8 +52,9 @@ class Explanation:
 
     def share(self, finding: Finding) -> float:
         """What a finding's gain is of the time of all launches, in percent; of what is between
-        them, of both together."""
-        whole = self.time_ns + finding.gain_ns * finding.between_launches
+        them, or happens once, of both together."""
+        is_beside = finding.between_launches or finding.happens_once
+        whole = self.time_ns + finding.gain_ns * is_beside
         return 100 * finding.gain_ns / max(whole, 1.0)
 
     def to_json(self) -> dict[str, object]:
@@ -78,7 +80,8 @@ class Explanation:
         if finding.gain_ns:
             yield (
                 f"at stake: {duration(finding.gain_ns)} "
-                f"{'beside' if finding.between_launches else 'of'} {duration(self.time_ns)} of "
+                f"{'beside' if finding.between_launches or finding.happens_once else 'of'} "
+                f"{duration(self.time_ns)} of "
                 f"launches ({self.share(finding):.0f} %)"
             )
         if finding.advice:
@@ -162,7 +165,7 @@ def explain(tables: Tables) -> Explanation:
         run=tables.name,
         time_ns=subject.time_ns,
         kernels=tuple(map(_time, kernels)),
-        findings=tuple(sorted(findings, key=lambda finding: -finding.gain_ns)),
+        findings=tuple(sorted(findings, key=lambda f: (f.happens_once, -f.gain_ns))),
         unrecorded=tuple(each for each in said if isinstance(each, Unrecorded)),
         warnings=tuple(tables.loss_warnings()),
     )

@@ -26,7 +26,8 @@ class Finding:
     """One thing that costs time, and what it rests on.
 
     `gain_ns` is the time at stake: what a fix would take off the launches of the run, together; or
-    off the time between them, where it is `between_launches`.
+    off the time between them, where it is `between_launches`. What `happens_once` comes behind the
+    others.
     `numbers` are what the sentence was made of, by names that end in their unit (`_ns`, `_bytes`,
     `_percent`) where they have one; `visits` how many visits (or launches) they are of, and
     `error_ns` how far any of their times may be off. `advice` says what to try, `record` what a
@@ -42,6 +43,7 @@ class Finding:
     visits: int = 0
     error_ns: float = 0.0
     between_launches: bool = False
+    happens_once: bool = False
     numbers: Mapping[str, float] = field(default_factory=dict)
     slices: tuple[SliceToOpen, ...] = ()
     file: str = ""

@@ -25,6 +25,7 @@ from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.rows import launch_times
 from proton.viewer.tables.stats import own_values
 
+SLOW_START = 1.5  # times the slowest of the others: a first launch that stands for itself
 OFF = "_off"  # behind the name of a resource: without instrumentation
 
 
@@ -109,8 +110,8 @@ class Subject:
 
     @cached_property
     def time_ns(self) -> float:
-        """Of all launches together."""
-        return float(self.launch_ns.sum())
+        """Of all launches together, as far as they repeat."""
+        return sum(kernel.time_ns for kernel in self.kernels)
 
     def places_of(self, device: int) -> int:
         """How many SMs of a device (threads of the CPU) any launch used."""
@@ -136,10 +137,17 @@ class KernelView:
         """What each launch took."""
         return np.asarray(self.subject.launch_ns[self.launches], np.float64)
 
+    @cached_property
+    def start_ns(self) -> float:
+        """What the first launch took beyond the others, where it stands out; else 0."""
+        others = self.launch_ns[1:]
+        is_slow = others.size > 2 and self.launch_ns[0] > SLOW_START * max(others.max(), 1.0)
+        return float(self.launch_ns[0] - np.median(others)) if is_slow else 0.0
+
     @property
     def time_ns(self) -> float:
-        """Of all its launches."""
-        return float(self.launch_ns.sum())
+        """Of all its launches, as far as they repeat."""
+        return float(self.launch_ns.sum()) - self.start_ns
 
     @cached_property
     def typical_launch(self) -> int:

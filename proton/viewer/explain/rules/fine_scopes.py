@@ -1,4 +1,8 @@
-"""Scopes that are so short that recording them takes a good part of the time."""
+"""Scopes that are so short that recording them takes a good part of the time.
+
+Records that a ring buffer lost had their cost, too: those that are there stand for all that were
+written.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +19,35 @@ SHORT = 10.0  # a scope is short whose slices take less than so many times what 
 
 def find(subject: Subject) -> Said:
     """Kernels whose short scopes cost too much."""
-    records = subject.records
+    records, tracks = subject.records, subject.records.tracks
+    price_of = records.slice_cost_ns * tracks.written / np.maximum(tracks.kept, 1)
     for kernel in subject.kernels:
         units = kernel.unit_ns()
         short: list[tuple[float, int, float]] = []  # cost, scope, mean
         for scope, rows in kernel.scope_rows.items():
-            each = records.slice_cost_ns[records.track[rows]]
+            each = price_of[records.track[rows]]
             mean = float(subject.self_ns[rows].mean())
-            if mean < SHORT * float(each.mean()):
+            if mean < SHORT * float(records.slice_cost_ns[records.track[rows]].mean()):
                 short.append((float(each.sum()), scope, mean))
         cost = sum(part for part, _, _ in short)
         if not short or cost < LEAST * units:
             continue
         most, scope, mean = max(short)
         rows, entry = kernel.scope_rows[scope], subject.scopes[scope]
-        price = most / rows.size
+        price = float(records.slice_cost_ns[records.track[rows]].mean())
+        count = round(most / max(price, 1e-9))
+        part = min(cost / units, 1.0)
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
-            sentence=f"recording takes {100 * cost / units:.0f} % of the time: {entry.path} is "
-            f"{duration(mean)} long, its record costs {duration(price)}, and there are {rows.size}",
-            gain_ns=kernel.time_ns * cost / units,
+            sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} is "
+            f"{duration(mean)} long, its record costs {duration(price)}, and there are {count}",
+            gain_ns=kernel.time_ns * part,
             advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
             "(every=16)",
             visits=int(np.unique(records.visits.number[rows]).size),
             error_ns=kernel.error_ns(rows),
-            numbers={"cost_percent": 100 * cost / units, "mean_ns": mean, "record_ns": price,
+            numbers={"cost_percent": 100 * part, "mean_ns": mean, "record_ns": price,
                      "slices": int(sum(kernel.scope_rows[s].size for _, s, _ in short))},
             slices=kernel.open(int(rows[0])),
             file=entry.file,
