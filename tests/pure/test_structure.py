@@ -173,3 +173,15 @@ def test_a_marker_takes_them() -> None:
     assert (timed.structure, timed.max_ns, timed.stat) == ({}, 50, "p90")
     assert Budgets(budgets=[structure]).is_exact
     assert not Budgets(budgets=[structure, timed]).is_exact
+
+
+def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> None:
+    file = Run(gpu(pieces(100), body=3)).save(tmp_path / "m.proton")
+    _, _, err = call(monkeypatch, capsys, "timeline", file, "--launch", "99")
+    assert "no launch 99: there are 0 to 4" in err
+    _, _, err = call(monkeypatch, capsys, "stats", file, "--include", "matmul/softmx")
+    assert "there is matmul/barrier" in err
+    assert "did you mean matmul/softmax?" in err
+    bare = Run(gpu(pieces(100), auto=[])).save(tmp_path / "bare.proton")
+    _, out, _ = call(monkeypatch, capsys, "analyze", bare)
+    assert 'auto="copies,dots,barriers" records it' in " ".join(out.split())

@@ -141,6 +141,10 @@ class Side:
         found = np.array([row[stat] if row else np.nan for row in rows])
         return np.maximum(found, LEAST_NS)
 
+    def totals(self, group: Group) -> np.ndarray:
+        """The time of its own in each process; NaN where a process has no such scope."""
+        return self.values(group, "self")
+
     def launch_values(self, group: Group, stat: str) -> np.ndarray:
         """The statistic in each batch of launches of the only process."""
         rows = self.processes[0].batches.get(group, [])
