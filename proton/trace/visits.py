@@ -75,7 +75,11 @@ def group_visits(
     _join_loose(number, rows, opening, iteration[rows], start[rows], piece[rows])
     cut[rows] = _cut(number[rows], opening, start[rows], lossy[track[rows]])
     ahead = np.array([entry.ahead for entry in scopes], bool)[scope[rows]]
-    last = rows[_last_that_came(number[rows], opening, start[rows], ahead)]
+    in_loop = iteration[rows] != NO_ITERATION
+    has_loop = np.zeros(opening.max() + 1, bool)
+    has_loop[opening[in_loop]] = True
+    own = ~ahead & (in_loop | ~has_loop[opening])
+    last = rows[_last_that_came(number[rows], opening, start[rows], own)]
     number[rows], cut[rows] = number[last], cut[last]
     number = _codes(number)
     return Visits(number=number, cut=cut)
@@ -144,13 +148,13 @@ def _join_loose(
 
 
 def _last_that_came(
-    number: np.ndarray, opening: np.ndarray, start: np.ndarray, ahead: np.ndarray
+    number: np.ndarray, opening: np.ndarray, start: np.ndarray, own: np.ndarray
 ) -> np.ndarray:
-    """Of each row a row of its visit; where that has nothing but pieces ahead, the row that ran
-    before in a visit of its opening that has more."""
+    """Of each row a row of its visit; where that has no piece of its `own` iteration, the row that
+    ran before in a visit of its opening that has one."""
     visit = _codes(number)
     came = np.zeros(visit.max() + 1, bool)
-    came[visit[~ahead]] = True
+    came[visit[own]] = True
     order = np.lexsort((start, opening))
     place, kept = np.arange(order.size), came[visit][order]
     before = np.maximum.accumulate(np.where(kept, place, -1))

@@ -87,7 +87,8 @@ def test_a_scope_has_a_visit_an_iteration(
     assert set(frame.program) == set(range(0, blocks, step))
     for (program, _, _), of in frame.groupby(["program", "unit", "scope"]):
         trips = program + 1 if causal else blocks
-        visits = of.groupby("visit").iteration.min()
+        assert set(of.visit) == set(of[of.iteration >= 0].visit)
+        visits = of[of.iteration >= 0].groupby("visit").iteration.min()
         expected = [i for i in range(trips) if i % every == 0]
         found = sorted(visits.to_list())
         assert found == expected[len(expected) - len(found) :]

@@ -16,19 +16,24 @@ NONE = -1
 class Loop:
     """A pipelined loop that runs again and again: its scope has, for iteration i, a piece in each
     of the iterations i - ahead. Ahead of the loop stands what its first iterations would have had
-    earlier; `hoisted` and `behind`, pieces of no iteration, stand around it."""
+    earlier; `hoisted` and `behind`, pieces of no iteration, stand around it. Work is also begun for
+    iterations `beyond` the last one: it belongs to the run before."""
 
     ahead: tuple[int, ...]
     trips: int
     hoisted: bool = False
     behind: bool = False
+    beyond: bool = False
     skipped: float = 0.0  # the part of the pieces, but the last one of a run, that do not run
 
     @property
     def scopes(self) -> list[Scope]:
         """A piece ahead of the loop, those before it, those in it, one behind it."""
-        count = 2 + 2 * len(self.ahead)
-        return [Scope(name="s", path="s", visit=1, piece=piece) for piece in range(count)]
+        ahead = [False, *[True] * len(self.ahead), *(n > 0 for n in self.ahead), False]
+        return [
+            Scope(name="s", path="s", visit=1, piece=piece, ahead=is_ahead)
+            for piece, is_ahead in enumerate(ahead)
+        ]
 
     def run(self, rng: np.random.Generator) -> list[tuple[int, int, int]]:
         """(scope, iteration, the run's iteration) of what is recorded, in order of time; the first
@@ -39,8 +44,12 @@ class Loop:
         for step in range(-max(self.ahead), self.trips):
             for number, ahead in enumerate(self.ahead):
                 i = step + ahead
-                if 0 <= i < self.trips and (step >= 0 or ahead + step >= 0):
-                    piece = 1 + number + (count if step >= 0 else 0)
+                piece = 1 + number + (count if step >= 0 else 0)
+                if self.beyond and i >= self.trips > 0 and found:
+                    found.append((piece, i, found[-1][2]))
+                    if self.hoisted and step < 0:
+                        found.append((0, NONE, found[-1][2]))
+                elif 0 <= i < self.trips:
                     if number == count - 1 or rng.random() >= self.skipped:
                         found.append((piece, i, i))
         if self.behind and self.trips:
@@ -52,6 +61,8 @@ LOOPS = [
     Loop((0,), 5), Loop((1, 0), 4), Loop((2, 1, 0), 6), Loop((2, 0, 0), 1), Loop((1, 0), 1),
     Loop((1, 0), 3, hoisted=True), Loop((1, 1, 0), 3, behind=True),
     Loop((1, 0), 2, hoisted=True, behind=True), Loop((1, 1, 0), 7, skipped=0.5), Loop((3, 0), 2),
+    Loop((2, 0), 5, beyond=True), Loop((2, 1, 0), 1, beyond=True, hoisted=True),
+    Loop((2, 1, 0), 4, beyond=True, behind=True), Loop((3, 0), 1, beyond=True, hoisted=True),
 ]  # fmt: skip
 
 
