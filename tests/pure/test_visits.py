@@ -35,6 +35,9 @@ class Loop:
             for piece, is_ahead in enumerate(ahead)
         ]
 
+    def skips(self, rng: np.random.Generator) -> bool:
+        return bool(rng.random() < self.skipped)
+
     def run(self, rng: np.random.Generator) -> list[tuple[int, int, int]]:
         """(scope, iteration, the run's iteration) of what is recorded, in order of time; the first
         run has what is hoisted, the last what is behind."""
@@ -49,9 +52,8 @@ class Loop:
                     found.append((piece, i, found[-1][2]))
                     if self.hoisted and step < 0:
                         found.append((0, NONE, found[-1][2]))
-                elif 0 <= i < self.trips:
-                    if number == count - 1 or rng.random() >= self.skipped:
-                        found.append((piece, i, i))
+                elif 0 <= i < self.trips and not (number < count - 1 and self.skips(rng)):
+                    found.append((piece, i, i))
         if self.behind and self.trips:
             found.append((1 + 2 * count, NONE, self.trips - 1))
         return found

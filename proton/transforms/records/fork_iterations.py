@@ -108,8 +108,9 @@ def _distances(records: list[Operation]) -> dict[Operation, int]:
     its start. Ends of asynchronous work and of events, which are all recorded, have none."""
     found: dict[Operation, int] = {}
     open_: dict[str, int | None] = {}
+    distance: int | None
     for record in records:
-        distance: int | None = 0
+        distance = 0
         if isa(record, proton.EventOp):
             distance = None
         elif isa(record, proton.RecordOp) and is_start(record):
