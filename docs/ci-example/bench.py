@@ -5,7 +5,7 @@ Each process runs the kernels in turns, so that what slows down the machine meet
 
 import numpy as np
 
-from proton.kernels import LAYER_NORM, SOFTMAX, VECTOR_ADD
+from kernels.cases import LAYER_NORM, SOFTMAX, VECTOR_ADD
 
 LAUNCHES = 20
 SIZES = {SOFTMAX: (512, 1000), LAYER_NORM: (512, 1000), VECTOR_ADD: (1 << 18,)}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from kernels import arrays
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
-from proton.kernels import arrays
 from proton.runtime.jit import JITFunction
 
 

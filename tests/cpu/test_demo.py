@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 LAUNCH = """
 import sys
 import numpy as np
-from proton.kernels.vector_add import vector_add
+from kernels.vector_add import vector_add
 x = np.ones(100, np.float32)
 vector_add(x, x)
 print(__name__, sys.argv[1:])

@@ -10,8 +10,9 @@ import numpy as np
 
 import proton
 import proton.language as tl
-from proton.kernels import arrays
-from proton.kernels.arrays import Array
+from kernels import arrays
+from kernels.arrays import Array
+from kernels.harness import Case, main
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -118,3 +119,19 @@ def matmul_persistent(
 def reference(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """The same by numpy."""
     return np.matmul(a, b, out=out)
+
+
+CASE = Case(
+    name="persistent matmul",
+    shapes=lambda m, n, k: [(m, k), (k, n)],
+    launch=matmul_persistent,
+    reference=reference,
+    torch=lambda torch, out, a, b: torch.mm(a, b, out=out[0]),
+    tolerance=1e-5,
+    # n and k: rows lie multiples of 16 bytes apart
+    ugly=((1, 4, 4), (7, 8, 12), (128, 128, 64), (129, 124, 68), (300, 200, 1000)),
+    benchmark=((128, 128, 128), (512, 512, 512), (1024, 1024, 1024), (1000, 1000, 1000)),
+)
+
+if __name__ == "__main__":
+    main(CASE)

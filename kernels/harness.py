@@ -1,13 +1,15 @@
-"""The command line that the scripts of this folder share: check, benchmark, profile."""
+"""A kernel beside its peers, and the command line of each file here: check, benchmark, profile."""
 
 import argparse
 import importlib.util
 import inspect
+import math
 import secrets
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import Case
-from proton.kernels.arrays import Array
-from proton.kernels.cases import outputs
+from kernels import arrays
+from kernels.arrays import Array
 
+Arrays = tuple[np.ndarray, ...]
 Sizes = tuple[int, ...]
 Place = Callable[[np.ndarray], Array]
 REPEATS = 9
@@ -28,8 +30,60 @@ FLUSH_BYTES = 256 << 20  # more than the L2 cache of a GPU
 LAUNCHES = 5  # of a profile: the first one meets cold caches
 
 
-def main(case: Case, ugly: list[Sizes], benchmark: list[Sizes]) -> None:
-    """Checks the kernel against numpy, and does what the options ask for besides."""
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A kernel, the same in numpy and in torch, and inputs for all three.
+
+    `launch` and `reference` take the inputs and, by name, `out`: what they returned before.
+    `torch` takes the module, the outputs and the inputs. `tolerance` bounds `error`; what a GPU
+    approximates may add `approximation` to it (docs/math.md). `prepare` makes the inputs from
+    normally distributed arrays of `shapes`. The script checks the sizes `ugly`, and times those of
+    `benchmark`.
+    """
+
+    name: str
+    shapes: Callable[..., list[Sizes]]
+    launch: Callable[..., Any]
+    reference: Callable[..., Any]
+    torch: Callable[..., Any]
+    tolerance: float
+    approximation: float = 0.0
+    prepare: Callable[..., Arrays] | None = None
+    ugly: tuple[Sizes, ...]
+    benchmark: tuple[Sizes, ...]
+
+    def inputs(self, rng: np.random.Generator, *sizes: int) -> Arrays:
+        """Random inputs of a problem's sizes."""
+        arrays = tuple(rng.standard_normal(s, dtype=np.float32) for s in self.shapes(*sizes))
+        return arrays if self.prepare is None else self.prepare(*arrays)
+
+    def check(self, inputs: Arrays, out: Any = None, place: Place = np.asarray) -> float:
+        """Launches on the inputs where `place` puts them; the largest error of any output."""
+        got = outputs(self.launch(*map(place, inputs), out=out))
+        want = outputs(self.reference(*inputs))
+        return max(error(arrays.to_numpy(g), w) for g, w in zip(got, want, strict=True))
+
+
+def outputs(result: Array | tuple[Array, ...]) -> tuple[Array, ...]:
+    """What a launch or reference returned, as a tuple."""
+    return result if isinstance(result, tuple) else (result,)
+
+
+def error(got: np.ndarray, want: np.ndarray) -> float:
+    """The largest difference over the largest number that was wanted; infinite where NaN and
+    infinities are not where they should be."""
+    finite = np.isfinite(want)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        return math.inf
+    if not np.isfinite(got[finite]).all():
+        return math.inf
+    differences = np.abs(got[finite].astype(np.float64) - want[finite])
+    scale = np.abs(want[finite]).max(initial=0.0) or 1.0
+    return float(differences.max(initial=0.0) / scale)
+
+
+def main(*cases: Case) -> None:
+    """Checks kernels against numpy, and does what the options ask for besides."""
     caller = inspect.stack()[1].frame.f_globals["__doc__"]
     parser = argparse.ArgumentParser(
         description=caller, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -46,18 +100,17 @@ def main(case: Case, ugly: list[Sizes], benchmark: list[Sizes]) -> None:
     on_gpu = options.device == "cuda"
     if on_gpu and (missing := missing_for_gpu()):
         parser.error(f"--device cuda needs {missing}")
-    place, tolerance = np.asarray, case.tolerance
-    if on_gpu:
-        place, tolerance = to_gpu, case.tolerance + case.approximation
+    place: Place = to_gpu if on_gpu else np.asarray
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    print(f"{case.name}, seed {seed}")
     rng = np.random.default_rng(seed)
-    if not check(case, rng, ugly, place, tolerance):
-        sys.exit(1)
-    if options.benchmark:
-        (compare_on_gpu if on_gpu else compare)(case, rng, benchmark)
+    for case in cases:
+        print(f"{case.name}, seed {seed}")
+        if not check(case, rng, place, case.tolerance + case.approximation * on_gpu):
+            sys.exit(1)
+        if options.benchmark:
+            (compare_on_gpu if on_gpu else compare)(case, rng, case.benchmark)
     if options.profile:
-        profile(case, rng, benchmark[-1], place, options.profile)
+        profile(cases, rng, place, options.profile)
 
 
 def missing_for_gpu() -> str:
@@ -76,19 +129,17 @@ def to_gpu(array: np.ndarray) -> Array:
     return torch.from_numpy(array).cuda()
 
 
-def check(
-    case: Case, rng: np.random.Generator, sizes: list[Sizes], place: Place, tolerance: float
-) -> bool:
-    """Prints the error at each size; whether all are small enough."""
+def check(case: Case, rng: np.random.Generator, place: Place, tolerance: float) -> bool:
+    """Prints the error at each size; True if all are small enough."""
     errors = []
-    for size in sizes:
+    for size in case.ugly:
         errors.append(case.check(case.inputs(rng, *size), place=place))
         verdict = "PASS" if errors[-1] <= tolerance else "FAIL"
         print(f"  {verdict}  {' x '.join(map(str, size)):20} error {errors[-1]:.1e}")
     return all(error <= tolerance for error in errors)
 
 
-def compare(case: Case, rng: np.random.Generator, sizes: list[Sizes]) -> None:
+def compare(case: Case, rng: np.random.Generator, sizes: Sequence[Sizes]) -> None:
     """A table of times; each is the best of some runs, with all threads that a library takes."""
     peers = ["numpy", "torch"] if importlib.util.find_spec("torch") else ["numpy"]
     table = Table("size", *(f"{name}, ms" for name in ("proton", *peers)))
@@ -121,7 +172,7 @@ def best(action: Callable[[], object]) -> float:
     return min(times)
 
 
-def compare_on_gpu(case: Case, rng: np.random.Generator, sizes: list[Sizes]) -> None:
+def compare_on_gpu(case: Case, rng: np.random.Generator, sizes: Sequence[Sizes]) -> None:
     """A table of times on the GPU; each is a median, with a cold L2 cache."""
     import torch
 
@@ -153,11 +204,12 @@ def median(action: Callable[[], object], flush: Any) -> float:
     return statistics.median(begin.elapsed_time(end) for begin, end in events)
 
 
-def profile(case: Case, rng: np.random.Generator, size: Sizes, place: Place, path: Path) -> None:
-    """Writes a run of some launches."""
-    inputs = [place(array) for array in case.inputs(rng, *size)]
-    with proton.profile(case.name) as run:
-        out = case.launch(*inputs)
-        for _ in range(LAUNCHES - 1):
-            case.launch(*inputs, out=out)
+def profile(cases: Sequence[Case], rng: np.random.Generator, place: Place, path: Path) -> None:
+    """Writes a run of some launches of each kernel."""
+    with proton.profile(cases[0].name) as run:
+        for case in cases:
+            inputs = [place(array) for array in case.inputs(rng, *case.benchmark[-1])]
+            out = case.launch(*inputs)
+            for _ in range(LAUNCHES - 1):
+                case.launch(*inputs, out=out)
     print(f"wrote {run.save(path)}: {run!r}")

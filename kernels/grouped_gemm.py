@@ -7,13 +7,15 @@ Where TMA can copy the matrices the kernel makes tensor descriptors of that
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 import proton
 import proton.language as tl
-from proton.kernels import arrays
-from proton.kernels.arrays import Array
+from kernels import arrays
+from kernels.arrays import Array
+from kernels.harness import Case, main
 
 ALIGNMENT = 16  # bytes, and elements, of which loads of 16 bytes need multiples; bytes for TMA
 
@@ -201,3 +203,23 @@ def _row_stride(x: Array) -> int:
 def reference(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The same by numpy."""
     return [x @ y for x, y in zip(a, b, strict=True)]
+
+
+def _together(*inputs: Array, out: Any = None) -> tuple[Array, ...]:
+    half = len(inputs) // 2
+    return tuple(grouped_gemm(inputs[:half], inputs[half:], out))
+
+
+CASE = Case(
+    name="grouped gemm",
+    shapes=lambda m, n, k: [(m, k), (2 * m, k), (k, n), (k, n)],  # two products
+    launch=_together,
+    reference=lambda *x, out=None: tuple(reference(x[:2], x[2:])),
+    torch=lambda torch, out, a, b, c, d: (torch.mm(a, c, out=out[0]), torch.mm(b, d, out=out[1])),
+    tolerance=1e-5,
+    ugly=((1, 1, 1), (7, 5, 3), (128, 128, 64), (129, 127, 65), (300, 200, 1000)),
+    benchmark=((128, 128, 128), (512, 512, 512), (1000, 1000, 1000)),
+)
+
+if __name__ == "__main__":
+    main(CASE)

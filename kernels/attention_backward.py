@@ -13,14 +13,17 @@ one from rows over the keys that they see, so the result is the same in every ru
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 import math
+from typing import Any
 
 import numpy as np
 
 import proton
 import proton.language as tl
-from proton.kernels import arrays
-from proton.kernels.arrays import Array
-from proton.kernels.attention import LOG2_E, check_shapes
+from kernels import arrays
+from kernels.arrays import Array
+from kernels.attention import LOG2_E, check_shapes
+from kernels.attention import reference as forward_reference
+from kernels.harness import Arrays, Case, main
 
 
 @proton.jit
@@ -250,3 +253,32 @@ def reference(
     dp = dout @ v.swapaxes(-1, -2)
     ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
     return ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dout
+
+
+def _after_forward(q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray) -> Arrays:
+    out, lse = forward_reference(q, k, v)
+    return q, k, v, out, dout, lse
+
+
+def _torch(torch: Any, out: Any, q: Any, k: Any, v: Any, _: Any, dout: Any, lse: Any) -> Any:
+    """With the forward pass, whose result torch needs as a graph."""
+    inputs = [x.detach().requires_grad_() for x in (q, k, v)]
+    result = torch.nn.functional.scaled_dot_product_attention(*inputs)
+    return torch.autograd.grad(result, inputs, dout)
+
+
+CASE = Case(
+    name="attention backward",
+    shapes=lambda batch, heads, length, size: [(batch, heads, length, size)] * 4,
+    prepare=_after_forward,
+    launch=lambda *x, out=None: attention_backward(*x),
+    reference=lambda q, k, v, o, dout, lse, out=None: reference(q, k, v, dout),
+    torch=_torch,
+    tolerance=1e-5,
+    approximation=1e-5,  # of exp2
+    ugly=((1, 1, 1, 16), (2, 3, 33, 16), (1, 2, 100, 64), (1, 1, 257, 128)),
+    benchmark=((1, 8, 256, 64), (1, 8, 1024, 64), (1, 4, 1024, 128)),
+)
+
+if __name__ == "__main__":
+    main(CASE)

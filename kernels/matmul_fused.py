@@ -7,8 +7,9 @@ import numpy as np
 
 import proton
 import proton.language as tl
-from proton.kernels import arrays
-from proton.kernels.arrays import Array
+from kernels import arrays
+from kernels.arrays import Array
+from kernels.harness import Case, main
 
 TWICE_SQRT_2_OVER_PI = tl.constexpr(1.5957691216057308)  # of gelu, and tanh(x) = 2 sigmoid(2x) - 1
 
@@ -115,3 +116,21 @@ def reference(
     if activation == "gelu":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     return x / (1 + np.exp(-x)) if activation == "silu" else x
+
+
+CASE = Case(
+    name="matmul with bias and GELU",
+    shapes=lambda m, n, k: [(m, k), (k, n), (n,)],
+    launch=lambda a, b, bias, out=None: matmul_fused(a, b, bias, "gelu", out),
+    reference=lambda a, b, bias, out=None: reference(a, b, bias, "gelu"),
+    torch=lambda torch, out, a, b, bias: torch.nn.functional.gelu(
+        torch.addmm(bias, a, b), approximate="tanh"
+    ),
+    tolerance=1e-5,
+    approximation=1e-5,  # of tanh
+    ugly=((1, 1, 1), (7, 5, 3), (128, 128, 64), (129, 127, 65), (300, 200, 1000)),
+    benchmark=((128, 128, 128), (512, 512, 512), (1024, 1024, 1024), (1000, 1000, 1000)),
+)
+
+if __name__ == "__main__":
+    main(CASE)

@@ -6,10 +6,13 @@ Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Wor
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 import math
 
+import numpy as np
+
 import proton
 import proton.language as tl
-from proton.kernels import arrays
-from proton.kernels.arrays import Array
+from kernels import arrays
+from kernels.arrays import Array
+from kernels.harness import Case, main
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -200,3 +203,32 @@ def check_shapes(**tensors: Array) -> None:
                 f"attention: the last dimension of {name} must be contiguous, got stride "
                 f"{arrays.stride(x, 3)}: pass a contiguous copy"
             )
+
+
+def reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False, scale: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same by numpy."""
+    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
+    if causal:
+        scores = np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)
+    highest = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - highest)
+    total = weights.sum(-1, keepdims=True)
+    return weights / total @ v, ((highest + np.log(total)) / math.log(2))[..., 0]
+
+
+CASE = Case(
+    name="attention",
+    shapes=lambda batch, heads, length, size: [(batch, heads, length, size)] * 3,
+    launch=attention,
+    reference=lambda q, k, v, out=None: reference(q, k, v),
+    torch=lambda torch, out, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+    tolerance=1e-5,
+    approximation=1e-5,  # of exp2
+    ugly=((1, 1, 1, 16), (2, 3, 33, 16), (1, 2, 100, 64), (1, 1, 257, 128)),
+    benchmark=((1, 8, 256, 64), (1, 8, 1024, 64), (1, 4, 1024, 128)),
+)
+
+if __name__ == "__main__":
+    main(CASE)

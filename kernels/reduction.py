@@ -6,8 +6,9 @@ import numpy as np
 
 import proton
 import proton.language as tl
-from proton.kernels import arrays
-from proton.kernels.arrays import Array
+from kernels import arrays
+from kernels.arrays import Array
+from kernels.harness import Case, main
 
 BLOCK = 4096  # of a vector
 # Blocks of a matrix by the axis that is summed: long along it, or where memory is contiguous.
@@ -123,3 +124,37 @@ def vector_reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray
 def matrix_reference(x: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
     """`matrix_sum` by numpy."""
     return np.sum(x, axis=axis, out=out)
+
+
+VECTOR_SUM = Case(
+    name="vector sum",
+    shapes=lambda n: [(n,)],
+    # Of one sign, so that the error relative to the sum is that of the additions.
+    prepare=lambda x: (np.abs(x),),
+    launch=vector_sum,
+    reference=vector_reference,
+    torch=lambda torch, out, x: torch.sum(x, dim=0, keepdim=True, out=out[0]),
+    tolerance=1e-5,
+    ugly=((1,), (3,), (1000,), (16384,), (16385,), (1_000_003,)),
+    benchmark=((1 << 12,), (1 << 16,), (1 << 20,), (1 << 24,)),
+)
+
+
+def _matrix_sum(axis: int) -> Case:
+    return Case(
+        name=f"matrix sum, axis {axis}",
+        shapes=lambda rows, columns: [(rows, columns)],
+        prepare=lambda x: (np.abs(x),),
+        launch=lambda x, out=None, **options: matrix_sum(x, axis, out, **options),
+        reference=lambda x, out=None: matrix_reference(x, axis, out),
+        torch=lambda torch, out, x: torch.sum(x, dim=axis, out=out[0]),
+        tolerance=1e-5,
+        ugly=((1, 1), (1, 5), (7, 1), (65, 127), (1000, 1000), (129, 4097)),
+        benchmark=((4096, 256), (4096, 1024), (1024, 4096), (256, 16384)),
+    )
+
+
+MATRIX_SUM_ROWS, MATRIX_SUM_COLUMNS = _matrix_sum(0), _matrix_sum(1)
+
+if __name__ == "__main__":
+    main(VECTOR_SUM, MATRIX_SUM_ROWS, MATRIX_SUM_COLUMNS)
