@@ -68,9 +68,7 @@ def attention_by_tma(
 
 
 @proton.jit
-def product_by_tma(
-    a_rows, b_rows, c_rows, size, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
-):
+def product_by_tma(a_rows, b_rows, c_rows, size, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     """A program for each block of M x N."""
     row, column = tl.program_id(0) * M, tl.program_id(1) * N
     acc = tl.zeros((M, N), tl.float32)

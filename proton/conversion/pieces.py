@@ -9,49 +9,62 @@ iterations ahead of the one that runs (place_records.py). Those of one opening a
             wait for qk of k + 1 {ahead = 1}    piece 1
 
 so pieces that are ahead come before those that are not, and else they are in program order. Of the
-branches of an `scf.if` one runs: pieces at the same place in each have one number.
+branches of an `scf.if` one runs: pieces at the same place in each have one number. Each copy of the
+body of an unrolled loop is a visit of its own, as its records have iterations of their own.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from proton.dialect import isa
 from proton.dialect.asynchronous import WorkIteration
 from proton.dialect.mlir import Block, Operation
 from proton.dialect.proton import RecordOp
-from proton.dialect.records import ENTRIES, is_start, scope_of
+from proton.dialect.records import ENTRIES, is_start, iteration_of, scope_of
 from proton.dialect.traits import Loop, has
 
 Place = tuple[tuple[int, int], ...]  # of blocks, outermost first: (less the iterations ahead, op)
 
 
 @dataclass(frozen=True)
-class Piece:
+class PieceOfVisit:
     """Which visit of a kernel a record is of, from 1 on, and its number in that."""
 
     visit: int
     piece: int
 
 
-WHOLE = Piece(0, 0)  # a visit by itself
+WHOLE = PieceOfVisit(0, 0)  # a visit by itself
 
 
-def number_pieces(functions: Iterable[Operation]) -> dict[Operation, Piece]:
+def number_pieces(functions: Iterable[Operation]) -> dict[Operation, PieceOfVisit]:
     """The pieces among the records of functions: of openings that have more than one."""
-    found: dict[Operation, Piece] = {}
+    found: dict[Operation, PieceOfVisit] = {}
     visits = 0
     for function in functions:
         openings: dict[object, list[tuple[Place, Operation]]] = defaultdict(list)
         for place, record in _records(function.regions[0].blocks[0], ()):
             entries = tuple(entry.value for entry in record.attributes[ENTRIES])
             openings[scope_of(record), entries].append((place, record))
-        for records in openings.values():
+        for records in chain.from_iterable(map(_by_iteration, openings.values())):
             if len(records) > 1:
                 visits += 1
                 order = {place: n for n, place in enumerate(sorted({p for p, _ in records}))}
-                found |= {record: Piece(visits, order[place]) for place, record in records}
+                found |= {record: PieceOfVisit(visits, order[place]) for place, record in records}
     return found
+
+
+def _by_iteration(records: list[tuple[Place, Operation]]) -> list[list[tuple[Place, Operation]]]:
+    """The records of an opening, those of each iteration that they name together."""
+    iterations = [iteration_of(record) for _, record in records]
+    if any(own is None for own in iterations):
+        return [records]
+    return [
+        [record for record, own in zip(records, iterations, strict=True) if own == iteration]
+        for iteration in dict.fromkeys(iterations)
+    ]
 
 
 def _records(block: Block, around: Place, loop: int = 0) -> Iterator[tuple[Place, Operation]]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.pieces import WHOLE, Piece, number_pieces
+from proton.conversion.pieces import WHOLE, PieceOfVisit, number_pieces
 from proton.dialect import isa, proton
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import KERNEL, SCOPES
@@ -108,7 +108,7 @@ class _Open:
 class _Table:
     """The scope table being built: one entry for each distinct path, kind, payload and piece."""
 
-    pieces: dict[Operation, Piece]
+    pieces: dict[Operation, PieceOfVisit]
     entries: list[Scope] = field(default_factory=list)
     ids: dict[Scope, int] = field(default_factory=dict)  # of entries without their places
 

@@ -31,19 +31,19 @@ def scope_paths(location: Location) -> Paths:
     return frozenset()
 
 
-class OpenScope(str):
+class ScopeEntry(str):
     """The name of a scope that is open while a kernel is compiled, and which opening it is."""
 
     __slots__ = ("entry",)
     entry: int
 
-    def __new__(cls, name: str, entry: int) -> "OpenScope":
+    def __new__(cls, name: str, entry: int) -> "ScopeEntry":
         made = super().__new__(cls, name)
         made.entry = entry
         return made
 
 
-def located(scopes: Sequence[OpenScope], plain: Location) -> Location:
+def located(scopes: Sequence[ScopeEntry], plain: Location) -> Location:
     """The location of what is compiled while these scopes are open, outermost first."""
     entries = SEPARATOR.join(str(scope.entry) for scope in scopes)
     inner = ir.Location.name(f"{ENTRY_PREFIX}{entries}", plain)

@@ -22,7 +22,7 @@ from proton.base.words import did_you_mean
 from proton.dialect import tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Location, ir
-from proton.dialect.scopes import OpenScope, located
+from proton.dialect.scopes import ScopeEntry, located
 from proton.frontend import aggregates, branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
@@ -128,7 +128,7 @@ class Generator(CodeGenerator):
         self.dropped: ast.expr | None = None  # an expression whose value is not used
         self._called_at: tuple[ast.AST | None, Location] | None = None
         inlined_in = None if self.own_function else caller
-        self.scopes: list[OpenScope] = list(inlined_in.scopes) if inlined_in else []
+        self.scopes: list[ScopeEntry] = list(inlined_in.scopes) if inlined_in else []
         # Each opening of a scope in a function has a number, those of what it inlines among them.
         self.entries: Iterator[int] = inlined_in.entries if inlined_in else itertools.count(1)
         self.first_scope = len(self.scopes)  # of this function

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
 from proton.base.targets import Target
 from proton.dialect.mlir import Location, Module
-from proton.dialect.scopes import OpenScope
+from proton.dialect.scopes import ScopeEntry
 from proton.frontend.flow import Outcome
 from proton.language.function import DeviceFunction
 
@@ -49,7 +49,7 @@ class CodeGenerator(Protocol):
     own_function: bool
     node: ast.AST | None
     dropped: ast.expr | None
-    scopes: list[OpenScope]
+    scopes: list[ScopeEntry]
     entries: Iterator[int]
     first_scope: int
     block_scope: int

@@ -14,7 +14,7 @@ from proton.base.words import shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Value, arith, ir
-from proton.dialect.scopes import OpenScope
+from proton.dialect.scopes import ScopeEntry
 from proton.frontend.builder import as_tensor, constant, emit, error
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
@@ -65,7 +65,7 @@ def enter(
     """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
     name = _checked(name)
     _check_metrics(metrics)
-    g.scopes.append(OpenScope(name, next(g.entries)))
+    g.scopes.append(ScopeEntry(name, next(g.entries)))
     with g.location():
         values, attributes = _payload(payload)
         path, condition = string_attr(ScopePath.of(g.scopes)), _when(name, when)

@@ -13,7 +13,7 @@ import numpy as np
 from proton.base.targets import CPUTarget
 from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
-from proton.dialect.scopes import OpenScope
+from proton.dialect.scopes import ScopeEntry
 from proton.frontend import branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import undecided
 from proton.frontend.attributes import Method
@@ -43,7 +43,7 @@ class Frame:
         self.program, self.fn, self.caller = program, fn, caller
         self.code: Rewritten = program.interpreter.rewritten(fn)
         self.node: ast.AST = fn.parse()
-        self.scopes: tuple[OpenScope, ...] = caller.scopes if caller else ()
+        self.scopes: tuple[ScopeEntry, ...] = caller.scopes if caller else ()
         self.types: dict[int, Any] = {}  # of variables where paths meet, by site
         self.loops: dict[int, Any] = {}
 

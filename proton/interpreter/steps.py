@@ -13,7 +13,7 @@ from typing import Any
 from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
-from proton.dialect.scopes import OpenScope
+from proton.dialect.scopes import ScopeEntry
 from proton.frontend.attributes import Method
 from proton.frontend.builder import to_ir
 from proton.frontend.numbers import is_typed
@@ -40,7 +40,7 @@ class Plan:
     """What a step does, and gives; `scopes` are open afterwards."""
 
     def __init__(
-        self, body: Body, planner: StepPlanner, result: Any, scopes: tuple[OpenScope, ...]
+        self, body: Body, planner: StepPlanner, result: Any, scopes: tuple[ScopeEntry, ...]
     ) -> None:
         self.body, self.scopes = body, scopes
         self.function = result.function if isinstance(result, Method) else None

@@ -70,7 +70,8 @@ def scopes(text: str) -> list[dict[str, str]]:
     fields = {"kind": r'"(\w+)"', "name": r'"([^"]+)"', "path": r'"([^"]+)"', "work": r'"(\w*)"'}
     (table,) = re.findall(r"proton\.table = (\{.*\}), tt\.kernel", text)
     found = {key: re.findall(rf"\b{key} = {value}", table) for key, value in fields.items()}
-    found["pendings"] = re.findall(r"pendings = (-?\d+)", table)
+    for key in ("pendings", "visit", "piece"):
+        found[key] = re.findall(rf"\b{key} = (-?\d+)", table)
     rows = zip(*found.values(), strict=True)
     return [dict(zip(found, row, strict=True)) for row in rows]
 
@@ -141,7 +142,8 @@ def test_a_prefetch_belongs_to_the_iteration_that_it_is_for(
     payload of no iteration."""
     text = ttgir(annotated, blocks, stages)
     table = scopes(text)
-    assert [s["path"] for s in table].count("main") == 1, "one slice, prologue and all"
+    visits = {s["visit"] for s in table if s["path"] == "main"}
+    assert len(visits) == 1 and "0" not in visits, "one run, prologue and all"
     prologue, loop = text.split("scf.for", 1)
     numbers = _iterations(prologue, table)
     assert numbers == list(range(stages - 1))

@@ -407,13 +407,21 @@ def test_warps_that_a_kernel_has_not() -> None:
         compiled(one_scope, tl.float32, tl.float32, instrumentation=mode)
 
 
-def test_sampling_adds_no_branch_and_no_work() -> None:
-    all_ = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=Instrumentation())
-    mode = Instrumentation(sample_warps=(1,), sample_programs=3)
+@pytest.mark.parametrize("sampling", [{"sample_warps": (1,)}, {"sample_programs": 3}], ids=str)
+def test_what_is_not_sampled_runs_the_kernel_without_records(sampling: dict[str, Any]) -> None:
+    off = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256)
+    mode = Instrumentation(**sampling)
     some = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=mode)
-    assert instructions(some.asm["ptx"]) == instructions(all_.asm["ptx"])
-    branches = [k.asm["ptx"].count("bra ") for k in (all_, some)]
-    assert branches[0] == branches[1]
+    recorded, plain = some.asm["ttgir"].split("\n    } else {\n")
+    ops = re.findall(r"\"proton_gpu\.(\w+)\"", plain)
+    assert set(ops) <= {"finalize"}
+    assert "read_counter" in recorded
+    work = instructions(off.asm["ptx"])
+    number_of_warp = "shfl.sync.idx.b32"
+    assert [op for op in instructions(some.asm["ptx"]) if op != number_of_warp] == work * 2
+    every = Instrumentation(sample_warps=(0, 1, 2, 3))
+    assert not every.is_sampled(4)
+    assert mode.is_sampled(4)
 
 
 @proton.jit(noinline=True)

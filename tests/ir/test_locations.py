@@ -111,13 +111,15 @@ def test_an_op_outside_a_scope_has_no_name_location() -> None:
 
 
 def test_an_op_in_a_scope_belongs_to_it_by_name() -> None:
-    assert locations(scoped, "arith.muli") == [f'loc("scope:outer"({place(scoped, "b * 3")}))']
+    assert locations(scoped, "arith.muli") == [
+        f'loc("scope:outer"("entry:1"({place(scoped, "b * 3")})))'
+    ]
 
 
 def test_an_inlined_op_in_a_nested_scope_belongs_to_the_whole_path() -> None:
     (location,) = locations(scoped, "arith.addi")
     sites = f"callsite({place(doubled, 'x + x')} at {place(scoped, 'doubled(c)')})"
-    assert location == f'loc("scope:outer/inner"({sites}))'
+    assert location == f'loc("scope:outer/inner"("entry:1/2"({sites})))'
 
 
 def test_records_bracket_scopes_in_order() -> None:
@@ -132,7 +134,7 @@ def test_records_bracket_scopes_in_order() -> None:
 
 def test_a_scope_in_a_callee_is_inside_the_callers() -> None:
     (location,) = locations(scope_in_callee, "arith.muli")
-    assert location.startswith('loc("scope:caller/callee"(callsite(')
+    assert location.startswith('loc("scope:caller/callee"("entry:1/2"(callsite(')
     assert ("start", "caller/callee") in attributes(
         scope_in_callee, "proton.record", "phase", "scope"
     )

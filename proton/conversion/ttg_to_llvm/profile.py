@@ -39,9 +39,8 @@ from proton.conversion.ttg_to_llvm.units import (
     variable,
     wide,
 )
-from proton.dialect import isa
+from proton.dialect import isa, ttng
 from proton.dialect import proton_gpu as pg
-from proton.dialect import ttng
 from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES

@@ -338,7 +338,7 @@ class _Placer:
                 start.operation.attributes[ENTRIES] = ir.ArrayAttr.get(list(map(i32_attr, found)))
             if all(Retires.of(item.op) is not None for item in run):
                 start.operation.attributes[WAITS] = ir.UnitAttr.get()
-            if iteration is not None and not iteration.is_before:
+            if iteration is not None and iteration.ahead and not iteration.is_before:
                 set_ahead(start.operation, iteration.ahead)
             origins = {self.origins.get(member) for member in members}
             if len(origins) == 1 and (origin := origins.pop()) is not None:

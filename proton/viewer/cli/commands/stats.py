@@ -2,6 +2,7 @@
 
 import enum
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -99,11 +100,9 @@ def stats(
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
     to_json: Json = False,
 ) -> None:
-    """Count, total, self, share, mean, std, min, percentiles and max of runs of scopes, in ns, by
-    group.
-
-    A run of a scope may be several slices: it takes what they take together. pieces says how many
-    they are, span the time from the first to the last, wait that of slices that only wait.
+    """Count, total, self, share, mean, std, min, percentiles and max of runs of scopes, by group,
+    in ns. A run of a scope may be several slices, and takes what they take together: pieces is
+    their number, span the time from first to last, wait that of those that only wait.
 
     total is the time of a group's outermost slices, self that of all its slices without what lies
     in slices inside them: no time is counted twice. share is self's part of that of all groups, in
@@ -128,20 +127,19 @@ def stats(
         proton-tile stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
     format = Shape.JSON if to_json else format
-    groups = _checked("--by", check_groups, [name.strip() for name in by.split(",")])
+    groups = _checked("--by", check_groups, list(map(str.strip, by.split(","))))
     peaks = _checked("--peak", parse_peaks, peak)
     _check(sort, kind, tree)
     where = Filter(
         include=include, exclude=exclude, start_ns=start, end_ns=end, threshold=threshold
     )
     run = Run.load(file)
-    tables = [
-        run.stats(keys, metric.value, kind.value, where, rates=peaks, pieces=pieces)
-        for keys in ([KERNEL_SCOPE, ["kernel"]] if tree else [groups])
-    ]
+    counted = partial(run.stats, metric=metric.value, kind=kind.value, where=where, rates=peaks)
+    keys = [KERNEL_SCOPE, ["kernel"]] if tree else [groups]
+    tables = [counted(by=each, pieces=pieces) for each in keys]
     table = as_tree(*tables) if tree else tables[0]
-    table = _sorted(table, sort, tree)
-    shown = _readable(table, metric) if format is Shape.TABLE else table
+    shown = _sorted(table, sort, tree)
+    shown = _readable(shown, metric) if format is Shape.TABLE else shown
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
 
