@@ -24,7 +24,7 @@ FLOORS = (
     ("base", "layout", "trace"),
     ("language",),
     ("dialect",),
-    ("frontend", "triton_text"),
+    ("frontend",),
     ("passes", "analysis"),
     ("schedule",),
     ("transforms",),

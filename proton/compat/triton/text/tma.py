@@ -2,7 +2,7 @@
 what it is here."""
 
 from proton.base.targets import WARP_SIZE
-from proton.triton_text.made import (
+from proton.compat.triton.text.made import (
     Context,
     Made,
     Rule,
@@ -13,8 +13,8 @@ from proton.triton_text.made import (
     segments,
     string,
 )
-from proton.triton_text.syntax import ParsedOp
-from proton.triton_text.types import MemDesc, Scalar
+from proton.compat.triton.text.syntax import ParsedOp
+from proton.compat.triton.text.types import MemDesc, Scalar
 
 _I1, _I32 = Scalar("i1"), Scalar("i32")
 _ORDERED = ("min", "max")

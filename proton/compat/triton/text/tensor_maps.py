@@ -13,10 +13,10 @@ is found out later, and so are its box and its swizzle.
 
 from dataclasses import replace
 
+from proton.compat.triton.text.made import Context, Made, Rule, Step, Value, segments
+from proton.compat.triton.text.syntax import ParsedOp
+from proton.compat.triton.text.types import Descriptor, Scalar
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
-from proton.triton_text.made import Context, Made, Rule, Step, Value, segments
-from proton.triton_text.syntax import ParsedOp
-from proton.triton_text.types import Descriptor, Scalar
 
 _I32, _I64 = Scalar("i32"), Scalar("i64")
 _FILLS = ("zero", "nan")

@@ -1,11 +1,11 @@
 """Triton's `ttg` and `ttng` ops, which move data and feed tensor cores: how each is written, and
 what it is here."""
 
+from proton.compat.triton.text.made import Context, Made, Rule, Step, Value, i32, segments
+from proton.compat.triton.text.syntax import ParsedOp
+from proton.compat.triton.text.tiles import same
+from proton.compat.triton.text.types import TOKEN, MemDesc, Scalar, TensorType, like
 from proton.layout.tensor_cores import warp_group_tiling
-from proton.triton_text.made import Context, Made, Rule, Step, Value, i32, segments
-from proton.triton_text.syntax import ParsedOp
-from proton.triton_text.tiles import same
-from proton.triton_text.types import TOKEN, MemDesc, Scalar, TensorType, like
 
 _I1, _I32 = Scalar("i1"), Scalar("i32")
 _BYTE = 8

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn
 
+from proton.compat.triton.text.cursor import Cursor, Token
 from proton.layout import LinearLayout
 from proton.layout.named import (
     DISTRIBUTED,
@@ -28,7 +29,6 @@ from proton.layout.named import (
     wgmma_operand_a,
 )
 from proton.layout.tensor_cores import warp_group_tiling
-from proton.triton_text.cursor import Cursor, Token
 
 REGISTER_BITS = 32
 _AMPERE, _HOPPER = 2, 3  # generations of tensor cores, by their `versionMajor`

@@ -2,10 +2,18 @@
 
 from dataclasses import replace
 
-from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
-from proton.triton_text.made import Context, Made, Rule, Step, Value, described, segments, string
-from proton.triton_text.syntax import ParsedOp
-from proton.triton_text.types import (
+from proton.compat.triton.text.made import (
+    Context,
+    Made,
+    Rule,
+    Step,
+    Value,
+    described,
+    segments,
+    string,
+)
+from proton.compat.triton.text.syntax import ParsedOp
+from proton.compat.triton.text.types import (
     Descriptor,
     Pointer,
     Scalar,
@@ -14,6 +22,7 @@ from proton.triton_text.types import (
     like,
     pointee,
 )
+from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 
 _I32, _I64, _I1 = Scalar("i32"), Scalar("i64"), Scalar("i1")
 _RMW = {"exch": "xchg"}  # others have one name

@@ -14,9 +14,9 @@ of a group asks for is a hint that is not taken.
 import re
 from dataclasses import dataclass
 
-from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.made import Context, Made, Rule, Step
-from proton.triton_text.syntax import ParsedOp
+from proton.compat.triton.text.cursor import Cursor, Token
+from proton.compat.triton.text.made import Context, Made, Rule, Step
+from proton.compat.triton.text.syntax import ParsedOp
 
 _SIZE = re.compile(r"\bnum_warps\((\d+)\)")
 _IDLE = '{ "ttg.warp_return"() : () -> () }'

@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-from proton.dialect.tt import MAX_EXTERN, MAX_PRINTED
-from proton.dialect.tt_collective import MAX_REDUCED
-from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
-from proton.triton_text.made import (
+from proton.compat.triton.text.made import (
     Context,
     Made,
     Rule,
@@ -16,8 +13,11 @@ from proton.triton_text.made import (
     segments,
     string,
 )
-from proton.triton_text.syntax import ParsedOp
-from proton.triton_text.types import Pointer, Scalar, TensorType, Type, element_of, like
+from proton.compat.triton.text.syntax import ParsedOp
+from proton.compat.triton.text.types import Pointer, Scalar, TensorType, Type, element_of, like
+from proton.dialect.tt import MAX_EXTERN, MAX_PRINTED
+from proton.dialect.tt_collective import MAX_REDUCED
+from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 # As Triton numbers them.

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from proton.compat.triton.text import encodings
+from proton.compat.triton.text.cursor import Cursor, Token
+from proton.compat.triton.text.encodings import Encoding
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED
-from proton.triton_text import encodings
-from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.encodings import Encoding
 
 _BITS = re.compile(r"[a-z]+(\d+)")
 _PADDINGS = ("zero", "nan")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from proton.triton_text.cursor import Cursor
-from proton.triton_text.syntax import ParsedOp
-from proton.triton_text.types import Descriptor, Type
+from proton.compat.triton.text.cursor import Cursor
+from proton.compat.triton.text.syntax import ParsedOp
+from proton.compat.triton.text.types import Descriptor, Type
 
 Value = tuple[str, Type]  # its name, and what it is
 _ZERO = re.compile(r"\s*(?:dense\s*<\s*)?(?:-?0+(?:\.0*(?:[eE][-+]?\d+)?)?|false|0x0+)\s*[>:]")

@@ -1,9 +1,9 @@
 """Calls of functions that Triton takes into their callers, as its first level has them."""
 
 from proton.base.errors import CompilationError
+from proton.compat.triton.text.functions import INLINED
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.walk import all_ops, functions, ops_named, replace, source_span
-from proton.triton_text.functions import INLINED
 
 
 def inline_calls(module: Module) -> None:

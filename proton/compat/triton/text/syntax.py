@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.types import Type, TypeReader
+from proton.compat.triton.text.cursor import Cursor, Token
+from proton.compat.triton.text.types import Type, TypeReader
 
 _Kind = TypeVar("_Kind")
 _ELEMENT = re.compile(r"\)[?*]?|->|\$\w+\*?|@\w+|&\w+|\{\}|<->|<\w+\*?(?::[!\w.]+)?>|[\w.]+|\S")

@@ -1,11 +1,9 @@
 """From the text of a module as Triton prints it to one that MLIR reads with our dialects."""
 
 import contextlib
-import re
 
 from proton.base.words import did_you_mean
-from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
-from proton.triton_text import (
+from proton.compat.triton.text import (
     accesses,
     encodings,
     shared_memory,
@@ -14,13 +12,14 @@ from proton.triton_text import (
     tma,
     warp_groups,
 )
-from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.encodings import Encoding
-from proton.triton_text.functions import FunctionReader
-from proton.triton_text.made import Context, Made, Rule
-from proton.triton_text.syntax import OpReader, ParsedOp
-from proton.triton_text.translation import Piece, Translation
-from proton.triton_text.types import TypeReader
+from proton.compat.triton.text.cursor import Cursor, Token
+from proton.compat.triton.text.encodings import Encoding
+from proton.compat.triton.text.functions import FunctionReader
+from proton.compat.triton.text.made import Context, Made, Rule
+from proton.compat.triton.text.syntax import OpReader, ParsedOp
+from proton.compat.triton.text.translation import Piece, Translation
+from proton.compat.triton.text.types import TypeReader
+from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
 
 FORMS: dict[str, tuple[str, Rule]] = {
     **tiles.FORMS,
@@ -32,13 +31,7 @@ FORMS: dict[str, tuple[str, Rule]] = {
 }
 RENAMED = {"tt.call": "func.call", "tt.return": "func.return"}
 _OURS = ("tt.", "ttg.", "ttng.")
-_BEGINS = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
 _HINTS = (DIVISIBILITY, CONTIGUITY, CONSTANCY)
-
-
-def is_triton(text: str) -> bool:
-    """Whether text is IR as Triton prints it: its functions are `tt.func`."""
-    return _BEGINS.search(text) is not None
 
 
 def translated(text: str, file: str, level: str) -> Translation:

@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass, field
 
 from proton.base.float8 import BY_NAME
+from proton.compat.triton.text.cursor import Token
+from proton.compat.triton.text.made import Made, i32, segments, string
+from proton.compat.triton.text.syntax import OpReader
+from proton.compat.triton.text.types import Descriptor, Pointer, Scalar, Type, TypeReader
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL, NOINLINE
 from proton.language import types as ty
-from proton.triton_text.cursor import Token
-from proton.triton_text.made import Made, i32, segments, string
-from proton.triton_text.syntax import OpReader
-from proton.triton_text.types import Descriptor, Pointer, Scalar, Type, TypeReader
 
 INLINED = "tt.inlined"  # unit on a function that its callers take in (inline.py)
 _TMA_BYTES = 16
