@@ -104,4 +104,4 @@ def test_an_op_is_named_by_its_class() -> None:
                     found.setdefault(place, []).append(text)
     assert sum(len(texts) for texts in found.values()) > 200
     others = {place: texts for place, texts in found.items() if not place.startswith(allowed)}
-    assert sum(len(texts) for texts in others.values()) < 120, others
+    assert sum(len(texts) for texts in others.values()) < 10, others

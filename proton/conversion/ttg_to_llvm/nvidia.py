@@ -14,7 +14,7 @@ from proton.base.targets import MAX_GRID
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import effect
-from proton.dialect.mlir import Type, Value, ir, llvm, nvvm
+from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
 
 FULL_MASK = -1  # all lanes of a warp
 MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
@@ -421,7 +421,7 @@ def atomic_load(
         constraints += ",b,0"
     text = f"{guard}ld.{ordering}.{scope}.global.b{width} $0, [$1];"
     found = assembly(text, constraints, word, *operands)
-    return found if word.width == width else v.create("arith.trunci", type_, found)
+    return found if word.width == width else v.create(arith.TruncIOp, type_, found)
 
 
 def compare_and_swap(
