@@ -31,11 +31,12 @@ Source of the order: Shah et al., "FlashAttention-3", section 3.1 (ping-pong sch
 import itertools
 from math import prod
 
+from proton.analysis.cost import Cost, cost
 from proton.analysis.scratch import scratch_bytes
 from proton.base.targets import Architecture
-from proton.dialect import isa, tt
+from proton.dialect import isa
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Operation, arith
+from proton.dialect.mlir import Operation
 from proton.dialect.regions import end_of
 from proton.dialect.traits import (
     Accesses,
@@ -58,7 +59,6 @@ LEAST_STAGES = 3  # copies of two would be waited for as soon as another group h
 # the time, at 0.5 and 1 loops took 0.80 to 1.07, two of 18 above 1.03 (H200, 1af8bfe7 and
 # f73f5201, benchmarks/gpu_alternating.py). Between 0 and 0.5 nothing was measured.
 LEAST_WORK, MOST_WORK = 1 / 8, 1.5
-_SPECIAL = arith.DivFOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ExternElementwiseOp
 
 
 def alternate(schedule: Schedule, chip: Architecture) -> None:
@@ -133,7 +133,7 @@ def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Op
 
 def _special_cycles(op: Operation, chip: Architecture) -> float:
     """The cycles of an SM that special functions take; 0 of other ops."""
-    if not (op.name.startswith("math.") or isa(op, *_SPECIAL)) or not is_tensor(op.results[0].type):
+    if cost(op) is not Cost.SPECIAL or not is_tensor(op.results[0].type):
         return 0
     return prod(shape_of(op.results[0])) / chip.special_per_cycle
 

@@ -13,13 +13,14 @@ store, two barriers and a load in each iteration.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
 from proton.analysis.scratch import stored_bytes
 from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Module, Operation, Value
-from proton.dialect.traits import Cheap, Pure, has
+from proton.dialect.traits import Pure, has
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import defining_op, ops_named, replace
 from proton.layout import LinearLayout
@@ -63,7 +64,7 @@ def _is_read(value: Value) -> bool:
         if isa(op, _LOAD):
             holds_load = True
             continue
-        if not has(op, Pure) or not has(op, Cheap):
+        if cost(op) > Cost.INDEX:
             return False
         new = {operand for operand in op.operands if is_tensor(operand.type)} - seen
         waiting += new

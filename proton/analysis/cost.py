@@ -1,0 +1,27 @@
+"""How much an op on tiles costs a thread, for each element of its result."""
+
+from enum import IntEnum
+
+from proton.dialect import isa, tt
+from proton.dialect.mlir import Operation, arith
+from proton.dialect.traits import Cheap, Elementwise, Pure, has
+
+_SPECIAL = arith.DivFOp, arith.RemFOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ExternElementwiseOp
+
+
+class Cost(IntEnum):
+    """The kinds of cost, lowest first."""
+
+    INDEX = 0  # integer arithmetic of addresses and masks: less than moving the result
+    ARITHMETIC = 1  # instructions of the units that add and multiply
+    SPECIAL = 2  # functions that a special unit approximates: a division, an exponential
+    OTHER = 3  # no arithmetic on elements: memory, exchanges, products, control flow
+
+
+def cost(op: Operation) -> Cost:
+    """The cost of an op. Traits of the op's class say it, and its dialect."""
+    if has(op, Cheap):
+        return Cost.INDEX
+    if op.name.startswith("math.") or isa(op, *_SPECIAL):
+        return Cost.SPECIAL
+    return Cost.ARITHMETIC if has(op, Elementwise) and has(op, Pure) else Cost.OTHER
