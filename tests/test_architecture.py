@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proton.compiling.cache import RECORDED
+from proton.compiling.cache import RECORDED, sources
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run, export
 from proton.viewer.formats import formats
@@ -479,6 +479,8 @@ def test_the_cache_knows_what_code_depends_on() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("proton.trace.")
     }
     assert found | {"trace/wire.py"} == RECORDED
+    names = {file.relative_to(PROTON).as_posix() for file in compiling}
+    assert names <= set(sources()), "a change of these compiles anew"
 
 
 def test_only_one_file_names_the_mlir_wheel() -> None:

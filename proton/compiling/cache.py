@@ -26,6 +26,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import proton
 from proton.base.knobs import knobs
 
 _META, _META_HASH = "meta.json", "meta.sha256"
@@ -46,16 +47,21 @@ _WITHOUT_CODE = ("compat", "tools", "trace", "viewer")
 _MOST_META = 1 << 26  # bytes: an assertion's message or a scope's name is all that grows
 
 
+def sources() -> dict[str, Path]:
+    """The modules that compiled code depends on, by their paths in the package."""
+    root = Path(proton.__path__[0])
+    paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
+    without = tuple(f"{folder}/" for folder in _WITHOUT_CODE)
+    return {n: path for n, path in paths.items() if not n.startswith(without) or n in RECORDED}
+
+
 @functools.cache
 def compiler_version() -> str:
     """A hash of Proton's own source: a changed compiler makes other code."""
-    root = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        where = path.relative_to(root)
-        if where.parts[0] not in _WITHOUT_CODE or where.as_posix() in RECORDED:
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
+    for name, path in sources().items():
+        digest.update(name.encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -143,7 +143,8 @@ def test_a_prefetch_belongs_to_the_iteration_that_it_is_for(
     text = ttgir(annotated, blocks, stages)
     table = scopes(text)
     visits = {s["visit"] for s in table if s["path"] == "main"}
-    assert len(visits) == 1 and "0" not in visits, "one run, prologue and all"
+    assert len(visits) == 1, "one run, prologue and all"
+    assert "0" not in visits
     prologue, loop = text.split("scf.for", 1)
     numbers = _iterations(prologue, table)
     assert numbers == list(range(stages - 1))

@@ -1,14 +1,14 @@
-"""Indices that a scope begins with move behind the wait for a loop's last product.
+"""Indices and masks that a scope begins with move behind the wait for a dot, to its other work.
 
-    scf.for { ... }                              scf.for { ... }
     %i = arith.muli %row, %n   (scope store)     %s = ttng.warp_group_dot_wait %r {pendings = 0}
     %s = ttng.warp_group_dot_wait %r       =>    %i = arith.muli %row, %n
     %h = arith.truncf %s       (scope store)     %h = arith.truncf %s
     tt.store %p, %h                              tt.store %p, %h
 
-Ahead of the wait they are a slice of their own. The assembler moves nothing across the readings of
+Ahead of the wait they are a slice of their own. The assembler moves nothing across the samples of
 the clock around it: it computed what follows from these indices where all threads had waited, and
-not beside the exchange of the result, as it does without records.
+not beside the exchange of the result, as it does without records. A mask that crosses a sample is
+packed into registers, bit by bit, and unpacked where it is used.
 """
 
 from dataclasses import dataclass
@@ -42,16 +42,19 @@ def _sink(wait: Operation) -> None:
     place = ops.index(wait)
     ahead, behind = ops[:place], ops[place + 1 :]
     loops = [number for number, op in enumerate(ahead) if has(op, Loop)]
-    for op in reversed(ahead[loops[-1] + 1 :] if loops else []):
+    sunk: set[Operation] = set()
+    for op in reversed(ahead[loops[-1] + 1 if loops else 0 :]):
         if not _is_index(op):
             continue
-        paths = scope_paths(op.location)
+        paths, uses = scope_paths(op.location), users(op.results[0])
         first = next((other for other in behind if scope_paths(other.location) == paths), None)
-        if not paths or first is None:
+        # In a loop there is time for indices while the dot runs, but for those of a mask alone.
+        if not paths or first is None or not (loops or _is_mask(op) or sunk.issuperset(uses)):
             continue
-        if all(user in behind and _is_ahead(behind, first, user) for user in users(op.results[0])):
+        if all(user in behind and _is_ahead(behind, first, user) for user in uses):
             op.move_before(first)
             behind.insert(behind.index(first), op)
+            sunk.add(op)
 
 
 def _is_ahead(ops: list[Operation], first: Operation, second: Operation) -> bool:
@@ -66,3 +69,8 @@ def _is_index(op: Operation) -> bool:
         return False
     element = element_of(op.results[0])
     return hasattr(op.results[0].type, "shape") and not isinstance(element, ir.FloatType)
+
+
+def _is_mask(op: Operation) -> bool:
+    element = element_of(op.results[0])
+    return isinstance(element, ir.IntegerType) and element.width == 1

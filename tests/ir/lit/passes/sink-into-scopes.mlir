@@ -7,6 +7,7 @@
 #acc = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 !sum = tensor<64x64xf32, #acc>
 !index = tensor<64x64xi32, #acc>
+!mask = tensor<64x64xi1, #acc>
 #at = loc("kernel.py":1:1)
 #store = loc("scope:store"(#at))
 #other = loc("scope:other"(#at))
@@ -49,5 +50,22 @@ func.func @turn(%i: !index, %sum: !sum) -> (tensor<64x64xf16, #acc>, !index) {
   %w = "ttng.warp_group_dot_wait"(%sum) {pendings = 0 : i32} : (!sum) -> !sum
   %h = arith.truncf %w : !sum to tensor<64x64xf16, #acc> loc(#store)
   return %h, %a : tensor<64x64xf16, #acc>, !index
+}
+
+// A mask there, with what is computed for it alone, moves; an index that has another use stays.
+
+// CHECK-LABEL: func.func @mask(
+// CHECK-NEXT: %[[A:.*]] = arith.muli
+// CHECK-NEXT: %[[W:.*]] = "ttng.warp_group_dot_wait"
+// CHECK-NEXT: %[[B:.*]] = arith.addi %[[A]]
+// CHECK-NEXT: %[[M:.*]] = arith.cmpi sge, %[[A]], %[[B]]
+// CHECK-NEXT: arith.select %[[M]], %[[W]]
+func.func @mask(%i: !index, %sum: !sum, %none: !sum) -> (!sum, !index) {
+  %a = arith.muli %i, %i : !index loc(#store)
+  %b = arith.addi %a, %i : !index loc(#store)
+  %m = arith.cmpi sge, %a, %b : !index loc(#store)
+  %w = "ttng.warp_group_dot_wait"(%sum) {pendings = 0 : i32} : (!sum) -> !sum
+  %h = arith.select %m, %w, %none : !mask, !sum loc(#store)
+  return %h, %a : !sum, !index
 }
 }
