@@ -25,8 +25,8 @@ class CPURecord(Protocol):
 
 
 class GPURecord(Protocol):
-    """A record that ttg_to_llvm/profile.py lowers; nothing is done where it has a condition that is
-    false."""
+    """A record that ttg_to_llvm/records/profile.py lowers; nothing is done where it has a condition
+    that is false."""
 
     def count(self) -> Value:
         """The number of this record; one more is counted."""

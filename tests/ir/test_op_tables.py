@@ -13,7 +13,7 @@ from proton.compat.triton.text.tiles import GENERIC
 from proton.compat.triton.text.translator import FORMS
 from proton.conversion import triton_arith_to_linalg as tiles_on_cpu
 from proton.conversion import triton_pointers_to_llvm as pointers_on_cpu
-from proton.conversion.ttg_to_llvm.lowering import RULES as ON_GPU
+from proton.conversion.ttg_to_llvm.core.lowering import RULES as ON_GPU
 from proton.dialect import name_of, proton_gpu, tt, ttg, ttng
 from proton.dialect import proton as profiling
 from proton.dialect.context import mlir_context
