@@ -263,8 +263,9 @@ def named_backends(tree: ast.Module, names: set[str]) -> list[str]:
 def test_what_sessions_and_launches_share_names_no_back_end() -> None:
     """A back end is its folders: what is beside them in `runtime` asks the object."""
     folder = PROTON / "runtime"
-    names = {file.parent.name for file in folder.glob("*/backend.py")} | {"cuda", "cupti"}
-    assert {"cpu", "nvidia"} <= names
+    homes = {file.parent.name for file in folder.glob("*/backend.py")}
+    assert homes == {"cpu", "nvidia"}
+    names = homes | {"cuda", "cupti"}
     allowed = {
         "backend.py": ["cpu"],  # the host's, which is asked first
         "driver.py": ["cuda"],  # an example in a message
@@ -274,11 +275,12 @@ def test_what_sessions_and_launches_share_names_no_back_end() -> None:
     }
     found = {
         file.name: named
-        for file in folder.glob("*.py")
+        for file in folder.rglob("*.py")
+        if file.parent.name not in homes
         if (named := named_backends(tree_of(file), names)) and named != allowed.get(file.name)
     }
     assert not found
-    session = tree_of(folder / "session.py")
+    session = tree_of(folder / "session" / "session.py")
     assert not named_backends(session, {*names, "gpu"})
 
 

@@ -6,6 +6,7 @@ a folder of `proton/backends`; the folders are the list of them. `register` adds
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from abc import ABC, abstractmethod
@@ -19,8 +20,8 @@ from proton.base.targets import Target
 from proton.compiler import Request
 from proton.language import types as ty
 from proton.language.surroundings import Link
-from proton.runtime.arguments import Parameter
-from proton.runtime.recording import Recorder, SessionState
+from proton.runtime.launch.arguments import Parameter
+from proton.runtime.session.recording import Recorder, SessionState
 
 HOST = "cpu"  # the back end whose arrays lie in the host's memory
 # Launches a compiled kernel: on a grid, on a stream, with the values of its signature's types.
@@ -28,7 +29,7 @@ DirectLaunch = Callable[[tuple[int, int, int], int, tuple[object, ...]], None]
 
 
 class KernelFunction(Protocol):
-    """What a launcher needs of a kernel function (proton.runtime.jit.JITFunction).
+    """What a launcher needs of a kernel function (proton.runtime.launch.jit.JITFunction).
 
     `fast_path`, if a launcher sets it, is how the kernel is launched from then on: a function of
     the grid, the arguments and the options that calls `run_any` with what it does not expect.
@@ -195,8 +196,9 @@ def unregister(name: str) -> None:
 def _built_in() -> tuple[Backend, ...]:
     folder = importlib.import_module("proton.runtime").__path__
     names = [module.name for module in pkgutil.iter_modules(folder) if module.ispkg]
-    modules = [importlib.import_module(f"proton.runtime.{name}.backend") for name in names]
-    return tuple(module.BACKEND for module in modules)
+    homes = [f"proton.runtime.{name}.backend" for name in names]
+    homes = [home for home in homes if importlib.util.find_spec(home) is not None]
+    return tuple(importlib.import_module(home).BACKEND for home in homes)
 
 
 def backends() -> list[Backend]:

@@ -14,8 +14,8 @@ from proton.compiler import ASTSource, compile_function, compile_source
 from proton.compiling.ir_source import IRSource
 from proton.language.ir_text import IRText
 from proton.runtime.backend import HOST, Backend, backend_named, default_backend
-from proton.runtime.benchmark import do_bench
-from proton.runtime.ir_function import IRFunction
+from proton.runtime.launch.ir_function import IRFunction
+from proton.runtime.tuning.benchmark import do_bench
 
 
 class Driver(ABC):

@@ -10,7 +10,7 @@ import proton.language as tl
 from kernels import arrays
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 
 
 @pytest.fixture

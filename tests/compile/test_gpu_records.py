@@ -19,7 +19,7 @@ from kernels.matmul import matmul_kernel
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 from proton.runtime.nvidia.arguments import stand_in
 from proton.runtime.nvidia.backend import BACKEND
 from proton.runtime.nvidia.launch import GPULauncher

@@ -26,9 +26,9 @@ from proton.base.knobs import KNOBS, knobs, set_environment
 from proton.base.targets import CLUSTERS, GPUTarget, Target
 from proton.compat.triton import install_as_triton
 from proton.language.types import dtype
-from proton.runtime.arguments import type_canonicalisation_dict
 from proton.runtime.driver import active
-from proton.runtime.reinterpret import TensorWrapper, reinterpret
+from proton.runtime.launch.arguments import type_canonicalisation_dict
+from proton.runtime.launch.reinterpret import TensorWrapper, reinterpret
 
 int_dtypes = ["int8", "int16", "int32", "int64"]
 uint_dtypes = ["uint8", "uint16", "uint32", "uint64"]

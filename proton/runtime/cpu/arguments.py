@@ -11,7 +11,8 @@ import numpy as np
 
 from proton.base.errors import LaunchError
 from proton.language import types as ty
-from proton.runtime.arguments import (
+from proton.runtime.backend import HOST, owner_of
+from proton.runtime.launch.arguments import (
     ELEMENT_TYPES,
     NUMPY_TYPES,
     OTHER_TYPES,
@@ -24,9 +25,8 @@ from proton.runtime.arguments import (
     refused,
     torch_element,
 )
-from proton.runtime.backend import HOST, owner_of
-from proton.runtime.reinterpret import TensorWrapper
-from proton.runtime.tensor_descriptor import TensorDescriptor
+from proton.runtime.launch.reinterpret import TensorWrapper
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 CTYPES: dict[str, object] = {
     "int1": ctypes.c_bool,

@@ -15,7 +15,7 @@ from proton.runtime.cpu.caches import core_cache, last_level_cache
 from proton.runtime.cpu.launch import CPULauncher
 from proton.runtime.cpu.recorder import CPURecorder
 from proton.runtime.cpu.timer import CPUTimer
-from proton.runtime.recording import SessionState
+from proton.runtime.session.recording import SessionState
 
 
 class CPUBackend(Backend):

@@ -15,8 +15,8 @@ import numpy as np
 from proton.backends.cpu import llvm
 from proton.backends.cpu.target import CPUKernel
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
-from proton.runtime.grid import host_thread
-from proton.runtime.recording import Recorded, Recorder, SessionState
+from proton.runtime.launch.grid import host_thread
+from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.model import Chunk, Clock, Launch
 

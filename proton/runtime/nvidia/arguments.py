@@ -16,7 +16,8 @@ import numpy as np
 from proton.base.errors import LaunchError
 from proton.language import types as ty
 from proton.language.signature import TupleForm
-from proton.runtime.arguments import (
+from proton.runtime.backend import owner_of
+from proton.runtime.launch.arguments import (
     ELEMENT_TYPES,
     Argument,
     ArrayArgument,
@@ -30,10 +31,9 @@ from proton.runtime.arguments import (
     refused,
     torch_element,
 )
-from proton.runtime.backend import owner_of
+from proton.runtime.launch.reinterpret import TensorWrapper
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 from proton.runtime.nvidia import cuda
-from proton.runtime.reinterpret import TensorWrapper
-from proton.runtime.tensor_descriptor import TensorDescriptor
 
 _DLPACK_CUDA = 2  # kDLCUDA of dlpack.h
 

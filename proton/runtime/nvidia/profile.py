@@ -19,7 +19,7 @@ from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
-from proton.runtime.recording import SessionState
+from proton.runtime.session.recording import SessionState
 from proton.trace import iterations, wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile

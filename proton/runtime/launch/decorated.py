@@ -8,8 +8,8 @@ from typing import Any
 from proton.base.errors import NotAKernel
 from proton.base.words import shown
 from proton.compiler import Request
-from proton.runtime.interface import KernelInterface, Named, Values
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.interface import KernelInterface, Named, Values
+from proton.runtime.launch.jit import JITFunction
 
 
 class Decorated(KernelInterface, ABC):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.errors import ProfileError
-from proton.runtime.grid import host_thread
+from proton.runtime.launch.grid import host_thread
 from proton.trace.model import HostSlice
 from proton.trace.scope_path import ScopePath
 

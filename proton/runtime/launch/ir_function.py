@@ -8,9 +8,9 @@ from proton.base.words import shown
 from proton.compiling.ir_source import IRSource
 from proton.language import types as ty
 from proton.language.surroundings import Link
-from proton.runtime.arguments import Parameter
 from proton.runtime.backend import Backend, backend_named
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.arguments import Parameter
+from proton.runtime.launch.jit import JITFunction
 
 
 class IRParameter(Parameter):

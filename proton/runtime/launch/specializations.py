@@ -21,8 +21,8 @@ from proton.language import types as ty
 from proton.language.constants import constexpr
 from proton.language.function import DeviceFunction
 from proton.language.signature import TupleForm
-from proton.runtime.arguments import Constant, Parameter, addressed_element, refused
 from proton.runtime.backend import HOST, Launcher, backend_named, default_backend, owner_of
+from proton.runtime.launch.arguments import Constant, Parameter, addressed_element, refused
 
 Source = ASTSource  # which a kernel has by that name, too
 _DIVISIBLE = "D"  # of 16, in what a binder says of an argument

@@ -18,10 +18,10 @@ from types import ModuleType
 import numpy as np
 
 from proton.base.errors import ProtonError
-from proton.runtime.host_scopes import HostRecorder
-from proton.runtime.import_watch import ImportWatch
-from proton.runtime.operator_callbacks import NAME_BYTES, Callbacks
-from proton.runtime.recording import Recorded
+from proton.runtime.session.host_scopes import HostRecorder
+from proton.runtime.session.import_watch import ImportWatch
+from proton.runtime.session.operator_callbacks import NAME_BYTES, Callbacks
+from proton.runtime.session.recording import Recorded
 from proton.trace.model import LOST_OPERATORS, NO_OPERATORS, OPERATOR, HostSlice
 from proton.trace.scope_path import FUSED, SEPARATOR, ScopePath
 

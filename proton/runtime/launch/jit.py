@@ -27,10 +27,6 @@ from proton.language.function import DeviceFunction
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.source import Source
 from proton.language.surroundings import Link, has_changed, shown_change
-from proton.runtime import hooks
-from proton.runtime.arguments import Parameter, refused
-from proton.runtime.arguments import type_canonicalisation_dict as type_canonicalisation_dict
-from proton.runtime.async_compile import active_mode
 from proton.runtime.backend import (
     HOST,
     Backend,
@@ -39,16 +35,20 @@ from proton.runtime.backend import (
     default_backend,
     owner_of,
 )
-from proton.runtime.interface import KernelInterface, Named, Values
-from proton.runtime.launch_options import LaunchOptions, launch_options
-from proton.runtime.placed import PlacedKernel
-from proton.runtime.reinterpret import MockTensor as MockTensor
-from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
-from proton.runtime.reinterpret import reinterpret as reinterpret
-from proton.runtime.specializations import SpecializedKernel
-from proton.runtime.specializations import compute_cache_key as compute_cache_key
-from proton.runtime.specializations import mangle_type as mangle_type
-from proton.runtime.specializations import specialize_impl as specialize_impl
+from proton.runtime.launch import hooks
+from proton.runtime.launch.arguments import Parameter, refused
+from proton.runtime.launch.arguments import type_canonicalisation_dict as type_canonicalisation_dict
+from proton.runtime.launch.interface import KernelInterface, Named, Values
+from proton.runtime.launch.launch_options import LaunchOptions, launch_options
+from proton.runtime.launch.placed import PlacedKernel
+from proton.runtime.launch.reinterpret import MockTensor as MockTensor
+from proton.runtime.launch.reinterpret import TensorWrapper as TensorWrapper
+from proton.runtime.launch.reinterpret import reinterpret as reinterpret
+from proton.runtime.launch.specializations import SpecializedKernel
+from proton.runtime.launch.specializations import compute_cache_key as compute_cache_key
+from proton.runtime.launch.specializations import mangle_type as mangle_type
+from proton.runtime.launch.specializations import specialize_impl as specialize_impl
+from proton.runtime.tuning.async_compile import active_mode
 
 serialize_specialization_data = compile_hooks.serialize_specialization_data
 _NO_OPTIONS = {  # what one may take for an option of a launch

@@ -4,7 +4,7 @@ from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.words import shown
-from proton.runtime.arguments import ArrayArgument, is_torch
+from proton.runtime.launch.arguments import ArrayArgument, is_torch
 
 
 def clear(name: str, value: object) -> None:

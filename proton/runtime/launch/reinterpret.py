@@ -5,14 +5,14 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.runtime.arguments import (
+from proton.runtime.backend import owner_of
+from proton.runtime.launch.arguments import (
     ArrayArgument,
     Parameter,
     is_torch_dtype,
     refused,
     torch_element,
 )
-from proton.runtime.backend import owner_of
 
 
 class TensorWrapper(ArrayArgument):

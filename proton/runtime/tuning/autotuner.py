@@ -25,13 +25,13 @@ from proton.base.words import did_you_mean, shown
 from proton.compiler import Request
 from proton.compiling import cache
 from proton.compiling.ahead import compile_ahead
-from proton.runtime import open_sessions
 from proton.runtime.backend import HOST, Backend, default_backend, owner_of
-from proton.runtime.benchmark import do_bench as measure
-from proton.runtime.decorated import Decorated
-from proton.runtime.heuristics import Heuristics as Heuristics
-from proton.runtime.heuristics import heuristics as heuristics
-from proton.runtime.tuning import Config, Hook, Pruning, Surroundings
+from proton.runtime.launch.decorated import Decorated
+from proton.runtime.session import open_sessions
+from proton.runtime.tuning.benchmark import do_bench as measure
+from proton.runtime.tuning.configurations import Config, Hook, Pruning, Surroundings
+from proton.runtime.tuning.heuristics import Heuristics as Heuristics
+from proton.runtime.tuning.heuristics import heuristics as heuristics
 
 QUANTILES = (0.5, 0.2, 0.8)  # of the times of a configuration; the first one decides
 # What is wrong with one configuration and not with the kernel: it is left out.

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from proton.language import types as ty
 from proton.language.ir_text import IRText
-from proton.runtime.arguments import Parameter
 from proton.runtime.backend import backends
-from proton.runtime.interface import Named, Values
+from proton.runtime.launch.arguments import Parameter
+from proton.runtime.launch.interface import Named, Values
 
 
 def launch_options() -> tuple[str, ...]:

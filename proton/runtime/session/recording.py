@@ -18,8 +18,8 @@ import numpy as np
 from proton.backends.compiler import CompiledKernel
 from proton.base.knobs import knobs
 from proton.base.words import counted
-from proton.runtime.described import kernel_model
-from proton.runtime.host_scopes import HostRecorder
+from proton.runtime.session.described import kernel_model
+from proton.runtime.session.host_scopes import HostRecorder
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import Clock, CounterSamples, GPUClock, HostSlice, Kernel, Launch
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, fields, replace
 
 from proton.base.errors import ProfileError
 from proton.language import profiling
-from proton.runtime import session as sessions
-from proton.runtime.host_scopes import HostRecorder
-from proton.runtime.session import Session
+from proton.runtime.session import session as sessions
+from proton.runtime.session.host_scopes import HostRecorder
+from proton.runtime.session.session import Session
 from proton.trace.instrumentation import SessionOptions
 from proton.trace.join import join
 from proton.trace.model import HostSlice, RawRun

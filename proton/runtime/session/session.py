@@ -1,8 +1,8 @@
-"""What records launches while sessions are active (proton/runtime/open_sessions.py says which).
+"""What records launches while sessions are active (open_sessions.py says which).
 
 What is recorded, and how it gets here, is each back end's own: a session has a recorder of each
-(proton/runtime/recording.py), up to `knobs.profile_memory` bytes for all of them; launches beyond
-that run and are counted.
+(recording.py), up to `knobs.profile_memory` bytes for all of them; launches beyond that run and are
+counted.
 
 A run has the launches that began in the session: its end waits for those that other threads have
 under way. Launches in processes that were forked meanwhile are counted.
@@ -15,10 +15,10 @@ from typing import Any
 
 from proton.language import profiling
 from proton.runtime.backend import backends
-from proton.runtime.described import machine_facts
-from proton.runtime.host_scopes import HostRecorder
-from proton.runtime.operators import OperatorRecorder
-from proton.runtime.recording import Recorded, Recorder, Running, SessionState
+from proton.runtime.session.described import machine_facts
+from proton.runtime.session.host_scopes import HostRecorder
+from proton.runtime.session.operators import OperatorRecorder
+from proton.runtime.session.recording import Recorded, Recorder, Running, SessionState
 from proton.trace.instrumentation import SessionOptions
 from proton.trace.model import FORKED, UNFINISHED, HostSlice, Launch, RawRun
 

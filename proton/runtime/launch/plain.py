@@ -12,11 +12,18 @@ import numpy as np
 from proton.backends.compiler import CompiledKernel
 from proton.base.targets import Target
 from proton.compiler import compile_function
-from proton.runtime import session as sessions
-from proton.runtime.arguments import Argument, Constant, Parameter, TupleKey, refused, signature_of
 from proton.runtime.backend import Backend, KernelFunction, Launcher
-from proton.runtime.grid import grid_sizes, host_thread
-from proton.runtime.recording import Recorded, Recorder, SessionState
+from proton.runtime.launch.arguments import (
+    Argument,
+    Constant,
+    Parameter,
+    TupleKey,
+    refused,
+    signature_of,
+)
+from proton.runtime.launch.grid import grid_sizes, host_thread
+from proton.runtime.session import session as sessions
+from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace.model import Launch
 
 Key = str | Constant | TupleKey

@@ -7,7 +7,7 @@ from typing import Any
 
 from proton.base.errors import AutotunerError
 from proton.base.words import did_you_mean, shown
-from proton.runtime import array_contents
+from proton.runtime.tuning import array_contents
 
 Hook = Callable[..., Any]
 _OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")

@@ -6,7 +6,7 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request
-from proton.runtime.decorated import Decorated
+from proton.runtime.launch.decorated import Decorated
 
 
 class Heuristics(Decorated):

@@ -7,9 +7,9 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.runtime.arguments import ArrayArgument, Parameter
 from proton.runtime.backend import owner_of
-from proton.runtime.reinterpret import TensorWrapper
+from proton.runtime.launch.arguments import ArrayArgument, Parameter
+from proton.runtime.launch.reinterpret import TensorWrapper
 
 _PADDINGS = ("zero", "nan")
 _MAX_SIZE = (1 << 31) - 1  # of a dimension: kernels count in 32 bits
