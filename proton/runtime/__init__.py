@@ -1,4 +1,5 @@
-"""Launching: arguments, grids, threads, sessions, tuning; and `driver`, as Triton has it."""
+"""Launches, sessions and tuning, a folder each, and a folder for each back end. The names and the
+modules that Triton has here are attributes."""
 
 import importlib
 from typing import Any
@@ -18,12 +19,18 @@ _HOME = {  # what Triton has here -> its module
     "AutotunerError": "proton.base.errors",
     "InterpreterError": "proton.runtime.errors",
 }
-_MODULES = ("driver", "errors", "cache")
+_MODULES = {
+    "autotuner": "proton.runtime.tuning.autotuner",
+    "cache": "proton.runtime.cache",
+    "driver": "proton.runtime.driver",
+    "errors": "proton.runtime.errors",
+    "jit": "proton.runtime.launch.jit",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"proton.runtime.{name}")
+        return importlib.import_module(_MODULES[name])
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'proton.runtime' has no attribute {name!r}")
