@@ -61,7 +61,7 @@ class ScriptProgram:
         return os.fsencode(self.stem).decode(errors="replace")
 
     def exists(self) -> bool:
-        """Whether there is anything to run."""
+        """True if there is anything to run."""
         if not self.module:
             return Path(self.name).exists()
         try:

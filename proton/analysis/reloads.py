@@ -44,7 +44,7 @@ class Reloads:
         return self._holds_load(value) and self._allow(value)
 
     def _holds_load(self, value: Value) -> bool:
-        """Whether there is a load among what a tensor is computed from, as far as it is small."""
+        """True if there is a load among what a tensor is computed from, as far as it is small."""
         op = _behind_conversions(value)
         if op is None or not self._is_small(op.results[0]):
             return False
@@ -106,7 +106,7 @@ def _behind_conversions(value: Value) -> Operation | None:
 
 
 def _feeds_products(op: Operation) -> bool:
-    """Whether it is in a loop that multiplies matrices: those loads are pipelined."""
+    """True if it is in a loop that multiplies matrices: those loads are pipelined."""
     parent = op.parent
     while parent is not None and not isa(parent, func.FuncOp):
         if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):

@@ -37,7 +37,7 @@ def _ours(text: IRText) -> Module:
 
 
 def _is_there(text: IRText) -> bool:
-    """Whether a file is still what was read."""
+    """True if a file is still what was read."""
     try:
         return IRText.read(text.file) == text
     except ProtonError:

@@ -33,7 +33,7 @@ class GPURecord(Protocol):
 
     @property
     def takes_chunks(self) -> bool:
-        """Whether full segments move: a kernel may be known to fill none."""
+        """True if full segments move: a kernel may be known to fill none."""
 
     def slot(self, number: Value) -> Value:
         """Which slot of the segment it goes to."""

@@ -64,12 +64,12 @@ class PointerType(TT.Type, name="ptr"):
 
 
 def is_pointer_like(type_: Type) -> bool:
-    """Whether the type is a pointer or a tensor of pointers."""
+    """True if the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
 
 
 def is_block_pointer(type_: Type) -> bool:
-    """Whether the type is a pointer to a block of a tensor (tt_block.py)."""
+    """True if the type is a pointer to a block of a tensor (tt_block.py)."""
     return isinstance(type_, PointerType) and isinstance(type_.target, ir.RankedTensorType)
 
 

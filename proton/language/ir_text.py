@@ -38,7 +38,7 @@ class IRText:
 
     @cached_property
     def is_triton(self) -> bool:
-        """Whether it is as Triton prints it: its functions are `tt.func`."""
+        """True if it is as Triton prints it: its functions are `tt.func`."""
         return _TRITON.search(self.text) is not None
 
     @cached_property

@@ -121,11 +121,11 @@ class Backend(ABC):
 
     @abstractmethod
     def is_there(self) -> bool:
-        """Whether this process has such a device."""
+        """True if this process has such a device."""
 
     @abstractmethod
     def owns(self, value: object) -> bool:
-        """Whether a value is an array in memory of such a device, or says that it is."""
+        """True if a value is an array in memory of such a device, or says that it is."""
 
     def element(self, array: object) -> ty.dtype:
         """The type of the elements of an array that it owns."""

@@ -41,7 +41,7 @@ class FileCacheManager:
         return Path(self.cache_dir) / filename
 
     def has_file(self, filename: str) -> bool:
-        """Whether there is such a file."""
+        """True if there is such a file."""
         return self._path(filename).exists()
 
     def get_file(self, filename: str) -> str | None:

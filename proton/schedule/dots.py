@@ -84,14 +84,14 @@ def _pendings(schedule: Schedule) -> dict[Operation, int]:
 
 
 def _ends(item: Item, takers: set[Operation], gone: Collection[Operation]) -> bool:
-    """Whether a dot must have ended ahead of an item."""
+    """True if a dot must have ended ahead of an item."""
     if isinstance(item, SyncPoint):
         return item is SyncPoint.COPIES
     return any(op in takers or _stops(op) for op in (item, *all_ops(item)) if op not in gone)
 
 
 def _stops(op: Operation) -> bool:
-    """Whether an op may write memory that a dot under way reads, makes memory that may lie where
+    """True if an op may write memory that a dot under way reads, makes memory that may lie where
     that did, or counts on there being none under way: control flow is one."""
     if op.name.startswith("scf.") or isa(op, func.CallOp, *TMA) or has(op, AllocatesShared):
         return True
@@ -115,7 +115,7 @@ def carried_number(wait: DotWait, loop: Operation) -> int | None:
 
 
 def goes_on(wait: DotWait, loop: Operation, loads: list[Load]) -> bool:
-    """Whether a dot may go on until the next one has been issued."""
+    """True if a dot may go on until the next one has been issued."""
     buffered = [load.alloc for load in loads if load.alloc]
     if carried_number(wait, loop) is None:
         return False
@@ -123,7 +123,7 @@ def goes_on(wait: DotWait, loop: Operation, loads: list[Load]) -> bool:
 
 
 def _stays(side: Value, loop: Operation, buffered: list[Operation]) -> bool:
-    """Whether an operand is memory that the next iteration leaves alone."""
+    """True if an operand is memory that the next iteration leaves alone."""
     if not is_mem_desc(side.type):
         return False
     source = _memory_of(side)

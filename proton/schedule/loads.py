@@ -42,7 +42,7 @@ class Load:
 
     @property
     def is_tma(self) -> bool:
-        """Whether TMA copies it, and not the threads."""
+        """True if TMA copies it, and not the threads."""
         return bool(isa(self.op, TMA_LOAD))
 
     @property
@@ -154,7 +154,7 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
 
 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
-    """Whether TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
+    """True if TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
     if isa(op, TMA_LOAD):
         return not all(is_invariant(operand, parent_of(op)) for operand in op.operands)
     if op.attributes["volatile"].value or is_invariant(op.operands[0], parent_of(op)):
@@ -166,7 +166,7 @@ def _is_copied(op: Operation, infos: AxisInfos) -> bool:
 
 
 def _feeds_product(op: Operation) -> bool:
-    """Whether tensor cores multiply what is loaded, or what is computed from it in the body."""
+    """True if tensor cores multiply what is loaded, or what is computed from it in the body."""
     seen, work = set(), [op]
     while work:
         for result in work.pop().results:
@@ -278,7 +278,7 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
 
 
 def _is_of(value: Value, loop: Operation) -> bool:
-    """Whether a value is made in a loop."""
+    """True if a value is made in a loop."""
     return not is_invariant(value, loop)
 
 
@@ -297,7 +297,7 @@ def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
 
 
 def is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
-    """Whether a loop has to leave room for a memory: it is made there, or used there or later."""
+    """True if a loop has to leave room for a memory: it is made there, or used there or later."""
     position = {op: number for number, op in enumerate(all_ops(function))}
     inner = [op for op in all_ops(loop) if op in position]
     start, end = position[loop], max(position[op] for op in inner)

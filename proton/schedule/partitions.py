@@ -111,7 +111,7 @@ def _free_tensor_cores(schedule: Schedule, wait: Operation) -> None:
 
 
 def _is_computation(op: Operation) -> bool:
-    """Whether an op computes a tensor, and does nothing else."""
+    """True if an op computes a tensor, and does nothing else."""
     return has(op, Pure) and not op.regions and bool(op.results) and is_tensor(op.results[0].type)
 
 
@@ -145,7 +145,7 @@ def _dot_cycles(op: Operation, chip: Architecture) -> float:
 
 
 def _are_apart(schedule: Schedule) -> bool:
-    """Whether warps of a loop wait for other groups only at copies and for tensor cores."""
+    """True if warps of a loop wait for other groups only at copies and for tensor cores."""
     assert schedule.loop is not None
     assert schedule.copies is not None
     if not all(load.alloc for load in schedule.copies.loads):
@@ -161,7 +161,7 @@ def _are_apart(schedule: Schedule) -> bool:
 
 
 def _stays_apart(op: Operation) -> bool:
-    """Whether no warp waits for another at an op, and it has no part in shared memory."""
+    """True if no warp waits for another at an op, and it has no part in shared memory."""
     if has(op, Barrier, AllocatesShared) or scratch_bytes(op) or isa(op, *TMA):
         return False
     if has(op, Orders) and not has(op, Accesses):

@@ -95,7 +95,7 @@ class PipelinedLoop:
 
     @property
     def alternates(self) -> bool:
-        """Whether groups of warps do."""
+        """True if groups of warps do."""
         return self.schedule.groups > 1
 
     # What loops over tiles do otherwise

@@ -130,7 +130,7 @@ def _box_bytes(op: Operation) -> int:
 
 
 def _is_rest(loop: Operation) -> bool:
-    """Whether another loop of its block comes first, at whatever depth: the rest of a range, which
+    """True if another loop of its block comes first, at whatever depth: the rest of a range, which
     is often empty."""
     for view in loop.block.operations:
         if view.operation == loop:

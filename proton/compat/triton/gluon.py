@@ -33,7 +33,7 @@ class GluonJITFunction(JITFunction):
         )
 
     def is_gluon(self) -> bool:
-        """Whether it is in Gluon."""
+        """True if it is in Gluon."""
         return True
 
 

@@ -113,7 +113,7 @@ def _make_range(op: Operation) -> None:
 
 
 def _is_compared(value: Value) -> bool:
-    """Whether a comparison is all that uses a range."""
+    """True if a comparison is all that uses a range."""
     while len(found := users(value)) == 1 and isa(found[0], tt.ExpandDimsOp, tt.BroadcastOp):
         value = found[0].results[0]
     return bool(found) and all(isa(user, arith.CmpIOp) for user in found)

@@ -109,7 +109,7 @@ def memory_of(name: str, value: Any) -> PointerArgument | None:
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array that the CPU can read, or says that it is one."""
+    """True if a value is an array that the CPU can read, or says that it is one."""
     if isinstance(value, ArrayArgument):
         return is_array(value.base)
     if _is_of_torch(value):
@@ -122,7 +122,7 @@ def is_array(value: object) -> bool:
 
 
 def _is_of_torch(value: object) -> bool:
-    """Whether a value is a tensor, or something else that torch has."""
+    """True if a value is a tensor, or something else that torch has."""
     return type(value).__module__.partition(".")[0] == "torch"
 
 

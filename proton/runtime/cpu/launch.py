@@ -252,7 +252,7 @@ def _leaf_names(names: list[str], signature: Signature) -> list[str]:
 
 
 def is_disjoint(variant: CPUVariant, values: list[Any]) -> bool:
-    """Whether no argument that the kernel writes shares a byte with another argument."""
+    """True if no argument that the kernel writes shares a byte with another argument."""
     if variant.writes_anywhere:
         return False
     for position in variant.written:

@@ -219,17 +219,17 @@ class Parameter:
 
     @property
     def is_constexpr(self) -> bool:
-        """Whether the code is specialised on its value."""
+        """True if the code is specialised on its value."""
         return self.constexpr
 
     @property
     def is_const(self) -> bool:
-        """Whether it is a pointer that nothing is written through."""
+        """True if it is a pointer that nothing is written through."""
         return self.prefix == "*k"
 
     @property
     def has_default(self) -> bool:
-        """Whether a launch may leave it out."""
+        """True if a launch may leave it out."""
         return self.default is not inspect.Parameter.empty
 
     @property
@@ -245,7 +245,7 @@ class Parameter:
         return "" if self.type is None else self.type.short
 
     def is_tuple(self, value: object) -> bool:
-        """Whether an argument stands for its elements."""
+        """True if an argument stands for its elements."""
         return isinstance(value, tuple) and not self.constexpr
 
     def elements(self, value: tuple[object, ...]) -> "list[Parameter]":
@@ -309,7 +309,7 @@ class Parameter:
         return annotation.short, number
 
     def is_array(self, value: object) -> bool:
-        """Whether a value says where the kernel runs: no constant, number or dtype does."""
+        """True if a value says where the kernel runs: no constant, number or dtype does."""
         return self.scalar(value) is None and self.stand_in(value) is None
 
     def pointer(self, element: ty.dtype) -> str:
@@ -364,13 +364,13 @@ class Parameter:
 
 
 def is_torch(value: object) -> bool:
-    """Whether a value is a torch tensor."""
+    """True if a value is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def is_torch_dtype(value: object) -> bool:
-    """Whether a value is a dtype of torch."""
+    """True if a value is a dtype of torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.dtype)
 
@@ -384,7 +384,7 @@ def torch_element(name: str, dtype: object) -> ty.dtype:
 
 
 def is_addressed(value: object) -> bool:
-    """Whether a value is an object of nobody's library that says an address and a dtype."""
+    """True if a value is an object of nobody's library that says an address and a dtype."""
     is_known = isinstance(value, ArrayArgument) or is_torch(value)
     return not is_known and callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype")
 

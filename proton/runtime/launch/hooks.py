@@ -34,7 +34,7 @@ class LazyDict:
 
 
 def around_launches() -> bool:
-    """Whether a program wants to hear of launches."""
+    """True if a program wants to hear of launches."""
     return bool(_HOOKS["launch_enter_hook"] or _HOOKS["launch_exit_hook"])
 
 

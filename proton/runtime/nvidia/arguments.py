@@ -54,7 +54,7 @@ class ArgumentKind(ABC):
 
     @abstractmethod
     def accepts(self, parameter: Parameter, value: object) -> bool:
-        """Whether a value is of this kind; the kinds before this one did not accept it."""
+        """True if a value is of this kind; the kinds before this one did not accept it."""
 
     @abstractmethod
     def describe(self, parameter: Parameter, value: object) -> "Given":
@@ -323,7 +323,7 @@ def read_constant(parameter: Parameter, value: object) -> Constant:
 
 
 def is_pointer(value: object) -> bool:
-    """Whether a value is an array of a library for GPUs, or says that it is on one."""
+    """True if a value is an array of a library for GPUs, or says that it is on one."""
     if isinstance(value, ArrayArgument):
         return is_pointer(value.base)
     has_interface = is_torch(value) or hasattr(value, "__cuda_array_interface__")
@@ -331,7 +331,7 @@ def is_pointer(value: object) -> bool:
 
 
 def _is_addressed_here(value: Any) -> bool:
-    """Whether an object that says its address is on a GPU: it may say so, or the driver knows."""
+    """True if an object that says its address is on a GPU: it may say so, or the driver knows."""
     if not is_addressed(value):
         return False
     device = getattr(value, "device", None)
@@ -344,7 +344,7 @@ def _is_addressed_here(value: Any) -> bool:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether a value is an array on a GPU, or says that it is one."""
+    """True if a value is an array on a GPU, or says that it is one."""
     if isinstance(value, ArrayArgument):
         return is_on_gpu(value.base)
     return bool(value.is_cuda) if is_torch(value) else is_pointer(value)

@@ -229,7 +229,7 @@ class PMSampling:
 
 
 def is_permission(error: Exception) -> bool:
-    """Whether the driver's permission is what lacks."""
+    """True if the driver's permission is what lacks."""
     return isinstance(error, PermissionError) or "INSUFFICIENT_PRIVILEGES" in str(error)
 
 

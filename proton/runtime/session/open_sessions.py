@@ -282,7 +282,7 @@ def paused() -> Iterator[None]:
 
 
 def any_open() -> bool:
-    """Whether the process has a session of its own, or had when it was forked."""
+    """True if the process has a session of its own, or had when it was forked."""
     return bool(_sessions.open)
 
 

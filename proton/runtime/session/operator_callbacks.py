@@ -138,7 +138,7 @@ class _Table:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether rows were not written for want of room."""
+        """True if rows were not written for want of room."""
         return int(self.count[0]) > len(self.rows)
 
     def written(self) -> np.ndarray:

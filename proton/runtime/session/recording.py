@@ -87,7 +87,7 @@ class ForkedCounts:
 
     @property
     def is_over(self) -> bool:
-        """Whether the session has ended in the process that began it."""
+        """True if the session has ended in the process that began it."""
         return bool(self._over[0])
 
     def close(self) -> int:
@@ -120,7 +120,7 @@ class SessionState(ABC):
         """Has launches ask for this session no more."""
 
     def takes(self, kernel: str) -> bool:
-        """Whether a launch of a kernel that is asked for now is to be recorded (`every_launch`)."""
+        """True if a launch of a kernel that is asked for now is to be recorded (`every_launch`)."""
         every = self.options.every_launch
         if every == 1:
             return True
@@ -129,7 +129,7 @@ class SessionState(ABC):
             return self.met[kernel] % every == 0
 
     def begins(self) -> bool:
-        """Whether a launch that begins now is part of the run. One in a forked process is counted
+        """True if a launch that begins now is part of the run. One in a forked process is counted
         there."""
         self.begun += 1
         if self.is_forked:

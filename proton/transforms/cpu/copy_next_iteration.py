@@ -135,7 +135,7 @@ class _Copy:
 
     @property
     def in_place(self) -> bool:
-        """Whether a whole block is not copied."""
+        """True if a whole block is not copied."""
         return len(self.op.results) > 0
 
     @property
@@ -144,7 +144,7 @@ class _Copy:
         return self.op.operands[0] if isa(self.op, scf.IfOp) else None
 
     def is_for(self, nest: Operation, iteration: NextIteration) -> bool:
-        """Whether the product alone reads it, and the next iteration's block is known."""
+        """True if the product alone reads it, and the next iteration's block is known."""
         known = [self.view] if self.condition is None else [self.view, self.condition]
         if not Shares.divide(self.view.type) or not all(map(iteration.is_known, known)):
             return False
@@ -229,7 +229,7 @@ def _all_readers(value: Value) -> list[Operation]:
 
 
 def _may_write(op: Operation) -> bool:
-    """Whether an op may write memory that is no local buffer."""
+    """True if an op may write memory that is no local buffer."""
     if not has(op, Writes) or has(op, Recomputed, KeepsMemory):
         return False
     if isa(op, llvm.InlineAsmOp):

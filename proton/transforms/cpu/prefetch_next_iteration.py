@@ -120,7 +120,7 @@ class _FetchingIteration:
 
 
 def _is_fetched(type_: Type) -> bool:
-    """Whether blocks of a type are large enough to be worth it, and their rows contiguous."""
+    """True if blocks of a type are large enough to be worth it, and their rows contiguous."""
     strides, _ = type_.get_strides_and_offset()
     return bool(strides) and strides[-1] == 1 and SMALLEST <= _bytes(type_) <= SECOND_LEVEL
 
@@ -130,7 +130,7 @@ def _bytes(type_: Type) -> int:
 
 
 def _is_written(view: Value) -> bool:
-    """Whether a block is the destination of anything, by way of casts and branches."""
+    """True if a block is the destination of anything, by way of casts and branches."""
     for use in view.uses:
         op, place = use.owner.operation, use.operand_number
         if isa(op, memref.CastOp) and _is_written(op.results[0]):

@@ -56,7 +56,7 @@ class Shares:
 
     @staticmethod
     def divide(type_: Type) -> bool:
-        """Whether a block's rows can be divided: a power of two of whole lines."""
+        """True if a block's rows can be divided: a power of two of whole lines."""
         lines, rest = divmod(type_.shape[-1] * type_.element_type.width, CACHE_LINE * 8)
         return len(type_.shape) == 2 and not rest and lines > 0 and not lines & (lines - 1)
 

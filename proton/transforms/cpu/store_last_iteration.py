@@ -92,7 +92,7 @@ class _Result:
         return cls(fills[0], loop, copy, nest, buffer, *target)
 
     def may_move(self, in_order: bool) -> bool:
-        """Whether nothing stands between that could tell when memory is written; with `in_order`
+        """True if nothing stands between that could tell when memory is written; with `in_order`
         records could."""
         if not isa(self.loop, scf.ForOp) or self.loop.block != self.copy.block:
             return False
@@ -136,7 +136,7 @@ class _Result:
         return producer if isa(producer, scf.IfOp) else None
 
     def _are_known(self, pending: list[Value]) -> bool:
-        """Whether values can be computed ahead of the loop."""
+        """True if values can be computed ahead of the loop."""
         seen = set()
         while pending:
             value = pending.pop()
@@ -153,7 +153,7 @@ class _Result:
         return True
 
     def _is_later(self, op: Operation) -> bool:
-        """Whether an op stands behind the loop, or in a branch that does."""
+        """True if an op stands behind the loop, or in a branch that does."""
         branch = self.branch
         if branch is not None and op != branch and is_inside(op, branch):
             return True

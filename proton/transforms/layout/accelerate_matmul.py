@@ -91,7 +91,7 @@ class _Product:
         return isinstance(self.element, ir.F32Type)
 
     def _is_for_tensor_cores(self) -> bool:
-        """Whether an instruction takes the types and the inner size."""
+        """True if an instruction takes the types and the inner size."""
         if self.arch < MMA or len(shape_of(self.acc)) != 2:
             return False
         if str(self.element) not in INSTRUCTION_TYPES:

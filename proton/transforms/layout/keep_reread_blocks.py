@@ -58,7 +58,7 @@ class KeepRereadBlocks(Pass):
 
 
 def _is_free(load: Operation) -> bool:
-    """Whether a load of a block leaves it to the compiler how long the cache keeps it."""
+    """True if a load of a block leaves it to the compiler how long the cache keeps it."""
     attributes = load.attributes
     return (
         is_tensor(load.results[0].type)
@@ -115,7 +115,7 @@ def _hashes(function: Operation) -> dict[Value, int]:
 
 
 def _precedes(first: Operation, second: Operation) -> bool:
-    """Whether all of an op's runs are behind those of another one in a loop of its own."""
+    """True if all of an op's runs are behind those of another one in a loop of its own."""
     places = {op.block: op for op in _around(first)}
     for op in _around(second):
         if op.block in places:
@@ -133,7 +133,7 @@ def _around(op: Operation) -> list[Operation]:
 
 
 def _same(left: Value, right: Value) -> bool:
-    """Whether two values are computed alike: in loops of the same bounds, in each iteration.
+    """True if two values are computed alike: in loops of the same bounds, in each iteration.
     Carried values are, if they begin alike, and what they become is alike given that they are."""
     known, waiting = set[tuple[Value, Value]](), [(left, right)]
     while waiting:
@@ -178,7 +178,7 @@ def _parts_of_arguments(left: Value, right: Value) -> list[tuple[Value, Value]] 
 
 
 def _is_last_reading(load: Operation) -> bool:
-    """Whether a program comes once to a block that no other program loads: its place depends on
+    """True if a program comes once to a block that no other program loads: its place depends on
     the program, and on all loops around the load."""
     ops, loops = _made_of(load.operands[0])
     around = [op for op in _around(load) if has(op, Loop)]

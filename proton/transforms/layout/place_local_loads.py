@@ -54,7 +54,7 @@ class PlaceLocalLoads(Pass):
 
 
 def _is_read(value: Value) -> bool:
-    """Whether a row is computed from shared memory, by little arithmetic."""
+    """True if a row is computed from shared memory, by little arithmetic."""
     waiting, seen, holds_load = [value], {value}, False
     while waiting:
         value = waiting.pop()
@@ -73,7 +73,7 @@ def _is_read(value: Value) -> bool:
 
 
 def _is_row(value: Value) -> bool:
-    """Whether a tensor has one dimension, but for those of one element."""
+    """True if a tensor has one dimension, but for those of one element."""
     return is_tensor(value.type) and sum(size > 1 for size in value.type.shape) <= 1
 
 

@@ -342,7 +342,7 @@ class _Rewriter:
         return self.made[key]
 
     def _is_loaded_again(self, value: Value, layout: LinearLayout) -> bool:
-        """Whether the value comes from memory in the layout, since it would have to be moved."""
+        """True if the value comes from memory in the layout, since it would have to be moved."""
         way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
         return not isinstance(way, Permutation) and self.reloads.allow(value)
 

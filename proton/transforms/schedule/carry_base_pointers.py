@@ -60,7 +60,7 @@ class CarryBasePointers(Pass):
 
 
 def _is_moved(loop: ForLoop, number: int) -> bool:
-    """Whether a carried value is a block of pointers of one base, which moves as a whole."""
+    """True if a carried value is a block of pointers of one base, which moves as a whole."""
     argument = loop.iter_args[number]
     if not is_tensor(argument.type) or not is_pointer_like(argument.type):
         return False
@@ -88,7 +88,7 @@ def _scalar_type(offset: Value) -> Type | None:
 
 
 def _has_base(pointers: Value) -> bool:
-    """Whether pointers are a scalar one and offsets, of which a thread has several in 32 bits."""
+    """True if pointers are a scalar one and offsets, of which a thread has several in 32 bits."""
     op = defining_op(pointers)
     if op is None:
         return False

@@ -69,7 +69,7 @@ class Cursor:
         self.place, self._ahead = token.start, token
 
     def at(self, *texts: str) -> bool:
-        """Whether the next token is one of these."""
+        """True if the next token is one of these."""
         return self.peek().text in texts
 
     def accept(self, text: str) -> bool:

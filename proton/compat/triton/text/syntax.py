@@ -88,7 +88,7 @@ class ParsedOp:
         return default if text is None else integers(text)[0]
 
     def flag(self, name: str) -> bool:
-        """Whether an attribute is there, and not false."""
+        """True if an attribute is there, and not false."""
         return self.attributes.get(name, "false") != "false"
 
     def numbers(self, name: str) -> list[int]:

@@ -33,7 +33,7 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point type."""
+        """True if it is a floating-point type."""
         return self.text.startswith(("f", "bf"))
 
 
@@ -158,7 +158,7 @@ class TypeReader:
     laid_out: Token | None = None  # where the last tensor with a layout was
 
     def begins(self, token: Token) -> bool:
-        """Whether a token begins a type that is written otherwise here."""
+        """True if a token begins a type that is written otherwise here."""
         if token.kind == "word":
             return token.text == "tensor"
         return token.kind == "alias" and token.text.startswith(("!tt.", "!ttg.", "!ttng."))

@@ -76,7 +76,7 @@ def _extracts(argument: Value, result: Value) -> list[Operation] | None:
 
 
 def _yields(end: Operation, number: int, argument: Value) -> bool:
-    """Whether an op yields what becomes `argument` in the next iteration."""
+    """True if an op yields what becomes `argument` in the next iteration."""
     if not isa(end, scf.YieldOp):
         return False
     around = parent_of(end)

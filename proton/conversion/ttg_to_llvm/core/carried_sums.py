@@ -46,7 +46,7 @@ def carry_sums(loop: Operation, scalars: Scalars) -> None:
 
 
 def _are_sums(argument: Value, yielded: Value) -> bool:
-    """Whether a vector is taken apart in each iteration, and at its end put together of what one
+    """True if a vector is taken apart in each iteration, and at its end put together of what one
     op, the wait for a product, gave."""
     end = defining_op(yielded)
     if not isa(end, _TOGETHER) or len(end.operands) < _LEAST:

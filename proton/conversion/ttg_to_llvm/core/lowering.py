@@ -51,7 +51,7 @@ def llvm_type(type_: Type) -> Type:
 
 
 def is_float8(type_: Type) -> bool:
-    """Whether a scalar type is an 8-bit float: its bits travel as i8."""
+    """True if a scalar type is an 8-bit float: its bits travel as i8."""
     return isinstance(type_, ir.FloatType) and type_.width == 8
 
 
@@ -188,7 +188,7 @@ _WITH_RULES = names_of(arith.ConstantOp, arith.DivFOp, arith.RemFOp, arith.FPToS
 
 
 def needs_rule(site: Site) -> bool:
-    """Whether an `arith` op is not what upstream would make of it."""
+    """True if an `arith` op is not what upstream would make of it."""
     name = site.op.name
     if name in _WITH_RULES:
         return True

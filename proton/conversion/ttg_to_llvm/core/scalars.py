@@ -24,7 +24,7 @@ _LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
 
 def is_repeated(op: Operation) -> bool:
-    """Whether an op on vectors is repeated on scalars."""
+    """True if an op on vectors is repeated on scalars."""
     return len(op.operands) == 2 if isa(op, _GEP) else op.name in _REPEATED
 
 
