@@ -3,8 +3,9 @@
     python benchmarks/gpu_modes.py [--rounds 5] [--only NAME ...] [--modes NAME ...] [--json FILE]
 
 Each row is a kernel of recorded_kernels.py, each column a way to record it: its time over that of
-the same launches in a session that is not active, by events, in one process: off, on, off, on, ...
-since the first of two runs cooler. The median of the ratios of neighbours. Below each row stand
+the same launches in a session that is not active, by events, in one process: off, on, on, off, ...
+since the first of two runs cooler. Between two measurements the records of the one before are
+fetched, and the clocks go up again. The median of the ratios of neighbours. Below each row stand
 registers, spills and programs per SM, without records and with them.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import functools
 import json
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +25,8 @@ import proton
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 HEADS, LENGTH, SIZE = 32, 4096, 8192
-ROUND_MS = 12  # how long the launches of one measurement take
+ROUND_MS = 5  # how long the launches of one measurement take
+FETCH_S = 0.15  # in which the records of one measurement are fetched
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
     "auto": {"auto": ("loads", "dots")},
@@ -87,17 +90,19 @@ def measured(launch: Launch, mode: dict[str, Any], rounds: int) -> tuple[float, 
     launch()
     proton.deactivate(session)
     launch()
-    count = max(2, round(ROUND_MS / milliseconds(launch, 3)))
-    ratios, before = [], 0.0
-    for _ in range(rounds):
-        off = milliseconds(launch, count)
-        proton.activate(session)
-        on = milliseconds(launch, count)
-        proton.deactivate(session)
-        if before:
-            ratios.append(on / ((before + off) / 2))
-        before = off
-        ratios.append(on / off)
+    count = max(4, round(ROUND_MS / milliseconds(launch, 3)))
+    ratios = []
+    for number in range(rounds):
+        times = {}
+        for is_on in (number % 2 == 1, number % 2 == 0):
+            time.sleep(FETCH_S)
+            milliseconds(launch, count)
+            if is_on:
+                proton.activate(session)
+            times[is_on] = milliseconds(launch, count)
+            if is_on:
+                proton.deactivate(session)
+        ratios.append(times[True] / times[False])
     torch.cuda.synchronize()
     run = proton.finalize(session)
     return statistics.median(ratios), dict(run.kernels[0].options)

@@ -18,11 +18,11 @@ from proton.dialect import isa, proton
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import KERNEL, SCOPES
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.emit import constant, iteration_number
+from proton.dialect.emit import constant, is_multiple, iteration_number
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
-from proton.dialect.records import WAITS, Origin, iteration_of, payload_of
+from proton.dialect.records import SAMPLED, WAITS, Origin, iteration_of, payload_of
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NamesMemory, NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
@@ -225,8 +225,9 @@ class _Instrumenter:
         if own is not None:
             iteration = functools.partial(_truncated, own)
         number = functools.cache(iteration or _no_iteration)
-        if iteration is not None and self.every > 1 and not Origin.of(op).is_flight_edge:
-            sampled = _is_multiple(number(), self.every)
+        is_chosen = SAMPLED in op.attributes or Origin.of(op).is_flight_edge
+        if iteration is not None and self.every > 1 and not is_chosen:
+            sampled = is_multiple(number(), self.every)
             when = sampled if when is None else arith.AndIOp(when, sampled).result
         self._keep(_Edge(start, end, number, payload, scope_id, kind, when))
 
@@ -268,12 +269,6 @@ def _no_iteration() -> Value:
 def _truncated(number: Value) -> Value:
     """An i64 that fits, as i32."""
     return arith.TruncIOp(integer(32), number).result
-
-
-def _is_multiple(number: Value, factor: int) -> Value:
-    """Whether an i32, which is not negative, is a multiple of a factor, as i1."""
-    rest = arith.RemUIOp(number, constant(factor, integer(32))).result
-    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, integer(32))).result
 
 
 def _loop_iteration(op: Operation, outer: Callable[[], Value] | None) -> Callable[[], Value] | None:

@@ -190,6 +190,12 @@ def number_of_iteration(index: Value, lower: Value, step: Value, bits: int) -> V
     return number if number.type == type_ else arith.ExtSIOp(type_, number).result
 
 
+def is_multiple(number: Value, factor: int) -> Value:
+    """Whether an i32, which is not negative, is a multiple of a factor, as i1."""
+    rest = arith.RemUIOp(number, constant(factor, integer(32))).result
+    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, integer(32))).result
+
+
 def module_block() -> Block:
     """The body of the module around the current insertion point."""
     op = ir.InsertionPoint.current.block.owner.operation

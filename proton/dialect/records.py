@@ -9,6 +9,7 @@ from proton.dialect.mlir import Operation, Value, ir
 from proton.trace.scope_path import ScopePath
 
 ENTRIES = "entries"  # which openings of its scopes a record is of, of each member's one
+SAMPLED = "sampled"  # a record of each iteration that its code runs in: which one was chosen before
 WAITS = "waits"  # a record of nothing but waits for asynchronous work
 ITERATION_FIELD = "#iteration"  # a payload value that is no user's (number_iterations.py)
 

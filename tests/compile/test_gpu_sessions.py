@@ -12,7 +12,7 @@ import time
 import types
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +250,11 @@ class ProfilingDriver(FakeDriver):
         self.events.append(("rows", width, height))
         for row in range(height):
             ctypes.memmove(host + row * width, address + row * pitch, width)
+
+    def clear_rows(self, address: int, pitch: int, width: int, height: int, stream: int) -> None:
+        assert stream in self.streams
+        for row in range(height):
+            ctypes.memset(address + row * pitch, 0, width)
 
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
         recorder = sessions.recorder_of("cuda")
@@ -699,6 +704,35 @@ def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
         else:
             assert not arrived.data.any()
         assert not any(ctypes.string_at(ring.address, data.size)), "it is clear for the next"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 20])
+def test_of_sampled_programs_alone_records_are_fetched(driver: ProfilingDriver, step: int) -> None:
+    """Three launches of ten programs, whose samples do not go on from one to the next."""
+    launches, programs, turns = 3, 10, 5
+    blocks = written((programs, 1, 1), turns).reshape(programs, BLOCK.bytes).copy()
+    blocks[np.arange(programs) % step != 0, BLOCK.table :] = 0
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP, threading.Lock())
+    assert ring.grow()
+    profile = replace(PROFILE, sample_programs=step)
+    pieces = [LaunchBuffer(blocks.size, profile, 0) for _ in range(launches)]
+    for number, piece in enumerate(pieces):
+        piece.start = number * blocks.size
+        ctypes.memmove(ring.address + piece.start, blocks.tobytes(), blocks.size)
+    driver.events.clear()
+    ring._fetch_written(pieces)
+    heads, records = launches * programs * BLOCK.segments, 16 * WARPS * turns
+    sent = sum(width * height for kind, width, height in driver.events if kind == "rows")
+    assert sent == heads + launches * -(-programs // step) * records
+    for piece in pieces:
+        assert piece.arrived is not None
+        kept = replace(BLOCK, capacity=piece.arrived.capacity)
+        data = piece.arrived.data.reshape(programs, kept.bytes)
+        for unit in range(WARPS):
+            own, wanted = kept.segment(unit), BLOCK.segment(unit)
+            size = 16 * turns
+            assert np.array_equal(data[:, own : own + size], blocks[:, wanted : wanted + size])
+    assert not any(ctypes.string_at(ring.address, launches * blocks.size)), "clear for the next"
 
 
 def test_run_times_with_and_without_records(driver: ProfilingDriver) -> None:

@@ -34,6 +34,7 @@ from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConve
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.records.compact_iterations import CompactIterations
+from proton.transforms.records.fork_iterations import ForkIterations
 from proton.transforms.records.fork_unsampled import ForkUnsampled
 from proton.transforms.records.hoist_copy_addresses import HoistCopyAddresses
 from proton.transforms.records.insert_optimization_barriers import InsertOptimizationBarriers
@@ -115,6 +116,8 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     if instrumentation.is_sampled(options.num_warps):
         passes.append(ForkUnsampled())
+    if instrumentation.every > 1:
+        passes.append(ForkIterations(every=instrumentation.every))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
     return [*passes, instrument, HoistCopyAddresses(), InsertOptimizationBarriers()]
 
@@ -122,7 +125,9 @@ def record_passes(options: GPUOptions) -> list[Pass]:
 def _is_ready(options: GPUOptions) -> bool:
     """True if shared memory and barriers are decided ahead of records."""
     asked = options.instrumentation
-    return asked is not None and bool(asked.auto or asked.is_sampled(options.num_warps))
+    return asked is not None and bool(
+        asked.auto or asked.is_sampled(options.num_warps) or asked.every > 1
+    )
 
 
 def llir_passes(options: GPUOptions) -> list[Pass]:

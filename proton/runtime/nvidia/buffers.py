@@ -19,6 +19,7 @@ Of a large buffer the heads of its blocks are fetched first, and then what they 
 
 import contextlib
 import ctypes
+import itertools
 import threading
 import time
 from collections import deque
@@ -407,13 +408,20 @@ class RingBuffer(Generic[Taken]):
         block = run[0].profile.block
         counts = [buffer.size // block.bytes for buffer in run]
         heads = np.empty((sum(counts), block.segments), np.uint8)
-        self._copy_rows(heads, run, 0)
+        self._copy_rows(heads, self.address + run[0].start, block.bytes)
         sparse = Sparse(heads, block)
-        blocks = sparse.blocks()
-        for source, target, width in sparse.parts():
-            self._copy_rows(blocks[:, target : target + width], run, source)
-        self._clear(run)
-        ends = np.cumsum(counts).tolist()
+        blocks, ends = sparse.blocks(), np.cumsum(counts).tolist()
+        first, step = self.address + run[0].start, run[0].profile.sample_programs
+        # Where each program records, the blocks of all launches have the same distance.
+        bounds = [0, ends[-1]] if step == 1 else [0, *ends]
+        for begin, end in itertools.pairwise(bounds):
+            place, pitch = first + begin * block.bytes, step * block.bytes
+            for source, target, width in sparse.parts():
+                rows = blocks[begin:end:step, target : target + width]
+                self._copy_rows(rows, place + source, pitch)
+            rest = place + block.segments, pitch, block.bytes - block.segments
+            self.queue.clear_rows(*rest, -(-(end - begin) // step), self.stream)
+        self.queue.clear_rows(first, block.bytes, block.segments, ends[-1], self.stream)
         for buffer, count, end in zip(run, counts, ends, strict=True):
             own = blocks[end - count : end].reshape(-1)
             buffer.arrived = Arrived(own, sparse.kept.capacity)
@@ -435,14 +443,15 @@ class RingBuffer(Generic[Taken]):
             else:
                 ctypes.memmove(data.ctypes.data + start, self.host, size)
 
-    def _copy_rows(self, rows: np.ndarray, run: list[Taken], offset: int) -> None:
-        """Copies the bytes at an offset of each block."""
-        width, stride = rows.shape[1], run[0].profile.block.bytes
+    def _copy_rows(self, rows: np.ndarray, address: int, pitch: int) -> None:
+        """Copies rows of bytes from the device, where the first has this address, and each lies
+        `pitch` bytes behind the one before."""
+        width = rows.shape[1]
         count = max(1, STAGING_BYTES // width)
         for first in range(0, len(rows), count):
             some = rows[first : first + count]
-            place = self.address + run[0].start + first * stride + offset
-            self.queue.copy_rows(self.host, place, stride, width, len(some), self.stream)
+            place = address + first * pitch
+            self.queue.copy_rows(self.host, place, pitch, width, len(some), self.stream)
             self.queue.synchronize(self.stream)
             some[:] = cuda.host_bytes(self.host, some.size).reshape(some.shape)
 

@@ -42,6 +42,9 @@ class Queue:
         self._capturing = function("cuStreamIsCapturing", pointer, pointer, of=quick)
         self._id = function("cuStreamGetId", pointer, pointer, of=quick)
         self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer, of=quick)
+        self._fill_rows = function(
+            *("cuMemsetD2D8Async", pointer, size, ctypes.c_ubyte, size, size, pointer), of=quick
+        )
         self._fill_words = function(
             "cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer, of=quick
         )
@@ -74,6 +77,11 @@ class Queue:
         """Queues the storing of zeros."""
         _check(self._fill(address, 0, size, stream), "cuMemsetD8Async")
 
+    def clear_rows(self, address: int, pitch: int, width: int, height: int, stream: int) -> None:
+        """Queues the storing of zeros in rows of `width` bytes, `pitch` bytes apart."""
+        pitch = pitch if height > 1 else width
+        _check(self._fill_rows(address, pitch, 0, width, height, stream), "cuMemsetD2D8Async")
+
     def set_word(self, address: int, value: int, stream: int) -> None:
         """Queues the storing of one u32."""
         _check(self._fill_words(address, value, 1, stream), "cuMemsetD32Async")
@@ -89,7 +97,7 @@ class Queue:
         rows = _Rows(
             source_kind=_DEVICE,
             source_device=address,
-            source_pitch=pitch,
+            source_pitch=pitch if height > 1 else width,  # which has a limit
             target_kind=_HOST,
             target_host=host,
             target_pitch=width,

@@ -1,0 +1,132 @@
+"""Iterations that are not sampled run a loop's body without records, where one in `every` is.
+
+    scf.for %i {                         scf.for %i {
+      copy of %i + 2, recorded             scf.if (%i % every == 0) {
+      dot of %i, recorded          =>        copy of %i + 2;           dot of %i, recorded
+    }                                      } else { scf.if ((%i + 2) % every == 0) {
+                                             copy of %i + 2, recorded; dot of %i
+                                           } else {
+                                             copy of %i + 2;           dot of %i
+                                           } } }
+
+Records under a condition cost more than records: each clock sample is a place that the assembler
+moves nothing across, taken or not. So there is a body for each distance that records are ahead of
+the iteration that runs, and one without. Ends of asynchronous work are recorded in all of them,
+since they are paired later.
+
+Only innermost loops are forked: around others records are rare. A loop stays as it is, and its
+records under their conditions, where a dot is under way from one iteration to the next, whose
+accumulator no branch may give on, and where it was unrolled, so that one body has many numbers.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect import isa, proton, ttng
+from proton.dialect.asynchronous import WorkIteration
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant, is_multiple, iteration_number
+from proton.dialect.mlir import Module, Operation, arith, ir, scf
+from proton.dialect.proton import RECORDS
+from proton.dialect.records import SAMPLED, Origin, is_start, iteration_of, scope_of
+from proton.dialect.regions import ForLoop, If, end_of, yield_values
+from proton.dialect.traits import Loop, has
+from proton.dialect.walk import all_ops, before, ops_named
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class ForkIterations(Pass):
+    """Gives loops a body with records for one iteration in `every`, and one without."""
+
+    name: ClassVar[str] = "fork-iterations"
+    only_for: ClassVar[frozenset[str]] = frozenset(RECORDS)
+
+    every: int = 2
+
+    def run(self, module: Module) -> None:
+        for loop in ops_named(module, scf.ForOp):
+            if not any(has(op, Loop) for op in all_ops(loop)) and _is_free(loop):
+                sampled = [op for op in ops_named(loop, *RECORDS) if _is_sampled(op)]
+                if sampled and all(_has_plain_number(op) for op in sampled):
+                    _fork(loop, sampled, self.every)
+
+
+def _is_free(loop: Operation) -> bool:
+    """Whether a loop's iterations have numbers, and leave no dot under way."""
+    dots = ops_named(loop, ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
+    is_waited = not dots or (
+        isa(dots[-1], ttng.WarpGroupDotWaitOp) and not dots[-1].attributes["pendings"].value
+    )
+    return is_waited and ForLoop(loop).unrolled == 1
+
+
+def _is_sampled(record: Operation) -> bool:
+    """Whether a record is of an iteration, and not of the ends of asynchronous work or of events,
+    which are all recorded."""
+    return not isa(record, proton.EventOp) and not Origin.of(record).is_flight_edge
+
+
+def _has_plain_number(record: Operation) -> bool:
+    """Whether a record is of the iteration that runs, or of one so many later."""
+    return iteration_of(record) is None or WorkIteration.of(record) is not None
+
+
+def _fork(loop: Operation, sampled: list[Operation], every: int) -> None:
+    i32 = integer(32)
+    for record, distance in _distances(sampled).items():
+        record.attributes[SAMPLED] = ir.IntegerAttr.get(i32, distance % every)
+    distances = sorted({record.attributes[SAMPLED].value for record in sampled})
+    body = ForLoop(loop).body
+    ops, end = [view.operation for view in body.operations][:-1], end_of(body)
+    with before(ops[0]), loop.location:
+        number = iteration_number(loop, 32)
+        own = [arith.AddIOp(number, constant(d, i32)).result if d else number for d in distances]
+        chosen = [is_multiple(value, every) for value in own]
+        fork = If.create(chosen[0], [value.type for value in end.operands])
+        with ir.InsertionPoint(fork.add_block(0)):
+            yield_values(list(end.operands))
+    for op in ops:
+        op.move_before(end_of(fork.blocks[0]))
+    for place, value in enumerate(fork.op.results):
+        end.operands[place] = value
+    copies = [fork, *(If(fork.op.clone().operation) for _ in distances)]
+    for copy, condition in zip(copies, chosen, strict=False):
+        copy.op.operands[0] = condition
+    for copy, distance in zip(copies, [*distances, None], strict=True):
+        for record in ops_named(copy.op, *RECORDS):
+            if SAMPLED in record.attributes and record.attributes[SAMPLED].value != distance:
+                record.erase()
+    _nest(copies)
+
+
+def _distances(records: list[Operation]) -> dict[Operation, int]:
+    """How many iterations each record is ahead of the one that runs; the end of a scope as many as
+    its start."""
+    found: dict[Operation, int] = {}
+    open_: dict[str, int] = {}
+    for record in records:
+        own = WorkIteration.of(record)
+        if not isa(record, proton.RecordOp):
+            found[record] = 0
+        elif is_start(record):
+            open_[scope_of(record)] = found[record] = own.ahead if own else 0
+        else:
+            found[record] = open_[scope_of(record)]
+    return found
+
+
+def _nest(copies: list[If]) -> None:
+    """Each copy becomes what the one before it does otherwise; of the last the body alone."""
+    for outer, inner in itertools.pairwise(copies):
+        otherwise = outer.add_block(1)
+        if inner is not copies[-1]:
+            otherwise.append(inner.op)
+            with ir.InsertionPoint(otherwise), inner.op.location:
+                yield_values(list(inner.op.results))
+            continue
+        for op in [view.operation for view in inner.blocks[0].operations]:
+            otherwise.append(op)
+        inner.op.erase()
