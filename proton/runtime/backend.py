@@ -1,4 +1,4 @@
-"""What a back end is to the runtime: one `Backend` object, and a `Launcher` for each kernel.
+"""Back ends, as the runtime has them: one `Backend` object, and a `Launcher` for each kernel.
 
 A back end is a folder of `proton/runtime` whose `backend.py` has it as `BACKEND`, and its compiler
 a folder of `proton/backends`; the folders are the list of them. `register` adds one from elsewhere.
@@ -29,7 +29,7 @@ DirectLaunch = Callable[[tuple[int, int, int], int, tuple[object, ...]], None]
 
 
 class KernelFunction(Protocol):
-    """What a launcher needs of a kernel function (proton.runtime.launch.jit.JITFunction).
+    """The part of a kernel function that a launcher needs (proton.runtime.launch.jit.JITFunction).
 
     `fast_path`, if a launcher sets it, is how the kernel is launched from then on: a function of
     the grid, the arguments and the options that calls `run_any` with what it does not expect.
@@ -73,7 +73,7 @@ class Launcher(ABC):
         Without a target it is compiled for where it would run."""
 
     def compiled(self) -> dict[object, CompiledKernel]:
-        """What launches of this process have code for, by what tells it apart."""
+        """The code that launches of this process have, by key."""
         return {}
 
     def forget(self) -> None:
@@ -140,7 +140,7 @@ class Backend(ABC):
         raise LaunchError(f"tensor descriptors are not supported on {self.name}")
 
     def target(self) -> Target:
-        """What kernels are compiled for on the current device."""
+        """The target of the current device."""
         raise LaunchError(f"the targets of {self.name} have no description")
 
     def properties(self, device: int | None = None) -> dict[str, object]:
@@ -170,11 +170,11 @@ class Backend(ABC):
         raise LaunchError(f"{kernel.name}: launch {kernel.name}[grid](...), not its compiled code")
 
     def interpreter(self, kernel: KernelFunction) -> Any:
-        """What launches a kernel as Python, for a debugger."""
+        """The launcher that runs a kernel as Python, for a debugger."""
         raise LaunchError(f"kernels are interpreted in the host's memory, not on {self.name}")
 
     def recorder(self, session: SessionState) -> Recorder | None:
-        """What records launches in a session that begins; None where nothing is recorded."""
+        """The recorder of a session that begins; None where nothing is recorded."""
         return None
 
 

@@ -16,7 +16,7 @@ _FOLDER = "files"  # no kernel's: theirs begin with two digits of base 16
 
 
 def triton_key() -> str:
-    """What compiled code depends on besides the kernel: a hash of the compiler."""
+    """The key of compiled code besides the kernel: a hash of the compiler."""
     return compiler_version()
 
 

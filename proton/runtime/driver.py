@@ -32,7 +32,7 @@ class Driver(ABC):
         return self
 
     def get_current_target(self) -> Target:
-        """What kernels are compiled for: `proton.GPUTarget("cuda", 90)`, or that of the CPU."""
+        """The target of compilation: `proton.GPUTarget("cuda", 90)`, or that of the CPU."""
         return self.backend.target()
 
     def get_current_device(self) -> int:
@@ -58,7 +58,7 @@ class Driver(ABC):
         return torch.device(backend.name, backend.current_device())
 
     def get_device_interface(self) -> Any:
-        """What torch has for such devices: `torch.cuda`, `torch.cpu`."""
+        """The module of torch for such devices: `torch.cuda`, `torch.cpu`."""
         return getattr(importlib.import_module("torch"), self.backend.name)
 
     def get_empty_cache_for_benchmark(self) -> Any:
@@ -71,7 +71,7 @@ class Driver(ABC):
         cache.zero_()
 
     def get_benchmarker(self) -> Callable[..., object]:
-        """What `autotune` measures with: a function of a call and `quantiles=`."""
+        """The function that `autotune` measures with, of a call and `quantiles=`."""
         return do_bench
 
 

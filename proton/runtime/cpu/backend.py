@@ -73,7 +73,7 @@ class CPUBackend(Backend):
 
 
 def processor_name() -> str:
-    """What the processor calls itself."""
+    """The name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

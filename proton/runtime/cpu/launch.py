@@ -191,7 +191,7 @@ class CPULauncher(Launcher):
 
 
 def recorder_for(kernel: str) -> CPURecorder | None:
-    """What records the launch of a kernel that begins; None where nothing does."""
+    """The recorder of the launch of a kernel that begins; None where nothing does."""
     recorder: CPURecorder | None = sessions.recorder_of(HOST)
     return recorder if recorder is not None and recorder.state.takes(kernel) else None
 

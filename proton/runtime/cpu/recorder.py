@@ -1,4 +1,4 @@
-"""What the CPU records in a session.
+"""Records of the CPU in a session.
 
 Each instrumented launch gets a part of a slab whose pages have been touched already, so that page
 faults do not show as work, and all records stay there until the end.
@@ -51,7 +51,7 @@ class LaunchRecording:
         return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
 
     def launch(self, end: int) -> Launch:
-        """What the run says of it."""
+        """The description in the run."""
         return Launch(
             kernel=self.kernel,
             grid=self.grid,

@@ -1,4 +1,4 @@
-"""What all launches have in common: a grid, and a thread of the host."""
+"""The parts of every launch: a grid, and a thread of the host."""
 
 import operator
 import threading

@@ -1,4 +1,4 @@
-"""What every kernel is to a caller: `kernel[grid](...)`."""
+"""The interface of every kernel: `kernel[grid](...)`."""
 
 import functools
 from typing import Any

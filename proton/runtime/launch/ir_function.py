@@ -1,4 +1,4 @@
-"""What is launched of a kernel that was compiled from IR: its arguments are those of the IR."""
+"""The function of a kernel that was compiled from IR: its arguments are those of the IR."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a kernel is specialised for: as Triton's tools see it, and out of text that was kept.
+"""Specializations of a kernel: as Triton's tools see it, and out of text that was kept.
 
 `jit_cache_hook` is told of each compilation with `compile["specialization_data"]`, JSON that names
 the kernel, its types, constants and options; `preload` compiles that again, in another process or

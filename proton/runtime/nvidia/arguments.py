@@ -58,7 +58,7 @@ class ArgumentKind(ABC):
 
     @abstractmethod
     def describe(self, parameter: Parameter, value: object) -> "Given":
-        """What the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
+        """The type the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
 
     @abstractmethod
     def reading(self, name: str, number: int | str) -> Reading:
@@ -152,7 +152,7 @@ class _Tuple(ArgumentKind):
 
 
 class _Constexpr(ArgumentKind):
-    """What the code is specialised on."""
+    """The properties the code is specialised on."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
         return parameter.constexpr

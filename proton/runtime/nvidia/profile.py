@@ -1,4 +1,4 @@
-"""What a session has of one GPU, and of a launch there.
+"""The state of one GPU in a session, and of a launch there.
 
 The buffer of a launch is cut from a ring buffer (buffers.py), so that a launch costs no allocation
 and no copy on its stream. Under strategy flush launches also share slabs (slabs.py). Launches that
@@ -34,7 +34,7 @@ SHARE = 64
 
 
 class Device:
-    """What a session has of one GPU: its memory, and what its clocks said at first."""
+    """The state of one GPU in a session: its memory, and what its clocks said at first."""
 
     def __init__(self, device: int, queue: Queue, state: SessionState) -> None:
         self.device, self.queue, self.state = device, queue, state

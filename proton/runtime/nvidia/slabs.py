@@ -317,7 +317,7 @@ class Slabs:
             self._keep(slab, memory_left)
 
     def chunks_of_launch(self, launch: int) -> list[TakenChunks]:
-        """What was kept of a launch; once."""
+        """The records kept of a launch; once."""
         for data in self.kept:
             for number, chunks in chunks_of(data).items():
                 self.chunks.setdefault(number, []).extend(chunks)

@@ -1,4 +1,4 @@
-"""What a run says of its kernels and its machine."""
+"""The description of kernels and machine in a run."""
 
 import contextlib
 import platform

@@ -38,7 +38,7 @@ class ImportWatch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What the other finders find, if this is the module."""
+        """The result of the other finders, if this is the module."""
         if fullname != self.name or self.is_looking:
             return None
         self.is_looking = True

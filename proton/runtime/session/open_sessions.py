@@ -48,7 +48,7 @@ class OpenSession:
 
     @property
     def kind(self) -> SessionOptions:
-        """What sessions that share a recorder have in common: all options but the name."""
+        """The options that sessions with one recorder share: all options but the name."""
         return replace(self.options, name="")
 
     @property
@@ -56,7 +56,7 @@ class OpenSession:
         return bool(self.windows) and self.windows[-1][1] == math.inf
 
     def run(self, host: list[HostSlice]) -> RawRun:
-        """What it recorded, given all slices of the host."""
+        """The run that it recorded, given all slices of the host."""
         whole = join(self.parts)
         whole = replace(whole, name=self.name, host=[*whole.host, *host])
         return within(whole, union(self.windows))

@@ -151,7 +151,7 @@ class _Table:
         self.count[0] = 0
 
     def places(self) -> dict[str, int]:
-        """What the machine code is given."""
+        """The arguments of the machine code."""
         return {
             "count": self.count.ctypes.data,
             "table": self.rows.ctypes.data,
@@ -161,8 +161,8 @@ class _Table:
 
 
 class Callbacks:
-    """What is registered with torch, while it is on. Raises ProfileError where this torch cannot be
-    listened to."""
+    """The functions that are registered with torch, while it is on. Raises ProfileError for a torch
+    that cannot be listened to."""
 
     def __init__(self, torch: ModuleType, capacity: int = CAPACITY) -> None:
         place, version = Path(str(torch.__file__)).parent, getattr(torch, "__version__", "")

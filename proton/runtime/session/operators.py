@@ -1,4 +1,4 @@
-"""What a session records of torch's operators, where the process has imported torch.
+"""Records of torch's operators in a session, where the process has imported torch.
 
     recorder = OperatorRecorder(host)
     recorded = recorder.finish()

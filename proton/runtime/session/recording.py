@@ -97,8 +97,8 @@ class ForkedCounts:
 
 
 class SessionState(ABC):
-    """What the recorders of a session share: its options, what is left of its memory, its kernels,
-    and which launches run. All but the options changes under `lock`."""
+    """The state that recorders of a session share: its options, what is left of its memory, its
+    kernels, and which launches run. All but the options changes under `lock`."""
 
     def __init__(self, options: SessionOptions, host: HostRecorder) -> None:
         self.options, self.host = options, host
@@ -159,7 +159,7 @@ class SessionState(ABC):
 
 @dataclass
 class Recorded:
-    """What a recorder has for the run when the session ends."""
+    """The data of a recorder for the run when the session ends."""
 
     launches: list[Launch] = field(default_factory=list)
     dropped: int = 0  # launches whose records were lost after all

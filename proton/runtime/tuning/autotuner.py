@@ -138,12 +138,12 @@ class Autotuner(Decorated):
         return None if chosen is None else self._inner_request(args, self._merged(chosen, kwargs))
 
     def table(self) -> str:
-        """What was measured last, the fastest first: a line a configuration, times in ms."""
+        """The times measured last, the fastest first: a line a configuration, times in ms."""
         ranked = sorted(self.configs_timings.items(), key=lambda item: _rank(item[1]))
         return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
 
     def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """What the choice depends on: values of the key arguments, the dtype of each array, as in
+        """The key of the choice: values of the key arguments, the dtype of each array, as in
         Triton, and on which kinds of devices they are, if not on those of the first launch."""
         given = self.named(args, kwargs)
         key: list[Any] = [given[name] for name in self.keys if name in given]
@@ -255,7 +255,7 @@ class Autotuner(Decorated):
         args: tuple[object, ...],
         kwargs: dict[str, object],
     ) -> dict[Config, object]:
-        """What each configuration takes. Those that are the same launch of the same code, as on a
+        """The time of each configuration. Those that are the same launch of the same code, as on a
         CPU they are where only `num_warps` and `num_stages` differ, are measured once."""
         self._compile_ahead(configs, args, kwargs)
         timings, measured = dict[Config, object](), dict[object, object]()
@@ -271,7 +271,7 @@ class Autotuner(Decorated):
     def _work(
         self, config: Config, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
-        """What a launch with a configuration runs: code and grid, if both can be told before."""
+        """The work of a launch with a configuration: code and grid, if both can be told before."""
         options = self._merged(config, kwargs)
         try:
             request = None if config.pre_hook else self._inner_request(args, options)
@@ -356,7 +356,7 @@ def _home(args: tuple[object, ...], kwargs: dict[str, object]) -> Backend:
 
 
 def _rank(timing: Any) -> tuple[float, ...]:
-    """What `do_bench` returned, as it is compared: one time, or several, of which the first
+    """The result of `do_bench`, as it is compared: one time, or several, of which the first
     decides."""
     return tuple(timing) if isinstance(timing, list | tuple) else (timing,)
 
@@ -366,7 +366,7 @@ def _best(timings: dict[Config, object]) -> Config:
 
 
 def _stored(entry: str, configs: list[Config]) -> dict[Config, object] | None:
-    """What is on disk of all configurations."""
+    """The times of all configurations on disk."""
     found = cache.load(entry)
     if found is None:
         return None

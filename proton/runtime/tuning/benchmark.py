@@ -79,7 +79,7 @@ def _times(
 def summary(
     times: Sequence[float], quantiles: Sequence[float] | None = None, return_mode: str = "mean"
 ) -> Any:
-    """What `do_bench` says of its times."""
+    """The statistics that `do_bench` gives."""
     if quantiles is not None:
         found = [float(value) for value in np.quantile(times, list(quantiles))]
         return found[0] if len(found) == 1 else found

@@ -1,4 +1,4 @@
-"""What autotuning is told: configurations, which of them to try, what to do around each call."""
+"""The options of autotuning: configurations, which of them to try, what to do around each call."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ class Pruning:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What happens around each call that is measured. A hook takes the place of what it is for:
+    """The hooks around each call that is measured. A hook takes the place of what it is for:
     `pre_hook` of zeroing and copying, `post_hook` of restoring."""
 
     reset_to_zero: Sequence[str]
