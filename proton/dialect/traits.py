@@ -253,16 +253,6 @@ class Elementwise(Trait):
     without = ("arith.constant",)
 
 
-class Cheap(Trait):
-    """Computing the result again costs less than moving it: addresses and masks are made so."""
-
-    upstream = _ops(
-        "arith",
-        "addi subi muli andi ori xori shli shrui shrsi cmpi extsi extui trunci index_cast select "
-        "minsi maxsi minui maxui divsi divui remsi remui constant bitcast",
-    )
-
-
 class LayoutAnchor(Trait):
     """Its results have a layout for a reason: others follow."""
 
