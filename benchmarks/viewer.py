@@ -72,6 +72,8 @@ def cases(folder: Path) -> list[Case]:
         found += [
             case("summary", bar=2, megabytes=400),
             case("stats", bar=3),
+            case("explain", bar=5),
+            case("source", bar=5),
             case("stats --by program", "--by", "program", bar=3),
             case("diff", file, bar=8),
             case("timeline, PNG", "-o", "@.png", bar=5),

@@ -38,6 +38,7 @@ MARKER, PROPERTY = "proton", "proton"
 SAVED_IN = pytest.StashKey[list[str]]()  # of an item: the runs that its body made
 PROCESSES, MOST = 10, 20
 LIMITS = ("mean", "p1", "p50", "p90", "p99", "total", "self", "min")  # p90_ns=... and so on
+SHARED = ("kernel", "scope", "warp", "where")  # by limits of time and of structure
 COLUMNS = ("test", "status", "what", "before", "after", "change", "interval", "why")
 NUMBERS = ("before", "after", "change", "interval")
 WIDTH = 160
@@ -129,16 +130,18 @@ def _budgets(item: pytest.Item, markers: Sequence[pytest.Mark]) -> Budgets:
 def _rules(marker: pytest.Mark) -> list[Budget]:
     """One rule for each statistic that has a limit; `max_regression` is of the first of them."""
     from proton.viewer.compare.budget import BudgetError, budgets_of
+    from proton.viewer.compare.structure import MEASURES
 
     if marker.args:
         raise BudgetError(f"arguments have names, got {marker.args!r}")
     values = dict(marker.kwargs)
     limits = {stat: values.pop(f"{stat}_ns") for stat in LIMITS if f"{stat}_ns" in values}
     stats = list(limits)
-    tables = []
+    structure = {k: values.pop(k) for k in (*MEASURES, "hidden_by") if k in values}
+    tables = [{k: v for k, v in values.items() if k in SHARED} | structure] if structure else []
     if stats and "stat" not in values:
         values["stat"] = stats[0]
-    if {"max_regression", "max_ns"} & set(values) or not stats:
+    if {"max_regression", "max_ns"} & set(values) or not (stats or structure):
         tables.append(values)
     rest = {k: v for k, v in values.items() if k not in ("max_regression", "max_ns", "stat")}
     tables += [{**rest, "stat": stat, "max_ns": limit} for stat, limit in limits.items()]
@@ -186,6 +189,7 @@ def _judge(item: pytest.Item, budgets: Budgets, stored: Path | None) -> None:
         _add_rows(item, left)
         return
     least, most = (item.config.getoption(f"--proton-{name}") for name in ("processes", "most"))
+    least = 1 if budgets.is_exact else least
     with tempfile.TemporaryDirectory(prefix="proton-") as name:
         folder = Path(name)
         sides = Growing(folder, stored, warps=budgets.warps)
@@ -218,7 +222,7 @@ def _with_baseline(
     for rule in budgets.budgets:
         if rule.max_regression:
             left.append(["skipped", rule.title, *[""] * 4, "no --proton-baseline"])
-        if rule.max_ns is not None:
+        if rule.max_ns is not None or rule.structure:
             kept.append(replace(rule, max_regression=None))
     return replace(budgets, budgets=kept), left
 

@@ -38,7 +38,7 @@ FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 # What opens a run needs no compiler.
 READING = {"trace": {"base", "trace"}, "viewer": {"base", "trace", "viewer"}}
 # The rooms of the viewer, low ones first; `__main__` and the package's own names are above all.
-VIEWER_ROOMS = ("tables", "formats", "pictures", "export", "run", "compare", "cli")
+VIEWER_ROOMS = ("tables", "explain", "formats", "pictures", "export", "run", "compare", "cli")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 FILES = sorted(PROTON.rglob("*.py"))
 

@@ -22,7 +22,7 @@ from proton.dialect.emit import constant, is_multiple, iteration_number
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
-from proton.dialect.records import SAMPLED, WAITS, Origin, iteration_of, payload_of
+from proton.dialect.records import BEGUN, SAMPLED, WAITS, Origin, iteration_of, payload_of
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NamesMemory, NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
@@ -126,7 +126,8 @@ class _Table:
             )
         is_fused = len(op.attributes.get("members", ())) > 1
         of = asdict(Origin.of(op)) | ({"kind": "mark"} if is_mark else {})
-        of |= asdict(self.pieces.get(op, WHOLE)) | {"waits": WAITS in op.attributes}
+        of |= asdict(self.pieces.get(op, WHOLE))
+        of |= {"waits": WAITS in op.attributes, "ahead": BEGUN in op.attributes}
         scope = Scope(name=path.name, path=path, fused=is_fused, payload=payload, **of)
         return self._id(scope, op)
 

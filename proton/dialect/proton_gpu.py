@@ -42,9 +42,14 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
     segment: Operand[SegmentType]
 
 
+class WritePendingOp(ProtonGPU.Operation, name="write_pending", traits=[Records]):
+    """`proton_gpu.write_pending`: a record that waits for the next clock sample is written. What
+    follows carries none in registers, until it records itself."""
+
+
 class SampledOp(ProtonGPU.Operation, name="sampled", traits=[Records]):
-    """`%sampled = proton_gpu.sampled`: whether records of this program, and of this warp or of one
-    whose tensor cores work together with its, are kept; the same in all lanes."""
+    """`%sampled = proton_gpu.sampled`: whether records of this program are kept, and of this warp,
+    where warps do not share tensor cores; the same in all lanes."""
 
     result: Result[ir.IntegerType[1]]
 

@@ -11,6 +11,7 @@ from proton.trace.scope_path import ScopePath
 ENTRIES = "entries"  # which openings of its scopes a record is of, of each member's one
 SAMPLED = "sampled"  # a record of each iteration that its code runs in: which one was chosen before
 WAITS = "waits"  # a record of nothing but waits for asynchronous work
+BEGUN = "begun"  # a record of work for another iteration than the one that runs
 ITERATION_FIELD = "#iteration"  # a payload value that is no user's (number_iterations.py)
 
 

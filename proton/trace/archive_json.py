@@ -232,6 +232,7 @@ def _scope_from_json(value: Json, where: str, schema: int) -> Scope:
         visit=fields.integer("visit") if with_visits else 0,
         piece=fields.integer("piece") if with_visits else 0,
         waits=fields.boolean("waits") if with_visits else False,
+        ahead=fields.boolean("ahead") if with_visits else False,
     )
     fields.done()
     return scope

@@ -45,7 +45,8 @@ class Scope:
 
     Where one run of a scope may be several slices, each is a `piece` of a visit: those of one
     `visit`, which counts from 1, belong together, in order of their pieces
-    (proton/trace/visits.py). A piece that `waits` is nothing but waits for asynchronous work.
+    (proton/trace/visits.py). A piece that `waits` is nothing but waits for asynchronous work, one
+    that is `ahead` begins work for an iteration that is still to come.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Scope:
     visit: int = 0  # 0: each slice is a run of the scope
     piece: int = 0
     waits: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

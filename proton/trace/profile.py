@@ -60,6 +60,7 @@ def scope_to_plain(scope: Scope) -> Plain:
         "visit": scope.visit,
         "piece": scope.piece,
         "waits": scope.waits,
+        "ahead": scope.ahead,
     }
 
 

@@ -10,7 +10,8 @@ iteration are a visit, as long as their order rises:
     visit        A  A  B  B  .  C  C      a piece whose first one was lost is a visit by itself
 
 What a compiler took out of the loop has no iteration: ahead of the loop it belongs to the visit
-that follows, behind the loop to the one before. Every other slice is a visit by itself.
+that follows, behind the loop to the one before. Work begun ahead for an iteration that never came
+belongs to the visit before. Every other slice is a visit by itself.
 """
 
 from collections.abc import Sequence
@@ -72,8 +73,11 @@ def group_visits(
     opening = _codes(track[rows], of[rows])  # of each track
     number[rows] = _pieces_together(rows, opening, iteration[rows], start[rows], piece[rows])
     _join_loose(number, rows, opening, iteration[rows], start[rows], piece[rows])
-    number = _codes(number)
     cut[rows] = _cut(number[rows], opening, start[rows], lossy[track[rows]])
+    ahead = np.array([entry.ahead for entry in scopes], bool)[scope[rows]]
+    last = rows[_last_that_came(number[rows], opening, start[rows], ahead)]
+    number[rows], cut[rows] = number[last], cut[last]
+    number = _codes(number)
     return Visits(number=number, cut=cut)
 
 
@@ -137,6 +141,24 @@ def _join_loose(
     chosen = np.where(takes_before, before, np.where(has_after, inside, place))
     some = np.flatnonzero(~kept)
     number[rows[order[some]]] = number[rows[order[chosen[some]]]]
+
+
+def _last_that_came(
+    number: np.ndarray, opening: np.ndarray, start: np.ndarray, ahead: np.ndarray
+) -> np.ndarray:
+    """Of each row a row of its visit; where that has nothing but pieces ahead, the row that ran
+    before in a visit of its opening that has more."""
+    visit = _codes(number)
+    came = np.zeros(visit.max() + 1, bool)
+    came[visit[~ahead]] = True
+    order = np.lexsort((start, opening))
+    place, kept = np.arange(order.size), came[visit][order]
+    before = np.maximum.accumulate(np.where(kept, place, -1))
+    same = opening[order]
+    moves = ~kept & (before >= 0) & (same[before] == same)
+    found = np.empty(order.size, np.int64)
+    found[order] = order[np.where(moves, before, place)]
+    return found
 
 
 def _cut(

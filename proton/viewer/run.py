@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 
 from proton.base.words import counted
 from proton.trace import archive
 from proton.viewer import formats
+from proton.viewer.explain import Explanation, explain
+from proton.viewer.pictures.source import SourceView
 from proton.viewer.tables import Summary, Tables, summary
 
 
@@ -34,6 +37,16 @@ class Run(Tables):
     def summary(self) -> Summary:
         """What to know first about the run."""
         return summary(self)
+
+    @cached_property
+    def findings(self) -> Explanation:
+        """What costs time, what that rests on and what to try: the most time at stake first."""
+        return explain(self)
+
+    def source(self, by: str = "") -> SourceView:
+        """The source of the kernels with the time of each line, by warp, unit, launch or sm where
+        `by` says so; it shows itself in notebooks. `lines` is the same as a table."""
+        return SourceView(self, by)
 
     def _repr_html_(self) -> str:
         """The run in a notebook."""

@@ -432,7 +432,7 @@ def as_schema(document: dict[str, Any], schema: int) -> None:
         if schema < 6:
             del scope["work"], scope["queue"], scope["pendings"]
         if schema < 9:
-            del scope["visit"], scope["piece"], scope["waits"]
+            del scope["visit"], scope["piece"], scope["waits"], scope["ahead"]
     if schema < 7:
         del document["counters"]
     for gpu in document["gpus"] if schema < 8 else ():
@@ -440,12 +440,13 @@ def as_schema(document: dict[str, Any], schema: int) -> None:
 
 
 def pieces_run(seed: int, programs: int = 3, trips: int = 6, capacity: int = 64) -> RawRun:
-    """A pipelined loop, run twice by each program: scores are issued an iteration ahead, waited for
-    and finished, in three slices of which the second only waits; softmax is one slice."""
+    """A pipelined loop, run twice by each program: scores are issued an iteration ahead, also of
+    one that never comes, waited for and finished, in three slices of which the second only waits;
+    softmax is one slice."""
     random_ = random.Random(seed)
     scores = Scope(name="scores", path="scores", visit=1)
     table = (
-        *(replace(scores, piece=piece, waits=piece == 1) for piece in range(3)),
+        *(replace(scores, piece=piece, waits=piece == 1, ahead=piece == 0) for piece in range(3)),
         Scope(name="softmax", path="softmax"),
     )
     written, now = [], ticks(1000)
@@ -461,8 +462,7 @@ def pieces_run(seed: int, programs: int = 3, trips: int = 6, capacity: int = 64)
         for _ in range(2):
             records.append(slice_(0, 0))
             for i in range(trips):
-                if i + 1 < trips:
-                    records.append(slice_(0, i + 1))
+                records.append(slice_(0, i + 1))
                 records += [slice_(1, i), slice_(3, i), slice_(2, i)]
         written.append(Written([records]))
     owner = kernel(table=table)

@@ -215,7 +215,7 @@ def test_counters_are_asked_for_and_one_for_all_launches_of_a_place(
 def test_the_pieces_of_a_run_of_a_scope_are_joined_in_order(tmp_path: Path) -> None:
     whole = Run(pieces_run(random.SystemRandom().randrange(1 << 32)))
     wanted = joined_pieces(whole)
-    assert len(wanted) == 2 * 36
+    assert len(wanted) == 2 * 36 + 6
     with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:
         flows = processor.query(FLOWS)
         visits = processor.query(
@@ -224,4 +224,4 @@ def test_the_pieces_of_a_run_of_a_scope_are_joined_in_order(tmp_path: Path) -> N
         )
     found = [(row["source_ts"], row["target_ts"]) for row in flows if row["source"] is None]
     assert sorted(found) == sorted(wanted)
-    assert [row["pieces"] for row in visits] == [3] * 36
+    assert [row["pieces"] for row in visits] == [3, 3, 3, 3, 4, 3] * 6

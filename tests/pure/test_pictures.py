@@ -328,7 +328,7 @@ def test_a_thin_line_joins_the_pieces_of_a_run_of_a_scope() -> None:
         gaps += [b - a for a, b in zip(ends[:-1], pieces["start_ns"].tolist()[1:], strict=True)]
     timeline = Timeline(whole, Selection(start_ns=0, end_ns=20_000))
     lines = [box for box in draw(timeline, 30_000).boxes if box.height == LINK]
-    assert len(lines) == len(gaps) == 24
+    assert len(lines) == len(gaps) == 24 + 2
     scale = (30_000 - LEFT) / (timeline.view[1] - timeline.view[0])
     widths = sorted(line.width for line in lines)
     assert widths == pytest.approx(sorted(gap * scale for gap in gaps), abs=1e-6)

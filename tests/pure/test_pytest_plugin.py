@@ -108,7 +108,7 @@ def test_without_a_baseline_limits_hold(session) -> None:
 
 
 BAD_MARKERS = {
-    "scope='load'": "a budget needs max_ns or max_regression",
+    "scope='load'": "a budget needs one of max_ns, max_regression",
     "scope='load', p90_n=5": "p90_n is no key",
     "'load'": "arguments have names",
     "scope='x', p90_ns=5": "nothing has that name; there is add/load, add",

@@ -96,6 +96,7 @@ def compile_kernel(
     data = {
         "target": str(target),
         **{name: getattr(options, name) for name in _OF_LAUNCHES},
+        "num_stages": options.num_stages,
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,

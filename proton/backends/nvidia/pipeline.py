@@ -115,7 +115,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
     if instrumentation.auto:
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     if instrumentation.is_sampled(options.num_warps):
-        passes.append(ForkUnsampled())
+        passes.append(ForkUnsampled(programs=instrumentation.sample_programs > 1))
     if instrumentation.every > 1:
         passes.append(ForkIterations(every=instrumentation.every))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)

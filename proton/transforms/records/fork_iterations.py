@@ -12,7 +12,8 @@
 Records under a condition cost more than records: each clock sample is a place that the assembler
 moves nothing across, taken or not. So there is a body for each distance that records are ahead of
 the iteration that runs, and one without. Ends of asynchronous work are recorded in all of them,
-since they are paired later.
+since they are paired later. A record that waits for the next sample is written where its body ends:
+the others would carry it in registers.
 
 Only innermost loops are forked: around others records are rare. A loop stays as it is, and its
 records under their conditions, where a dot is under way from one iteration to the next, whose
@@ -29,6 +30,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, is_multiple, iteration_number
 from proton.dialect.mlir import Module, Operation, arith, ir, scf
 from proton.dialect.proton import RECORDS
+from proton.dialect.proton_gpu import WritePendingOp
 from proton.dialect.records import SAMPLED, Origin, is_start, iteration_of, scope_of
 from proton.dialect.regions import ForLoop, If, end_of, yield_values
 from proton.dialect.traits import Loop, has
@@ -49,9 +51,9 @@ class ForkIterations(Pass):
     def run(self, module: Module) -> None:
         for loop in ops_named(module, scf.ForOp):
             if not any(has(op, Loop) for op in all_ops(loop)) and _is_free(loop):
-                sampled = [op for op in ops_named(loop, *RECORDS) if _is_sampled(op)]
-                if sampled and all(_has_plain_number(op) for op in sampled):
-                    _fork(loop, sampled, self.every)
+                ahead = _distances(ops_named(loop, *RECORDS))
+                if ahead and all(map(_has_plain_number, ahead)):
+                    _fork(loop, ahead, self.every)
 
 
 def _is_free(loop: Operation) -> bool:
@@ -63,24 +65,20 @@ def _is_free(loop: Operation) -> bool:
     return is_waited and ForLoop(loop).unrolled == 1
 
 
-def _is_sampled(record: Operation) -> bool:
-    """Whether a record is of an iteration, and not of the ends of asynchronous work or of events,
-    which are all recorded."""
-    return not isa(record, proton.EventOp) and not Origin.of(record).is_flight_edge
-
-
 def _has_plain_number(record: Operation) -> bool:
     """Whether a record is of the iteration that runs, or of one so many later."""
     return iteration_of(record) is None or WorkIteration.of(record) is not None
 
 
-def _fork(loop: Operation, sampled: list[Operation], every: int) -> None:
+def _fork(loop: Operation, ahead: dict[Operation, int], every: int) -> None:
     i32 = integer(32)
-    for record, distance in _distances(sampled).items():
+    for record, distance in ahead.items():
         record.attributes[SAMPLED] = ir.IntegerAttr.get(i32, distance % every)
-    distances = sorted({record.attributes[SAMPLED].value for record in sampled})
+    distances = sorted({distance % every for distance in ahead.values()})
     body = ForLoop(loop).body
     ops, end = [view.operation for view in body.operations][:-1], end_of(body)
+    with before(loop), loop.location:
+        WritePendingOp()
     with before(ops[0]), loop.location:
         number = iteration_number(loop, 32)
         own = [arith.AddIOp(number, constant(d, i32)).result if d else number for d in distances]
@@ -99,22 +97,29 @@ def _fork(loop: Operation, sampled: list[Operation], every: int) -> None:
         for record in ops_named(copy.op, *RECORDS):
             if SAMPLED in record.attributes and record.attributes[SAMPLED].value != distance:
                 record.erase()
+        if distance is not None:
+            with before(end_of(copy.blocks[0])), loop.location:
+                WritePendingOp()
     _nest(copies)
 
 
 def _distances(records: list[Operation]) -> dict[Operation, int]:
-    """How many iterations each record is ahead of the one that runs; the end of a scope as many as
-    its start."""
+    """How many iterations records are ahead of the one that runs; the end of a scope as many as
+    its start. Ends of asynchronous work and of events, which are all recorded, have none."""
     found: dict[Operation, int] = {}
-    open_: dict[str, int] = {}
+    open_: dict[str, int | None] = {}
     for record in records:
-        own = WorkIteration.of(record)
-        if not isa(record, proton.RecordOp):
-            found[record] = 0
-        elif is_start(record):
-            open_[scope_of(record)] = found[record] = own.ahead if own else 0
-        else:
-            found[record] = open_[scope_of(record)]
+        distance: int | None = 0
+        if isa(record, proton.EventOp):
+            distance = None
+        elif isa(record, proton.RecordOp) and is_start(record):
+            own = WorkIteration.of(record)
+            distance = None if Origin.of(record).is_flight_edge else own.ahead if own else 0
+            open_[scope_of(record)] = distance
+        elif isa(record, proton.RecordOp):
+            distance = open_.pop(scope_of(record))
+        if distance is not None:
+            found[record] = distance
     return found
 
 

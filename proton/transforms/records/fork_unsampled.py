@@ -9,8 +9,10 @@ orders what stands around it. So there is the code of a kernel twice, and one br
 begins. Registers are those of the version that takes more.
 
 Warps of one program may run either version. They meet at the same barriers, and their buffers lie
-at the same places of shared memory, since both are decided before. Warps whose tensor cores work
-together take the same version.
+at the same places of shared memory, since both are decided before. Where warp groups share tensor
+cores all warps run the same version: groups that alternate wait for the slower one
+(benchmarks/gpu_modes.py: 1.09 and 1.13 of the time where the groups differed, 1.06 and 1.04 where
+they did not).
 
 Functions that record have a copy without records, for the version that does not.
 """
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.call_graph import callee_name, function_name
+from proton.dialect import ttng
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.mlir import Module, Operation, func, ir
@@ -32,15 +35,20 @@ from proton.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class ForkUnsampled(Pass):
-    """Gives each kernel that records a second version that does not, and the branch to it."""
+    """Gives each kernel that records a second version that does not, and the branch to it.
+
+    `programs` says whether programs are sampled; else only warps are.
+    """
 
     name: ClassVar[str] = "fork-unsampled"
     only_for: ClassVar[frozenset[str]] = frozenset(RECORDS)
 
+    programs: bool = True
+
     def run(self, module: Module) -> None:
         plain = _PlainFunctions({function_name(f): f for f in functions(module)})
         for kernel in [f for f in functions(module) if KERNEL in f.attributes]:
-            if _records(kernel):
+            if _records(kernel) and (self.programs or not _shares_tensor_cores(kernel)):
                 _fork(kernel, plain)
 
 
@@ -89,6 +97,10 @@ class _PlainFunctions:
             copy.attributes["sym_name"] = string_attr(self.made[name])
             self.strip(copy)
         return self.made[name]
+
+
+def _shares_tensor_cores(kernel: Operation) -> bool:
+    return any(ops_named(f, ttng.WarpGroupDotOp) for f in (kernel, *called_functions(kernel)))
 
 
 def _records(function: Operation) -> bool:

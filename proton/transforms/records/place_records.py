@@ -36,6 +36,7 @@ from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import (
+    BEGUN,
     ENTRIES,
     ITERATION_FIELD,
     WAITS,
@@ -338,8 +339,10 @@ class _Placer:
                 start.operation.attributes[ENTRIES] = ir.ArrayAttr.get(list(map(i32_attr, found)))
             if all(Retires.of(item.op) is not None for item in run):
                 start.operation.attributes[WAITS] = ir.UnitAttr.get()
-            if iteration is not None and iteration.ahead and not iteration.is_before:
-                set_ahead(start.operation, iteration.ahead)
+            if iteration is not None and iteration.is_other:
+                start.operation.attributes[BEGUN] = ir.UnitAttr.get()
+                if not iteration.is_before:
+                    set_ahead(start.operation, iteration.ahead)
             origins = {self.origins.get(member) for member in members}
             if len(origins) == 1 and (origin := origins.pop()) is not None:
                 origin.write(start.operation)

@@ -1,6 +1,7 @@
 """What the commands that draw have in common: which part of a run, and where the picture goes."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -85,6 +86,15 @@ def show(
         print(json.dumps(numbers()))
     if out is None and numbers is None:
         terminal.print_lines(terminal.stdout(), lines(terminal.picture_width(width)))
+
+
+def warn_of_launches(run: Run, launch: Sequence[int] | None) -> None:
+    """Says on standard error which launches there are, where some are named that are not."""
+    count = len(run.raw.launches)
+    missing = [number for number in launch or () if number >= count]
+    if missing and count:
+        names = ", ".join(map(str, missing))
+        print(f"proton-tile: no launch {names}: there are 0 to {count - 1}", file=sys.stderr)
 
 
 def selection(

@@ -26,6 +26,7 @@ from proton.base.text import printable
 from proton.base.words import did_you_mean, shown
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.samples import ALL_WARPS, STATS, Group
+from proton.viewer.compare.structure import MEASURES, Asked
 
 FALSE_ALARMS = 0.01
 MIN_PROCESSES = 5  # fewer give intervals that nobody can use: Student's t at 1 % is 4.5 for 4
@@ -49,10 +50,24 @@ class Budget:
     min_change_ns: float = 0.0  # less than this is no regression, whatever part it is
     reference: str = ""  # KERNEL or KERNEL/SCOPE that is measured beside, to divide by
     where: str = ""
+    hidden_by: str = ""  # what min_overlap is of: a scope, or "copies" or "dots" in flight
+    order: tuple[str, ...] = ()  # of phases, in each unit and iteration
+    min_overlap: float | None = None
+    min_visits: int | None = None
+    max_visits: int | None = None
+    max_share: float | None = None
+    max_imbalance: float | None = None
+    min_occupancy: float | None = None
+    max_registers: int | None = None
+    max_spills: int | None = None
+    max_shared_bytes: int | None = None
+    max_lost: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_ns is None and self.max_regression is None:
-            raise BudgetError("a budget needs max_ns or max_regression")
+        if not self.is_timed and not self.structure:
+            known = ", ".join(("max_ns", "max_regression", *MEASURES))
+            raise BudgetError(f"a budget needs one of {known}")
+        self._check_structure()
         if self.stat not in STATS:
             rule = f"stat must be one of {', '.join(STATS)}"
             raise BudgetError(f"{rule}, got {shown(self.stat)}{did_you_mean(self.stat, STATS)}")
@@ -61,6 +76,40 @@ class Budget:
             if value is not None and not value > 0:
                 raise BudgetError(f"{name} must be more than 0, got {shown(value)}")
         conditions(self.where)
+
+    def _check_structure(self) -> None:
+        """Raises BudgetError for a measure that lacks what it is of."""
+        for name in self.structure:
+            if MEASURES[name].needs_scope and not self.scope:
+                raise BudgetError(f"{name} needs a scope")
+            if self.warp == EACH and name != "order":
+                raise BudgetError(f"{name} is of one warp or of all, got warp = {shown(EACH)}")
+        if (self.min_overlap is None) != (not self.hidden_by):
+            raise BudgetError("min_overlap and hidden_by go together: a scope, and what hides it")
+        if len(self.order) == 1:
+            raise BudgetError(f"order must name two phases or more, got {shown(self.order)}")
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it limits a time."""
+        return self.max_ns is not None or self.max_regression is not None
+
+    @property
+    def structure(self) -> dict[str, float]:
+        """The measures of structure that it limits, and the limits; `order` allows no disorder."""
+        values = {name: getattr(self, name) for name in MEASURES if name != "order"}
+        found = {name: float(value) for name, value in values.items() if value is not None}
+        return found | ({"order": 0.0} if self.order else {})
+
+    @property
+    def asked(self) -> Asked:
+        """What its measures are of."""
+        warp = self.warp if isinstance(self.warp, int) else None
+        return Asked(scope=self.scope, hidden_by=self.hidden_by, order=self.order, warp=warp)
+
+    def is_of_kernel(self, name: str) -> bool:
+        """Whether it names a kernel."""
+        return _like(self.kernel, name)
 
     def covers(self, group: Group) -> bool:
         """Whether the rule is about it, `where` aside."""
@@ -99,6 +148,14 @@ class Budgets:
     reference: str = ""
 
     @property
+    def is_exact(self) -> bool:
+        """Whether one run answers: no budget is of a time."""
+        return not any(
+            rule.is_timed or not all(MEASURES[name].is_exact for name in rule.structure)
+            for rule in self.budgets
+        )
+
+    @property
     def warps(self) -> bool:
         """Whether any rule is of warps by themselves."""
         return any(rule.warp is not None for rule in self.budgets)
@@ -132,6 +189,22 @@ def budgets_of(document: dict[str, object], where: str) -> Budgets:
         except BudgetError as error:
             raise BudgetError(f"{here}: {error}") from None
     return Budgets(budgets=tuple(rules), **rest)
+
+
+def parse(text: str) -> dict[str, object]:
+    """`scope=load, max_visits=8, order=load>dot>store` as the table of a budget."""
+    found: dict[str, object] = {}
+    for item in filter(None, (each.strip() for each in text.split(","))):
+        name, sign, value = (part.strip() for part in item.partition("="))
+        if not sign or not name:
+            raise BudgetError(f"a budget is NAME=VALUE, separated by commas, got {shown(item)}")
+        if name == "order":
+            found[name] = [phase.strip() for phase in value.split(">")]
+        elif value.isdecimal():
+            found[name] = int(value)
+        else:
+            found[name] = float(value) if re.fullmatch(r"\d+\.\d+", value) else value
+    return found
 
 
 def part(value: object) -> float:
@@ -225,10 +298,39 @@ def _probability(value: object) -> float:
     return found
 
 
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _part(value: object) -> float:
+    found = part(value)
+    if not 0 <= found <= 1:
+        raise ValueError
+    return found
+
+
 _TYPES: dict[str, tuple[str, Callable[[object], object]]] = {
     "warp": ('a number or "each"', _warp),
     "max_ns": ("a number of ns", _number),
     "min_change_ns": ("a number of ns", _number),
+    "order": ("a list of scopes", _names),
+    **dict.fromkeys(
+        ("min_overlap", "max_share", "min_occupancy"), ('a part such as "60%" or 0.6', _part)
+    ),
+    "max_imbalance": ("a number such as 1.2", _number),
+    **{
+        name: ("a whole number", _whole(0))
+        for name in (
+            "min_visits",
+            "max_visits",
+            "max_registers",
+            "max_spills",
+            "max_shared_bytes",
+            "max_lost",
+        )
+    },
     "max_regression": ('a part such as "10%" or 0.1', part),
     "false_alarms": ('a part such as "1%", below a half', _probability),
     "min_processes": ("an integer of at least 2", _whole(2)),

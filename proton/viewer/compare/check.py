@@ -24,8 +24,10 @@ from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
-from proton.viewer.compare.samples import Group, Process, Side
+from proton.viewer.compare.samples import COUNT, Group, Process, Side
 from proton.viewer.compare.statistics import Estimate
+from proton.viewer.compare.structure import MEASURES, Measure
+from proton.viewer.explain.subject import Subject
 
 LARGEST = 100.0  # ratio that is written as it is
 
@@ -47,7 +49,7 @@ WORST_FIRST = (Status.REGRESSION, Status.INCONCLUSIVE, Status.PASS, Status.SKIPP
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Verdict:
     """What one rule says of one scope: a limit, and the estimate that is held against it.
 
     `estimate` is a ratio where `limit` is one (1.05 of 5 %), and in ns where `limit` is.
@@ -60,13 +62,15 @@ class Finding:
     estimate: Estimate | None = None
     change: Change | None = None
     source: tuple[str, int] = ("", 0)
+    measured: tuple[float, ...] = ()  # a measure of structure, of each process
+    value: str = ""  # their median, with its unit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """The end of a check."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[Verdict]
     false_alarms: float
     in_turns: bool
     processes: tuple[int, int]  # of baseline and candidate
@@ -78,7 +82,7 @@ class Report:
         found = [f.status for f in self.findings if f.status is not Status.SKIPPED]
         return min(found, key=WORST_FIRST.index, default=Status.PASS)
 
-    def having(self, status: Status) -> list[Finding]:
+    def having(self, status: Status) -> list[Verdict]:
         """The findings of one status."""
         return [finding for finding in self.findings if finding.status is status]
 
@@ -89,14 +93,17 @@ def check(candidate: Side, baseline: Side | None, budgets: Budgets, *, looks: in
     if baseline is None and any(rule.max_regression for rule in budgets.budgets):
         raise BudgetError("a budget has max_regression, which needs a baseline to compare with")
     both = compare(baseline or Side(processes=()), candidate)
-    todo = [(rule, group) for rule in budgets.budgets for group in _covered(rule, both)]
+    timed = [rule for rule in budgets.budgets if rule.is_timed]
+    todo = [(rule, group) for rule in timed for group in _covered(rule, both)]
     questions = sum((rule.max_ns is not None) + (rule.max_regression is not None)
                     for rule, _ in todo)  # fmt: skip
+    questions += sum(len(rule.structure) for rule in budgets.budgets)
     error = budgets.false_alarms / max(questions * looks, 1)
     findings = _wholeness(budgets, [*both.baseline.processes, *candidate.processes])
     for rule, group in todo:
         findings += _findings(rule, group, both, error, budgets.min_processes)
-    findings += [_skipped(rule) for rule in budgets.budgets if rule not in {r for r, _ in todo}]
+    findings += [_skipped(rule) for rule in timed if rule not in {r for r, _ in todo}]
+    findings += structural(candidate, budgets.budgets, error)
     shown = [f.change for f in findings if f.change]
     return Report(
         findings=sorted(findings, key=lambda f: WORST_FIRST.index(f.status)),
@@ -125,7 +132,7 @@ def _facts(both: Comparison, group: Group) -> dict[str, str]:
     return both.candidate.facts(group.variant) or both.baseline.facts(group.variant)
 
 
-def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Finding]:
+def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Verdict]:
     """A regression for each run that lacks something that may not be missing."""
     found = []
     for process in processes:
@@ -134,27 +141,27 @@ def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Finding]:
         if bad:
             reason = "; ".join(process.missing)
             found.append(
-                Finding(title=f"{process.path} is whole", status=Status.REGRESSION, reason=reason)
+                Verdict(title=f"{process.path} is whole", status=Status.REGRESSION, reason=reason)
             )
     return found
 
 
-def _skipped(rule: Budget) -> Finding:
-    return Finding(
+def _skipped(rule: Budget) -> Verdict:
+    return Verdict(
         title=rule.title, status=Status.SKIPPED, reason="its where holds for nothing here"
     )
 
 
 def _findings(
     rule: Budget, group: Group, both: Comparison, error: float, least: int
-) -> list[Finding]:
+) -> list[Verdict]:
     """What a rule says of one thing: an answer for each of its limits."""
     source = both.candidate.sources.get(group._replace(warp=Group._field_defaults["warp"]), ("", 0))
     title = f"{both.title(group)} {rule.stat}"
     if group in both.vanished and group not in both.candidate.groups:
         change = both.lost(group, rule.stat)
         reason = "vanished: the baseline has it, the candidate does not"
-        return [Finding(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
+        return [Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
     found = []
     if rule.max_regression is not None:
         change = both.change(group, rule.stat, error, rule.reference)
@@ -167,7 +174,7 @@ def _findings(
 
 def _against_baseline(
     rule: Budget, title: str, change: Change, least: int, source: tuple[str, int]
-) -> Finding:
+) -> Verdict:
     assert rule.max_regression is not None
     allowed = rule.max_regression
     ratio = change.ratio
@@ -185,7 +192,7 @@ def _against_baseline(
         status, reason = Status.PASS, f"{percent(ratio.value)}, allowed {percent(limit)}"
     else:
         status, reason = Status.INCONCLUSIVE, _unsure(ratio, limit)
-    return Finding(
+    return Verdict(
         title=title, status=status, reason=reason, limit=limit, estimate=ratio, change=change,
         source=source,
     )  # fmt: skip
@@ -193,10 +200,11 @@ def _against_baseline(
 
 def _absolute(
     rule: Budget, title: str, change: Change, error: float, least: int, source: tuple[str, int]
-) -> Finding:
+) -> Verdict:
     assert rule.max_ns is not None
     found = statistics.level(change.after, error=error)
-    said = f"{found.value:.0f} ns, allowed {rule.max_ns:.0f} ns"
+    unit = "" if rule.stat == COUNT else " ns"
+    said = f"{found.value:.0f}{unit}, allowed {rule.max_ns:.0f}{unit}"
     if found.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(found.processes, None, least)
     elif found.low > rule.max_ns:
@@ -205,11 +213,81 @@ def _absolute(
         status, reason = Status.PASS, said
     else:
         status = Status.INCONCLUSIVE
-        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f} ns"
-    return Finding(
+        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f}{unit}"
+    return Verdict(
         title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
         change=change, source=source,
     )  # fmt: skip
+
+
+# Structure
+
+
+def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[Verdict]:
+    """What the budgets of structure say. Of what is exact the worst process counts; of the rest
+    the median of processes, told by how many of them keep to the limit (a sign test)."""
+    rules = [rule for rule in rules if rule.structure]
+    if not rules:
+        return []
+    found: dict[tuple[int, str, str], list[float]] = {}
+    named = set[int]()
+    for process in candidate.processes:
+        run = process.run()
+        variants = dict(zip(map(id, run.kernels), Side.variants(run.kernels), strict=True))
+        for view in Subject(run).kernels:
+            group = Group(variants[id(view.kernel)], "")
+            for number, rule in enumerate(rules):
+                if not rule.is_of_kernel(view.kernel.name):
+                    continue
+                named.add(number)
+                if not rule.holds_for(group, candidate.facts(group.variant)):
+                    continue
+                for name in rule.structure:
+                    values = found.setdefault((number, name, view.label), [])
+                    value = MEASURES[name].worst(view, rule.asked)
+                    values += [] if value is None else [value]
+    for number, rule in enumerate(rules):
+        if number not in named:
+            raise BudgetError(f"budget {rule.title}: no kernel has that name")
+    verdicts = [_held(rules[number], name, kernel, values, len(candidate.processes), error)
+                for (number, name, kernel), values in found.items()]  # fmt: skip
+    skipped = set(range(len(rules))) - {number for number, _, _ in found}
+    return verdicts + [_skipped(rules[number]) for number in sorted(skipped)]
+
+
+def _held(
+    rule: Budget, name: str, kernel: str, values: list[float], processes: int, error: float
+) -> Verdict:
+    """One measure of a kernel against its limit."""
+    measure, limit = MEASURES[name], rule.structure[name]
+    thing = f"{kernel}/{rule.scope}" if rule.scope else kernel
+    warp = f", warp {rule.warp}" if rule.warp is not None else ""
+    of = f" of {' < '.join(rule.order)}" if name == "order" else ""
+    by = f" by {rule.hidden_by}" if rule.hidden_by else ""
+    title = f"{thing}{warp} {measure.title}{by}{of}"
+    if len(values) < processes:
+        reason = f"{processes - len(values)} of {processes} runs have nothing of the kind on record"
+        return Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, limit=limit)
+    middle = sorted(values)[len(values) // 2]
+    if measure.is_exact:
+        middle = max(values) if measure.is_most else min(values)
+    bad = sum(value > limit if measure.is_most else value < limit for value in values)
+    word = "most" if measure.is_most else "least"
+    said = f"{measure.shown(middle)}, allowed at {word} {measure.shown(limit)}"
+    status, why = _answer(measure, bad, len(values), error)
+    return Verdict(title=title, status=status, reason=said + why, limit=limit,
+                   measured=tuple(values), value=measure.shown(middle))  # fmt: skip
+
+
+def _answer(measure: Measure, bad: int, count: int, error: float) -> tuple[Status, str]:
+    """Of `count` processes that many break the limit."""
+    if measure.is_exact:
+        return (Status.REGRESSION if bad else Status.PASS), ""
+    if statistics.sign_test(bad, count) <= error:
+        return Status.REGRESSION, ""
+    if statistics.sign_test(count - bad, count) <= error:
+        return Status.PASS, ""
+    return Status.INCONCLUSIVE, f"; {bad} of {count} processes break it: measure more"
 
 
 def percent(ratio: float) -> str:

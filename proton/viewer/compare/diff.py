@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from proton.viewer.compare.samples import STATS, Group, Side, Variant, in_turns
 from proton.viewer.compare.statistics import Estimate
 
 ERROR = 0.01  # that any of all intervals misses its value on a side
+LEAST = 5  # processes, or launches, of a side: fewer tell nothing
 PROCESSES, LAUNCHES = "processes", "launches"
 
 
@@ -40,8 +40,8 @@ class Change:
         """What became of the scope, as far as that is sure."""
         if not self.after.size or not self.before.size:
             return "vanished" if self.before.size else "added"
-        if self.ratio is None or self.ratio.processes < 2:
-            return "unknown"
+        if self.ratio is None or self.ratio.processes < LEAST:
+            return "too few"
         if self.ratio.low > 1:
             return "slower"
         return "faster" if self.ratio.high < 1 else "unclear"
@@ -118,8 +118,8 @@ def diff(
     error: float = ERROR,
     reference: str = "",
 ) -> list[Change]:
-    """All changes, the surest and largest first. All intervals together miss on a side with
-    probability `error` at most (Bonferroni: each with its share of it)."""
+    """All changes: launches, then scopes, those with most time first. All intervals together miss
+    on a side with probability `error` at most (Bonferroni: each with its share of it)."""
     if stat not in STATS:
         known = ", ".join(STATS)
         raise ProtonError(f"stat must be one of {known}, got {stat}{did_you_mean(stat, STATS)}")
@@ -127,13 +127,15 @@ def diff(
     groups = candidate.groups
     share = error / max(len(both.was), 1)
     changes = [both.change(group, stat, share, reference) for group in groups]
-    return _ordered([*changes, *(both.lost(group, stat) for group in both.vanished)])
+    found = [*changes, *(both.lost(group, stat) for group in both.vanished)]
+    return sorted(found, key=lambda change: (bool(change.group.scope), -_time(both, change)))
 
 
-def _ordered(changes: Sequence[Change]) -> list[Change]:
-    order = ("slower", "faster", "vanished", "added", "unclear", "unknown")
-    sizes = {id(c): abs(np.log(c.ratio.value)) if c.ratio else 0.0 for c in changes}
-    return sorted(changes, key=lambda c: (order.index(c.kind), -sizes[id(c)]))
+def _time(both: Comparison, change: Change) -> float:
+    """What a thing takes in all, on the side where that is more."""
+    sides = (both.baseline, change.was), (both.candidate, change.group)
+    totals = [_there(side.totals(group)) for side, group in sides if group is not None]
+    return max((float(np.median(values)) for values in totals if values.size), default=0.0)
 
 
 def _there(values: np.ndarray) -> np.ndarray:

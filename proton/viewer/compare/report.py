@@ -12,9 +12,10 @@ import numpy as np
 
 from proton.base.text import printable
 from proton.base.units import duration
-from proton.viewer.compare.check import Finding, Report, Status, percent
+from proton.viewer.compare.check import Report, Status, Verdict, percent
 from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Change
 from proton.viewer.compare.matching import arguments
+from proton.viewer.compare.samples import COUNT
 from proton.viewer.compare.statistics import Estimate
 
 CHANGE_COLUMNS = ("scope", "stat", "before", "after", "change", "interval", "n", "")
@@ -75,7 +76,7 @@ def typical(values: np.ndarray, stat: str) -> str:
     if not values.size:
         return ""
     value = float(np.median(values))
-    if stat == "count":
+    if stat == COUNT:
         return f"{value:g}"
     return duration(value, DIGITS)
 
@@ -94,25 +95,31 @@ def _count(change: Change) -> str:
     return f"1 {ONE[change.unit]}" if count == 1 else f"{count} {change.unit}"
 
 
-def _is_ratio(finding: Finding) -> bool:
+def _is_ratio(finding: Verdict) -> bool:
     return finding.change is not None and finding.estimate is finding.change.ratio
 
 
-def _value(finding: Finding) -> str:
+def _value(finding: Verdict) -> str:
     if finding.estimate is None:
-        return ""
+        return finding.value
     value = finding.estimate.value
-    return percent(value) if _is_ratio(finding) else duration(value, DIGITS)
+    return percent(value) if _is_ratio(finding) else _amount(value, finding)
 
 
-def _span(finding: Finding) -> str:
+def _amount(value: float, finding: Verdict) -> str:
+    """A time, or a count."""
+    is_count = finding.change is not None and finding.change.stat == COUNT
+    return f"{value:g}" if is_count else duration(value, DIGITS)
+
+
+def _span(finding: Verdict) -> str:
     found = finding.estimate
     if found is None or _is_ratio(finding):
         return interval(found)
     return (
         ""
         if math.isinf(found.high)
-        else " to ".join(duration(end, DIGITS) for end in (found.low, found.high))
+        else " to ".join(_amount(end, finding) for end in (found.low, found.high))
     )
 
 
@@ -190,6 +197,7 @@ def report_json(report: Report) -> str:
                 "change": None if finding.change is None else _change_json(finding.change),
                 "file": finding.source[0],
                 "line": finding.source[1],
+                "measured": list(finding.measured),
             }
             for finding in report.findings
         ],
@@ -259,7 +267,7 @@ def github_commands(report: Report) -> list[str]:
     ]
 
 
-def _place(finding: Finding) -> str:
+def _place(finding: Verdict) -> str:
     file, line = finding.source
     if not file:
         return ""

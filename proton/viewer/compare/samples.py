@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +22,8 @@ from proton.viewer.tables.rows import LAUNCH
 if TYPE_CHECKING:
     import pandas as pd
 
-STATS = ("count", "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
+COUNT = "count"  # the statistic that is no time
+STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
 SUFFIX = ".proton"
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
@@ -64,6 +65,11 @@ class Process:
     targets: dict[Variant, str]
     rows: dict[Group, Row]
     batches: dict[Group, list[Row]]
+    held: Run | None = field(default=None, compare=False, repr=False)  # else its file is read
+
+    def run(self) -> Run:
+        """The whole of it."""
+        return Run.load(Path(self.path)) if self.held is None else self.held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +104,23 @@ class Side:
     def of(runs: Sequence[Run], *, warps: bool = False) -> Side:
         """That of runs in memory."""
         sources: dict[Group, tuple[str, int]] = {}
-        found = [_process(run, run.name, warps, len(runs) == 1, sources) for run in runs]
+        found = [
+            replace(_process(run, run.name, warps, len(runs) == 1, sources), held=run)
+            for run in runs
+        ]
         return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
+
+    @staticmethod
+    def variants(kernels: Sequence[Kernel]) -> list[Variant]:
+        """What kernels are told apart by in any process: two of one name and signature by order."""
+        seen: dict[Variant, int] = {}
+        found = []
+        for kernel in kernels:
+            variant = Variant(kernel.name, str(kernel.options.get(SIGNATURE, "")))
+            seen[variant] = seen.get(variant, 0) + 1
+            again = f" ({seen[variant]})" if seen[variant] > 1 else ""
+            found.append(Variant(kernel.name, variant.signature + again))
+        return found
 
     def facts(self, variant: Variant) -> dict[str, str]:
         """What is known of where a kernel ran, `target` among it; empty where it did not."""
@@ -119,6 +140,10 @@ class Side:
         rows = [process.rows.get(group) for process in self.processes]
         found = np.array([row[stat] if row else np.nan for row in rows])
         return np.maximum(found, LEAST_NS)
+
+    def totals(self, group: Group) -> np.ndarray:
+        """The time of its own in each process; NaN where a process has no such scope."""
+        return self.values(group, "self")
 
     def launch_values(self, group: Group, stat: str) -> np.ndarray:
         """The statistic in each batch of launches of the only process."""
@@ -152,7 +177,7 @@ def _process(
     run: Run, path: str, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]
 ) -> Process:
     """A run as the numbers that are compared."""
-    variants = _variants(run.kernels)
+    variants = Side.variants(run.kernels)
     totals = run.totals
     for variant, kernel in zip(variants, run.kernels, strict=True):
         for scope in kernel.scopes:
@@ -171,18 +196,6 @@ def _process(
         rows=_rows(run, variants, warps),
         batches=_batches(run, variants, warps) if alone else {},
     )
-
-
-def _variants(kernels: Sequence[Kernel]) -> list[Variant]:
-    """What kernels are told apart by in any process: two of one name and signature by order."""
-    seen: dict[Variant, int] = {}
-    found = []
-    for kernel in kernels:
-        variant = Variant(kernel.name, str(kernel.options.get(SIGNATURE, "")))
-        seen[variant] = seen.get(variant, 0) + 1
-        again = f" ({seen[variant]})" if seen[variant] > 1 else ""
-        found.append(Variant(kernel.name, variant.signature + again))
-    return found
 
 
 def _tables(run: Run, warps: bool, *more: str) -> list[pd.DataFrame]:

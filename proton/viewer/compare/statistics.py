@@ -160,3 +160,8 @@ def _interval(value: np.ndarray, spread: float, processes: int, error: float) ->
     with np.errstate(over="ignore"):  # an interval without end is one
         low, high = np.exp([middle - reach, middle + reach]).tolist()
     return Estimate(value=math.exp(middle), low=low, high=high, processes=processes)
+
+
+def sign_test(broken: int, count: int) -> float:
+    """The probability that as many of `count` values lie on one side of their median."""
+    return sum(math.comb(count, k) for k in range(broken, count + 1)) / 2**count

@@ -354,6 +354,19 @@ def _parts_of(
     return np.where(_is_outermost(Key.of(same).codes, start, end), values, 0), own
 
 
+def own_values(
+    track: np.ndarray, start: np.ndarray, end: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Values of intervals that are grouped by track, each less those of the intervals right inside
+    it; never below 0."""
+    own = np.empty_like(values)
+    for rows in some_tracks(track):
+        times = start[rows], end[rows]
+        _, order, walk = apart(track[rows], *times, nest(track[rows], *times))
+        own[rows.start + order] = _less_children(values[rows][order], walk)
+    return own
+
+
 def _is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The rows that lie in no other of their track."""
     order = np.argsort(track, kind="stable")

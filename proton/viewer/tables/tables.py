@@ -11,7 +11,7 @@ from proton.base.words import counted
 from proton.trace.model import FORKED, LOST_OPERATORS, UNFETCHED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import RecordTable, read
 from proton.trace.wire import RecordKind
-from proton.viewer.tables import counters, critical, flights, placed, rows, waiting
+from proton.viewer.tables import counters, critical, flights, placed, rows, source, waiting
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -136,6 +136,17 @@ class Tables:
         of a program of a launch, or of the program that took longest."""
         of = critical.longest(self.records, self.residency, launch, program)
         return critical.critical_path(self.records, of)
+
+    def lines(self, by: str = "") -> pd.DataFrame:
+        """One row a kernel and line of its source, and warp, unit, launch or sm where `by` says
+        so: visits, total, self and waiting time, and the share of all self time, in percent."""
+        return source.lines_of(self.raw, self.records, by)
+
+    def slices_at(self, line: int, file: str = "") -> pd.DataFrame:
+        """The rows of `frame` that are of a line of the source; `file` may be the end of its
+        path."""
+        own = source.is_at(self.records, line, file)
+        return self.frame.iloc[len(self.frame) - own.size :][own]
 
     @cached_property
     def counters(self) -> pd.DataFrame:

@@ -56,7 +56,6 @@ from proton.dialect.profile import profile_of
 from proton.dialect.traits import AllocatesShared, Loop, Pure, Records, has
 from proton.dialect.walk import all_ops, functions, ops_named
 from proton.layout.linear import log2
-from proton.layout.tensor_cores import GROUP_WARPS
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -249,18 +248,20 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
     return found
 
 
+@lowers(pg.WritePendingOp)
+def _write_pending(ctx: Lowering, site: Site) -> list[Value]:
+    if STORES in site.op.attributes:
+        store_pending(ctx.unit)
+    return []
+
+
 @lowers(pg.SampledOp)
 def _sampled(ctx: Lowering, site: Site) -> list[Value]:
-    """Of warps whose tensor cores work together all go the way of those that record."""
     profile = ctx.unit.profile
-    warps = GROUP_WARPS if ops_named(ctx.function, ttng.WarpGroupDotOp) else 1
-    size = min(max(warps // profile.unit_warps, 1), profile.units)  # units that go together
-    bits = 0
-    for first in range(0, profile.units, size):
-        own = (1 << size) - 1 << first
-        bits |= own if profile.sampled_units & own else 0
+    if ops_named(ctx.function, ttng.WarpGroupDotOp):  # all warps go together
+        profile = replace(profile, sampled_units=0)
     unit = v.binary(llvm.LShrOp, ctx.threads.warp, v.i32(log2(profile.unit_warps)))
-    found = _is_sampled(replace(profile, sampled_units=bits), unit, ctx.unit.program)
+    found = _is_sampled(profile, unit, ctx.unit.program)
     return [v.constant(1, v.integer(1)) if found is None else found]
 
 

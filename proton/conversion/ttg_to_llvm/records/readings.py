@@ -13,7 +13,10 @@ from proton.trace.strategy import Strategy
 
 # What makes a record pending, and what nothing is pending behind.
 _KEEPING = names_of(*pg.RECORDS, pg.KeepReadingsOp)
-_ENDS = names_of(pg.ReadCounterOp, pg.BeginIterationsOp, pg.EndIterationsOp, pg.FinalizeOp)
+_ENDS = names_of(
+    *(pg.ReadCounterOp, pg.BeginIterationsOp, pg.EndIterationsOp, pg.WritePendingOp),
+    pg.FinalizeOp,
+)
 
 
 def _is_end(op: Operation) -> bool:

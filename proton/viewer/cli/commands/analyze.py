@@ -13,6 +13,7 @@ from proton.viewer.tables.occupancy import occupancy
 from proton.viewer.tables.units import numbers, readable
 
 PARTS = ("waits", "overlap", "imbalance", "critical path", "tail")
+WAITS = ("copies", "dots", "barriers")
 
 
 @app.command()
@@ -47,8 +48,24 @@ def analyze(
         print("{" + ",\n".join(texts) + "}")
     else:
         for title, table in shown.items():
-            said = title if len(table) else f"{title}: none"
+            said = title if len(table) else f"{title}: none, {_why(run, title)}"
             terminal.stdout().print(said, style="bold", markup=False, highlight=False)
             if len(table):
                 print_frame(readable(table), format, numbers(table))
     warn(run)
+
+
+def _why(run: Run, title: str) -> str:
+    """Why a table is empty."""
+    if not run.raw.launches:
+        return "as the run has no launches"
+    words = {"waits": WAITS, "imbalance": WAITS, "overlap": ("copies", "dots")}.get(title)
+    if words is None:
+        return "as no kernel of it recorded scopes"
+    if not any(kernel.on_gpu for kernel in run.kernels):
+        return "as a program of a CPU waits for no copies and no other warps"
+    there = {scope.work for kernel in run.kernels for scope in kernel.scopes}
+    missing = [word for word in words if word not in there]
+    if missing:
+        return f'as nothing of the kind is on record: auto="{",".join(missing)}" records it'
+    return "as the kernels have none"

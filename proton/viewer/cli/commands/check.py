@@ -10,8 +10,9 @@ from proton.viewer.cli.app import Json, app
 from proton.viewer.cli.gate import JUnit, Picture, say, warn
 from proton.viewer.compare import Budgets, Side
 from proton.viewer.compare import check as hold
+from proton.viewer.compare.budget import BudgetError, budgets_of, parse
 
-Budget = Annotated[Path, typer.Option(metavar="FILE", help="The budgets, in TOML.")]
+Budget = Annotated[Path | None, typer.Option(metavar="FILE", help="The budgets, in TOML.")]
 Losses = Annotated[bool, typer.Option("--allow-losses", help="Runs may lack records.")]
 Partial = Annotated[bool, typer.Option("--allow-partial", help="Programs may be unfinished.")]
 
@@ -21,7 +22,15 @@ def check(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="The candidate: runs, or folders.")
     ],
-    budget: Budget,
+    budget: Budget = None,
+    hold_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hold",
+            metavar="LIMITS",
+            help='A budget: "kernel=matmul, scope=load, max_visits=8"; may be repeated.',
+        ),
+    ] = None,
     baseline: Annotated[
         list[Path] | None,
         typer.Option(metavar="BASE", help="The baseline: a run or a folder; may be repeated."),
@@ -43,9 +52,16 @@ def check(
 
         proton-tile check runs/candidate --baseline runs/baseline --budget budgets.toml
 
+        proton-tile check add.proton --hold "scope=load, max_visits=64" --hold max_spills=0
+
         proton-tile check runs/candidate --budget budgets.toml --junit gate.xml --picture gate.svg
     """
-    budgets = Budgets.load(budget)
+    given = [parse(text) for text in hold_to or ()]
+    if budget is None and not given:
+        raise BudgetError("there is nothing to hold runs to: give --budget FILE or --hold LIMITS")
+    more = budgets_of({"budget": given}, "--hold").budgets if given else ()
+    budgets = Budgets.load(budget) if budget is not None else Budgets(budgets=())
+    budgets = replace(budgets, budgets=(*budgets.budgets, *more))
     budgets = replace(
         budgets,
         allow_losses=budgets.allow_losses or allow_losses,

@@ -1,6 +1,7 @@
 """`proton-tile stats`."""
 
 import enum
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -79,6 +80,7 @@ Tree = Annotated[
 Pieces = Annotated[
     bool, typer.Option("--pieces", help="Count each slice, where a run of a scope is several.")
 ]
+MOST = 8  # names that a message has
 
 
 @app.command()
@@ -120,8 +122,6 @@ def stats(
 
         proton-tile stats add.proton --by payload.k --include matmul/load
 
-        proton-tile stats add.proton --tree --threshold 0.01
-
         proton-tile stats add.proton --by scope --sort gbytes/s --peak gbytes/s=80
 
         proton-tile stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
@@ -141,7 +141,18 @@ def stats(
     shown = _sorted(table, sort, tree)
     shown = _readable(shown, metric) if format is Shape.TABLE else shown
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
+    if include and not len(shown):
+        _warn_of_nothing(run, include)
     warn(run)
+
+
+def _warn_of_nothing(run: Run, include: str) -> None:
+    """Says on standard error what --include could have found."""
+    names = sorted({f"{k.name}/{scope.path}" for k in run.kernels for scope in k.scopes})
+    if names:
+        hint = did_you_mean(include, names)
+        text = f"nothing matches --include {include}: there is {', '.join(names[:MOST])}{hint}"
+        print(f"proton-tile: {printable(text)}", file=sys.stderr)
 
 
 def _sorted(table: "pd.DataFrame", sort: str, tree: bool) -> "pd.DataFrame":

@@ -56,4 +56,5 @@ def timeline(
     if out is None and not to_json:
         lines = draw_text(Timeline(run, where), terminal.picture_width(width), rows)
         terminal.print_lines(terminal.stdout(), lines)
+    drawing.warn_of_launches(run, launch)
     warn(run)

@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @one_scope(
 // CHECK-SAME: %[[P:.*]]: !llvm.ptr, %[[X:.*]]: f32, %[[N:.*]]: i64)
-// CHECK-SAME: proton.table = {optimized_out = [], scopes = [{file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}, pendings = 0 : i64, piece = 0 : i64, queue = "", visit = 0 : i64, waits = false, work = ""}]}
+// CHECK-SAME: proton.table = {optimized_out = [], scopes = [{ahead = false, file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}, pendings = 0 : i64, piece = 0 : i64, queue = "", visit = 0 : i64, waits = false, work = ""}]}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"() : () -> !proton_gpu.segment
 // CHECK-NEXT: %[[T0:.*]] = "proton_gpu.read_counter"() : () -> i64
 // CHECK-NEXT: llvm.store %[[X]], %[[P]]

@@ -1,4 +1,5 @@
 // RUN: proton-opt --pipeline='fork-unsampled' %s | filecheck %s
+// RUN: proton-opt --pipeline='fork-unsampled{programs=false}' %s | filecheck %s
 
 // A kernel that records is there twice: with its records, and without any.
 

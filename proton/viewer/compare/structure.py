@@ -1,0 +1,200 @@
+"""What budgets say of a timeline's structure, measured of one run: how much of a scope others hide,
+the order of phases, numbers of visits, shares, imbalance, and what a kernel takes.
+
+    key                of what                                            exact
+    min_overlap        the part of a scope's time in which `hidden_by`
+                       was under way in the same program
+    order              units and iterations in which phases are not in    yes
+                       this order
+    min_visits,        visits of a scope in a launch                      yes
+    max_visits
+    max_share          the time of a scope as a part of its units'
+    max_imbalance      the busiest warp (of a scope) or place over the
+                       mean
+    min_occupancy      threads of the programs that fit on an SM, as a    yes
+                       part of the most
+    max_registers,     of a thread; of a thread; of a program             yes
+    max_spills,
+    max_shared_bytes
+    max_lost           records that the kernel's launches lost            yes
+
+What is exact is the same in each run of the same code, so that one run answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from proton.viewer.explain.subject import KernelView, per_launch
+from proton.viewer.tables.waiting import union
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a measure is of: patterns of scopes, or kinds of asynchronous work ("copies"), and a
+    warp's number."""
+
+    scope: str = ""
+    hidden_by: str = ""
+    order: tuple[str, ...] = ()
+    warp: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One of them: `of` gives its values, of which the worst counts; none where a run has nothing
+    of the kind. `unit` is "" for counts, "%" for parts."""
+
+    title: str
+    of: Callable[[KernelView, Asked], Sequence[float]]
+    is_most: bool = True  # whether the limit is the most that is allowed
+    is_exact: bool = True
+    unit: str = ""
+    needs_scope: bool = False
+
+    def worst(self, view: KernelView, asked: Asked) -> float | None:
+        """Of one kernel of a run."""
+        values = self.of(view, asked)
+        return None if not len(values) else float(max(values) if self.is_most else min(values))
+
+    def shown(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{100 * value:.1f} %" if self.unit == "%" else f"{value:g}{self.unit}"
+
+
+def _rows(view: KernelView, pattern: str, warp: int | None = None) -> np.ndarray:
+    """The slices of the scopes that a pattern names."""
+    named = np.array([fnmatchcase(s.path, pattern) for s in view.subject.scopes], bool)
+    rows = view.rows_where(named)
+    if warp is None:
+        return rows
+    return rows[view.records.tracks.warp[view.records.track[rows]] == warp]
+
+
+def _intervals(view: KernelView, name: str, warp: int | None) -> tuple[np.ndarray, ...]:
+    """(program, start, end) of the slices of scopes, and of flights of a kind of work or a name."""
+    records, rows = view.records, _rows(view, name, warp)
+    flights = records.flights
+    of = [name in (s.work, s.queue) and s.kind == "issue" for s in view.subject.scopes]
+    own = np.array(of, bool)[records.scope[flights.issue]] & np.isin(flights.issue, view.rows)
+    issue, wait = flights.issue[own], flights.wait[own]
+    program = records.tracks.row[records.track[np.append(rows, issue)]]
+    start = records.start_ns[np.append(rows, issue)]
+    return program, start, records.end_ns[np.append(rows, wait)]
+
+
+def _overlap(view: KernelView, asked: Asked) -> Sequence[float]:
+    """Sums over programs, which lie one behind another on one axis."""
+    both = [_intervals(view, name, asked.warp) for name in (asked.scope, asked.hidden_by)]
+    if not all(each[0].size for each in both):
+        return [0.0] if both[0][0].size else []
+    low = min(int(each[1].min()) for each in both)
+    span = max(int(each[2].max()) for each in both) - low + 1
+    one, other = (
+        union(*(time - low + program.astype(np.int64) * span for time in (start, end)))
+        for program, start, end in both
+    )
+    before = np.append(0, np.cumsum(other[1] - other[0]))
+
+    def covered(time: np.ndarray) -> np.ndarray:
+        at = np.searchsorted(other[0], time, side="right")
+        last = np.maximum(at - 1, 0)
+        inside = np.minimum(time, other[1][last]) - other[0][last]
+        return np.asarray(np.where(at > 0, before[last] + inside, 0))
+
+    whole = float((one[1] - one[0]).sum())
+    return [float((covered(one[1]) - covered(one[0])).sum()) / max(whole, 1.0)]
+
+
+def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
+    """Phases begin in their order, by the first slice of each in a unit and iteration."""
+    records, found = view.records, 0
+    first: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    is_any = False
+    for place, name in enumerate(asked.order):
+        rows = _rows(view, name, asked.warp)
+        is_any |= bool(rows.size)
+        keys = records.track[rows].astype(np.int64), records.iteration[rows]
+        order = np.lexsort((records.start_ns[rows], keys[1], keys[0]))
+        track, iteration = (key[order] for key in keys)
+        heads = np.ones(order.size, bool)
+        heads[1:] = (track[1:] != track[:-1]) | (iteration[1:] != iteration[:-1])
+        starts = records.start_ns[rows][order][heads]
+        for t, i, start in zip(track[heads].tolist(), iteration[heads].tolist(), starts.tolist(),
+                               strict=True):  # fmt: skip
+            first.setdefault((t, i), []).append((place, start))
+    for phases in first.values():
+        times = [start for _, start in phases]
+        found += times != sorted(times)
+    return [float(found)] if is_any else []
+
+
+def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
+    """Of each launch."""
+    rows = _rows(view, asked.scope, asked.warp)
+    records = view.records
+    first = np.unique(records.visits.number[rows], return_index=True)[1]
+    launch = records.tracks.launch[records.track[rows[first]]]
+    return [float((launch == number).sum()) for number in view.launches.tolist()]
+
+
+def _share(view: KernelView, asked: Asked) -> Sequence[float]:
+    rows = _rows(view, asked.scope, asked.warp)
+    tracks = view.tracks
+    if asked.warp is not None:
+        tracks = tracks[view.records.tracks.warp[tracks] == asked.warp]
+    time = view.unit_ns(tracks)
+    return [float(view.subject.self_ns[rows].sum()) / time] if time else []
+
+
+def _imbalance(view: KernelView, asked: Asked) -> Sequence[float]:
+    """Of warps by the time of a scope, else of places by that of programs, a launch at a time."""
+    if asked.scope:
+        rows = _rows(view, asked.scope)
+        unit = view.records.tracks.unit[view.records.track[rows]]
+        busy = np.bincount(unit, view.subject.dur_ns[rows], view.kernel.units)
+        return [float(busy.max() / busy.mean())] if busy.any() else []
+    programs, found = view.programs, []
+    for part in per_launch(programs.launch):
+        places, of = np.unique(programs.place[part], return_inverse=True)
+        busy = np.bincount(of.ravel(), programs.dur_ns[part], places.size)
+        found.append(float(busy.max() / busy.mean()) if busy.any() else 1.0)
+    return [float(np.median(found))] if found else []
+
+
+def _occupancy(view: KernelView, asked: Asked) -> Sequence[float]:
+    fit, chip = view.number("blocks_per_sm"), view.architecture
+    return [fit * view.threads / chip.sm_threads] if fit and chip else []
+
+
+def _lost(view: KernelView, asked: Asked) -> Sequence[float]:
+    tracks = view.records.tracks
+    return [float(tracks.lost[np.isin(tracks.launch, view.launches)].sum())]
+
+
+def _resource(name: str) -> Callable[[KernelView, Asked], Sequence[float]]:
+    def of(view: KernelView, asked: Asked) -> Sequence[float]:
+        value = view.number(name)
+        return [] if value is None else [float(value)]
+
+    return of
+
+
+MEASURES: dict[str, Measure] = {
+    "min_overlap": Measure(title="overlap", of=_overlap, is_most=False, is_exact=False, unit="%",
+                           needs_scope=True),
+    "order": Measure(title="out of order", of=_disorder),
+    "min_visits": Measure(title="visits", of=_visits, is_most=False, needs_scope=True),
+    "max_visits": Measure(title="visits", of=_visits, needs_scope=True),
+    "max_share": Measure(title="share", of=_share, is_exact=False, unit="%", needs_scope=True),
+    "max_imbalance": Measure(title="imbalance", of=_imbalance, is_exact=False, unit="x"),
+    "min_occupancy": Measure(title="occupancy", of=_occupancy, is_most=False, unit="%"),
+    "max_registers": Measure(title="registers", of=_resource("registers")),
+    "max_spills": Measure(title="spills", of=_resource("spills")),
+    "max_shared_bytes": Measure(title="shared memory", of=_resource("shared"), unit=" bytes"),
+    "max_lost": Measure(title="lost records", of=_lost),
+}  # fmt: skip

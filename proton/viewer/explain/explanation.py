@@ -1,0 +1,189 @@
+"""All findings of a run, in order of the time at stake, as text, JSON and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from proton.base import markup
+from proton.base.text import printable
+from proton.base.units import duration
+from proton.base.words import counted
+from proton.viewer.explain.finding import Finding, SliceToOpen, Unrecorded
+from proton.viewer.explain.rule import rules
+from proton.viewer.explain.subject import KernelView, Subject
+from proton.viewer.tables import Tables
+
+SCHEMA = 1  # of the JSON: a change that a reader would notice counts it up
+TOP = 3  # scopes of a kernel that are named
+NOTHING = "no finding: nothing that was recorded stands out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelTime:
+    """What a kernel took: its launches, and the part of each of its longest scopes in percent of
+    what is recorded."""
+
+    kernel: str
+    launches: int
+    time_ns: float
+    scopes: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """What `explain` says of a run: findings, those with most time at stake first;
+    what happens once stands behind them."""
+
+    run: str
+    time_ns: float  # of all launches, as far as they repeat
+    kernels: Sequence[KernelTime]
+    findings: Sequence[Finding]
+    unrecorded: Sequence[Unrecorded]
+    warnings: Sequence[str]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def share(self, finding: Finding) -> float:
+        """What a finding's gain is of the time of all launches, in percent; of what is between
+        them, or happens once, of both together."""
+        is_beside = finding.between_launches or finding.happens_once
+        whole = self.time_ns + finding.gain_ns * is_beside
+        return 100 * finding.gain_ns / max(whole, 1.0)
+
+    def to_json(self) -> dict[str, object]:
+        """The document that docs/explain.md describes."""
+        found = [{**asdict(f), "numbers": dict(f.numbers), "gain_percent": self.share(f)}
+                 for f in self.findings]  # fmt: skip
+        return {
+            "schema": SCHEMA,
+            "run": self.run,
+            "time_ns": self.time_ns,
+            "kernels": [asdict(kernel) for kernel in self.kernels],
+            "findings": found,
+            "unrecorded": [asdict(each) for each in self.unrecorded],
+            "warnings": list(self.warnings),
+        }
+
+    def lines(self, file: str) -> Iterator[tuple[str, Sequence[str]]]:
+        """A sentence, and the lines below it, for each finding; `file` is what commands name."""
+        for finding in self.findings:
+            yield head(finding), list(self._below(finding, file))
+
+    def _below(self, finding: Finding, file: str) -> Iterator[str]:
+        if finding.gain_ns:
+            yield (
+                f"at stake: {duration(finding.gain_ns)} "
+                f"{'beside' if finding.between_launches or finding.happens_once else 'of'} "
+                f"{duration(self.time_ns)} of "
+                f"launches ({self.share(finding):.0f} %)"
+            )
+        if finding.advice:
+            yield f"try: {finding.advice}"
+        if finding.record:
+            yield f"record: {finding.record}"
+        yield f"rests on: {basis(finding)}"
+        for shown in finding.slices:
+            yield f"open: {command(shown, file)}"
+
+    def _repr_html_(self) -> str:
+        """The findings in a notebook."""
+        parts = [
+            f"<li><b>{markup.text(title)}</b><br>{'<br>'.join(map(markup.text, below))}</li>"
+            for title, below in self.lines("RUN")
+        ]
+        found = f"<ol>{''.join(parts)}</ol>" if parts else f"<div>{NOTHING}</div>"
+        missing = "".join(f"<div>{markup.text(line)}</div>" for line in unrecorded(self))
+        return found + missing + markup.warnings(self.warnings)
+
+
+def head(finding: Finding) -> str:
+    """The finding in a sentence."""
+    place = f" ({finding.file.rpartition('/')[2]}:{finding.line})" if finding.file else ""
+    return f"{finding.kernel}: {finding.sentence}{place}" if finding.kernel else finding.sentence
+
+
+def basis(finding: Finding) -> str:
+    """What it rests on, in a line."""
+    parts = [f"{finding.visits} measured"] if finding.visits else []
+    parts += [f"times within {duration(finding.error_ns)}"] if finding.error_ns else []
+    parts += [f"{name.removesuffix('_ns').removesuffix('_percent').removesuffix('_bytes')} "
+              f"{_number(name, value)}" for name, value in finding.numbers.items()]  # fmt: skip
+    return f"{', '.join(parts)} [{finding.rule}]"
+
+
+def _number(name: str, value: float) -> str:
+    if name.endswith("_ns"):
+        return duration(value)
+    if name.endswith("_percent"):
+        return f"{value:.1f} %"
+    return f"{value:g}"
+
+
+def command(shown: SliceToOpen, file: str) -> str:
+    """The command that draws it."""
+    around = max(shown.dur_ns, 1)
+    place = f" --sm {shown.sm}" if shown.sm >= 0 else ""
+    times = f" --start {max(shown.start_ns - around, 0)} --end {shown.start_ns + 2 * around}"
+    whole = "" if shown.unit < 0 else times
+    return printable(f"proton-tile timeline {file} --launch {shown.launch}{place}{whole}")
+
+
+def unrecorded(found: Explanation) -> list[str]:
+    """Each thing that was not recorded, once, with the option that records it."""
+    asked: dict[tuple[str, str], list[str]] = {}
+    for each in found.unrecorded:
+        asked.setdefault((each.option, each.needs), []).append(each.kernel)
+    return [
+        f"{option} records {needs} ({', '.join(dict.fromkeys(kernels))})"
+        for (option, needs), kernels in asked.items()
+    ]
+
+
+def title(kernel: KernelTime) -> str:
+    """What a kernel took, in a line."""
+    parts = ", ".join(f"{path} {part:.0f} %" for path, part in kernel.scopes)
+    launches = counted(kernel.launches, "launch", "launches")
+    return f"{kernel.kernel}: {launches}, {duration(kernel.time_ns)}" + (
+        f"; {parts}" if parts else "; no scopes"
+    )
+
+
+def explain(tables: Tables) -> Explanation:
+    """Asks all rules."""
+    subject = Subject(tables)
+    said = [each for rule in rules().values() for each in rule.find(subject)]
+    findings = [each for each in said if isinstance(each, Finding)]
+    kernels = sorted(subject.kernels, key=lambda kernel: -kernel.time_ns)
+    return Explanation(
+        run=tables.name,
+        time_ns=subject.time_ns,
+        kernels=tuple(map(_time, kernels)),
+        findings=tuple(sorted(findings, key=lambda f: (f.happens_once, -f.gain_ns))),
+        unrecorded=tuple(each for each in said if isinstance(each, Unrecorded)),
+        warnings=tuple(tables.loss_warnings()),
+    )
+
+
+def _time(kernel: KernelView) -> KernelTime:
+    subject = kernel.subject
+    rows = kernel.rows
+    sums = np.bincount(subject.records.scope[rows], subject.self_ns[rows], len(subject.scopes))
+    paths: dict[str, float] = {}
+    for scope, ns in zip(subject.scopes, sums.tolist(), strict=True):
+        if ns:
+            paths[scope.path] = paths.get(scope.path, 0.0) + ns
+    whole = max(sum(paths.values()), 1.0)
+    order = sorted(paths.items(), key=lambda item: -item[1])[:TOP]
+    return KernelTime(
+        kernel=kernel.label,
+        launches=kernel.launches.size,
+        time_ns=kernel.time_ns,
+        scopes=tuple((path, 100 * ns / whole) for path, ns in order),
+    )

@@ -1,0 +1,67 @@
+"""Launches with fewer programs than the device has places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proton.viewer.explain.balance import balance
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import KernelView, Subject
+
+LEAST = 0.25  # of the places without a program
+LEAST_NS = 100_000.0  # of a launch on the CPU: a shorter one is not worth a second thread
+# Streaming multiprocessors, from NVIDIA's data sheets, by the name of the whole GPU.
+SMS = {
+    "NVIDIA H200": 132,
+    "NVIDIA H200 NVL": 132,
+    "NVIDIA H100 80GB HBM3": 132,
+    "NVIDIA H100 PCIe": 114,
+    "NVIDIA A100-SXM4-80GB": 108,
+    "NVIDIA A100 80GB PCIe": 108,
+    "NVIDIA A100-SXM4-40GB": 108,
+    "NVIDIA A100-PCIE-40GB": 108,
+}
+THREADS = "threads"  # in RawRun.machine: those that run programs on the CPU
+
+
+def places(kernel: KernelView, device: int) -> int:
+    """How many SMs (threads) the kernel's device has: at least as many as the run used."""
+    raw = kernel.subject.tables.raw
+    used = kernel.subject.places_of(device)
+    if not kernel.on_gpu:
+        threads = raw.machine.get(THREADS)
+        return max(used, threads if isinstance(threads, int) else 0)
+    model = next((gpu.name for gpu in raw.gpus if gpu.device == device), "")
+    return max(used, SMS.get(model.rpartition(": ")[2], 0))
+
+
+def find(subject: Subject) -> Said:
+    """Kernels with too few programs."""
+    for kernel in subject.kernels:
+        found = balance(kernel)
+        is_short = not kernel.on_gpu and float(np.median(kernel.launch_ns)) < LEAST_NS
+        if not found.launch.size or is_short:
+            continue
+        device = subject.tables.raw.launches[kernel.typical_launch].device
+        there = places(kernel, device if kernel.on_gpu else -1)
+        count = float(np.median(found.programs))
+        idle = 1 - count / there
+        if idle < LEAST:
+            continue
+        where = "SMs" if kernel.on_gpu else "threads"
+        yield Finding(
+            rule=RULE.name,
+            kernel=kernel.label,
+            sentence=f"a launch has {count:.0f} program{'s' * (count != 1)} for {there} {where}: "
+            f"{100 * idle:.0f} % of them have nothing to do",
+            gain_ns=kernel.time_ns * idle,
+            advice=f"smaller blocks, for at least {there} programs; or split the sum of each "
+            "program over several (split-K) and add their results",
+            visits=int(found.launch.size),
+            numbers={"programs": count, "places": there, "idle_percent": 100 * idle},
+            slices=kernel.open_launch(kernel.typical_launch),
+        )
+
+
+RULE = Rule(name="few-programs", about="fewer programs than SMs or threads", find=find)

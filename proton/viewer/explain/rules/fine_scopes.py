@@ -1,0 +1,58 @@
+"""Scopes that are so short that recording them takes a good part of the time.
+
+Records that a ring buffer lost had their cost, too: those that are there stand for all that were
+written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proton.base.units import duration
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import Subject
+
+LEAST = 0.1  # of the time of the units
+SHORT = 10.0  # a scope is short whose slices take less than so many times what one costs
+
+
+def find(subject: Subject) -> Said:
+    """Kernels whose short scopes cost too much."""
+    records, tracks = subject.records, subject.records.tracks
+    price_of = records.slice_cost_ns * tracks.written / np.maximum(tracks.kept, 1)
+    for kernel in subject.kernels:
+        units = kernel.unit_ns()
+        short: list[tuple[float, int, float]] = []  # cost, scope, mean
+        for scope, rows in kernel.scope_rows.items():
+            each = price_of[records.track[rows]]
+            mean = float(subject.self_ns[rows].mean())
+            if mean < SHORT * float(records.slice_cost_ns[records.track[rows]].mean()):
+                short.append((float(each.sum()), scope, mean))
+        cost = sum(part for part, _, _ in short)
+        if not short or cost < LEAST * units:
+            continue
+        most, scope, mean = max(short)
+        rows, entry = kernel.scope_rows[scope], subject.scopes[scope]
+        price = float(records.slice_cost_ns[records.track[rows]].mean())
+        count = round(most / max(price, 1e-9))
+        part = min(cost / units, 1.0)
+        yield Finding(
+            rule=RULE.name,
+            kernel=kernel.label,
+            sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} is "
+            f"{duration(mean)} long, its record costs {duration(price)}, and there are {count}",
+            gain_ns=kernel.time_ns * part,
+            advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
+            "(every=16)",
+            visits=int(np.unique(records.visits.number[rows]).size),
+            error_ns=kernel.error_ns(rows),
+            numbers={"cost_percent": 100 * part, "mean_ns": mean, "record_ns": price,
+                     "slices": int(sum(kernel.scope_rows[s].size for _, s, _ in short))},
+            slices=kernel.open(int(rows[0])),
+            file=entry.file,
+            line=entry.line,
+        )  # fmt: skip
+
+
+RULE = Rule(name="fine-scopes", about="scopes too short for what a record costs", find=find)

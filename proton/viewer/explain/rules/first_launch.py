@@ -1,0 +1,35 @@
+"""A first launch that takes longer than the others: cold caches, pages that nobody had touched,
+threads that had to start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proton.base.units import duration
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import Subject
+
+
+def find(subject: Subject) -> Said:
+    """Kernels whose first launch stands out."""
+    for kernel in subject.kernels:
+        if not kernel.start_ns:
+            continue
+        first, typical = float(kernel.launch_ns[0]), float(np.median(kernel.launch_ns[1:]))
+        yield Finding(
+            rule=RULE.name,
+            kernel=kernel.label,
+            sentence=f"the first launch takes {duration(first)}, the others {duration(typical)}: "
+            "cold caches, memory that had not been touched, or threads that started",
+            gain_ns=kernel.start_ns,
+            happens_once=True,
+            advice="launch once before you measure; statistics of launches without the first "
+            "(every_launch leaves it out)",
+            visits=kernel.launches.size,
+            numbers={"first_ns": first, "others_ns": typical},
+            slices=kernel.open_launch(int(kernel.launches[0])),
+        )
+
+
+RULE = Rule(name="first-launch", about="a first launch that is slower", find=find)

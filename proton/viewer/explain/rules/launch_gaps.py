@@ -1,0 +1,68 @@
+"""Launches that follow each other with pauses: the host is slower than the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from proton.base.units import duration
+from proton.viewer.explain.finding import Finding, Said, SliceToOpen
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import Subject
+
+LEAST = 0.2  # of the time of a series
+LEAST_LAUNCHES = 5
+MOST = 100.0  # times a launch: a longer pause is work of its own
+
+
+def find(subject: Subject) -> Said:
+    """Series of launches, on one device and in one scope of the host, that pause."""
+    raw, starts, durations = subject.tables.raw, subject.launch_start, subject.launch_ns
+    ends = starts + durations
+    labels = {n: kernel.label for kernel in subject.kernels for n in kernel.launches.tolist()}
+    for series in _series(subject):
+        if series.size < LEAST_LAUNCHES:
+            continue
+        gaps = np.maximum(starts[series][1:] - ends[series][:-1], 0)
+        typical, length = float(np.median(gaps)), float(np.median(durations[series]))
+        if typical < LEAST * (typical + length) or typical > MOST * max(length, 1.0):
+            continue
+        call = float(np.median([raw.launches[n].host_end - raw.launches[n].host_start
+                                for n in series.tolist()]))  # fmt: skip
+        names = list(dict.fromkeys(labels[n] for n in series.tolist()))
+        on_gpu = raw.kernels[raw.launches[int(series[0])].kernel].on_gpu
+        middle = int(series[int(np.argsort(gaps, kind="stable")[gaps.size // 2])])
+        of = f"a call takes {duration(call)}; " if on_gpu else ""
+        yield Finding(
+            rule=RULE.name,
+            kernel=names[0] if len(names) == 1 else "",
+            sentence=f"{series.size} launches of {', '.join(names[:3])} take {duration(length)} "
+            f"each, with pauses of {duration(typical)} between them: {of}the host is what they "
+            "wait for",
+            gain_ns=typical * gaps.size,
+            between_launches=True,
+            advice=("a CUDA graph of the launches, fewer and larger launches, or less work in "
+                    "Python between them") if on_gpu else
+            "fewer and larger launches: let one grid do the work of several",
+            visits=int(series.size),
+            numbers={"pause_ns": typical, "launch_ns": length, "call_ns": call,
+                     "pause_percent": 100 * typical / (typical + length)},
+            slices=(SliceToOpen(launch=middle, start_ns=int(starts[middle]),
+                                dur_ns=int(durations[middle] + typical)),),
+        )  # fmt: skip
+
+
+def _series(subject: Subject) -> Iterator[np.ndarray]:
+    """The launches of each device and scope of the host, in order of time."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, launch in enumerate(subject.tables.raw.launches):
+        on_gpu = subject.tables.raw.kernels[launch.kernel].on_gpu
+        place = ("gpu", launch.device) if on_gpu else ("thread", launch.thread)
+        groups.setdefault((*place, launch.path), []).append(number)
+    for group in groups.values():
+        found = np.array(group, np.int64)
+        yield found[np.argsort(subject.launch_start[found], kind="stable")]
+
+
+RULE = Rule(name="launch-gaps", about="pauses between launches", find=find)

@@ -1,0 +1,42 @@
+"""Launches whose last wave of programs leaves most places without work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proton.viewer.explain.balance import balance
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import Subject
+
+LEAST = 0.1  # of a launch
+
+
+def find(subject: Subject) -> Said:
+    """Kernels of equal programs that do not come in whole waves."""
+    for kernel in subject.kernels:
+        found = balance(kernel)
+        some = found.waves > 1
+        if not some.any() or float(np.median(found.tail[some])) < LEAST:
+            continue
+        part, waves = float(np.median(found.tail[some])), float(np.median(found.waves[some]))
+        count, most = (int(np.median(column[some])) for column in (found.programs, found.most))
+        places = int(np.median(found.places[some]))
+        where = "SMs" if kernel.on_gpu else "threads"
+        yield Finding(
+            rule=RULE.name,
+            kernel=kernel.label,
+            sentence=f"{count} programs on {places} {where} x {most} are {waves:.2f} waves: in the "
+            f"last one {100 * (1 - waves % 1):.0f} % of the places are idle, "
+            f"{100 * part:.0f} % of a launch",
+            gain_ns=kernel.time_ns * part,
+            advice=f"blocks of another size, for a whole number of {places * most} programs a "
+            f"wave; or {places * most} persistent programs that share the tiles",
+            visits=int(kernel.programs.row.size),
+            numbers={"waves": waves, "idle_percent": 100 * part, "programs": count,
+                     "places": places, "at_once": most},
+            slices=kernel.open_launch(kernel.typical_launch),
+        )  # fmt: skip
+
+
+RULE = Rule(name="tail", about="a last wave that leaves places idle", find=find)

@@ -1,0 +1,101 @@
+"""Launches that wait for few programs which take longer than the others.
+
+What a program takes is the median of its launches: what an operating system takes from one of
+them is not the kernel's. How long places are idle is that of such programs, each on the place that
+is free first.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from proton.base.units import duration
+from proton.base.words import counted
+from proton.viewer.explain.balance import Balance, balance
+from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import KernelView, Subject
+
+LEAST = 0.15  # of a launch
+NAMED = 3  # programs
+LONG = 1.3  # a program is long that takes so many times the median
+
+
+def find(subject: Subject) -> Said:
+    """The long programs of each kernel."""
+    for kernel in subject.kernels:
+        found = balance(kernel)
+        if (found.programs > 1).any():
+            said = _finding(kernel, found)
+            if said is not None:
+                yield said
+
+
+def _finding(kernel: KernelView, found: Balance) -> Finding | None:
+    programs = kernel.programs
+    own = np.flatnonzero(programs.launch == kernel.typical_launch)
+    dur = _lengths(kernel, programs.number[own])
+    if dur.size < 2 or dur.max() < LONG * np.median(dur):
+        return None
+    part = idle(dur, int((found.places * found.most).max()))
+    if part < LEAST:
+        return None
+    order = own[np.argsort(-dur, kind="stable")]
+    long = min(int((dur >= LONG * np.median(dur)).sum()), NAMED)
+    longest, median = float(dur.max()), float(np.median(dur))
+    where = "SM" if kernel.on_gpu else "thread"
+    names = ", ".join(map(str, sorted(programs.number[order[:long]].tolist())))
+    scope, share = _largest(kernel, int(programs.row[order[0]]))
+    inside = f", {100 * share:.0f} % of it in {scope}" if scope else ""
+    return Finding(
+        rule=RULE.name,
+        kernel=kernel.label,
+        sentence=f"programs are unequal: the longest takes {duration(longest)}{inside}, the median "
+        f"{duration(median)}; for {100 * part:.0f} % of a launch places have no work left",
+        gain_ns=kernel.time_ns * part,
+        advice=f"launch the long {'program' if long == 1 else 'programs'} ({names}) first, split "
+        "them, or let persistent programs "
+        f"take tiles from a counter, so that each {where} gets equal work",
+        visits=int(programs.row.size),
+        error_ns=kernel.error_ns(kernel.rows) if kernel.rows.size else 0.0,
+        numbers={"longest_ns": longest, "median_ns": median, "idle_percent": 100 * part,
+                 "places": int(np.median(found.places))},
+        slices=kernel.open_launch(kernel.typical_launch),
+        record="" if kernel.rows.size else f"scopes in {counted(1, 'kernel')}, to see where",
+    )  # fmt: skip
+
+
+def idle(lengths: np.ndarray, places: int) -> float:
+    """The part of a launch in which places have nothing left of programs of these lengths, beyond
+    what equal programs would leave: each goes to the place that is free first."""
+    free = [0] * min(places, lengths.size)
+    for length in lengths.tolist():
+        heapq.heapreplace(free, free[0] + length)
+    whole = max(max(free), 1)
+    equal = max(-(-lengths.size // places) * float(lengths.mean()), lengths.sum() / places)
+    return max(0.0, 1 - equal / whole)
+
+
+def _lengths(kernel: KernelView, numbers: np.ndarray) -> np.ndarray:
+    """What each of these programs takes, in the median of all launches."""
+    programs = kernel.programs
+    order = np.lexsort((programs.dur_ns, programs.number))
+    number, first, count = np.unique(programs.number[order], return_index=True, return_counts=True)
+    median = programs.dur_ns[order][first + count // 2]
+    return np.asarray(median[np.searchsorted(number, numbers)])
+
+
+def _largest(kernel: KernelView, program: int) -> tuple[str, float]:
+    """The scope with most time of its own in a program, and its part of what is recorded there."""
+    subject, records = kernel.subject, kernel.records
+    rows = kernel.rows[records.tracks.row[records.track[kernel.rows]] == program]
+    if not rows.size:
+        return "", 0.0
+    sums = np.bincount(records.scope[rows], subject.self_ns[rows])
+    worst = int(np.argmax(sums))
+    return subject.scopes[worst].path, float(sums[worst]) / max(float(sums.sum()), 1.0)
+
+
+RULE = Rule(name="unequal-programs", about="launches that wait for few long programs", find=find)

@@ -1,0 +1,76 @@
+"""Kernels that use neither the tensor cores nor the memory for what these can do.
+
+Counters of the hardware say so, or the work of slices and the chip's peaks (`bytes`, `flops16`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proton.viewer.explain.finding import Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import KernelView, Subject
+from proton.viewer.tables import counters
+from proton.viewer.tables.rates import COLUMNS, PART, RATES
+
+LOW, GOOD = 60.0, 80.0  # percent of a peak: what is little, and what kernels reach
+LEAST_NS = 10_000.0  # of a launch: a shorter one is over before anything is busy
+UNITS = ("tensor", "dram", "l2", "issue")  # counters that bound a kernel
+
+
+def find(subject: Subject) -> Said:
+    """Kernels for which nothing of the chip is busy."""
+    of_counters = counters.by_kernel(subject.tables.raw, subject.tables.launches)
+    for kernel in subject.kernels:
+        if float(np.median(kernel.launch_ns)) < LEAST_NS:
+            continue
+        own = of_counters[of_counters["kernel"] == kernel.kernel.name]
+        means = zip(own["counter"], own["mean"], strict=True)
+        used = {str(name): float(mean) for name, mean in means if name in UNITS}
+        if not used:
+            used = _rates(kernel)
+        if not used:
+            if kernel.on_gpu:
+                yield Unrecorded(
+                    rule=RULE.name, kernel=kernel.label, needs="how busy the chip is",
+                    option='counters="tensor,dram,issue", or payload: scope(..., bytes=, flops16=)',
+                )  # fmt: skip
+            continue
+        most = max(used.values())
+        if most < LOW:
+            yield _finding(kernel, used, most)
+
+
+def _rates(kernel: KernelView) -> dict[str, float]:
+    """Percents of peaks by the work that slices say."""
+    fields = {f.name for scope in kernel.kernel.scopes for f in scope.payload}
+    tables = kernel.subject.tables
+    fields |= {name for slice_ in tables.raw.host for name in slice_.payload}
+    if not fields & set(RATES):
+        return {}
+    for kind in ("launch", "scope"):
+        table = tables.stats(("kernel", "variant"), "dur_ns", kind, rates=True)
+        own = table[table["kernel"] == kernel.kernel.name]
+        if PART in own and own[PART].notna().any():
+            rates = [str(name) for name in own if name in COLUMNS[:-1]]
+            return {", ".join(rates): float(own[PART].max())}
+    return {}
+
+
+def _finding(kernel: KernelView, used: dict[str, float], most: float) -> Finding:
+    said = ", ".join(f"{name} {part:.0f} %" for name, part in used.items())
+    return Finding(
+        rule=RULE.name,
+        kernel=kernel.label,
+        sentence=f"nothing of the chip is busy: of its peaks the kernel reaches {said}",
+        gain_ns=kernel.time_ns * max(0.0, 1 - most / GOOD),
+        advice="the findings on waits say what it waits for; without any, more programs or warps "
+        "on an SM, or more independent work in each",
+        visits=len(kernel.launches),
+        numbers={f"{name.replace('/', '_per_').replace(', ', '_')}_percent": part
+                 for name, part in used.items()},
+        slices=kernel.open_launch(kernel.typical_launch),
+    )  # fmt: skip
+
+
+RULE = Rule(name="utilization", about="neither tensor cores nor memory are busy", find=find)

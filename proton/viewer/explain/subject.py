@@ -1,0 +1,312 @@
+"""What rules look at: the launches of each kernel, their programs, units and slices, as columns.
+
+Every rule says what it costs as a part of the time of a kernel's launches. A part of the time of
+units is one of launches, too, as long as units run side by side. Where an SM holds several
+programs at once, it idles only while all of them wait: of a part `w` that each waits, about
+`w ** r` with `r` programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from proton.base.targets import WARP_SIZE, Architecture, GPUTarget
+from proton.trace.flights import WAIT
+from proton.trace.model import Kernel, Scope
+from proton.trace.records import NONE
+from proton.trace.wire import RecordKind
+from proton.viewer.explain.finding import SliceToOpen
+from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import kernel_labels
+from proton.viewer.tables.rows import launch_times
+from proton.viewer.tables.stats import own_values
+
+SLOW_START = 1.5  # times the slowest of the others: a first launch that stands for itself
+OFF = "_off"  # behind the name of a resource: without instrumentation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramTimes:
+    """The programs of a kernel that began: a row each, in order of launches."""
+
+    launch: np.ndarray
+    row: np.ndarray  # in `records.programs`
+    number: np.ndarray  # the program's id
+    place: np.ndarray  # the SM, or the thread on the CPU
+    slot: np.ndarray
+    start_ns: np.ndarray
+    dur_ns: np.ndarray
+
+
+class Subject:
+    """A run, as rules see it."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.records = tables.records
+
+    @cached_property
+    def scopes(self) -> Sequence[Scope]:
+        """Those of all kernels, one after another."""
+        return self.records.scopes
+
+    @cached_property
+    def launch_start(self) -> np.ndarray:
+        """When launches began, ns since the run's origin."""
+        return launch_times(self.tables.raw, self.records)[0]
+
+    @cached_property
+    def launch_ns(self) -> np.ndarray:
+        """What launches took: on a GPU from their first program's start to the last's end."""
+        return launch_times(self.tables.raw, self.records)[1]
+
+    @cached_property
+    def slices(self) -> np.ndarray:
+        """The rows of records that are slices."""
+        return np.flatnonzero(self.records.kind == RecordKind.SLICE)
+
+    @cached_property
+    def dur_ns(self) -> np.ndarray:
+        """Of each record what it took, as measured."""
+        return self.records.end_ns - self.records.start_ns
+
+    @cached_property
+    def launch_of(self) -> np.ndarray:
+        """The launch of each record."""
+        return np.asarray(self.records.tracks.launch[self.records.track])
+
+    @cached_property
+    def scope_is_wait(self) -> np.ndarray:
+        """Of each scope whether it is nothing but a wait."""
+        return np.array([s.kind == WAIT or s.waits for s in self.scopes], bool)
+
+    @cached_property
+    def self_ns(self) -> np.ndarray:
+        """Of each record what it took, less what the slices inside it took; 0 for marks."""
+        found = np.zeros(self.records.kind.size, np.int64)
+        found[self.slices] = self.own(self.slices, self.records.corrected_ns[self.slices])
+        return found
+
+    def own(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values of slices, some rows of records, less those of the slices right inside them."""
+        records = self.records
+        times = (records.start_ns[rows], records.end_ns[rows])
+        return own_values(records.track[rows], *times, values)
+
+    @cached_property
+    def kernels(self) -> list[KernelView]:
+        """Each kernel that was launched."""
+        labels = kernel_labels(self.tables.kernels)
+        of = np.array([launch.kernel for launch in self.tables.raw.launches], np.int64)
+        return [
+            KernelView(self, kernel, label, np.flatnonzero(of == number))
+            for number, (kernel, label) in enumerate(zip(self.tables.kernels, labels, strict=True))
+            if (of == number).any()
+        ]
+
+    @cached_property
+    def time_ns(self) -> float:
+        """Of all launches together, as far as they repeat."""
+        return sum(kernel.time_ns for kernel in self.kernels)
+
+    def places_of(self, device: int) -> int:
+        """How many SMs of a device (threads of the CPU) any launch used."""
+        programs = self.tables.programs
+        own = programs[programs["device"] == device]
+        return int(own["thread" if device == NONE else "sm"].nunique())
+
+
+class KernelView:
+    """The launches of one kernel variant."""
+
+    def __init__(self, subject: Subject, kernel: Kernel, label: str, launches: np.ndarray) -> None:
+        self.subject, self.kernel, self.label, self.launches = subject, kernel, label, launches
+        self.records = subject.records
+
+    @cached_property
+    def on_gpu(self) -> bool:
+        """Whether a GPU ran it, so that its programs have warps, and SMs."""
+        return self.kernel.on_gpu
+
+    @cached_property
+    def launch_ns(self) -> np.ndarray:
+        """What each launch took."""
+        return np.asarray(self.subject.launch_ns[self.launches], np.float64)
+
+    @cached_property
+    def start_ns(self) -> float:
+        """What the first launch took beyond the others, where it stands out; else 0."""
+        others = self.launch_ns[1:]
+        is_slow = others.size > 2 and self.launch_ns[0] > SLOW_START * max(others.max(), 1.0)
+        return float(self.launch_ns[0] - np.median(others)) if is_slow else 0.0
+
+    @property
+    def time_ns(self) -> float:
+        """Of all its launches, as far as they repeat."""
+        return float(self.launch_ns.sum()) - self.start_ns
+
+    @cached_property
+    def typical_launch(self) -> int:
+        """The launch whose time is nearest to the median."""
+        away = np.abs(self.launch_ns - np.median(self.launch_ns))
+        return int(self.launches[np.argmin(away)])
+
+    @cached_property
+    def _is_own(self) -> np.ndarray:
+        found = np.zeros(len(self.subject.tables.raw.launches), bool)
+        found[self.launches] = True
+        return found
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Its slices, as rows of records, grouped by track, oldest first."""
+        slices = self.subject.slices
+        if self._is_own.all():
+            return slices
+        return slices[self._is_own[self.subject.launch_of[slices]]]
+
+    @cached_property
+    def tracks(self) -> np.ndarray:
+        """Its units with records, as rows of `records.tracks`."""
+        tracks = self.records.tracks
+        return np.flatnonzero(self._is_own[tracks.launch] & (tracks.kept > 0))
+
+    @cached_property
+    def scope_rows(self) -> dict[int, np.ndarray]:
+        """Its slices by scope: rows of records in their order."""
+        scope = self.records.scope[self.rows]
+        order = np.argsort(scope, kind="stable")
+        found, first = np.unique(scope[order], return_index=True)
+        parts = np.split(self.rows[order], first[1:]) if first.size else []
+        return dict(zip(found.tolist(), parts, strict=True))
+
+    def rows_where(self, chosen: np.ndarray) -> np.ndarray:
+        """Its slices of the scopes for which a column of scopes is true."""
+        parts = [rows for scope, rows in self.scope_rows.items() if chosen[scope]]
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+
+    def scopes_where(self, *, work: str, kind: str) -> np.ndarray:
+        """A column of scopes: those of this work and kind."""
+        return np.array([s.work == work and s.kind == kind for s in self.subject.scopes], bool)
+
+    def has(self, word: str) -> bool:
+        """Whether the compiler recorded this kind of work (option `auto`)."""
+        asked = self.kernel.options.get("auto", ())
+        is_asked = isinstance(asked, list | tuple) and word in asked
+        return is_asked or any(scope.work == word for scope in self.kernel.scopes)
+
+    def number(self, name: str) -> int | None:
+        """A resource of the kernel, without instrumentation where that is known."""
+        for key in (name + OFF, name):
+            value = self.kernel.options.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+    @property
+    def threads(self) -> int:
+        """Of a program."""
+        return self.kernel.units * self.kernel.unit_warps * WARP_SIZE
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """What is known of its GPU; None on the CPU."""
+        return GPUTarget.parse(self.kernel.target).facts if self.on_gpu else None
+
+    @cached_property
+    def programs(self) -> ProgramTimes:
+        """When and where its programs ran."""
+        found, tracks = self.subject.tables.residency, self.records.tracks
+        launch = tracks.launch[found.first]
+        own = self._is_own[launch]
+        first = found.first[own]
+        place = np.where(tracks.device[first] == NONE, tracks.thread[first], tracks.sm[first])
+        return ProgramTimes(
+            launch=launch[own],
+            row=found.row[own],
+            number=tracks.program[first],
+            place=place,
+            slot=found.slot[own],
+            start_ns=found.start_ns[own],
+            dur_ns=found.end_ns[own] - found.start_ns[own],
+        )
+
+    def unit_ns(self, tracks: np.ndarray | None = None) -> float:
+        """What the programs of these units took; of all units that recorded where none is named."""
+        some = self.tracks if tracks is None else tracks
+        rows = self.records.tracks.row[some]
+        return float(self.subject.tables.residency.length(rows).sum())
+
+    @cached_property
+    def resident(self) -> float:
+        """How many programs a place has at once, in the mean over the time in which it has any."""
+        programs = self.programs
+        if not self.on_gpu or not programs.row.size:
+            return 1.0
+        lengths: list[float] = []
+        for part in per_launch(programs.launch):
+            busy = _busy(programs.place[part], programs.start_ns[part], programs.dur_ns[part])
+            lengths.append(float(programs.dur_ns[part].sum()) / max(busy, 1.0))
+        return max(1.0, float(np.median(lengths)))
+
+    def gain(self, before: float, after: float = 0.0) -> float:
+        """What launches gain where each program waits a part `after` of its time, not `before`."""
+        idle, left = (min(max(part, 0.0), 0.99) ** self.resident for part in (before, after))
+        return self.time_ns * max(0.0, 1 - (1 - idle) / (1 - left))
+
+    def cost_ns(self, rows: np.ndarray) -> np.ndarray:
+        """What recording adds to the duration of each of these slices."""
+        return np.asarray(self.records.edge_cost_ns[self.records.track[rows]])
+
+    def error_ns(self, rows: np.ndarray) -> float:
+        """How far times of these slices may be off."""
+        return float(self.records.error_ns[rows].max(initial=0.0))
+
+    def open(self, *rows: int) -> tuple[SliceToOpen, ...]:
+        """Slices, by rows of records."""
+        records, tracks = self.records, self.records.tracks
+        return tuple(
+            SliceToOpen(
+                launch=int(tracks.launch[records.track[row]]),
+                scope=records.scopes[records.scope[row]].path,
+                sm=int(tracks.sm[records.track[row]]),
+                unit=int(tracks.unit[records.track[row]]),
+                program=int(tracks.program[records.track[row]]),
+                start_ns=int(records.start_ns[row]),
+                dur_ns=int(self.subject.dur_ns[row]),
+            )
+            for row in rows
+        )
+
+    def open_launch(self, launch: int) -> tuple[SliceToOpen, ...]:
+        """A launch."""
+        start, dur = (int(c[launch]) for c in (self.subject.launch_start, self.subject.launch_ns))
+        return (SliceToOpen(launch=launch, start_ns=start, dur_ns=dur),)
+
+    def nearest(self, rows: np.ndarray, value: float) -> int:
+        """Of these slices the one that took about so long."""
+        return int(rows[np.argmin(np.abs(self.subject.dur_ns[rows] - value))])
+
+
+def per_launch(launch: np.ndarray) -> Iterator[slice]:
+    """Rows that are grouped by launch, a launch at a time."""
+    edges = np.flatnonzero(np.diff(launch, prepend=-1, append=-1))
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        yield slice(first, last)
+
+
+def _busy(place: np.ndarray, start: np.ndarray, dur: np.ndarray) -> float:
+    """How long places had at least one of these intervals, added up."""
+    order = np.lexsort((start, place))
+    place, start, end = place[order], start[order], (start + dur)[order]
+    # Places one behind another, so that none overlaps the next.
+    span = int(end.max()) - int(start.min()) + 1
+    shift = np.unique(place, return_inverse=True)[1].ravel() * span - int(start.min())
+    start, end = start + shift, end + shift
+    latest = np.maximum.accumulate(end)
+    before = np.append(start[0], latest[:-1])
+    return float(np.maximum(latest - np.maximum(start, before), 0).sum())

@@ -1,0 +1,34 @@
+"""The slow kernels of docs/explain.md: the first finding names their fault."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proton.viewer import Run
+
+ROOT = Path(__file__).parents[2]
+FAULTS = {
+    "many_launches": ("launch-gaps", "row_sum"),
+    "unequal": ("unequal-programs", "ragged_sum"),
+    "fine": ("fine-scopes", "recurrence"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_first_finding_is_the_cause(name: str, tmp_path: Path, monkeypatch) -> None:
+    """They are gross: a pause of 7 launches, a program of 200, a record of 16 scopes."""
+    monkeypatch.setenv("PROTON_NUM_THREADS", "2")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    command = [sys.executable, "-m", "proton", str(ROOT / f"docs/tutorial/slow/{name}.py")]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    first = Run.load(tmp_path / f"{name}.proton").findings.findings[0]
+    assert (first.rule, first.kernel) == FAULTS[name]
+
+
+def test_the_page_has_each_of_them() -> None:
+    page = (ROOT / "docs/explain.md").read_text()
+    assert [name for name in FAULTS if f"[{name}.py]" not in page] == []
+    rules = (ROOT / "proton/viewer/explain/rules").glob("[a-z]*.py")
+    assert [f.stem for f in rules if f"`{f.stem.replace('_', '-')}`" not in page] == []

@@ -1,0 +1,225 @@
+"""Kernels with known faults, as the records that they would leave, and the same without the fault.
+
+Times are ns since the run's origin, on a GPU whose clocks are known exactly. Each fault is a
+function that gives a run; its argument says how bad it is, and what is left out by default is the
+healthy kernel.
+"""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run, ticks
+
+from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, RawRun, Scope
+
+FILE = "/src/matmul.py"
+
+
+def _scope(name: str, line: int, kind: str = "slice", work: str = "", queue: str = "") -> Scope:
+    pendings = ONE if kind == "wait" and queue else 0
+    return Scope(name=name, path=name, kind=kind, work=work, queue=queue, file=FILE, line=line,
+                 pendings=pendings)  # fmt: skip
+
+
+TABLE = (
+    _scope("issue copy", 10, "issue", "copies", "copies"),
+    _scope("wait copy", 11, "wait", "copies", "copies"),
+    _scope("issue dot", 12, "issue", "dots", "dots"),
+    _scope("wait dot", 13, "wait", "dots", "dots"),
+    _scope("softmax", 14),
+    _scope("store", 15),
+    _scope("barrier", 16, "wait", "barriers"),
+    _scope("reduce", 17),
+    _scope("load", 18, work="loads"),
+    Scope(name="scores", path="scores", file=FILE, line=19, visit=1, piece=0),
+    Scope(name="scores", path="scores", file=FILE, line=19, visit=1, piece=1, waits=True),
+    _scope("step", 20),
+)
+(COPY, COPY_WAIT, DOT, DOT_WAIT, SOFTMAX, STORE, BARRIER, REDUCE, LOAD, SCORES, SCORES_WAIT,
+ STEP) = range(len(TABLE))  # fmt: skip
+Slice = tuple[int, int, int]  # scope, start and length, from the program's start
+ALL = ["copies", "dots", "barriers", "loads"]
+RESOURCES = {"registers": 128, "spills": 0, "shared": 96 * 1024, "blocks_per_sm": 1,
+             "num_stages": 2, "auto": ALL}  # fmt: skip
+SMS = 4
+
+
+def gpu(
+    units: list[list[Slice]],
+    *,
+    lengths: list[int] | None = None,
+    launches: int = 5,
+    pause: int = 1000,
+    slower: tuple[float, ...] = (),
+    rates: tuple[float, ...] = (),
+    cost: float = 0.0,
+    body: int = 1,
+    sms: int = SMS,
+    **options: Any,
+) -> RawRun:
+    """Launches of programs with these units, an SM after the other; `lengths` are those of the
+    programs, two waves of equal ones unless told otherwise; `body` slices are an iteration.
+    Launches are `slower` by factors, and have `rates`, ns a cycle."""
+    chip = Chip(random.Random(1), sms=sms, resolution=1)
+    asked = options.get("auto", ALL)
+    table = tuple(replace(s, work="", kind="slice", queue="", pendings=0)
+                  if s.work and s.work not in asked else s for s in TABLE)  # fmt: skip
+    owner = kernel(name="matmul", target="cuda:90", units=len(units), table=table)
+    owner = replace(owner, options={**owner.options, **RESOURCES, **options})
+    whole = max((start + dur for unit in units for _, start, dur in unit), default=1000)
+    lengths = lengths or [whole] * (2 * sms)
+    found, now = list[Launch](), 10_000
+    for number in range(launches):
+        factor = slower[number] if number < len(slower) else 1.0
+        rate = rates[number] if number < len(rates) else 1.0
+        free, programs = [now] * sms, []
+        for length in lengths:
+            sm = min(range(sms), key=lambda n: free[n])
+            begin, scale = free[sm], factor * length / whole
+            records = [[Record(round(begin + scale * start), round(begin + scale * (start + dur)),
+                               scope, 0, k // body) for k, (scope, start, dur) in enumerate(unit)]
+                       for unit in units]  # fmt: skip
+            free[sm] = round(begin + scale * whole)
+            programs.append(chip.program(sm, begin, free[sm], rate, records))
+        call = ORIGIN_NS + now - 5000, ORIGIN_NS + now - 1000
+        capacity = max(map(len, units)) or 1
+        found.append(pack_launch(owner, (len(programs), 1, 1), capacity, programs, host=call))
+        now = max(free) + pause
+    raw = run([owner], found)
+    raw.gpus = [replace(chip.clock(slice_cost_cycles=cost), name="a GPU")]
+    return raw
+
+
+def loop(
+    stages: int = 4,
+    copy: int = 900,
+    dot: int = 400,
+    softmax: int = 0,
+    gap: int = 0,
+    iterations: int = 40,
+    epilogue: int = 0,
+) -> list[list[Slice]]:
+    """A pipelined loop: copies are issued `stages` - 1 iterations ahead, an iteration waits for its
+    own, multiplies, and may do a softmax, or something in no scope."""
+    unit: list[Slice] = []
+    landed: dict[int, int] = {}
+    now = 0
+
+    def issue(iteration: int) -> None:
+        nonlocal now
+        if iteration < iterations:
+            unit.append((COPY, now, 2))
+            landed[iteration] = now + copy
+            now += 2
+
+    for iteration in range(stages - 1):
+        issue(iteration)
+    for iteration in range(iterations):
+        if stages == 1:
+            issue(iteration)
+        until = max(now + 5, landed[iteration])
+        unit.append((COPY_WAIT, now, until - now))
+        now = until
+        if stages > 1:
+            issue(iteration + stages - 1)
+        unit += [(DOT, now, 2), (DOT_WAIT, now + 2, dot - 2)]
+        now += dot
+        if softmax:
+            unit.append((SOFTMAX, now, softmax))
+            now += softmax
+        now += gap
+    if epilogue:
+        unit.append((STORE, now, epilogue))
+    return [unit]
+
+
+def barriers(late: int = 0, units: int = 4, turns: int = 12) -> list[list[Slice]]:
+    """Warps that meet again and again; the third takes longer over its sum."""
+    found: list[list[Slice]] = [[] for _ in range(units)]
+    now = 0
+    for turn in range(turns):
+        there = [now + 1000 + 20 * ((unit + turn) % units) + late * (unit == 2)
+                 for unit in range(units)]  # fmt: skip
+        met = max(there) + 5
+        for unit, own in enumerate(found):
+            own += [(REDUCE, now, there[unit] - now), (BARRIER, there[unit], met - there[unit])]
+        now = met
+    return found
+
+
+def loads(wait: int) -> list[list[Slice]]:
+    """Loads in the mid of 1,000 ns of work each."""
+    each = 1000 + wait
+    return [
+        [s for k in range(20) for s in ((LOAD, k * each, wait), (SOFTMAX, k * each + wait, 1000))]
+    ]
+
+
+def pieces(wait: int) -> list[list[Slice]]:
+    """Scores that are issued, waited for, and followed by a softmax."""
+    each = 300 + wait
+    return [[slice_ for k in range(20) for slice_ in (
+        (SCORES, k * each, 20), (SCORES_WAIT, k * each + 20, wait),
+        (SOFTMAX, k * each + 20 + wait, 280))]]  # fmt: skip
+
+
+def counted(raw: RawRun, **percent: float) -> RawRun:
+    """The run with counters that stood at these values all the time."""
+    times = np.arange(0, 2_000_000, 10_000, np.int64) + ORIGIN_NS
+    names = tuple(percent)
+    samples = CounterSamples(
+        device=0, start_ns=times, end_ns=times + 10_000, names=names, metrics=names,
+        units=("%",) * len(names), values=np.tile(list(percent.values()), (times.size, 1)),
+    )  # fmt: skip
+    raw.counters = [samples]
+    return raw
+
+
+def cpu(
+    programs: list[int],
+    *,
+    launches: int = 6,
+    threads: int = 2,
+    steps: int = 4,
+    pause: int = 2000,
+    first: float = 1.0,
+    slice_cost: float = 0.0,
+) -> RawRun:
+    """Launches on a CPU: programs of these lengths, each on the thread that is free first, in steps
+    of equal length."""
+    owner = kernel(name="add", table=(TABLE[STEP],))
+    found, now = list[Launch](), 10_000
+    for number in range(launches):
+        free, written = [now] * threads, []
+        for length in programs:
+            thread = min(range(threads), key=lambda n: free[n])
+            length = round(length * (first if number == 0 else 1.0))
+            begin, each = free[thread], length / steps
+            records = [Record(ticks(round(begin + k * each)), ticks(round(begin + (k + 1) * each)),
+                              iteration=k) for k in range(steps)]  # fmt: skip
+            written.append(Written([records], thread=thread))
+            free[thread] += length
+        end = max(free)
+        host = ORIGIN_NS + now, ORIGIN_NS + end
+        found.append(pack_launch(owner, (len(programs), 1, 1), steps, written, host=host))
+        now = end + pause
+    raw = run([owner], found)
+    raw.clock = replace(raw.clock, slice_cost_ns=slice_cost, edge_cost_ns=0.0)
+    raw.machine["threads"] = threads
+    return raw
+
+
+def with_flops(raw: RawRun, part: float) -> RawRun:
+    """The run on an H200, whose host scope says work that is this part of what the chip can do."""
+    first, last = raw.launches[0], raw.launches[-1]
+    taken = 0
+    raw.gpus = [replace(raw.gpus[0], name="NVIDIA H200")]
+    from proton.viewer import Run
+
+    taken = int(Run(raw).launches["dur_ns"].sum())
+    work = part * 989.5e12 * taken / 1e9
+    raw.host = [HostSlice(name="step", path="step", thread=1, start=first.host_start - 10,
+                          end=last.host_end + 10, payload={"flops16": work})]  # fmt: skip
+    return raw

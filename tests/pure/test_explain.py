@@ -1,0 +1,259 @@
+"""Faults are found by name, healthy kernels give no finding, and the gain is what a fix brings."""
+
+import json
+import re
+from collections.abc import Callable
+
+import faults
+import pytest
+from faults import barriers, counted, cpu, gpu, loads, loop, pieces, with_flops
+from synthetic import gpu_run, pieces_run, random_run
+from test_cli import call
+
+from proton.base.errors import ProtonError
+from proton.trace.model import RawRun
+from proton.viewer import Run
+from proton.viewer.explain import SCHEMA, rules
+from proton.viewer.explain.finding import Finding
+
+Make = Callable[[], RawRun]
+
+
+def by_rule(raw: RawRun) -> dict[str, Finding]:
+    """The first finding of each rule."""
+    found: dict[str, Finding] = {}
+    for finding in Run(raw).findings:
+        found.setdefault(finding.rule, finding)
+    return found
+
+
+BALANCED = {"lengths": [5000] * 8}
+# Of each fault: the rule, a run with it, one without, and words of the sentence and the advice.
+FAULTS: dict[str, tuple[str, Make, Make, str]] = {
+    "two stages": ("copies", lambda: gpu(loop(stages=2)), lambda: gpu(loop()),
+                   "issued 1 iteration ahead.*num_stages=4 .*192 of 227 KB"),
+    "one stage": ("copies", lambda: gpu(loop(stages=1), num_stages=1, shared=48 * 1024),
+                  lambda: gpu(loop()), "issued in the iteration that needs them.*num_stages=4"),
+    "no room for a stage": ("copies", lambda: gpu(loop(stages=2), shared=200 * 1024),
+                            lambda: gpu(loop()), "smaller blocks.*200 of 227 KB"),
+    "scores that are waited for": ("waits", lambda: gpu(pieces(200), auto=[], body=3),
+                                   lambda: gpu(pieces(5), auto=[], body=3),
+                                   "scores waits 200 ns of the 220"),
+    "an exposed softmax": ("exposed", lambda: gpu(loop(softmax=300)), lambda: gpu(loop()),
+                           r"softmax is exposed.*\(matmul.py:14\)"),
+    "a long epilogue": ("epilogue", lambda: gpu(loop(epilogue=9000)),
+                        lambda: gpu(loop(epilogue=200)), "goes on for 9 us.*store.*persistent"),
+    "pauses between dots": ("dot-gaps", lambda: gpu(loop(gap=120)), lambda: gpu(loop()),
+                            "no dot runs for .*between two of them"),
+    "a late warp": ("late-warp", lambda: gpu(barriers(500)), lambda: gpu(barriers()),
+                    r"warp 2 is the last at barrier in 100 % of .*reduce.*\(matmul.py:17\)"),
+    "one long program": ("unequal-programs", lambda: gpu(loop(), lengths=[5000] * 11 + [25000]),
+                         lambda: gpu(loop(), lengths=[5000] * 12), "longest takes 25 us"),
+    "one long program on the CPU": ("unequal-programs", lambda: cpu([90_000] * 5 + [700_000]),
+                                    lambda: cpu([90_000] * 6), "100 % of it in step"),
+    "a short last wave": ("tail", lambda: gpu(loop(), lengths=[5000] * 5),
+                          lambda: gpu(loop(), lengths=[5000] * 8), "1.25 waves"),
+    "one program": ("few-programs", lambda: cpu([400_000]), lambda: cpu([200_000] * 2),
+                    "1 program for 2 threads: 50 %"),
+    "spills": ("spills", lambda: gpu(loop(), spills=24), lambda: gpu(loop()),
+               "24 registers of a limit of 128"),
+    "shared memory limits": ("occupancy", lambda: gpu(loads(1500)),
+                             lambda: gpu(loads(40)), "limited by shared memory: 96 KB"),
+    "registers limit": ("occupancy", lambda: gpu(loads(1500), shared=1024, registers=255),
+                        lambda: gpu(loads(20), shared=1024, registers=255), "limited by"),
+    "records cost occupancy": ("perturbation", lambda: gpu(loop(), blocks_per_sm_off=2),
+                               lambda: gpu(loop(), blocks_per_sm_off=1), "1 programs fit"),
+    "nothing is busy": ("utilization", lambda: counted(gpu(loop()), tensor=22.0, dram=31.0),
+                        lambda: counted(gpu(loop()), tensor=81.0, dram=31.0),
+                        "tensor 22 %, dram 31 %"),
+    "few of the flops": ("utilization", lambda: with_flops(gpu(loop()), 0.3),
+                         lambda: with_flops(gpu(loop()), 0.9), "tflop16/s 30 %"),
+    "scopes too short": ("fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=12.0),
+                         lambda: cpu([100_000] * 4, steps=20, slice_cost=12.0),
+                         "step is 50 ns long, its record costs 12 ns"),
+    "a slow host": ("launch-gaps", lambda: gpu(loop(), pause=90_000),
+                    lambda: gpu(loop(), pause=500), "the host is what they wait for.*CUDA graph"),
+    "a slow host of the CPU": ("launch-gaps", lambda: cpu([4000] * 4, pause=30_000),
+                               lambda: cpu([4000] * 4, pause=300), "with pauses of 30 us"),
+    "cold caches": ("first-launch", lambda: cpu([9000] * 4, first=3.0),
+                    lambda: cpu([9000] * 4), "first launch takes 54 us, the others 18 us"),
+    "clocks that dropped": ("clocks", lambda: gpu(loop(), rates=(0.5, 0.5, 0.6, 0.6, 0.6)),
+                            lambda: gpu(loop(), rates=(0.5, 0.501, 0.5, 0.499, 0.5)),
+                            "fell from 2.00 to 1.67 GHz"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_by_name_and_its_healthy_kernel_is_not(fault: str) -> None:
+    rule, bad, good, words = FAULTS[fault]
+    found = by_rule(bad())
+    assert rule in found, sorted(found)
+    finding = found[rule]
+    place = f" ({finding.file.rpartition('/')[2]}:{finding.line})"
+    assert re.search(words, f"{finding.sentence}{place} {finding.advice}", re.S), finding
+    assert finding.advice
+    assert finding.visits > 0
+    assert finding.numbers
+    assert rule not in by_rule(good()), by_rule(good())[rule].sentence
+
+
+def test_each_rule_has_a_fault_that_triggers_it() -> None:
+    assert {rule for rule, *_ in FAULTS.values()} == set(rules())
+    assert len(FAULTS) >= 15
+
+
+@pytest.mark.parametrize("raw", [gpu(loop(copy=300)), cpu([90_000] * 6),
+                                 counted(gpu(loop(copy=300)), tensor=85.0)])  # fmt: skip
+def test_healthy_kernels_give_no_finding(raw: RawRun) -> None:
+    assert [f.sentence for f in Run(raw).findings] == []
+
+
+def time_of(raw: RawRun) -> float:
+    """From the first launch's start to the last's end."""
+    launches = Run(raw).launches
+    return float((launches["start_ns"] + launches["dur_ns"]).max() - launches["start_ns"].min())
+
+
+# Of each fault that can be mended: with it, and without; the gain is the difference.
+FIXES: dict[str, tuple[str, Make, Make]] = {
+    "a stage more": ("copies", lambda: gpu(loop(stages=2)), lambda: gpu(loop(stages=4))),
+    "slow copies": ("copies", lambda: gpu(loop(stages=2, copy=2000), shared=40960),
+                    lambda: gpu(loop(stages=6, copy=2000))),
+    "a stage at all": ("copies", lambda: gpu(loop(stages=1), num_stages=1, shared=48 * 1024),
+                       lambda: gpu(loop(stages=4))),
+    "a warp that is in time": ("late-warp", lambda: gpu(barriers(700)), lambda: gpu(barriers())),
+    "a hidden softmax": ("exposed", lambda: gpu(loop(softmax=300)), lambda: gpu(loop())),
+    "scores in time": ("waits", lambda: gpu(pieces(200), auto=[], body=3),
+                       lambda: gpu(pieces(5), auto=[], body=3)),
+    "no pauses": ("dot-gaps", lambda: gpu(loop(gap=120)), lambda: gpu(loop())),
+    "equal programs": ("unequal-programs", lambda: cpu([90_000] * 7 + [700_000]),
+                       lambda: cpu([166_250] * 8)),
+    "whole waves": ("tail", lambda: gpu(loop(), lengths=[5000] * 5),
+                    lambda: gpu(loop(), lengths=[6250] * 4)),
+    "two programs": ("few-programs", lambda: cpu([400_000]), lambda: cpu([200_000] * 2)),
+    "a hidden epilogue": ("epilogue", lambda: gpu(loop(epilogue=9000)), lambda: gpu(loop())),
+    "launches without pauses": ("launch-gaps", lambda: gpu(loop(), pause=90_000),
+                                lambda: gpu(loop(), pause=500)),
+    "a warm start": ("first-launch", lambda: cpu([9000] * 4, first=3.0), lambda: cpu([9000] * 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fix", FIXES)
+def test_what_a_fix_gains_is_as_estimated(fix: str) -> None:
+    rule, bad, good = FIXES[fix]
+    estimate = by_rule(bad())[rule].gain_ns
+    gained = time_of(bad()) - time_of(good())
+    assert gained > 0
+    assert 1 / 1.5 <= estimate / gained <= 1.5, (estimate, gained)
+
+
+def test_resident_programs_hide_what_one_of_them_waits() -> None:
+    """Two of an SM: it idles only while both wait."""
+    alone = by_rule(gpu(pieces(200), auto=[], body=3))["waits"]
+    raw = gpu(pieces(200), auto=[], body=3, sms=2, lengths=[10_000] * 4)
+    twice = gpu(pieces(200), auto=[], body=3, sms=1, lengths=[10_000] * 2)
+    assert by_rule(raw)["waits"].gain_ns / time_of(raw) == pytest.approx(
+        alone.gain_ns / time_of(gpu(pieces(200), auto=[], body=3)), rel=0.05
+    )
+    assert by_rule(twice)["waits"].gain_ns > 0
+
+
+def test_findings_come_by_what_is_at_stake() -> None:
+    gains = [f.gain_ns for f in Run(gpu(loop(stages=2, softmax=300, gap=120), spills=9)).findings]
+    assert len(gains) >= 4
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_what_was_not_recorded_names_the_option() -> None:
+    found = Run(gpu(barriers(500), auto=[])).findings
+    options = {each.option for each in found.unrecorded}
+    assert {f'auto="{word}"' for word in ("copies", "dots", "barriers")} <= options
+    assert any(option.startswith("counters=") for option in
+               {e.option for e in Run(gpu(loop())).findings.unrecorded})  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_runs_are_explained(seed: int) -> None:
+    for raw in (random_run(seed), random_run(seed, crossing=True), gpu_run(seed),
+                gpu_run(seed, mixed=True, crossing=True), pieces_run(seed)):  # fmt: skip
+        found = Run(raw).findings
+        document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+        assert all(0 <= f["gain_ns"] < float("inf") for f in document["findings"])
+        for finding in found:
+            for shown in finding.slices:
+                assert 0 <= shown.launch < len(raw.launches)
+
+
+def test_the_json_is_the_schema_that_is_documented() -> None:
+    document = Run(gpu(loop(stages=2))).findings.to_json()
+    assert document["schema"] == SCHEMA == 1
+    assert list(document) == ["schema", "run", "time_ns", "kernels", "findings", "unrecorded",
+                              "warnings"]  # fmt: skip
+    finding = document["findings"][0]  # type: ignore[index]
+    assert set(finding) == {
+        "rule", "sentence", "gain_ns", "gain_percent", "kernel", "advice", "record", "visits",
+        "error_ns", "between_launches", "happens_once", "numbers", "slices", "file", "line",
+    }  # fmt: skip
+    assert set(finding["slices"][0]) == {
+        "launch", "scope", "sm", "unit", "program", "start_ns", "dur_ns",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def viewer(monkeypatch, capsys):
+    return lambda *words: call(monkeypatch, capsys, *words)
+
+
+def test_the_command_says_the_cause_first(viewer, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    file = Run(gpu(loop(stages=2))).save(tmp_path / "m.proton")
+    status, out, err = viewer("explain", file)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("1. matmul: each iteration waits ")
+    assert max(map(len, lines)) <= 80
+    assert "try: num_stages=4" in out
+    assert "not recorded:" in out
+    status, out, _ = viewer("explain", file, "--json")
+    assert status == 0
+    assert json.loads(out)["findings"][0]["rule"] == "copies"
+    commands = [line for line in out.splitlines() if "proton-tile timeline" in line]
+    assert not commands  # the JSON names slices, not commands
+
+
+def test_slices_to_open_can_be_opened(viewer, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Run(gpu(loop(stages=2))).save("m.proton")
+    _, out, _ = viewer("explain", "m.proton", "--limit", "1")
+    words = re.search(r"open: proton-tile (timeline .*?--end\s+\d+)", out, re.S)
+    assert words
+    status, shown, err = viewer(*words[1].split())
+    assert (status, err) == (0, "")
+    assert "wait copy" in shown
+
+
+def test_what_differs_from_another_run(viewer, tmp_path) -> None:
+    slow = Run(gpu(loop(stages=2))).save(tmp_path / "slow.proton")
+    raw = gpu(loop(stages=4), num_stages=4, shared=192 * 1024, registers=140)
+    fast = Run(raw).save(tmp_path / "fast.proton")
+    status, out, _ = viewer("explain", fast, "--against", slow, "--json")
+    assert status == 0
+    found = {row["what"]: row for row in json.loads(out)["differences"]}
+    assert (found["num_stages"]["before"], found["num_stages"]["after"]) == (2, 4)
+    assert found["registers"]["after"] == 140
+    assert found["wait_percent"]["after"] < found["wait_percent"]["before"]
+    assert found["launch_ns"]["after"] < found["launch_ns"]["before"]
+    assert found["wait copy_ns"]["after"] < found["wait copy_ns"]["before"]
+    _, out, _ = viewer("explain", fast, "--against", fast)
+    assert "nothing differs" in out
+
+
+def test_a_run_without_anything_is_explained() -> None:
+    found = Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=faults.cpu([1]).clock))
+    assert len(found.findings) == 0
+    assert "no finding" in found.findings._repr_html_()
+
+
+def test_there_is_no_such_file(tmp_path) -> None:
+    with pytest.raises(ProtonError, match="cannot be read"):
+        Run.load(tmp_path / "nothing.proton")

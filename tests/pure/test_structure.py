@@ -1,0 +1,187 @@
+"""Budgets of a timeline's structure: measured by hand on made kernels, and held."""
+
+import json
+from pathlib import Path
+
+import pytest
+from faults import barriers, gpu, loop, pieces
+from test_cli import call
+
+from proton.pytest_plugin import _rules
+from proton.trace.model import RawRun
+from proton.viewer import Run
+from proton.viewer.compare import Budgets, Side, Status, check
+from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
+from proton.viewer.compare.report import finding_rows, report_json
+from proton.viewer.compare.structure import MEASURES, Asked
+from proton.viewer.explain.subject import Subject
+
+
+def measured(name: str, raw: RawRun, **asked: object) -> float | None:
+    (view,) = Subject(Run(raw)).kernels
+    return MEASURES[name].worst(view, Asked(**asked))  # type: ignore[arg-type]
+
+
+def test_how_much_of_a_scope_others_hide() -> None:
+    """Softmax runs while copies are under way, and never while a dot is."""
+    raw = gpu(loop(stages=4, softmax=200, copy=5000))
+    assert measured("min_overlap", raw, scope="softmax", hidden_by="dots") == 0
+    copies = measured("min_overlap", raw, scope="softmax", hidden_by="copies")
+    assert copies is not None
+    assert 37 / 40 <= copies < 1  # the last three iterations have none under way
+    assert measured("min_overlap", raw, scope="wait dot", hidden_by="dots") == 1
+    assert measured("min_overlap", raw, scope="nothing", hidden_by="dots") is None
+
+
+def test_the_order_of_phases() -> None:
+    raw = gpu(pieces(100), body=3)
+    assert measured("order", raw, order=("scores", "softmax")) == 0
+    assert measured("order", raw, order=("softmax", "scores")) == 20 * 8 * 5
+    assert measured("order", raw, order=("no", "such")) is None
+
+
+def test_visits_are_counted_and_not_pieces() -> None:
+    raw = gpu(pieces(100), body=3, launches=3)
+    assert measured("max_visits", raw, scope="scores") == 20 * 8
+    assert measured("min_visits", raw, scope="gone") == 0
+
+
+def test_shares_imbalance_and_resources() -> None:
+    raw = gpu(pieces(100), body=3, spills=3, blocks_per_sm=4)
+    share = measured("max_share", raw, scope="softmax")
+    assert share == pytest.approx(280 / 400, abs=0.01)
+    assert measured("max_imbalance", raw) == pytest.approx(1.0)
+    late = gpu(barriers(1000))
+    found = measured("max_imbalance", late, scope="reduce")
+    assert found == pytest.approx(2030 / ((3 * 1030 + 2030) / 4), rel=0.02)
+    assert measured("max_imbalance", gpu([[]], lengths=[2000, 1000, 1000, 1000])) == 1.6
+    assert measured("max_spills", raw) == 3
+    assert measured("max_registers", raw) == 128
+    assert measured("max_shared_bytes", raw) == 96 * 1024
+    assert measured("min_occupancy", raw) == 4 * 32 / 2048
+    assert measured("max_lost", raw) == 0
+
+
+def verdicts(raws: list[RawRun], **values: object) -> list[tuple[Status, str]]:
+    for number, raw in enumerate(raws):
+        raw.origin_unix_ns += number
+    budgets = budgets_of({"budget": [values]}, "test")
+    report = check(Side.of([Run(raw) for raw in raws]), None, budgets)
+    assert json.loads(report_json(report))["status"] == report.status.word
+    return [(verdict.status, verdict.reason) for verdict in report.findings]
+
+
+EXACT: list[tuple[dict[str, object], dict[str, object]]] = [
+    ({"max_spills": 3}, {"max_spills": 2}),
+    ({"max_registers": 128}, {"max_registers": 127}),
+    ({"max_shared_bytes": 98304}, {"max_shared_bytes": 98303}),
+    ({"min_occupancy": "1%"}, {"min_occupancy": 0.5}),
+    ({"scope": "scores", "max_visits": 160, "min_visits": 160},
+     {"scope": "scores", "max_visits": 159, "min_visits": 160}),
+    ({"order": ["scores", "softmax"]}, {"order": ["softmax", "scores"]}),
+    ({"max_lost": 0}, {"scope": "scores", "min_visits": 161}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kept", "broken"), EXACT, ids=[str(k) for k, _ in EXACT])
+def test_what_is_exact_is_answered_by_one_run(
+    kept: dict[str, object], broken: dict[str, object]
+) -> None:
+    raw = gpu(pieces(100), body=3, spills=3)
+    assert {status for status, _ in verdicts([raw], **kept)} == {Status.PASS}
+    assert Status.REGRESSION in {status for status, _ in verdicts([raw], **broken)}
+
+
+def test_what_varies_takes_processes() -> None:
+    def made(count: int) -> list[RawRun]:
+        return [gpu(pieces(100 + n), body=3) for n in range(count)]
+
+    limits = {"scope": "softmax", "max_share": "80%"}
+    ((status, reason),) = verdicts(made(3), **limits)
+    assert (status, "0 of 3 processes break it" in reason) == (Status.INCONCLUSIVE, True)
+    assert [s for s, _ in verdicts(made(8), **limits)] == [Status.PASS]
+    assert [s for s, _ in verdicts(made(8), **{**limits, "max_share": "50%"})] == [
+        Status.REGRESSION
+    ]
+
+
+def test_counts_are_counts_in_the_table() -> None:
+    raws = [gpu(pieces(100), body=3) for _ in range(6)]
+    for number, raw in enumerate(raws):
+        raw.origin_unix_ns += number
+    rules = [{"scope": "scores", "stat": "count", "max_ns": 900}, {"max_shared_bytes": 1}]
+    report = check(Side.of([Run(raw) for raw in raws]), None, budgets_of({"budget": rules}, "t"))
+    rows = {row[1]: row for row in finding_rows(report)}
+    assert rows["matmul/scores count"][2:] == ["800", "800 to 800", "800, allowed 900"]
+    assert rows["matmul shared memory"][2] == "98304 bytes"
+
+
+def test_what_was_not_recorded_is_inconclusive() -> None:
+    raw = gpu(pieces(9))
+    raw.kernels[0].options.pop("spills")
+    ((status, reason),) = verdicts([raw], max_spills=0)
+    assert (status, "nothing of the kind" in reason) == (Status.INCONCLUSIVE, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"min_overlap": 0.6, "scope": "a"}, "min_overlap and hidden_by go together"),
+        ({"hidden_by": "dots", "scope": "a", "max_visits": 1}, "go together"),
+        ({"max_visits": 3}, "max_visits needs a scope"),
+        ({"order": ["load"]}, "two phases or more"),
+        ({"order": "load"}, "order must be a list of scopes"),
+        ({"max_share": 1.5, "scope": "a"}, "must be a part such as"),
+        ({"max_spils": 0}, "did you mean max_spills"),
+        ({"max_spills": 0, "warp": "each"}, "of one warp or of all"),
+        ({"kernel": "add"}, "a budget needs one of max_ns, max_regression, min_overlap"),
+    ],
+)
+def test_budgets_that_make_no_sense(values: dict[str, object], words: str) -> None:
+    with pytest.raises(BudgetError, match=words):
+        budgets_of({"budget": [values]}, "budgets.toml")
+
+
+def test_a_kernel_that_is_not_there_is_bad_usage() -> None:
+    with pytest.raises(BudgetError, match="no kernel has that name"):
+        check(Side.of([Run(gpu(loop()))]), None,
+              Budgets(budgets=(Budget(kernel="add", max_spills=0),)))  # fmt: skip
+
+
+def test_limits_on_the_command_line(monkeypatch, capsys, tmp_path: Path) -> None:
+    assert parse("scope=load, max_visits=8, order=a > b, max_share=60%, max_imbalance=1.5") == {
+        "scope": "load", "max_visits": 8, "order": ["a", "b"], "max_share": "60%",
+        "max_imbalance": 1.5,
+    }  # fmt: skip
+    file = Run(gpu(pieces(100), body=3)).save(tmp_path / "m.proton")
+
+    def held(*words: str) -> tuple[int, str, str]:
+        return call(monkeypatch, capsys, "check", file, *words)
+
+    assert held("--hold", "max_spills=0", "--hold", "scope=scores, max_visits=160")[0] == 0
+    status, out, _ = held("--hold", "scope=scores, max_visits=100")
+    assert status == 1
+    assert "160, allowed at most 100" in " ".join(out.split())
+    assert held()[0] == 2
+    assert "NAME=VALUE" in held("--hold", "spills")[2]
+
+
+def test_a_marker_takes_them() -> None:
+    marker = pytest.mark.proton(scope="load", p90_ns=50, max_visits=8, max_spills=0).mark
+    structure, timed = _rules(marker)
+    assert (structure.structure, structure.max_ns) == ({"max_visits": 8, "max_spills": 0}, None)
+    assert (timed.structure, timed.max_ns, timed.stat) == ({}, 50, "p90")
+    assert Budgets(budgets=[structure]).is_exact
+    assert not Budgets(budgets=[structure, timed]).is_exact
+
+
+def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> None:
+    file = Run(gpu(pieces(100), body=3)).save(tmp_path / "m.proton")
+    _, _, err = call(monkeypatch, capsys, "timeline", file, "--launch", "99")
+    assert "no launch 99: there are 0 to 4" in err
+    _, _, err = call(monkeypatch, capsys, "stats", file, "--include", "matmul/softmx")
+    assert "there is matmul/barrier" in err
+    assert "did you mean matmul/softmax?" in err
+    bare = Run(gpu(pieces(100), auto=[])).save(tmp_path / "bare.proton")
+    _, out, _ = call(monkeypatch, capsys, "analyze", bare)
+    assert 'auto="copies,dots,barriers" records it' in " ".join(out.split())
