@@ -25,14 +25,14 @@ from rich.table import Table
 
 import proton
 import proton.language as tl
-from proton.kernels import layer_norm, matmul, softmax, vector_add
+from kernels import layer_norm, matmul, softmax, vector_add
 
 ROOT = Path(__file__).resolve().parents[1]
 COLD_STARTS = 7
 LAUNCHES = 2000
 FIRST_RESULT = """
 import numpy as np
-from proton.kernels.vector_add import vector_add
+from kernels.vector_add import vector_add
 x = np.arange(100_000, dtype=np.float32)
 assert (vector_add(x, x) == x + x).all()
 print("done", flush=True)

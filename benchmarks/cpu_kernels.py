@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from proton.kernels import CASES
+    from kernels.cases import CASES
 
     threads = options.threads[0]
     names = ["numpy", "torch"] if importlib.util.find_spec("torch") else ["numpy"]
@@ -143,7 +143,7 @@ def check_special_rows() -> None:
     """NaN, infinities, denormals and huge numbers: as numpy."""
     import numpy as np
 
-    from proton.kernels import SOFTMAX, VECTOR_ADD
+    from kernels.cases import SOFTMAX, VECTOR_ADD
 
     specials = [np.nan, np.inf, -np.inf, 1e-40, -1e-40, 3e38, -3e38, 0.0, -0.0]
     rows = np.random.default_rng(1).standard_normal((len(specials) + 2, 1024), dtype=np.float32)

@@ -35,8 +35,8 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels.matmul import matmul_kernel
-from proton.kernels.softmax import softmax_kernel
+from kernels.matmul import matmul_kernel
+from kernels.softmax import softmax_kernel
 from proton.viewer import Run
 from proton.viewer.compare import Budget, Budgets, Side, Status, check
 from proton.viewer.compare.measure import sizes

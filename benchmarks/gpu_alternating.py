@@ -19,7 +19,7 @@ from peers import triton_module
 
 import proton
 import proton.schedule.planning
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 
 HEADS, LENGTH = 64, 4096
 LAUNCHES = 10  # of a round

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import attention
+from kernels import attention
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 SHAPES = [(4, 32, 4096, 128), (4, 32, 4096, 64), (1, 32, 16384, 128), (4, 16, 8192, 64),

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import attention, attention_backward
+from kernels import attention, attention_backward
 
 BATCH, HEADS, LENGTH = 4, 32, 4096
 CONFIGURATIONS = [

@@ -47,7 +47,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
-KERNELS = ROOT / "proton" / "kernels"
+KERNELS = ROOT / "kernels"
 ASSEMBLER_VARIABLES = ("PROTON_PTXAS", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
 SLOW_MS = 2000  # a compile that is worth a line
 MEASURES = ("ms", "cpu ms")  # in the answers of one_compiler.py

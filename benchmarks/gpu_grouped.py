@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import proton.language as tl
-from proton.kernels import grouped_gemm
+from kernels import grouped_gemm
 
 Sizes = list[tuple[int, int, int]]
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import layer_norm, softmax, vector_add
+from kernels import layer_norm, softmax, vector_add
 
 FLUSH_BYTES = 256 << 20
 EPSILON = 1e-5

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import matmul, matmul_persistent
+from kernels import matmul, matmul_persistent
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 Shape = tuple[int, int, int]

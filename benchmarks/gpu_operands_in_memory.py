@@ -17,7 +17,7 @@ from in_turns import medians
 from peers import triton_module
 
 import proton
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 from proton.transforms.layout.keep_operands_in_memory import KeepOperandsInMemory
 
 HEAD, LENGTH, BATCH = 128, 2048, 32

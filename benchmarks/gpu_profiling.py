@@ -34,8 +34,8 @@ from rich.table import Table
 
 import proton
 import proton.language as tl
-from proton.kernels.layer_norm import layer_norm_kernel
-from proton.kernels.softmax import softmax_kernel
+from kernels.layer_norm import layer_norm_kernel
+from kernels.softmax import softmax_kernel
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 MAX_TURNS = 500  # of the loop of three scopes

@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import attention as attention_module
+from kernels import attention as attention_module
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 SIZE, HEADS, LENGTH = 4096, 32, 4096

@@ -24,7 +24,7 @@ from rich.table import Table
 
 import proton
 import proton.language as tl
-from proton.kernels.attention import attention_kernel
+from kernels.attention import attention_kernel
 from proton.runtime.nvidia.buffers import RingBuffer
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.tools.tensor_descriptor import TensorDescriptor

@@ -26,8 +26,8 @@ from proton.base.errors import ProtonError
 from proton.base.targets import GPUTarget
 from proton.compiler import Request
 from proton.language import types as ty
-from proton.runtime.autotuner import Autotuner
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
+from proton.runtime.tuning.autotuner import Autotuner
 
 TARGET = GPUTarget("cuda", 90)
 SMS = 132

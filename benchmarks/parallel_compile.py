@@ -18,9 +18,9 @@ from unittest import mock
 
 import proton
 import proton.language as tl
+from kernels.matmul import matmul_kernel
 from proton.compiler import Request, compile_function
 from proton.compiling.ahead import compile_ahead
-from proton.kernels.matmul import matmul_kernel
 from proton.runtime.nvidia import launch
 
 TARGET = proton.GPUTarget("cuda", 90)

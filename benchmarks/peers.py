@@ -22,14 +22,24 @@ pl.enable_semantic("triton")
 
 
 class _ToTriton(ast.NodeTransformer):
-    """Rebinds the imports, unwraps scopes or `has_scopes` of Triton's Proton, and leaves out
-    functions of the host."""
+    """Rebinds the imports, unwraps scopes or `has_scopes` of Triton's Proton, and leaves out what
+    is the host's: functions, cases and the command line."""
 
     def __init__(self, has_scopes: bool) -> None:
         self.has_scopes = has_scopes
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if (node.module or "").startswith("proton.") else node
+        return None if (node.module or "").split(".")[0] in ("proton", "kernels") else node
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        """Without cases, which functions here make, and without the command line."""
+        node.body = [
+            statement
+            for statement in node.body
+            if not isinstance(statement, ast.If)
+            and not (isinstance(statement, ast.Assign) and _calls_by_name(statement))
+        ]
+        return self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
         is_kernel = any(ast.unparse(d).startswith("proton.jit") for d in node.decorator_list)
@@ -55,6 +65,11 @@ class _ToTriton(ast.NodeTransformer):
         )
         before, after = ("\n".join(calls) for calls in (enters, exits[::-1]))
         return [*ast.parse(before).body, *node.body, *ast.parse(after).body]
+
+
+def _calls_by_name(statement: ast.stmt) -> bool:
+    calls = (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Name) for function in calls)
 
 
 def triton_source(source: str, has_scopes: bool = False) -> str:

@@ -21,8 +21,8 @@ from rich.table import Table
 
 import proton
 import proton.language as tl
+from kernels.matmul import matmul
 from proton.backends.cpu import llvm
-from proton.kernels.matmul import matmul
 
 ITERATIONS = 1_000_000
 SIZE, BLOCK, SIDE = 1 << 24, 16384, 1024

@@ -42,18 +42,18 @@ from proton.language.profiling import start_event as start_event
 from proton.language.profiling import state as state
 from proton.language.standard import next_power_of_2 as next_power_of_2
 from proton.profiler import mode as mode
-from proton.runtime.allocation import set_allocator as set_allocator
-from proton.runtime.async_compile import AsyncCompileMode as AsyncCompileMode
-from proton.runtime.async_compile import FutureKernel as FutureKernel
-from proton.runtime.autotuner import autotune as autotune
 from proton.runtime.driver import compile as compile
-from proton.runtime.heuristics import heuristics as heuristics
-from proton.runtime.interface import KernelInterface as KernelInterface
-from proton.runtime.jit import JITFunction as JITFunction
-from proton.runtime.reinterpret import MockTensor as MockTensor
-from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
-from proton.runtime.reinterpret import reinterpret as reinterpret
-from proton.runtime.tuning import Config as Config
+from proton.runtime.launch.allocation import set_allocator as set_allocator
+from proton.runtime.launch.interface import KernelInterface as KernelInterface
+from proton.runtime.launch.jit import JITFunction as JITFunction
+from proton.runtime.launch.reinterpret import MockTensor as MockTensor
+from proton.runtime.launch.reinterpret import TensorWrapper as TensorWrapper
+from proton.runtime.launch.reinterpret import reinterpret as reinterpret
+from proton.runtime.tuning.async_compile import AsyncCompileMode as AsyncCompileMode
+from proton.runtime.tuning.async_compile import FutureKernel as FutureKernel
+from proton.runtime.tuning.autotuner import autotune as autotune
+from proton.runtime.tuning.configurations import Config as Config
+from proton.runtime.tuning.heuristics import heuristics as heuristics
 from proton.viewer import Run as Run
 
 __version__: str

@@ -34,7 +34,7 @@ from proton.viewer.cli.other_command import ALIAS, owner_of_alias
 from proton.viewer.formats import check_packages, format_of
 
 try:
-    from proton.runtime import open_sessions
+    from proton.runtime.session import open_sessions
 except MissingPackage as problem:  # where only runs are read
     sys.exit(f"proton: {problem}")
 
@@ -61,7 +61,7 @@ class ScriptProgram:
         return os.fsencode(self.stem).decode(errors="replace")
 
     def exists(self) -> bool:
-        """Whether there is anything to run."""
+        """True if there is anything to run."""
         if not self.module:
             return Path(self.name).exists()
         try:

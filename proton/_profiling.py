@@ -19,7 +19,7 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.base.words import counted
 from proton.language.profiling import check_text
-from proton.runtime import open_sessions
+from proton.runtime.session import open_sessions
 from proton.trace.instrumentation import described_options
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run

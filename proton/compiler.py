@@ -201,7 +201,7 @@ class ASTSource:
 
 
 def _is_divisible(attributes: Any) -> bool:
-    """Whether a parameter is a multiple of 16."""
+    """True if a parameter is a multiple of 16."""
     values = dict(attributes)
     if others := values.keys() - {DIVISIBILITY}:
         raise ProtonError(f"attrs: only {DIVISIBILITY} is known, got {', '.join(sorted(others))}")
@@ -220,7 +220,7 @@ def compile_source(
 
 
 def bypasses_cache() -> bool:
-    """Whether kernels are compiled anew, whatever there is on disk."""
+    """True if kernels are compiled anew, whatever there is on disk."""
     return knobs.always_compile or knobs.dump_to is not None or knobs.override_from is not None
 
 

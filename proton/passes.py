@@ -76,7 +76,7 @@ _SETTLED = frozenset(("canonicalize", "cse"))
 
 
 def is_settled(step: Pass) -> bool:
-    """Whether passes find nothing to do right behind themselves."""
+    """True if passes find nothing to do right behind themselves."""
     return isinstance(step, Upstream) and _SETTLED.issuperset(step.text.split(","))
 
 

@@ -44,19 +44,18 @@ FORMATS = {
 }
 BACKENDS = {"c": "CPU", "n": "NVIDIA", "i": "interpreter"}
 ALL, NONE = "●", "-"
+# What a list of dtypes says in a word.
+KINDS = {"integers": DTYPES[:9], "floats": DTYPES[9:13], "8-bit floats": DTYPES[13:]}
 
 HEADER = """# The language, op by op
 
-Written by `python scripts/language_page.py`, which tries each cell; a test tries some of them each
-time, and checks that no name is missing. What Triton refuses is refused here: the error says what
-to do. Limits within an op are in [What is not there](limitations.md), accuracies in
+`python scripts/language_page.py` writes this page. It tries each op with each dtype on the CPU,
+interpreted, and compiled for compute capability 9.0. What a row does not name is refused with an
+error, as in Triton. Limits within an op are in [What is not there](limitations.md), accuracies in
 [Accuracy of functions](math.md).
 
-● on the CPU, on NVIDIA and interpreted · c, n, i: on these alone · - refused, with an error
-
-"NVIDIA" is compiled for compute capability 9.0, and what the CPU computes is what the interpreter
-does. Results are checked against numpy by the tests of each op, on each of them. `e5` and the like
-are the 8-bit floats.
+The dtypes are integers (i1 i8 i16 i32 i64 u8 u16 u32 u64), floats (fp16 bf16 fp32 fp64), and 8-bit
+floats (e5 e4nv e5b16 e4b8 e4b15).
 
 """
 
@@ -191,13 +190,36 @@ def _tried(piece: str, dtype: str, folder: Path, problems: list[Disagreement]) -
 def tables(folder: Path, problems: list[Disagreement]) -> Iterator[str]:
     """A table for each group of ops."""
     for group, ops in OPS.items():
-        yield f"## {group}\n"
-        yield f"| | {' | '.join(map(short, DTYPES))} |"
-        yield f"|---|{':-:|' * len(DTYPES)}"
-        for name, piece in ops.items():
-            cells = [_tried(piece, dtype, folder, problems) for dtype in DTYPES]
-            yield f"| `{name.replace('|', chr(92) + '|')}` | {' | '.join(cells)} |"
-        yield ""
+        rows = {
+            name: [_tried(piece, dtype, folder, problems) for dtype in DTYPES]
+            for name, piece in ops.items()
+        }
+        yield from table(group, rows)
+
+
+def table(group: str, rows: dict[str, list[str]]) -> Iterator[str]:
+    """A group's lines: ops that are there for the same dtypes share one."""
+    yield f"## {group}\n\n| op | dtypes |\n|---|---|"
+    alike: dict[str, list[str]] = {}
+    for name, cells in rows.items():
+        alike.setdefault(dtypes_of(cells), []).append(f"`{name.replace('|', chr(92) + '|')}`")
+    yield from (f"| {', '.join(names)} | {dtypes} |" for dtypes, names in alike.items())
+    yield ""
+
+
+def dtypes_of(cells: list[str]) -> str:
+    """The dtypes of an op in words: those of all back ends, then those of some alone."""
+    parts = []
+    for mark in (ALL, *sorted({*cells} - {ALL, NONE})):
+        given = {dtype for dtype, found in zip(DTYPES, cells, strict=True) if found == mark}
+        words = [
+            kind if given >= {*kinds} else " ".join(short(d) for d in kinds if d in given)
+            for kind, kinds in KINDS.items()
+        ]
+        text = "all" if given == {*DTYPES} else ", ".join(filter(None, words))
+        alone = " and ".join(BACKENDS.get(letter, letter) for letter in mark)
+        parts.append(text if mark == ALL else f"{alone} alone: {text}")
+    return "; ".join(filter(None, parts))
 
 
 def owner(where: str) -> Any:

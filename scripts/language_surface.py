@@ -216,7 +216,7 @@ ABSENT = {
     "set_gpu_clock": "`nvidia-smi -lgc`",
     "cublas": "a library's product",
     "AttrsDescriptor": "`attrs` of `ASTSource` is a dict",
-    "LazyDict": "`proton.runtime.hooks.LazyDict`",
+    "LazyDict": "`proton.runtime.launch.hooks.LazyDict`",
     "make_backend": "`proton.runtime.backend.backend_named`",
     "interpreter": "`proton.jit(interpret=True)`",
     "build": "no C is compiled at run time",

@@ -112,7 +112,8 @@ def test_the_wheel_has_every_file_and_says_what_it_is(wheel: Path) -> None:
         points = next(n for n in archive.namelist() if n.endswith("entry_points.txt"))
         entries = archive.read(points).decode()
     files = {f.relative_to(ROOT).as_posix() for f in (ROOT / "proton").rglob("*") if f.is_file()}
-    assert shipped == {name for name in files if "__pycache__" not in name}
+    examples = {f"proton/examples/kernels/{f.name}" for f in (ROOT / "kernels").glob("*.py")}
+    assert shipped == {name for name in files if "__pycache__" not in name} | examples
     assert {Path(name).suffix for name in shipped} == set(SOURCES)
     for name in ("proton-tile", "proton-viewer"):
         assert f"{name} = proton.viewer.cli:main" in entries

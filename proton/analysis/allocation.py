@@ -37,12 +37,12 @@ class Buffer:
     streams: tuple[tuple[Operation, int], ...] = ()
 
     def interferes(self, other: "Buffer") -> bool:
-        """Whether both are alive at one time."""
+        """True if both are alive at one time."""
         overlap = self.start <= other.end and other.start <= self.end
         return overlap or self._is_beside(other)
 
     def _is_beside(self, other: "Buffer") -> bool:
-        """Whether the two are in streams that run at once."""
+        """True if the two are in streams that run at once."""
         return any(
             mine[0] == theirs[0] and mine[1] != theirs[1]
             for mine, theirs in zip(self.streams, other.streams, strict=False)

@@ -19,7 +19,7 @@ _NATIVE = {
 
 
 def is_native(kind: str, element: Type, arch: int) -> bool:
-    """Whether there is an instruction for what `tt` calls `kind`."""
+    """True if there is an instruction for what `tt` calls `kind`."""
     kinds, first = _NATIVE.get(str(element), (frozenset(), 0))
     return kind in kinds and arch >= first
 

@@ -111,7 +111,7 @@ class AxisInfos(ForwardDataflow[None]):
 
 @functools.cache
 def _is_followed(type_: Type) -> bool:
-    """Whether values of a type have numbers: integers and pointers, and blocks of them."""
+    """True if values of a type have numbers: integers and pointers, and blocks of them."""
     element = getattr(type_, "element_type", type_)
     return isinstance(element, ir.IntegerType) or is_pointer_like(type_)
 

@@ -416,7 +416,7 @@ _KEEPS_SIGN = names_of(
 
 
 def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
-    """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
+    """True if an integer is known to be at least 0. A divisor that is not a constant is taken to be
     positive: it is a number of blocks or columns. `assumed`: what loops carry, of which the same is
     being asked; None where loops and branches may be under construction, and are not looked at."""
 
@@ -452,14 +452,14 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
 
 
 def _is_counter(value: Value) -> bool:
-    """Whether a block argument is the variable of a loop that starts at 0 or above."""
+    """True if a block argument is the variable of a loop that starts at 0 or above."""
     owner = value.owner.owner.operation
     is_variable = isa(owner, scf.ForOp) and ir.BlockArgument(value).arg_number == 0
     return is_variable and is_non_negative(ForLoop(owner).bounds[0])
 
 
 def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
-    """Whether a block argument is what a loop carries, begins at 0 or above, and does not get
+    """True if a block argument is what a loop carries, begins at 0 or above, and does not get
     below."""
     owner, place = value.owner.owner.operation, ir.BlockArgument(value).arg_number
     if not isa(owner, scf.ForOp) or place == 0:

@@ -48,7 +48,7 @@ def missing_barriers(function: Operation) -> list[Operation]:
 
 
 def _has_copies(value: Value) -> bool:
-    """Whether several threads hold one element."""
+    """True if several threads hold one element."""
     if not is_tensor(value.type):
         return True
     free = layout_of(value.type).free_bits()
@@ -56,7 +56,7 @@ def _has_copies(value: Value) -> bool:
 
 
 def _copies_matter(value: Value) -> bool:
-    """Whether more than the thread that stores an element uses it."""
+    """True if more than the thread that stores an element uses it."""
     pending, seen = [value], {value}
     while pending:
         for use in pending.pop().uses:

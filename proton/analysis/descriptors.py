@@ -116,7 +116,7 @@ class _Numbering:
 
 
 def is_steady(value: Value, loop: Operation) -> bool:
-    """Whether a value is the same in all iterations of a loop, and can be computed before it."""
+    """True if a value is the same in all iterations of a loop, and can be computed before it."""
     if is_invariant(value, loop):
         return True
     if not isa(loop, scf.ForOp):
@@ -131,7 +131,7 @@ def is_steady(value: Value, loop: Operation) -> bool:
 
 
 def is_multiple(value: Value, number: int, infos: AxisInfos) -> bool:
-    """Whether an integer is a multiple of a number, or a pointer one of so many bytes: as far as is
+    """True if an integer is a multiple of a number, or a pointer one of so many bytes: as far as is
     known, and for what comes from memory as is asked of it."""
     if infos[value].divisibility[0] % number == 0:
         return True

@@ -11,6 +11,7 @@ would by way of another argument.
 """
 
 from proton.analysis.alias import UNKNOWN, Roots
+from proton.analysis.cost import Cost, cost
 from proton.base.targets import WARP_SIZE
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import block_type, element_of, shape_of
@@ -18,19 +19,14 @@ from proton.dialect.mlir import Operation, Type, Value, func
 from proton.dialect.traits import (
     Accesses,
     Barrier,
-    Cheap,
-    Elementwise,
     Loop,
     Multiplies,
-    Pure,
     Writes,
     has,
 )
 from proton.dialect.tt import pointee_of
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op
-
-_COSTLY = ("math.", "arith.div", "arith.rem")
 
 
 class Reloads:
@@ -48,13 +44,15 @@ class Reloads:
         return self._holds_load(value) and self._allow(value)
 
     def _holds_load(self, value: Value) -> bool:
-        """Whether there is a load among what a tensor is computed from, as far as it is small."""
+        """True if there is a load among what a tensor is computed from, as far as it is small."""
         op = _behind_conversions(value)
         if op is None or not self._is_small(op.results[0]):
             return False
         if isa(op, tt.LoadOp):
             return True
-        return _is_cheap(op) and any(self._holds_load(v) for v in op.operands if is_tensor(v.type))
+        return cost(op) <= Cost.ARITHMETIC and any(
+            self._holds_load(v) for v in op.operands if is_tensor(v.type)
+        )
 
     def _allow(self, value: Value) -> bool:
         op = _behind_conversions(value)
@@ -63,7 +61,7 @@ class Reloads:
         if op is None or not self._is_small(value):
             return False
         if value not in self.known:
-            self.known[value] = (_is_cheap(op) or self._may_load(op)) and all(
+            self.known[value] = (cost(op) <= Cost.ARITHMETIC or self._may_load(op)) and all(
                 map(self._allow, op.operands)
             )
         return self.known[value]
@@ -107,14 +105,8 @@ def _behind_conversions(value: Value) -> Operation | None:
     return op
 
 
-def _is_cheap(op: Operation) -> bool:
-    if has(op, Cheap):
-        return True
-    return has(op, Elementwise) and has(op, Pure) and not op.name.startswith(_COSTLY)
-
-
 def _feeds_products(op: Operation) -> bool:
-    """Whether it is in a loop that multiplies matrices: those loads are pipelined."""
+    """True if it is in a loop that multiplies matrices: those loads are pipelined."""
     parent = op.parent
     while parent is not None and not isa(parent, func.FuncOp):
         if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):

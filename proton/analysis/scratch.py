@@ -35,7 +35,7 @@ def alignment(op: Operation) -> int:
 
 
 def _is_for_tma(memory: Value) -> bool:
-    """Whether TMA reads or writes memory, or a part of it, or a tensor map is made there."""
+    """True if TMA reads or writes memory, or a part of it, or a tensor map is made there."""
     for user in users(memory):
         if isa(user, ttng.AsyncTMACopyOp, ttng.AsyncTMAStoreOp, ttng.TensorMapCreateOp):
             return True
@@ -78,7 +78,7 @@ def partials_bytes(op: Operation) -> list[int]:
 
 
 def has_copies(layout: LinearLayout) -> bool:
-    """Whether several threads hold an element."""
+    """True if several threads hold an element."""
     free = layout.free_bits()
     return bool(free.get("lane", 0) or free.get("warp", 0))
 

@@ -92,12 +92,12 @@ class SharedAliases(ForwardDataflow[None]):
 
 
 def _takes_part(op: Operation) -> bool:
-    """Whether an op gives memory, or something that is waited for; few do, and each is asked."""
+    """True if an op gives memory, or something that is waited for; few do, and each is asked."""
     return has(op, PassesMemory) or _begins(op)
 
 
 def _begins(op: Operation) -> bool:
-    """Whether an op gives them whatever its operands are."""
+    """True if an op gives them whatever its operands are."""
     if has(op, AllocatesShared, Asynchronous, PassesTokens):
         return True
     return SharedEffects.are_known(op) or isa(op, _INDEX)

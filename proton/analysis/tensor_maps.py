@@ -78,7 +78,7 @@ def plan_of(op: Operation) -> TensorMapPlan | None:
 
 
 def is_made_by_kernel(op: Operation) -> bool:
-    """Whether an op is a `ttng.tensor_map` that the host cannot make."""
+    """True if an op is a `ttng.tensor_map` that the host cannot make."""
     return isa(op, ttng.TensorMapOp) and plan_of(op) is None
 
 

@@ -43,12 +43,12 @@ class Float8:
 
     @property
     def has_negative_zero(self) -> bool:
-        """Whether 0x80 is -0; otherwise it is the NaN, and the only one."""
+        """True if 0x80 is -0; otherwise it is the NaN, and the only one."""
         return self.nan_bits != 0x80
 
     @property
     def has_top_nan(self) -> bool:
-        """Whether codes above the largest number's are infinity and NaN."""
+        """True if codes above the largest number's are infinity and NaN."""
         return self.nan_bits is not None and self.has_negative_zero
 
     @property

@@ -72,7 +72,7 @@ def most_registers(programs: int, threads: int) -> int:
 
 
 def is_on_gpu(target: str) -> bool:
-    """Whether what is compiled for a target, by its text, runs on a GPU: there programs are made of
+    """True if what is compiled for a target, by its text, runs on a GPU: there programs are made of
     warps and run on multiprocessors. The text of a GPU's target ends in its architecture."""
     return ":" in target
 

@@ -133,7 +133,7 @@ def _check_trust(name: str, status: os.stat_result) -> None:
 
 
 def has(key: str) -> bool:
-    """Whether there is an entry, whole or not."""
+    """True if there is an entry, whole or not."""
     return (_folder(key) / _META).exists()
 
 
@@ -176,7 +176,7 @@ def _hash(content: bytes) -> str:
 
 
 def _is_still(folder: Path, opened: int) -> bool:
-    """Whether a path still leads to a folder that was opened there."""
+    """True if a path still leads to a folder that was opened there."""
     try:
         return os.path.samestat(os.stat(folder), os.fstat(opened))
     except OSError:

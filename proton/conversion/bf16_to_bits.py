@@ -78,7 +78,7 @@ def _convert(function: Operation) -> None:
 
 
 def _gives_bf16(op: Operation) -> bool:
-    """Whether a result, or an argument of a block of its regions, is bf16."""
+    """True if a result, or an argument of a block of its regions, is bf16."""
     arguments = (a for region in op.regions for block in region.blocks for a in block.arguments)
     return any(_is_bf16(value.type) for value in (*op.results, *arguments))
 

@@ -38,7 +38,7 @@ class LinalgToMemoryFunctions(Pass):
 
 
 def _is_zero(value: Value) -> bool:
-    """Whether a value is 0 with all bits clear."""
+    """True if a value is 0 with all bits clear."""
     op = defining_op(value)
     if not isa(op, arith.ConstantOp):
         return False

@@ -29,7 +29,7 @@ def cut_products(products: list[Operation]) -> list[tuple[Operation, Value]]:
 
 
 def is_all_read(load: Operation, cut: list[tuple[Operation, Value]]) -> bool:
-    """Whether something may read what a mask leaves out of a block: not if all that use it are
+    """True if something may read what a mask leaves out of a block: not if all that use it are
     products to be shortened, and the other dimension is not cut."""
     block = load.results[0]
     products = [product for product, _ in cut]
@@ -41,7 +41,7 @@ def is_all_read(load: Operation, cut: list[tuple[Operation, Value]]) -> bool:
 
 
 def _is_full(load: Operation, axis: int) -> bool:
-    """Whether no mask cuts a dimension."""
+    """True if no mask cuts a dimension."""
     size, starts = defining_op(load.opview.dims[axis]), load.opview.starts
     if not isa(size, arith.ConstantOp):
         return False

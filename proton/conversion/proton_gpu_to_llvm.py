@@ -1,4 +1,4 @@
-"""Lower: the code that writes records on the CPU (a GPU's is in ttg_to_llvm/profile.py).
+"""Lower: the code that writes records on the CPU (a GPU's is in ttg_to_llvm/records/profile.py).
 
 Each op becomes plain stores: the count of records lives in a local variable that LLVM keeps in a
 register, and where functions that a kernel calls record, too, in its place in the block. The clock

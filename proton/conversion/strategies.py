@@ -25,15 +25,15 @@ class CPURecord(Protocol):
 
 
 class GPURecord(Protocol):
-    """A record that ttg_to_llvm/profile.py lowers; nothing is done where it has a condition that is
-    false."""
+    """A record that ttg_to_llvm/records/profile.py lowers; nothing is done where it has a condition
+    that is false."""
 
     def count(self) -> Value:
         """The number of this record; one more is counted."""
 
     @property
     def takes_chunks(self) -> bool:
-        """Whether full segments move: a kernel may be known to fill none."""
+        """True if full segments move: a kernel may be known to fill none."""
 
     def slot(self, number: Value) -> Value:
         """Which slot of the segment it goes to."""

@@ -142,7 +142,7 @@ class _Access:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a box may cut the block; a mask that is no box is asked for each element."""
+        """True if a box may cut the block; a mask that is no box is asked for each element."""
         sizes = zip(self.dims, self.shape, strict=False)
         cut = any(number_of(d) != size for d, size in sizes)
         return cut or any(number_of(start) != 0 for start in self.starts)
@@ -191,13 +191,13 @@ class _Access:
         return ir.MemRefType.get(self.shape, self.element, layout=layout)
 
     def is_row_major(self) -> bool:
-        """Whether reading in place is as good as reading a row-major buffer: no other dimension
+        """True if reading in place is as good as reading a row-major buffer: no other dimension
         than the last is contiguous."""
         strides = [number_of(s) for s in self.strides]
         return all(s != 1 for s in strides[:-1]) or all(size == 1 for size in self.shape[1:])
 
     def has_contiguous_rows(self) -> bool:
-        """Whether a product can read the block, as its left factor, a cache line after another."""
+        """True if a product can read the block, as its left factor, a cache line after another."""
         return number_of(self.strides[-1]) == 1
 
     def in_place(self) -> Value:
@@ -299,7 +299,7 @@ class _Access:
         self.for_each_element(body)
 
     def _has_rows(self) -> bool:
-        """Whether the unmasked elements of a row follow each other in memory, until it wraps."""
+        """True if the unmasked elements of a row follow each other in memory, until it wraps."""
         is_plain = self.mask is None and self.gathers[-1] is None
         width = 0 if isinstance(self.element, ir.IndexType) else self.element.width
         return is_plain and self.has_contiguous_rows() and width % 8 == 0 < width
@@ -349,7 +349,7 @@ class _Lowering:
         self.in_program_order = PROGRAM_ORDER in function.attributes
 
     def _only_read(self, base: Value) -> bool:
-        """Whether nothing that this kernel writes can be what this pointer reads."""
+        """True if nothing that this kernel writes can be what this pointer reads."""
         if not self.written:
             return True
         if not self.disjoint or UNKNOWN in self.written:

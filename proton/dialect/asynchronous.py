@@ -128,7 +128,7 @@ class WorkIteration:
 
     @property
     def is_other(self) -> bool:
-        """Whether it is not the iteration that runs."""
+        """True if it is not the iteration that runs."""
         return self.is_before or self.ahead != 0
 
     def number(self, op: Operation, known: Value | None = None) -> Value | None:

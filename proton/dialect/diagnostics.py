@@ -85,5 +85,5 @@ def check_choice(op: Operation, what: str, attribute: Attribute, choices: tuple[
 
 
 def is_power_of_two(size: int) -> bool:
-    """Whether `size` is 1, 2, 4, ..."""
+    """True if `size` is 1, 2, 4, ..."""
     return size > 0 and size & (size - 1) == 0

@@ -93,7 +93,7 @@ def predicate_of(op: Operation) -> CmpIPredicate:
 
 
 def is_zeros(value: Value) -> bool:
-    """Whether a tensor, or a thread's vector, is a constant filled with zero."""
+    """True if a tensor, or a thread's vector, is a constant filled with zero."""
     op = defining_op(value)
     if not isa(op, arith.ConstantOp, llvm.ConstantOp):
         return False

@@ -45,7 +45,7 @@ def by_name(rules: Mapping[Kind, _T]) -> OpRules[_T]:
 def isa(
     op: "Operation | None", kind: type["OpView"], *others: type["OpView"]
 ) -> "TypeGuard[Operation]":
-    """Whether an operation is of one of the classes; None is of none."""
+    """True if an operation is of one of the classes; None is of none."""
     if op is None:
         return False
     name = op.name

@@ -42,7 +42,7 @@ class Origin:
 
     @property
     def is_flight_edge(self) -> bool:
-        """Whether it is an end of asynchronous work: all are needed to pair them."""
+        """True if it is an end of asynchronous work: all are needed to pair them."""
         return bool(self.queue)
 
 
@@ -52,7 +52,7 @@ def scope_of(record: Operation) -> ScopePath:
 
 
 def is_start(record: Operation) -> bool:
-    """Whether a record starts its scope."""
+    """True if a record starts its scope."""
     return bool(record.attributes["phase"].value == "start")
 
 

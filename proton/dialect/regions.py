@@ -332,7 +332,7 @@ def without_carried(loop: Operation, numbers: Set[int]) -> Operation:
 
 
 def is_inside(op: Operation, loop: Operation) -> bool:
-    """Whether an op is `loop` or lies in it, however deep."""
+    """True if an op is `loop` or lies in it, however deep."""
     current: Operation | None = op
     while current is not None:
         if current == loop:
@@ -352,7 +352,7 @@ def innermost_loop(op: Operation) -> Operation | None:
 
 
 def is_invariant(value: Value, loop: Operation) -> bool:
-    """Whether a value is defined outside of a loop."""
+    """True if a value is defined outside of a loop."""
     owner = value.owner
     op = owner.owner if isinstance(owner, ir.Block) else owner
     return not is_inside(op.operation, loop)
@@ -369,5 +369,5 @@ def loop_around(op: Operation) -> Operation | None:
 
 
 def in_loop(op: Operation) -> bool:
-    """Whether an op is in a loop of its function."""
+    """True if an op is in a loop of its function."""
     return loop_around(op) is not None

@@ -54,12 +54,12 @@ class Trait:
 
     @classmethod
     def of(cls, op: Operation) -> bool:
-        """Whether an op has it."""
+        """True if an op has it."""
         return cls.of_name(op.name)
 
     @classmethod
     def of_name(cls, name: str) -> bool:
-        """Whether ops of a name have it."""
+        """True if ops of a name have it."""
         return name in cls._ours or (_holds(cls._upstream, name) and not _holds(cls._without, name))
 
 
@@ -71,14 +71,14 @@ class Assumed(Trait):
 
     @classmethod
     def of_name(cls, name: str) -> bool:
-        """Whether ops of a name have it."""
+        """True if ops of a name have it."""
         return name in cls._ours or not (
             _holds(cls._without, name) or any(trait.of_name(name) for trait in cls.unless)
         )
 
 
 def has(op: Operation, *traits: type[Trait]) -> bool:
-    """Whether an op has one of the traits."""
+    """True if an op has one of the traits."""
     found = _have(op.name, traits)
     return any(trait.of(op) for trait in traits) if found is None else found
 
@@ -123,7 +123,7 @@ class Speculatable(Trait):
 
     @classmethod
     def of(cls, op: Operation) -> bool:
-        """Whether an op has it."""
+        """True if an op has it."""
         return cls.of_name(op.name) or (
             PureByAttribute.of_name(op.name) and bool(op.attributes["pure"].value)
         )
@@ -232,7 +232,7 @@ class SharedEffects:
 
     @classmethod
     def are_known(cls, op: Operation) -> bool:
-        """Whether an op says what its effects are."""
+        """True if an op says what its effects are."""
         return op.name in cls._known
 
 
@@ -251,16 +251,6 @@ class Elementwise(Trait):
 
     upstream = ("arith.", "math.")
     without = ("arith.constant",)
-
-
-class Cheap(Trait):
-    """Computing the result again costs less than moving it: addresses and masks are made so."""
-
-    upstream = _ops(
-        "arith",
-        "addi subi muli andi ori xori shli shrui shrsi cmpi extsi extui trunci index_cast select "
-        "minsi maxsi minui maxui divsi divui remsi remui constant bitcast",
-    )
 
 
 class LayoutAnchor(Trait):

@@ -47,8 +47,8 @@ class TT(ext.Dialect, name="tt"):
     """Triton's tile ops."""
 
 
-_CAST = [t.Pure, t.Speculatable, t.Elementwise, t.Cheap, t.KeepsNumber]
-_SHAPE_CHANGE = [t.Pure, t.Speculatable, t.TileIndex, t.Cheap, t.PassesPointers]
+_CAST = [t.Pure, t.Speculatable, t.Elementwise, t.KeepsNumber]
+_SHAPE_CHANGE = [t.Pure, t.Speculatable, t.TileIndex, t.PassesPointers]
 
 
 class PointerType(TT.Type, name="ptr"):
@@ -64,12 +64,12 @@ class PointerType(TT.Type, name="ptr"):
 
 
 def is_pointer_like(type_: Type) -> bool:
-    """Whether the type is a pointer or a tensor of pointers."""
+    """True if the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
 
 
 def is_block_pointer(type_: Type) -> bool:
-    """Whether the type is a pointer to a block of a tensor (tt_block.py)."""
+    """True if the type is a pointer to a block of a tensor (tt_block.py)."""
     return isinstance(type_, PointerType) and isinstance(type_.target, ir.RankedTensorType)
 
 
@@ -109,9 +109,7 @@ class GetNumProgramsOp(
     verify_invariants = staticmethod(_verify_axis)
 
 
-class MakeRangeOp(
-    TT.Operation, name="make_range", traits=[t.Pure, t.Speculatable, t.TileIndex, t.Cheap]
-):
+class MakeRangeOp(TT.Operation, name="make_range", traits=[t.Pure, t.Speculatable, t.TileIndex]):
     """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
 
     start: ir.IntegerAttr
@@ -129,7 +127,7 @@ class MakeRangeOp(
 class SplatOp(
     TT.Operation,
     name="splat",
-    traits=[*(t.Pure, t.Speculatable, t.TileIndex, t.Cheap, t.PassesPointers)],
+    traits=[*(t.Pure, t.Speculatable, t.TileIndex, t.PassesPointers)],
 ):
     """`tt.splat %scalar`: a tensor filled with one value."""
 
@@ -162,7 +160,7 @@ class UnsplatOp(
 class AddPtrOp(
     TT.Operation,
     name="addptr",
-    traits=[t.Pure, t.Speculatable, t.Elementwise, t.TileIndex, t.Cheap, t.PassesPointers],
+    traits=[t.Pure, t.Speculatable, t.Elementwise, t.TileIndex, t.PassesPointers],
 ):
     """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
 

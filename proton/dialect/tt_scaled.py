@@ -1,7 +1,7 @@
 """Ops of the `tt` dialect on numbers of narrow formats, which Triton's text has.
 
-`proton/triton_text/scaled.py` puts in their place what the language makes of `tl.dot_scaled`, so no
-pass meets them.
+`proton/compat/triton/text/scaled.py` puts in their place what the language makes of
+`tl.dot_scaled`, so no pass meets them.
 """
 
 from proton.dialect.diagnostics import check_type, element_of, reject, shape_of

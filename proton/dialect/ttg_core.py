@@ -110,12 +110,12 @@ def with_layout(type_: Type, layout: LinearLayout) -> Type:
 
 
 def is_tensor(type_: Type) -> bool:
-    """Whether a type is a tensor."""
+    """True if a type is a tensor."""
     return isinstance(type_, ir.RankedTensorType)
 
 
 def is_mem_desc(type_: Type) -> bool:
-    """Whether a type is shared memory."""
+    """True if a type is shared memory."""
     return isinstance(type_, MemDescType | MutableMemDescType)
 
 

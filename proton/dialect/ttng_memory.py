@@ -42,7 +42,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
 
 
 def is_tensor_map(type_: Type) -> bool:
-    """Whether a type is a tensor map."""
+    """True if a type is a tensor map."""
     return isinstance(type_, TensorMapType)
 
 

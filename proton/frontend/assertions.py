@@ -23,7 +23,7 @@ NUMBER = ty.int32
 
 
 def asserts(block: Block) -> bool:
-    """Whether there is an assertion in a region's block."""
+    """True if there is an assertion in a region's block."""
     return any(_assertions(view.operation) for view in block.operations)
 
 

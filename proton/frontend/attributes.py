@@ -81,7 +81,7 @@ def check_global(name: str, value: object) -> object:
 
 
 def _is_library_dtype(value: object) -> bool:
-    """Whether a value is a dtype of torch or numpy; neither need be there."""
+    """True if a value is a dtype of torch or numpy; neither need be there."""
     return any(kind.__name__ == "dtype" for kind in type(value).__mro__)
 
 

@@ -45,7 +45,7 @@ _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def exits(node: ast.AST, kinds: tuple[type, ...] = _EXITS) -> bool:
-    """Whether a return is anywhere below, or a break or continue of the loop that `node` is in."""
+    """True if a return is anywhere below, or a break or continue of the loop that `node` is in."""
     if isinstance(node, kinds):
         return True
     if isinstance(node, ast.For | ast.While):
@@ -55,7 +55,7 @@ def exits(node: ast.AST, kinds: tuple[type, ...] = _EXITS) -> bool:
 
 
 def always_returns(statements: Sequence[ast.stmt]) -> bool:
-    """Whether no path reaches the statements' end, whatever their conditions are."""
+    """True if no path reaches the statements' end, whatever their conditions are."""
     return any(
         isinstance(statement, _EXITS)
         or (
@@ -98,7 +98,7 @@ class _Branch:
 
     @property
     def goes_on(self) -> bool:
-        """Whether some of its paths reach its end."""
+        """True if some of its paths reach its end."""
         return not isinstance(self.outcome, Returned)
 
 

@@ -60,7 +60,7 @@ def at_compile_time(
 
 
 def truth(value: object) -> bool:
-    """Whether a compile-time value is true."""
+    """True if a compile-time value is true."""
     hint = "this is known while compiling: Python evaluates it"
     return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
 
@@ -155,7 +155,7 @@ def default_type(value: int | float | bool) -> ty.dtype:
 
 
 def is_number(value: object) -> bool:
-    """Whether a compile-time value can become a tensor."""
+    """True if a compile-time value can become a tensor."""
     return isinstance(value, bool | int | float)
 
 

@@ -256,7 +256,7 @@ class Generator(CodeGenerator):
         return Returned(FELL_OFF) if self.loop is None else Returned(self.loop.exit(self))
 
     def leaves_out(self, node: ast.stmt) -> bool:
-        """Whether a statement is not the compiler's: a subclass says so."""
+        """True if a statement is not the compiler's: a subclass says so."""
         return False
 
     def _statement(self, node: ast.stmt) -> Outcome:

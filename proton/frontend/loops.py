@@ -257,7 +257,7 @@ class Carried:
 
 
 def _same_forms(left: object, right: object) -> bool:
-    """Whether two values have the same form all the way down."""
+    """True if two values have the same form all the way down."""
     parts = parts_of(left), parts_of(right)
     if parts[0] is None or parts[1] is None:
         return parts == (None, None) or isinstance(left, Undefined)

@@ -54,7 +54,7 @@ class TypedFloat(float):
 
 
 def is_typed(value: object) -> bool:
-    """Whether a value is a number that has a type of its own."""
+    """True if a value is a number that has a type of its own."""
     return isinstance(value, TypedInt | TypedFloat)
 
 
@@ -94,7 +94,7 @@ def untyped(value: Any) -> Any:
 
 
 def same_number(left: object, right: object) -> bool:
-    """Whether two values that are known while compiling are the same, whatever their types."""
+    """True if two values that are known while compiling are the same, whatever their types."""
     left, right = untyped(left), untyped(right)
     if isinstance(left, float) and isinstance(right, float):
         return repr(left) == repr(right)  # 0.0 and -0.0 differ

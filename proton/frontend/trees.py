@@ -33,7 +33,7 @@ def with_parts(value: object, parts: Iterable[object]) -> object:
 
 
 def same_form(left: object, right: object) -> bool:
-    """Whether both values have parts, of which one may take the other's."""
+    """True if both values have parts, of which one may take the other's."""
     parts = parts_of(left), parts_of(right)
     if parts[0] is None or parts[1] is None:
         return False

@@ -39,7 +39,7 @@ if {0}.isinstance({0}.of({0}.tracer(), "__self__", None), {0}.Bdb):
 
 
 def is_debugging(node: ast.AST) -> bool:
-    """Whether a statement is `breakpoint()`, `print(...)`, `import pdb` or `pdb.set_trace()`."""
+    """True if a statement is `breakpoint()`, `print(...)`, `import pdb` or `pdb.set_trace()`."""
     match node:
         case ast.Import(names=[ast.alias(name="pdb")]):
             return True
@@ -51,7 +51,7 @@ def is_debugging(node: ast.AST) -> bool:
 
 
 def begins_debugger(statement: ast.Expr) -> bool:
-    """Whether a statement that is debugging may begin a debugger."""
+    """True if a statement that is debugging may begin a debugger."""
     match statement.value:
         case ast.Call(func=ast.Name(id="print")):
             return False

@@ -38,12 +38,12 @@ class Format:
 
     @property
     def is_narrow_float(self) -> bool:
-        """Whether these are fp16 or bf16."""
+        """True if these are fp16 or bf16."""
         return self.bits == 16 and self.is_float
 
     @property
     def is_float(self) -> bool:
-        """Whether these are floats: numbers of numpy's own, or bits in unsigned integers."""
+        """True if these are floats: numbers of numpy's own, or bits in unsigned integers."""
         return self.storage.kind in "fu"
 
     def widen_to_fp32(self, value: Array) -> np.ndarray:

@@ -155,7 +155,7 @@ class Frame:
         return tuple(values)
 
     def decides(self, site: int, value: object) -> bool:
-        """Whether a value is known while compiling and decides an `and` or `or`."""
+        """True if a value is known while compiling and decides an `and` or `or`."""
         is_and = isinstance(self.code.sites[site].node.op, ast.And)
         return not isinstance(value, tensor) and truth(value) != is_and
 
@@ -229,7 +229,7 @@ class Frame:
         return bool(found.data)
 
     def branch(self, site: int, value: object, variables: dict[str, object]) -> bool:
-        """Whether the condition of an `if` holds; notes the types where its paths meet."""
+        """True if the condition of an `if` holds; notes the types where its paths meet."""
         node = self.code.sites[site].node
         self.node = node.test
         self.types[site] = None
@@ -244,7 +244,7 @@ class Frame:
         return value if types is None else self._as(site, value, types["$value"])
 
     def joins(self, site: int, name: str, variables: dict[str, object]) -> bool:
-        """Whether a variable may have to become a tensor."""
+        """True if a variable may have to become a tensor."""
         types = self.types[site]
         return bool(types) and name in variables and name in types
 
@@ -343,7 +343,7 @@ class Frame:
         self.program.recorder.iteration = NO_ITERATION
 
     def goes_on(self, site: int, value: object) -> bool:
-        """Whether a `while` goes on."""
+        """True if a `while` goes on."""
         self.node = self.code.sites[site].node.test
         return self._holds(site, value)
 
@@ -426,7 +426,7 @@ def _bounds(
 
 
 def _is_of_library(fn: DeviceFunction) -> bool:
-    """Whether a function is one of the language's own."""
+    """True if a function is one of the language's own."""
     return fn.__module__.startswith("proton.language")
 
 

@@ -155,7 +155,7 @@ def opened(cls: Any) -> Any:
 
 
 def is_open(value: object) -> bool:
-    """Whether the object's `__init__` runs."""
+    """True if the object's `__init__` runs."""
     return _OPEN in value.__dict__
 
 
@@ -187,12 +187,12 @@ def bound_fields(cls: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_annotated(cls: Any, name: str, kind: Any) -> bool:
-    """Whether a field is annotated with a class, or with its name where that is postponed."""
+    """True if a field is annotated with a class, or with its name where that is postponed."""
     annotation = cls.fields[name]
     is_text = isinstance(annotation, str)
     return annotation.rpartition(".")[2] == kind.__name__ if is_text else annotation is kind
 
 
 def is_constexpr(cls: object, name: str) -> bool:
-    """Whether a field is known while compiling."""
+    """True if a field is known while compiling."""
     return is_annotated(cls, name, constexpr)

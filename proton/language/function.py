@@ -206,7 +206,7 @@ def must_use_result(fn: Any, must_use: bool | str = True) -> Any:
 
 
 def is_builtin(fn: object) -> bool:
-    """Whether something is an op of the language."""
+    """True if something is an op of the language."""
     return isinstance(fn, Builtin | ExternPython)
 
 

@@ -1,6 +1,7 @@
 """IR in a file: what a kernel is compiled from in the place of Python."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Self
 
 from proton.base.errors import ProtonError
 from proton.base.words import shown
+
+_TRITON = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class IRText:
         except (OSError, ValueError) as problem:
             raise ProtonError(f"cannot read IR from {path}: {problem}") from None
         return cls(str(path), Path(path).suffix.removeprefix("."), text)
+
+    @cached_property
+    def is_triton(self) -> bool:
+        """True if it is as Triton prints it: its functions are `tt.func`."""
+        return _TRITON.search(self.text) is not None
 
     @cached_property
     def hash(self) -> str:

@@ -50,7 +50,7 @@ _STARTED = _process_start()
 
 
 def _is_older_than_process(file: str) -> bool:
-    """Whether a file is as it was when the process began."""
+    """True if a file is as it was when the process began."""
     try:
         status = os.stat(file)
     except OSError:

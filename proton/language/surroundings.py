@@ -87,7 +87,7 @@ class _Contents:
 
 
 def is_mutable(value: Any) -> bool:
-    """Whether a value may change and stay the same object."""
+    """True if a value may change and stay the same object."""
     value = unwrap(value)
     if isinstance(value, tuple | frozenset):
         return any(map(is_mutable, value))
@@ -101,7 +101,7 @@ def is_mutable(value: Any) -> bool:
 
 
 def is_of_language(value: Any) -> bool:
-    """Whether a value is part of the language: those never change."""
+    """True if a value is part of the language: those never change."""
     if inspect.ismodule(value):
         return value.__name__ == "proton" or value.__name__.startswith(_OF_LANGUAGE)
     if inspect.isclass(value):
@@ -267,7 +267,7 @@ def python_links(fn: types.FunctionType, seen: tuple[Any, ...] = ()) -> list[Lin
 
 
 def has_changed(now: object, before: object) -> bool:
-    """Whether a value that a kernel read is another one now."""
+    """True if a value that a kernel read is another one now."""
     if now is before:
         return False
     if isinstance(unwrap(before), (*_PLAIN, tuple, frozenset)):

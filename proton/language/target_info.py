@@ -81,7 +81,7 @@ def is_hip_gfx1250():
 
 
 def is_gpu_of(target: Target | None, major: int = 0, minor: int = 0) -> bool:
-    """Whether a target is an NVIDIA GPU of at least this compute capability."""
+    """True if a target is an NVIDIA GPU of at least this compute capability."""
     return isinstance(target, GPUTarget) and target.arch >= 10 * major + minor
 
 

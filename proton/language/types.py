@@ -116,7 +116,7 @@ class dtype:
         return self.kind == "int" and not self.is_bool()
 
     def is_int_unsigned(self) -> bool:
-        """Whether an integer has no sign, as one bit has none."""
+        """True if an integer has no sign, as one bit has none."""
         return self.kind == "uint" or self.is_bool()
 
     def is_bool(self) -> bool:
@@ -149,7 +149,7 @@ class dtype:
         return self.name == "void"
 
     def is_const(self) -> bool:
-        """Whether this is a pointer that is not stored through."""
+        """True if this is a pointer that is not stored through."""
         return False
 
     def is_fp16(self) -> bool:
@@ -214,7 +214,7 @@ class dtype:
 
     @staticmethod
     def is_dtype(name: str) -> bool:
-        """Whether a type has this name, or this short name."""
+        """True if a type has this name, or this short name."""
         return _LONG.get(name, name) in _KINDS
 
     def get_int_min_value(self) -> int:

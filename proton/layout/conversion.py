@@ -142,7 +142,7 @@ def plan(
 
 
 def _is_own(needed: LinearLayout, target: LinearLayout, level: str) -> bool:
-    """Whether every thread finds its elements at its own coordinate of `level`.
+    """True if every thread finds its elements at its own coordinate of `level`.
 
     A bit of the target whose basis is zero may have any: it holds a copy.
     """
@@ -169,7 +169,7 @@ def _choice(needed: LinearLayout) -> tuple[int, int]:
 
 
 def _are_halves(needed: LinearLayout, element_bytes: int) -> bool:
-    """Whether elements are bytes, and those of half a word come from one lane."""
+    """True if elements are bytes, and those of half a word come from one lane."""
     registers = needed.bases("register")
     column = needed.out_names.index("lane")
     return element_bytes == 1 and len(registers) >= log2(BANK_BYTES) and not registers[0][column]
@@ -278,7 +278,7 @@ def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> lis
 
 
 def _are_rows(vector: list[int], layout: LinearLayout, common: int) -> bool:
-    """Whether a vector, beyond what a thread has of it, is what lanes of a matrix have in a row."""
+    """True if a vector, beyond what a thread has of it, is what lanes of a matrix have in a row."""
     lanes = _flat(layout, "lane")
     return vector[common:] == lanes[:2] or vector[common:] == lanes[2:]
 
@@ -315,12 +315,12 @@ def _arranged(
 
 
 def _has(layout: LinearLayout, vector: tuple[int, ...]) -> bool:
-    """Whether each thread has all of a vector in registers."""
+    """True if each thread has all of a vector in registers."""
     return set(vector) <= set(_flat(layout, "register"))
 
 
 def _is_whole(places: LinearLayout, vector: int) -> bool:
-    """Whether no lane or warp permutes the elements of a vector."""
+    """True if no lane or warp permutes the elements of a vector."""
     return all(
         basis[0] % vector == 0
         for name, bases in places.ins

@@ -205,12 +205,12 @@ class LinearLayout:
 
     @property
     def is_surjective(self) -> bool:
-        """Whether every element has a place."""
+        """True if every element has a place."""
         return self.rank == self.total_out_bits
 
     @property
     def is_injective(self) -> bool:
-        """Whether no element has two places."""
+        """True if no element has two places."""
         return self.rank == self.total_in_bits
 
     @property

@@ -1,4 +1,4 @@
-"""What a back end is to the runtime: one `Backend` object, and a `Launcher` for each kernel.
+"""Back ends, as the runtime has them: one `Backend` object, and a `Launcher` for each kernel.
 
 A back end is a folder of `proton/runtime` whose `backend.py` has it as `BACKEND`, and its compiler
 a folder of `proton/backends`; the folders are the list of them. `register` adds one from elsewhere.
@@ -6,6 +6,7 @@ a folder of `proton/backends`; the folders are the list of them. `register` adds
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from abc import ABC, abstractmethod
@@ -19,8 +20,8 @@ from proton.base.targets import Target
 from proton.compiler import Request
 from proton.language import types as ty
 from proton.language.surroundings import Link
-from proton.runtime.arguments import Parameter
-from proton.runtime.recording import Recorder, SessionState
+from proton.runtime.launch.arguments import Parameter
+from proton.runtime.session.recording import Recorder, SessionState
 
 HOST = "cpu"  # the back end whose arrays lie in the host's memory
 # Launches a compiled kernel: on a grid, on a stream, with the values of its signature's types.
@@ -28,7 +29,7 @@ DirectLaunch = Callable[[tuple[int, int, int], int, tuple[object, ...]], None]
 
 
 class KernelFunction(Protocol):
-    """What a launcher needs of a kernel function (proton.runtime.jit.JITFunction).
+    """The part of a kernel function that a launcher needs (proton.runtime.launch.jit.JITFunction).
 
     `fast_path`, if a launcher sets it, is how the kernel is launched from then on: a function of
     the grid, the arguments and the options that calls `run_any` with what it does not expect.
@@ -72,7 +73,7 @@ class Launcher(ABC):
         Without a target it is compiled for where it would run."""
 
     def compiled(self) -> dict[object, CompiledKernel]:
-        """What launches of this process have code for, by what tells it apart."""
+        """The code that launches of this process have, by key."""
         return {}
 
     def forget(self) -> None:
@@ -120,11 +121,11 @@ class Backend(ABC):
 
     @abstractmethod
     def is_there(self) -> bool:
-        """Whether this process has such a device."""
+        """True if this process has such a device."""
 
     @abstractmethod
     def owns(self, value: object) -> bool:
-        """Whether a value is an array in memory of such a device, or says that it is."""
+        """True if a value is an array in memory of such a device, or says that it is."""
 
     def element(self, array: object) -> ty.dtype:
         """The type of the elements of an array that it owns."""
@@ -139,7 +140,7 @@ class Backend(ABC):
         raise LaunchError(f"tensor descriptors are not supported on {self.name}")
 
     def target(self) -> Target:
-        """What kernels are compiled for on the current device."""
+        """The target of the current device."""
         raise LaunchError(f"the targets of {self.name} have no description")
 
     def properties(self, device: int | None = None) -> dict[str, object]:
@@ -169,11 +170,11 @@ class Backend(ABC):
         raise LaunchError(f"{kernel.name}: launch {kernel.name}[grid](...), not its compiled code")
 
     def interpreter(self, kernel: KernelFunction) -> Any:
-        """What launches a kernel as Python, for a debugger."""
+        """The launcher that runs a kernel as Python, for a debugger."""
         raise LaunchError(f"kernels are interpreted in the host's memory, not on {self.name}")
 
     def recorder(self, session: SessionState) -> Recorder | None:
-        """What records launches in a session that begins; None where nothing is recorded."""
+        """The recorder of a session that begins; None where nothing is recorded."""
         return None
 
 
@@ -195,8 +196,9 @@ def unregister(name: str) -> None:
 def _built_in() -> tuple[Backend, ...]:
     folder = importlib.import_module("proton.runtime").__path__
     names = [module.name for module in pkgutil.iter_modules(folder) if module.ispkg]
-    modules = [importlib.import_module(f"proton.runtime.{name}.backend") for name in names]
-    return tuple(module.BACKEND for module in modules)
+    homes = [f"proton.runtime.{name}.backend" for name in names]
+    homes = [home for home in homes if importlib.util.find_spec(home) is not None]
+    return tuple(importlib.import_module(home).BACKEND for home in homes)
 
 
 def backends() -> list[Backend]:

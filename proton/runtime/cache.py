@@ -16,7 +16,7 @@ _FOLDER = "files"  # no kernel's: theirs begin with two digits of base 16
 
 
 def triton_key() -> str:
-    """What compiled code depends on besides the kernel: a hash of the compiler."""
+    """The key of compiled code besides the kernel: a hash of the compiler."""
     return compiler_version()
 
 
@@ -41,7 +41,7 @@ class FileCacheManager:
         return Path(self.cache_dir) / filename
 
     def has_file(self, filename: str) -> bool:
-        """Whether there is such a file."""
+        """True if there is such a file."""
         return self._path(filename).exists()
 
     def get_file(self, filename: str) -> str | None:

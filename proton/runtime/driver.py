@@ -14,8 +14,8 @@ from proton.compiler import ASTSource, compile_function, compile_source
 from proton.compiling.ir_source import IRSource
 from proton.language.ir_text import IRText
 from proton.runtime.backend import HOST, Backend, backend_named, default_backend
-from proton.runtime.benchmark import do_bench
-from proton.runtime.ir_function import IRFunction
+from proton.runtime.launch.ir_function import IRFunction
+from proton.runtime.tuning.benchmark import do_bench
 
 
 class Driver(ABC):
@@ -32,7 +32,7 @@ class Driver(ABC):
         return self
 
     def get_current_target(self) -> Target:
-        """What kernels are compiled for: `proton.GPUTarget("cuda", 90)`, or that of the CPU."""
+        """The target of compilation: `proton.GPUTarget("cuda", 90)`, or that of the CPU."""
         return self.backend.target()
 
     def get_current_device(self) -> int:
@@ -58,7 +58,7 @@ class Driver(ABC):
         return torch.device(backend.name, backend.current_device())
 
     def get_device_interface(self) -> Any:
-        """What torch has for such devices: `torch.cuda`, `torch.cpu`."""
+        """The module of torch for such devices: `torch.cuda`, `torch.cpu`."""
         return getattr(importlib.import_module("torch"), self.backend.name)
 
     def get_empty_cache_for_benchmark(self) -> Any:
@@ -71,7 +71,7 @@ class Driver(ABC):
         cache.zero_()
 
     def get_benchmarker(self) -> Callable[..., object]:
-        """What `autotune` measures with: a function of a call and `quantiles=`."""
+        """The function that `autotune` measures with, of a call and `quantiles=`."""
         return do_bench
 
 

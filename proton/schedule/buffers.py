@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from proton.analysis.scratch import desc_bytes, stored_bytes
+from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Type, Value, arith
 from proton.dialect.ttg import layout_of, mem_desc_parts, with_layout
@@ -60,7 +61,7 @@ def take_from(load: Load, memory: Value) -> None:
     converted = []
     for use in list(value.uses):
         user = use.owner.operation
-        if user.name == "ttg.convert_layout" and load.other is None:
+        if isa(user, ttg.ConvertLayoutOp) and load.other is None:
             read = LocalLoadOp(memory, user.results[0].type).result
             user.results[0].replace_all_uses_with(read)
             converted.append(user)
@@ -79,7 +80,7 @@ def take_from(load: Load, memory: Value) -> None:
 def _transposing_type(memory: Value, user: Operation) -> Type | None:
     """How bytes are read that the user of a load stores in rows of the other dimension; None where
     it does not."""
-    if user.name != "ttg.local_alloc":
+    if not isa(user, ttg.LocalAllocOp):
         return None
     type_ = user.operands[0].type
     shape = tuple(type_.shape)
@@ -100,7 +101,7 @@ def _replace_memory(known: Value, memory: Value) -> None:
     where it is, ahead of what takes them."""
     for use in list(known.uses):
         user = use.owner.operation
-        if user.name == "ttg.memdesc_trans":
+        if isa(user, ttg.MemDescTransOp):
             with user.location:
                 _replace_memory(user.results[0], MemDescTransOp.of(memory))
             user.erase()

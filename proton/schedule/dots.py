@@ -28,7 +28,8 @@ the next operands: they are on their way meanwhile.
 
 from collections.abc import Collection
 
-from proton.dialect.mlir import Operation, Value
+from proton.dialect import isa, ttg, ttng
+from proton.dialect.mlir import Operation, Value, func
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
@@ -36,7 +37,7 @@ from proton.dialect.walk import all_ops, defining_op, users
 from proton.schedule.loads import LOADS, TMA_LOAD, TMA_STORE, Load
 from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
 
-DOT, WAIT = "ttng.warp_group_dot", "ttng.warp_group_dot_wait"
+DOT, WAIT = ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp
 TMA = TMA_LOAD, TMA_STORE  # they become copies, and waits for them
 
 
@@ -44,10 +45,10 @@ def waits_for_dots(schedule: Schedule) -> list[DotWait]:
     """The waits of a block whose dots are issued there, and which end all that is under way."""
     found = []
     for op in schedule.order:
-        if isinstance(op, SyncPoint) or op.name != WAIT or op.attributes["pendings"].value:
+        if isinstance(op, SyncPoint) or not isa(op, WAIT) or op.attributes["pendings"].value:
             continue
         dot = defining_op(op.operands[0])
-        if dot is not None and dot.name == DOT and dot.block == op.block:
+        if isa(dot, DOT) and dot.block == op.block:
             found.append(DotWait(op, dot, 0))
     return found
 
@@ -67,9 +68,9 @@ def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None
         place += 1
         if isinstance(item, SyncPoint):
             continue
-        if item.name == WAIT:
+        if isa(item, WAIT):
             issued = min(issued, counts[item])
-        issued += item.name == DOT
+        issued += isa(item, DOT)
     order.insert(place, wait.op)
     del order[start]
     wait.pendings = issued
@@ -77,22 +78,22 @@ def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None
 
 def _pendings(schedule: Schedule) -> dict[Operation, int]:
     """How many dots each wait of a block leaves under way, as it is planned."""
-    ops = (op for op in schedule.order if not isinstance(op, SyncPoint) and op.name == WAIT)
+    ops = (op for op in schedule.order if not isinstance(op, SyncPoint) and isa(op, WAIT))
     counts = {op: int(op.attributes["pendings"].value) for op in ops}
     return counts | {wait.op: wait.pendings for wait in schedule.waits}
 
 
 def _ends(item: Item, takers: set[Operation], gone: Collection[Operation]) -> bool:
-    """Whether a dot must have ended ahead of an item."""
+    """True if a dot must have ended ahead of an item."""
     if isinstance(item, SyncPoint):
         return item is SyncPoint.COPIES
     return any(op in takers or _stops(op) for op in (item, *all_ops(item)) if op not in gone)
 
 
 def _stops(op: Operation) -> bool:
-    """Whether an op may write memory that a dot under way reads, makes memory that may lie where
+    """True if an op may write memory that a dot under way reads, makes memory that may lie where
     that did, or counts on there being none under way: control flow is one."""
-    if op.name.startswith("scf.") or op.name in ("func.call", *TMA) or has(op, AllocatesShared):
+    if op.name.startswith("scf.") or isa(op, func.CallOp, *TMA) or has(op, AllocatesShared):
         return True
     return any(is_mem_desc(op.operands[n].type) for n in SharedEffects.of(op).writes)
 
@@ -114,7 +115,7 @@ def carried_number(wait: DotWait, loop: Operation) -> int | None:
 
 
 def goes_on(wait: DotWait, loop: Operation, loads: list[Load]) -> bool:
-    """Whether a dot may go on until the next one has been issued."""
+    """True if a dot may go on until the next one has been issued."""
     buffered = [load.alloc for load in loads if load.alloc]
     if carried_number(wait, loop) is None:
         return False
@@ -122,7 +123,7 @@ def goes_on(wait: DotWait, loop: Operation, loads: list[Load]) -> bool:
 
 
 def _stays(side: Value, loop: Operation, buffered: list[Operation]) -> bool:
-    """Whether an operand is memory that the next iteration leaves alone."""
+    """True if an operand is memory that the next iteration leaves alone."""
     if not is_mem_desc(side.type):
         return False
     source = _memory_of(side)
@@ -132,7 +133,7 @@ def _stays(side: Value, loop: Operation, buffered: list[Operation]) -> bool:
 def _memory_of(side: Value) -> Operation | None:
     """The op that makes the memory of an operand."""
     op = defining_op(side)
-    while op is not None and op.name == "ttg.memdesc_trans":
+    while isa(op, ttg.MemDescTransOp):
         op = defining_op(op.operands[0])
     return op
 
@@ -159,7 +160,7 @@ def defer(schedule: Schedule, waits: list[DotWait]) -> None:
             continue
         items: list[Item] = [*stored, *([SyncPoint.COPIES] if is_buffered else [])]
         first = min(items, key=schedule.order.index)
-        if any(op.name in LOADS for op in schedule.ahead_of(first)):
+        if any(isa(op, *LOADS) for op in schedule.ahead_of(first)):
             schedule.order.remove(wait.op)
             schedule.insert(wait.op, first)
             wait.is_later, wait.kept, wait.pendings = True, stored, 0
@@ -177,7 +178,7 @@ def _operands(
     is_buffered = False
     for side in list(wait.dot.operands)[:2]:
         op = _memory_of(side)
-        if op is None or op.name != "ttg.local_alloc" or carried_number(wait, loop) is None:
+        if not isa(op, ttg.LocalAllocOp) or carried_number(wait, loop) is None:
             return [], False
         if op in buffered:
             is_buffered = True
@@ -194,7 +195,7 @@ def _issued_around(schedule: Schedule, wait: DotWait) -> int:
     for item in order[order.index(wait.dot) + 1 :] + order[: order.index(wait.op)]:
         if isinstance(item, SyncPoint):
             continue
-        if item.name == WAIT:
+        if isa(item, WAIT):
             issued = min(issued, counts[item])
-        issued += item.name == DOT
+        issued += isa(item, DOT)
     return issued

@@ -11,10 +11,11 @@ from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map, is_made_by_kernel
+from proton.dialect import isa, tt, ttg, ttng
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
-from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
@@ -24,13 +25,13 @@ from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
 
 COPY_BYTES = 4  # at least, of one `cp.async`
-TMA_LOAD, TMA_STORE = "ttng.tma_load", "ttng.tma_store"
-LOADS = ("tt.load", TMA_LOAD)
-PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
+TMA_LOAD, TMA_STORE = ttng.TMALoadOp, ttng.TMAStoreOp
+LOADS = (tt.LoadOp, TMA_LOAD)
+PRODUCTS = (ttng.WarpGroupDotOp, ttng.MmaSyncOp)
 
 
 def is_innermost(loop: Operation) -> bool:
-    return not any(op.name in ("scf.for", "scf.while") for op in all_ops(loop))
+    return not any(isa(op, scf.ForOp, scf.WhileOp) for op in all_ops(loop))
 
 
 @dataclass
@@ -41,8 +42,8 @@ class Load:
 
     @property
     def is_tma(self) -> bool:
-        """Whether TMA copies it, and not the threads."""
-        return bool(self.op.name == TMA_LOAD)
+        """True if TMA copies it, and not the threads."""
+        return bool(isa(self.op, TMA_LOAD))
 
     @property
     def pointer(self) -> Value:
@@ -77,7 +78,7 @@ class Load:
     def alloc(self) -> Operation | None:
         """The `ttg.local_alloc` that takes the data as it is copied, and alone; None without."""
         users = [use.owner.operation for use in self.op.results[0].uses]
-        if len(users) != 1 or users[0].name != "ttg.local_alloc" or self.other is not None:
+        if len(users) != 1 or not isa(users[0], ttg.LocalAllocOp) or self.other is not None:
             return None
         kept = mem_desc_parts(users[0].results[0].type)[2]
         if self.is_tma:
@@ -91,7 +92,7 @@ class Load:
         """The changes of layout that fall to those who read the data from shared memory."""
         if self.other is not None:
             return []
-        return [user for user in users(self.op.results[0]) if user.name == "ttg.convert_layout"]
+        return [user for user in users(self.op.results[0]) if isa(user, ttg.ConvertLayoutOp)]
 
     @property
     def memory(self) -> Type:
@@ -137,13 +138,13 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
     found = []
     for view in ForLoop(loop).body.operations:
         op = view.operation
-        is_block = op.name == "tt.load" and is_tensor(op.operands[0].type)
-        if not is_block and op.name != TMA_LOAD:
+        is_block = isa(op, tt.LoadOp) and is_tensor(op.operands[0].type)
+        if not is_block and not isa(op, TMA_LOAD):
             continue
         read = roots.of(op.operands[0])
         # TMA reads only what the kernel does not write (tensor_descriptor_to_tma.py).
         is_safe = (
-            op.name == TMA_LOAD
+            isa(op, TMA_LOAD)
             or not written
             or (UNKNOWN not in written | read and not written & read)
         )
@@ -153,8 +154,8 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
 
 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
-    """Whether TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
-    if op.name == TMA_LOAD:
+    """True if TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
+    if isa(op, TMA_LOAD):
         return not all(is_invariant(operand, parent_of(op)) for operand in op.operands)
     if op.attributes["volatile"].value or is_invariant(op.operands[0], parent_of(op)):
         return False
@@ -165,13 +166,13 @@ def _is_copied(op: Operation, infos: AxisInfos) -> bool:
 
 
 def _feeds_product(op: Operation) -> bool:
-    """Whether tensor cores multiply what is loaded, or what is computed from it in the body."""
+    """True if tensor cores multiply what is loaded, or what is computed from it in the body."""
     seen, work = set(), [op]
     while work:
         for result in work.pop().results:
             for use in result.uses:
                 user = use.owner.operation
-                if user.name in PRODUCTS:
+                if isa(user, *PRODUCTS):
                     if use.operand_number < 2:
                         return True
                 elif user.block == op.block and user not in seen and has(user, Pure):
@@ -209,7 +210,7 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
             continue
         if op in needed or is_invariant(value, loop):
             continue
-        if op.block != view.body or op.name in PRODUCTS or len(op.regions):
+        if op.block != view.body or isa(op, *PRODUCTS) or len(op.regions):
             return None
         # A map is made over the one before: copies under way would take the wrong one.
         if not has(op, Pure) or is_made_by_kernel(op):
@@ -246,7 +247,7 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
     """The loop around that asks to be flattened, where each tile has as many iterations, what the
     loads of another tile need can be computed, and they are TMA's."""
     outer, inner = loop.parent, slice_of(loop, loads)
-    if outer is None or outer.name != "scf.for" or FLATTEN not in outer.attributes:
+    if not isa(outer, scf.ForOp) or FLATTEN not in outer.attributes:
         return None
     if inner is None or inner.carried or not all(load.is_tma for load in loads):
         return None
@@ -277,7 +278,7 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
 
 
 def _is_of(value: Value, loop: Operation) -> bool:
-    """Whether a value is made in a loop."""
+    """True if a value is made in a loop."""
     return not is_invariant(value, loop)
 
 
@@ -288,7 +289,7 @@ def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
         user = use.owner.operation
         while user not in order:
             user = parent_of(user)
-        found.append(consumer_of(user, order) if user.name == "ttg.memdesc_trans" else user)
+        found.append(consumer_of(user, order) if isa(user, ttg.MemDescTransOp) else user)
     return min(found, key=lambda user: order[user])
 
 
@@ -296,7 +297,7 @@ def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
 
 
 def is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
-    """Whether a loop has to leave room for a memory: it is made there, or used there or later."""
+    """True if a loop has to leave room for a memory: it is made there, or used there or later."""
     position = {op: number for number, op in enumerate(all_ops(function))}
     inner = [op for op in all_ops(loop) if op in position]
     start, end = position[loop], max(position[op] for op in inner)

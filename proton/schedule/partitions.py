@@ -31,8 +31,10 @@ Source of the order: Shah et al., "FlashAttention-3", section 3.1 (ping-pong sch
 import itertools
 from math import prod
 
+from proton.analysis.cost import Cost, cost
 from proton.analysis.scratch import scratch_bytes
 from proton.base.targets import Architecture
+from proton.dialect import isa
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation
 from proton.dialect.regions import end_of
@@ -57,7 +59,6 @@ LEAST_STAGES = 3  # copies of two would be waited for as soon as another group h
 # the time, at 0.5 and 1 loops took 0.80 to 1.07, two of 18 above 1.03 (H200, 1af8bfe7 and
 # f73f5201, benchmarks/gpu_alternating.py). Between 0 and 0.5 nothing was measured.
 LEAST_WORK, MOST_WORK = 1 / 8, 1.5
-_SPECIAL = ("math.", "arith.divf", "tt.precise_", "tt.extern_elementwise")
 
 
 def alternate(schedule: Schedule, chip: Architecture) -> None:
@@ -71,7 +72,7 @@ def alternate(schedule: Schedule, chip: Architecture) -> None:
         return
     wait, dot = found
     _free_tensor_cores(schedule, wait)
-    last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
+    last = next(op for op in reversed(schedule.ahead_of(wait)) if isa(op, DOT))
     schedule.order.remove(SyncPoint.COPIES)
     schedule.insert(SyncPoint.RELEASE, last, behind=True)
     if schedule.copies.by_threads:
@@ -85,7 +86,7 @@ def _free_tensor_cores(schedule: Schedule, wait: Operation) -> None:
     """Moves computations that neither the dots nor the copies take between the last dot and the
     wait for it: they run beside the dot, and while another group holds the tensor cores."""
     assert schedule.copies is not None
-    last = next(op for op in reversed(schedule.ahead_of(wait)) if op.name == DOT)
+    last = next(op for op in reversed(schedule.ahead_of(wait)) if isa(op, DOT))
     fixed = {*schedule.copies.slice.ops, *schedule.copies.removed}
     later, early = {*schedule.behind(last), end_of(last.block)}, list[Operation]()
     for op in reversed(schedule.ahead_of(last)):
@@ -94,7 +95,7 @@ def _free_tensor_cores(schedule: Schedule, wait: Operation) -> None:
             early.append(op)
             later.add(op)
     dependent, late = {wait}, list[Operation]()
-    for op in itertools.takewhile(lambda op: op.name != DOT, schedule.behind(wait)):
+    for op in itertools.takewhile(lambda op: not isa(op, DOT), schedule.behind(wait)):
         takes = any(defining_op(value) in dependent for value in op.operands)
         if takes or op in fixed or not _is_computation(op):
             dependent.add(op)
@@ -110,7 +111,7 @@ def _free_tensor_cores(schedule: Schedule, wait: Operation) -> None:
 
 
 def _is_computation(op: Operation) -> bool:
-    """Whether an op computes a tensor, and does nothing else."""
+    """True if an op computes a tensor, and does nothing else."""
     return has(op, Pure) and not op.regions and bool(op.results) and is_tensor(op.results[0].type)
 
 
@@ -119,9 +120,9 @@ def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Op
     most, found, wait = 0.0, None, None
     cycles, dots = 0.0, 0.0
     for op in schedule.ops:
-        if op.name == WAIT:
+        if isa(op, WAIT):
             wait, cycles = op, 0.0
-        elif op.name == DOT:
+        elif isa(op, DOT):
             if wait is not None and cycles > most:
                 most, found = cycles, (wait, op)
             wait, dots = None, dots + _dot_cycles(op, chip)
@@ -132,7 +133,7 @@ def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Op
 
 def _special_cycles(op: Operation, chip: Architecture) -> float:
     """The cycles of an SM that special functions take; 0 of other ops."""
-    if not op.name.startswith(_SPECIAL) or not is_tensor(op.results[0].type):
+    if cost(op) is not Cost.SPECIAL or not is_tensor(op.results[0].type):
         return 0
     return prod(shape_of(op.results[0])) / chip.special_per_cycle
 
@@ -144,7 +145,7 @@ def _dot_cycles(op: Operation, chip: Architecture) -> float:
 
 
 def _are_apart(schedule: Schedule) -> bool:
-    """Whether warps of a loop wait for other groups only at copies and for tensor cores."""
+    """True if warps of a loop wait for other groups only at copies and for tensor cores."""
     assert schedule.loop is not None
     assert schedule.copies is not None
     if not all(load.alloc for load in schedule.copies.loads):
@@ -160,8 +161,8 @@ def _are_apart(schedule: Schedule) -> bool:
 
 
 def _stays_apart(op: Operation) -> bool:
-    """Whether no warp waits for another at an op, and it has no part in shared memory."""
-    if has(op, Barrier, AllocatesShared) or scratch_bytes(op) or op.name in TMA:
+    """True if no warp waits for another at an op, and it has no part in shared memory."""
+    if has(op, Barrier, AllocatesShared) or scratch_bytes(op) or isa(op, *TMA):
         return False
     if has(op, Orders) and not has(op, Accesses):
         return False  # a call, or assembly that may be a barrier

@@ -17,8 +17,10 @@ what all read: the groups of copies have such barriers, too, at which all warps 
 from collections.abc import Callable
 from functools import partial
 
+from proton.dialect import isa, tt, ttg
 from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import create
 from proton.dialect.mlir import Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.traits import Combines, Pure, has
@@ -93,7 +95,7 @@ class PipelinedLoop:
 
     @property
     def alternates(self) -> bool:
-        """Whether groups of warps do."""
+        """True if groups of warps do."""
         return self.schedule.groups > 1
 
     # What loops over tiles do otherwise
@@ -137,7 +139,7 @@ class PipelinedLoop:
         ops = [view.operation for view in self.loop.block.operations]
         asked: set[Value] = set()
         for op in reversed(ops[: ops.index(self.loop)]):
-            if op.name == "ttg.local_alloc" and op.operands and op.results[0] not in asked:
+            if isa(op, ttg.LocalAllocOp) and op.operands and op.results[0] not in asked:
                 op.move_before(self.loop)
             asked.update(value for inner in (op, *all_ops(op)) for value in inner.operands)
 
@@ -193,7 +195,7 @@ class PipelinedLoop:
             pointer = mapping.get(load.pointer, load.pointer)
             i1 = ir.IntegerType.get_signless(1)
             type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
-            mask = ir.Operation.create("tt.splat", results=[type_], operands=[is_inside]).result
+            mask = create(tt.SplatOp, type_, is_inside)
             if load.mask is not None:
                 mask = arith.AndIOp(mapping.get(load.mask, load.mask), mask).result
             copy = AsyncCopyOp(pointer, self._buffer(load, index), _token(), mask=mask)

@@ -16,6 +16,7 @@ numbers are known from before: they are carried as they are, and as they were on
 for products of warp groups: beside the operands of `mma` there are no registers for it.
 """
 
+from proton.dialect import ttng
 from proton.dialect.emit import emit_if, number_of_iteration
 from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
@@ -45,7 +46,7 @@ class PipelinedTiles(PipelinedLoop):
 
     def run(self) -> None:
         super().run()
-        if ops_named(self.loop, "ttng.warp_group_dot"):  # `mma` needs the registers for operands
+        if ops_named(self.loop, ttng.WarpGroupDotOp):  # `mma` needs the registers for operands
             self._keep_places()
 
     @property

@@ -8,8 +8,9 @@ from proton.analysis.axis_info import AxisInfos
 from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.targets import Architecture
+from proton.dialect import isa, ttg
 from proton.dialect.attributes import NUM_STAGES
-from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.mlir import Module, Operation, func, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import AllocatesShared, Loop, has
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
@@ -28,7 +29,7 @@ from proton.schedule.loads import (
 from proton.schedule.partitions import alternate
 from proton.schedule.plan import Copies, Schedule, SyncPoint
 
-_CONTROL_FLOW = "scf.if", "func.call"  # registers of a dot under way stay where they are
+_CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Planner:
     def schedules(self) -> list[Schedule]:
         """Those of loops whose loads begin early, and of blocks that wait for dots: loops last, as
         they are made anew."""
-        loops, waits = ops_of_each(self.function, "scf.for", dots.WAIT)
+        loops, waits = ops_of_each(self.function, scf.ForOp, dots.WAIT)
         loops = [loop for loop in loops if is_innermost(loop)]
         bodies = {ForLoop(loop).body: loop for loop in loops}
         others = [wait.block for wait in waits if wait.block not in bodies]
@@ -84,7 +85,7 @@ class Planner:
         replaced = [load.alloc for load in loads if load.alloc]
         others = sum(
             desc_bytes(op.results[0].type)
-            for op in ops_named(self.function, "ttg.local_alloc", "ttg.local_reserve")
+            for op in ops_named(self.function, ttg.LocalAllocOp, ttg.LocalReserveOp)
             if op not in replaced and is_live_in(op, loop, self.function)
         )
         slice_ = slice_of(loop, loads)
@@ -124,12 +125,12 @@ def _bytes_beside(loop: Operation) -> int:
 
 def _box_bytes(op: Operation) -> int:
     """The memory of a block that TMA copies; 0 for another op."""
-    box = box_of_map(op.operands[0].type) if op.name in (TMA_LOAD, TMA_STORE) else None
+    box = box_of_map(op.operands[0].type) if isa(op, TMA_LOAD, TMA_STORE) else None
     return 0 if box is None else box.bytes
 
 
 def _is_rest(loop: Operation) -> bool:
-    """Whether another loop of its block comes first, at whatever depth: the rest of a range, which
+    """True if another loop of its block comes first, at whatever depth: the rest of a range, which
     is often empty."""
     for view in loop.block.operations:
         if view.operation == loop:
@@ -173,4 +174,4 @@ def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) 
     if are_dots_under_way:
         schedule.order.append(SyncPoint.COPIES)
     else:
-        schedule.insert(SyncPoint.COPIES, first, behind=first.name == dots.DOT)
+        schedule.insert(SyncPoint.COPIES, first, behind=isa(first, dots.DOT))

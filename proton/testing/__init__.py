@@ -2,9 +2,9 @@
 
 from typing import NoReturn
 
-from proton.runtime.benchmark import do_bench as do_bench
-from proton.runtime.benchmark import summary as _summarize_statistics  # noqa: F401  # Triton's name
 from proton.runtime.nvidia.graph_benchmark import do_bench_cudagraph as do_bench_cudagraph
+from proton.runtime.tuning.benchmark import do_bench as do_bench
+from proton.runtime.tuning.benchmark import summary as _summarize_statistics  # noqa: F401  # Triton's name
 from proton.testing.comparison import assert_close as assert_close
 from proton.testing.peaks import get_dram_gbps as get_dram_gbps
 from proton.testing.peaks import get_max_simd_tflops as get_max_simd_tflops

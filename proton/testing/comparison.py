@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from proton.runtime.arguments import is_torch
+from proton.runtime.launch.arguments import is_torch
 
 Tolerance = float | Callable[[Any], float] | None
 

@@ -66,7 +66,7 @@ class RuntimeParameter:
 
     @property
     def is_pointer(self) -> bool:
-        """Whether it is an address."""
+        """True if it is an address."""
         return self.type.startswith("*")
 
     def c_type(self, target: str) -> str:
@@ -167,7 +167,7 @@ def parse_signature(
 
 
 def _may_have(hint: str, type_: str) -> bool:
-    """Whether values of a type may be multiples of 16, or 1."""
+    """True if values of a type may be multiples of 16, or 1."""
     is_integer = type_[:1] in "iu" and type_ != "i1"
     return is_integer or (type_.startswith("*") and hint == "16")
 

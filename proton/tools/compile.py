@@ -21,8 +21,8 @@ from proton.compiler import ASTSource, compile_source
 from proton.dialect.attributes import DIVISIBILITY
 from proton.runtime.backend import backend_named
 from proton.runtime.driver import active
-from proton.runtime.interface import KernelInterface
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.interface import KernelInterface
+from proton.runtime.launch.jit import JITFunction
 from proton.runtime.nvidia.cuda import STATIC_SHARED
 from proton.tools import ahead_sources
 from proton.tools.ahead_variant import AheadVariant, RuntimeParameter, parse_signature

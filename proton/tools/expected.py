@@ -63,7 +63,7 @@ class Expectation:
     text: str
 
     def meets(self, found: Diagnostic) -> bool:
-        """Whether the diagnostic is the expected one."""
+        """True if the diagnostic is the expected one."""
         return (self.severity, self.line) == (found.severity, found.line) and (
             self.text in found.message
         )

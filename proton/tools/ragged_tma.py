@@ -17,8 +17,8 @@ from proton.language import core as tl
 from proton.language import types as ty
 from proton.language.core import static_assert
 from proton.runtime.backend import owner_of
-from proton.runtime.jit import jit
-from proton.runtime.tensor_descriptor import TensorDescriptor
+from proton.runtime.launch.jit import jit
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 ROWS = ty.constexpr(1 << 30)
 _WRAP = 1 << 34  # a stride that leads ROWS elements further to where it began

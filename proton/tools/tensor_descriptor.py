@@ -1,3 +1,3 @@
 """`TensorDescriptor`, under the name that it has in Triton."""
 
-from proton.runtime.tensor_descriptor import TensorDescriptor as TensorDescriptor
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor as TensorDescriptor

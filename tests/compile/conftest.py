@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from kernels import arrays
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
-from proton.kernels import arrays
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 import proton.language as tl
+from kernels.attention import attention_kernel
+from kernels.attention_backward import dkdv_kernel, dq_kernel
 from proton import GPUTarget
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.target import GPUKernel
-from proton.kernels.attention import attention_kernel
-from proton.kernels.attention_backward import dkdv_kernel, dq_kernel
 from proton.trace.instrumentation import Instrumentation
 from tests.compile.test_gpu_records import compiled
 from tests.compile.test_unaligned_products import loop_of

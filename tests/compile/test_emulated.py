@@ -14,8 +14,8 @@ from hypothesis import given
 
 import proton
 import proton.language as tl
-from proton.kernels.attention import attention_kernel
-from proton.kernels.matmul import matmul_kernel
+from kernels.attention import attention_kernel
+from kernels.matmul import matmul_kernel
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx.memory import Race

@@ -16,7 +16,7 @@ from proton.compat.triton.filecheck import (
     run_filecheck_test,
     run_parser,
 )
-from proton.runtime.jit import MockTensor
+from proton.runtime.launch.jit import MockTensor
 
 
 @filecheck_test

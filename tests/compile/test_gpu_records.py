@@ -12,12 +12,14 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels import arrays
+from kernels.cases import CASES, MORE_CASES
+from kernels.harness import Case
+from kernels.matmul import matmul_kernel
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
-from proton.kernels import CASES, MORE_CASES, Case, arrays
-from proton.kernels.matmul import matmul_kernel
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 from proton.runtime.nvidia.arguments import stand_in
 from proton.runtime.nvidia.backend import BACKEND
 from proton.runtime.nvidia.launch import GPULauncher

@@ -11,16 +11,17 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels.attention import attention
+from kernels.attention_backward import attention_backward
+from kernels.cases import CASES, MORE_CASES
+from kernels.grouped_gemm import grouped_gemm
+from kernels.harness import Case
+from kernels.matmul import matmul
+from kernels.matmul_fused import matmul_fused
+from kernels.matmul_persistent import matmul_persistent
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Cubin
 from proton.base.targets import GPUTarget
-from proton.kernels import CASES, MORE_CASES, Case
-from proton.kernels.attention import attention
-from proton.kernels.attention_backward import attention_backward
-from proton.kernels.grouped_gemm import grouped_gemm
-from proton.kernels.matmul import matmul
-from proton.kernels.matmul_fused import matmul_fused
-from proton.kernels.matmul_persistent import matmul_persistent
 from proton.trace.instrumentation import AUTO, Instrumentation
 from tests.compile.ptx_order import work
 from tests.compile.test_gpu_records import SIZES, Launched, _takes, compiled, launched

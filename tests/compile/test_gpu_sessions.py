@@ -22,7 +22,6 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import LaunchError, ProfileError
-from proton.runtime import session as sessions
 from proton.runtime.backend import backend_named
 from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda, graph_keep
@@ -35,6 +34,7 @@ from proton.runtime.nvidia.calibration import GPUCalibration
 from proton.runtime.nvidia.clock_exchange import TimerPair
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import Slabs, Taker
+from proton.runtime.session import session as sessions
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair
 from proton.trace.model import Strategy

@@ -26,7 +26,7 @@ print(pair.timer_ns - pair.host_ns, pair.error_ns)
 
 BURST = """
 import collections, gpu_host, proton
-from proton.runtime import session as sessions
+from proton.runtime.session import session as sessions
 from proton.runtime.nvidia import cuda, slabs
 launches, go_to = gpu_host.launchers()
 asked, taken, chunks_of = [], collections.Counter(), slabs.chunks_of

@@ -10,7 +10,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.compiler import IRSource
-from proton.runtime.arguments import Argument
+from proton.runtime.launch.arguments import Argument
 from proton.runtime.nvidia.arguments import read_other, stand_in
 from proton.runtime.nvidia.backend import BACKEND
 from proton.tools.tensor_descriptor import TensorDescriptor

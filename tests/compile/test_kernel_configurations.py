@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from kernels.harness import Case
 from proton.backends.nvidia.target import GPUKernel
-from proton.kernels import Case
 from tests.cpu.test_torch_kernels import places
 
 SIZES = {1: [(1,), (1 << 24,)], 2: [(1, 1), (4096, 256), (4099, 1025), (1024, 4096)]}

@@ -10,7 +10,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import LaunchError
-from proton.runtime import allocation
+from proton.runtime.launch import allocation
 from proton.runtime.nvidia import cuda, global_scratch
 from proton.runtime.nvidia.global_scratch import GlobalScratch
 from proton.tools.tensor_descriptor import TensorDescriptor

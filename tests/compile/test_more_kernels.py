@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from kernels.attention import attention
+from kernels.attention_backward import attention_backward
+from kernels.grouped_gemm import grouped_gemm
+from kernels.matmul_fused import matmul_fused
+from kernels.matmul_persistent import matmul_descriptors_kernel, matmul_persistent
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
-from proton.kernels.attention import attention
-from proton.kernels.attention_backward import attention_backward
-from proton.kernels.grouped_gemm import grouped_gemm
-from proton.kernels.matmul_fused import matmul_fused
-from proton.kernels.matmul_persistent import matmul_descriptors_kernel, matmul_persistent
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 Launches = list[tuple[tuple[int, ...], GPUKernel]]

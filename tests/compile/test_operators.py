@@ -23,8 +23,8 @@ from rich.console import Console
 import proton
 import proton.language as tl
 from proton import _report
-from proton.runtime import import_watch, operator_callbacks, operators
-from proton.runtime.operator_callbacks import NAME_BYTES, Callbacks, declared
+from proton.runtime.session import import_watch, operator_callbacks, operators
+from proton.runtime.session.operator_callbacks import NAME_BYTES, Callbacks, declared
 from proton.trace.merge import merge
 from proton.trace.model import HostSlice
 from proton.trace.operators import NO_ONE, Operators

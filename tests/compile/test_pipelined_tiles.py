@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from kernels.matmul_persistent import matmul_descriptors_kernel
 from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
-from proton.kernels.matmul_persistent import matmul_descriptors_kernel
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.ir.scalar_interpreter import ScalarInterpreter
 

@@ -15,7 +15,7 @@ import proton.language as tl
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.dialect.mlir import Module
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand

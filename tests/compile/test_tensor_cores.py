@@ -10,11 +10,11 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels.attention import attention_kernel
+from kernels.matmul import matmul_kernel
+from kernels.softmax import softmax_kernel
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import ARCHITECTURES, GPUTarget
-from proton.kernels.attention import attention_kernel
-from proton.kernels.matmul import matmul_kernel
-from proton.kernels.softmax import softmax_kernel
 
 INSTRUCTION = re.compile(r"\b(w?g?mma(?:_async)?(?:\.mma_async)?\.sync\.aligned\.m\d+n\d+k\d+\S*)")
 ARCHS = sorted(ARCHITECTURES)

@@ -82,7 +82,7 @@ def test_an_empty_tensor_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("arch", [90, 100, 120])
 def test_what_a_persistent_kernel_issues(arch: int) -> None:
     """Copies of the next tile begin in the loop; one thread is elected to issue them."""
-    from proton.kernels.matmul_persistent import matmul_persistent_kernel
+    from kernels.matmul_persistent import matmul_persistent_kernel
 
     kernel = matmul_persistent_kernel.warmup(
         *[tl.float16] * 3, *[1024] * 6, BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, GROUP_M=8,

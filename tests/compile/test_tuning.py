@@ -36,7 +36,7 @@ def test_what_is_tried_reaches_the_gpu(
     tried, compiled = iter((3.0, 1.0, 2.0)), []
     ahead = compile_ahead.compile_ahead
     monkeypatch.setattr(
-        "proton.runtime.autotuner.compile_ahead",
+        "proton.runtime.tuning.autotuner.compile_ahead",
         lambda requests: (compiled.extend(requests), ahead(requests)),
     )
 

@@ -7,12 +7,12 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels.attention import attention_kernel
+from kernels.matmul import matmul_kernel
 from proton import GPUTarget
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.target import GPUKernel
-from proton.kernels.attention import attention_kernel
-from proton.kernels.matmul import matmul_kernel
 
 TARGET = GPUTarget("cuda", 90)
 

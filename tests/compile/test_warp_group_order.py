@@ -20,9 +20,9 @@ from benchmarks.alternating_kernels import (
     plain_scores,
     two_layers,
 )
+from kernels.attention import attention_kernel
 from proton.base.errors import PassError
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
-from proton.kernels.attention import attention_kernel
 from proton.passes import parse_pipeline
 from proton.tools.opt import ModuleText, register_all_passes
 from proton.tools.tensor_descriptor import TensorDescriptor

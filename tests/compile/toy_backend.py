@@ -18,10 +18,10 @@ from proton.frontend import build_module
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
-from proton.runtime.arguments import NUMPY_TYPES
 from proton.runtime.backend import Backend, KernelFunction
-from proton.runtime.plain import LaunchTimes, PlainLauncher
-from proton.runtime.recording import SessionState
+from proton.runtime.launch.arguments import NUMPY_TYPES
+from proton.runtime.launch.plain import LaunchTimes, PlainLauncher
+from proton.runtime.session.recording import SessionState
 from tests.ir.tile_interpreter import TileInterpreter
 
 MEMORY = np.zeros(1 << 16, np.uint8)

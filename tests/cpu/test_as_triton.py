@@ -104,7 +104,7 @@ print(made == proton.GPUTarget("cuda", 90), triton.runtime.autotuner.Autotuner)
 print(triton.language.extra.cuda.libdevice.sqrt, triton.compiler.errors.CompilationError)
 triton.set_allocator(lambda *asked: None)
 triton.set_allocator(triton.runtime._allocation.NullAllocator())
-from proton.runtime.allocation import current_allocator
+from proton.runtime.launch.allocation import current_allocator
 print(current_allocator())
 """
 

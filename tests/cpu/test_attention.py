@@ -8,7 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels.attention import attention, attention_kernel
+from kernels.attention import attention, attention_kernel
 from tests.cpu.test_float8 import rounded, values
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from proton.kernels.attention import attention
-from proton.kernels.attention_backward import attention_backward
-from proton.kernels.attention_backward import reference as gradients
+from kernels.attention import attention
+from kernels.attention_backward import attention_backward
+from kernels.attention_backward import reference as gradients
 from tests.cpu.test_attention import reference
 
 NAMES = ("dq", "dk", "dv")

@@ -16,8 +16,8 @@ import proton.language as tl
 from proton.base.errors import AutotunerError, NotAKernel, OutOfResources
 from proton.compiling import ahead as compile_ahead
 from proton.compiling import cache
-from proton.runtime.autotuner import Autotuner
-from proton.runtime.heuristics import Heuristics
+from proton.runtime.tuning.autotuner import Autotuner
+from proton.runtime.tuning.heuristics import Heuristics
 
 
 @proton.jit

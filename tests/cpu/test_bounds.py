@@ -10,7 +10,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels import CASES, MORE_CASES
+from kernels.cases import CASES, MORE_CASES
 from tests.cpu.harness import kernels_of
 
 SENTINEL = 99

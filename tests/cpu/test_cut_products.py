@@ -5,7 +5,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels.matmul import matmul
+from kernels.matmul import matmul
 
 
 def hidden(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:

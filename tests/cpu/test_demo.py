@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import proton
 from proton import Run
 from proton.__main__ import app
-from proton.runtime import session
+from proton.runtime.session import session
 from tests import processes
 from tests.perfetto_equality import assert_trace_equals_tables
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 LAUNCH = """
 import sys
 import numpy as np
-from proton.kernels.vector_add import vector_add
+from kernels.vector_add import vector_add
 x = np.ones(100, np.float32)
 vector_add(x, x)
 print(__name__, sys.argv[1:])
@@ -100,7 +100,7 @@ def test_all_options_of_a_session_can_be_given(tmp_path: Path) -> None:
     options = "--every 3 --granularity warp_2 --clock-bits 64 --buffer global"
     options += " --sample-warps 0,4 --sample-programs 16 --compare-run-time -q"
     text = (
-        "from proton.runtime import session\n"
+        "from proton.runtime.session import session\n"
         "found = session.current()\n"
         "print(found.instrumentation, found.options.compare_run_time)"
     )

@@ -18,8 +18,8 @@ from proton import testing
 from proton.compiler import ASTSource
 from proton.runtime import backend, driver
 from proton.runtime.backend import Backend
-from proton.runtime.benchmark import summary
 from proton.runtime.cpu.caches import levels_below
+from proton.runtime.tuning.benchmark import summary
 from proton.testing import peaks
 from tests.cpu.harness import kernels_of
 
@@ -362,7 +362,7 @@ def test_launches_of_the_same_code_have_the_same_cache_key() -> None:
     kernel._unsafe_update_src(kernel.src.replace("GENERATED", "x"))
     _, keys, _, _, binder = kernel.device_caches["cpu"]
     found = [
-        proton.runtime.jit.compute_cache_key(keys, *binder(*arguments)[1:])
+        proton.runtime.launch.jit.compute_cache_key(keys, *binder(*arguments)[1:])
         for arguments in ((x, out, 4), (out, x, 4), (x, out, 8), (x.astype(np.int32), out, 4))
     ]
     assert found[0] == found[1]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import proton
-from proton.kernels import CASES as FIRST_CASES
-from proton.kernels import (
+from kernels.cases import CASES as FIRST_CASES
+from kernels.cases import (
     DROPOUT,
     HISTOGRAM,
     LAYER_NORM,
@@ -21,19 +21,18 @@ from proton.kernels import (
     TRANSPOSE,
     VECTOR_ADD,
     VECTOR_SUM,
-    Case,
 )
-from proton.kernels.cases import error
-from proton.kernels.dropout import dropout
-from proton.kernels.dropout import reference as dropout_reference
-from proton.kernels.histogram import histogram
-from proton.kernels.layer_norm import reference as layer_norm_reference
-from proton.kernels.layer_norm_backward import layer_norm_backward
-from proton.kernels.matmul import matmul
-from proton.kernels.matmul_persistent import matmul_persistent
-from proton.kernels.softmax import reference, softmax
-from proton.kernels.transpose import transpose
-from proton.kernels.vector_add import vector_add
+from kernels.dropout import dropout
+from kernels.dropout import reference as dropout_reference
+from kernels.harness import Case, error
+from kernels.histogram import histogram
+from kernels.layer_norm import reference as layer_norm_reference
+from kernels.layer_norm_backward import layer_norm_backward
+from kernels.matmul import matmul
+from kernels.matmul_persistent import matmul_persistent
+from kernels.softmax import reference, softmax
+from kernels.transpose import transpose
+from kernels.vector_add import vector_add
 from tests import processes
 from tests.perfetto_equality import assert_trace_equals_tables
 from tests.tables import check_rows
@@ -202,13 +201,13 @@ def test_launch_options_are_passed_on(rng: np.random.Generator) -> None:
         dropout(x, nonsense=1)
 
 
-SCRIPTS = sorted(p.stem for p in (ROOT / "kernels").glob("*.py") if not p.stem.startswith("_"))
+SHARED = {"__init__", "arrays", "cases", "harness"}
+SCRIPTS = sorted({p.stem for p in (ROOT / "kernels").glob("*.py")} - SHARED)
 
 
 RUN_ALL = """
 import pathlib, runpy, sys, traceback
 folder, *names = sys.argv[1:]
-sys.path.insert(0, folder)
 for name in names:
     sys.argv = [name, "--profile", name + ".pftrace"]
     try:

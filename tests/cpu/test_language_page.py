@@ -11,7 +11,7 @@ import pytest
 
 import proton
 import proton.compat.triton as compat
-from scripts.language_page import DTYPES, PAGE, cell, is_there, short
+from scripts.language_page import BACKENDS, DTYPES, KINDS, PAGE, cell, is_there, short
 from scripts.language_surface import ABSENT, NAMES, OPS
 
 CELLS = 12  # that are tried, of some 2,300
@@ -20,17 +20,33 @@ CELLS = 12  # that are tried, of some 2,300
 def rows() -> dict[str, list[str]]:
     """The cells of each op, by its name."""
     found = {}
-    for line in PAGE.read_text().splitlines():
-        match = re.fullmatch(r"\| `(.+)` \| (.+) \|", line)
-        if match is not None and line.count(" | ") == len(DTYPES):
-            found[match[1].replace("\\|", "|")] = match[2].split(" | ")
+    for line in PAGE.read_text().partition("## Names")[0].splitlines():
+        match = re.fullmatch(r"\| (`.+`) \| ([^`|]+) \|", line)
+        for name in re.findall(r"`([^`]+)`", match[1]) if match else ():
+            assert name not in found
+            found[name.replace("\\|", "|")] = cells_of(match[2])
     return found
+
+
+def cells_of(text: str) -> list[str]:
+    """The cells of a row's words, "integers, fp16; NVIDIA alone: bf16"."""
+    cells = dict.fromkeys(map(short, DTYPES), "-")
+    for part in text.split("; "):
+        who, _, names = part.rpartition(" alone: ")
+        mark = "".join(k for k, backend in BACKENDS.items() if backend in who) if who else "●"
+        for words in names.split(", "):
+            kinds = {"all": DTYPES, **KINDS}
+            for name in map(short, kinds[words]) if words in kinds else words.split():
+                assert cells[name] == "-"
+                cells[name] = mark
+    return [*cells.values()]
 
 
 def test_the_page_has_every_op_and_dtype() -> None:
     ops = [name for group in OPS.values() for name in group]
-    assert list(rows()) == ops
-    assert f"| | {' | '.join(map(short, DTYPES))} |" in PAGE.read_text()
+    assert sorted(rows()) == sorted(ops)
+    for kind, dtypes in KINDS.items():
+        assert f"{kind} ({' '.join(map(short, dtypes))})" in " ".join(PAGE.read_text().split())
 
 
 def test_cells_say_what_happens(rng: np.random.Generator, tmp_path: Path) -> None:

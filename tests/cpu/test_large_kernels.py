@@ -14,8 +14,8 @@ from hypothesis import given
 
 import proton
 import proton.language as tl
+from kernels.cases import CASES
 from proton.backends.cpu import pipeline
-from proton.kernels import CASES
 from proton.transforms.cpu.outline_loops import LOOPS, OutlineLoops
 from tests.cpu.random_programs import Drawn, programs
 from tests.cpu.test_random_programs import check

@@ -7,8 +7,8 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels.matmul import matmul, matmul_kernel
 from proton.backends.cpu import compiler
-from proton.kernels.matmul import matmul, matmul_kernel
 from tests.cpu.harness import decode, ordinary, pointer
 
 BLOCKS = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64}

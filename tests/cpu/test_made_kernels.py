@@ -11,7 +11,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.runtime.tensor_descriptor import TensorDescriptor
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 HOPPER = proton.GPUTarget("cuda", 90)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import proton
+from kernels import grouped_gemm as grouped
+from kernels import matmul_fused as fused
+from kernels import matmul_persistent as persistent
+from kernels.grouped_gemm import grouped_gemm
+from kernels.matmul_fused import matmul_fused
+from kernels.matmul_persistent import matmul_persistent
 from proton.base.errors import LaunchError
-from proton.kernels import grouped_gemm as grouped
-from proton.kernels import matmul_fused as fused
-from proton.kernels import matmul_persistent as persistent
-from proton.kernels.grouped_gemm import grouped_gemm
-from proton.kernels.matmul_fused import matmul_fused
-from proton.kernels.matmul_persistent import matmul_persistent
 
 BOUNDS = {"float16": 2.0**-10, "float32": 2.0**-20}  # of a result's rounding, and of sums
 SMALL = {"BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}

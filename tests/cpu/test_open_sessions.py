@@ -12,7 +12,7 @@ import proton
 import proton.language as tl
 import proton.profiler as triton_profiler
 import proton.profiler.language as pl
-from proton.runtime import open_sessions, session
+from proton.runtime.session import open_sessions, session
 from tests import processes
 from tests.tables import check_rows
 

@@ -9,8 +9,8 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels.matmul import matmul_kernel
 from proton.backends.cpu import compiler
-from proton.kernels.matmul import matmul_kernel
 
 D = 64  # rows and columns of a block
 WORK = re.compile(r"linalg\.\w+|scf\.\w+|vector\.\w+|memref\.(?:alloc|load|store)\b|inline_asm")

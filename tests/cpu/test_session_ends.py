@@ -13,7 +13,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.runtime import recording, session
+from proton.runtime.session import recording, session
 from tests import processes
 
 LONG = 100_000_000  # turns, a tenth of a second and more

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import proton.language as tl
-from proton.kernels import CASES, MORE_CASES
+from kernels.cases import CASES, MORE_CASES
 from proton.runtime.cpu import launch
 from tests.cpu.harness import kernels_of
 

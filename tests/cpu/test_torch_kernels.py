@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import proton
-from proton.kernels import CASES as FIRST_CASES
-from proton.kernels import DROPOUT, MATMUL, MORE_CASES, Arrays, Case
-from proton.kernels.cases import error, outputs
-from proton.kernels.dropout import dropout
-from proton.kernels.matmul import matmul
-from proton.kernels.transpose import transpose
+from kernels.cases import CASES as FIRST_CASES
+from kernels.cases import DROPOUT, MATMUL, MORE_CASES
+from kernels.dropout import dropout
+from kernels.harness import Arrays, Case, error, outputs
+from kernels.matmul import matmul
+from kernels.transpose import transpose
 
 CASES = FIRST_CASES + MORE_CASES
 ROOT = Path(__file__).parents[2]

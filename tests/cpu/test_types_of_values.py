@@ -11,7 +11,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import BadArguments
-from proton.runtime.jit import mangle_type
+from proton.runtime.launch.jit import mangle_type
 
 
 class Pair(NamedTuple):

@@ -16,9 +16,9 @@ import numpy as np
 
 import proton
 from proton.runtime.backend import backend_named
-from proton.runtime.jit import JITFunction
-from proton.runtime.reinterpret import TensorWrapper
-from proton.runtime.tensor_descriptor import TensorDescriptor
+from proton.runtime.launch.jit import JITFunction
+from proton.runtime.launch.reinterpret import TensorWrapper
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 ALIGNMENT = 256  # of the GPU's allocations
 

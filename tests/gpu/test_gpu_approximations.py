@@ -147,7 +147,7 @@ def test_multiply_adds_round_once_or_twice(rng: np.random.Generator, fuse: bool)
 
 
 def test_softmax_of_rows(rng: np.random.Generator) -> None:
-    from proton.kernels import SOFTMAX
+    from kernels.cases import SOFTMAX
 
     (x,) = SOFTMAX.inputs(rng, 33, 1000)
     assert SOFTMAX.check((x * 10,)) <= 2e-6

@@ -9,8 +9,8 @@ import pytest
 
 import proton
 import proton.language as tl
+from kernels.matmul import matmul
 from proton.base.errors import ProfileError
-from proton.kernels.matmul import matmul
 from proton.trace.instrumentation import COUNTERS
 from proton.viewer import Run
 

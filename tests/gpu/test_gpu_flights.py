@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import proton
-from proton.kernels.matmul import matmul_kernel
+from kernels.matmul import matmul_kernel
 from proton.trace.instrumentation import AUTO
 from tests.compile.test_gpu_auto import by_descriptors
 

@@ -8,7 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels import attention, matmul, matmul_persistent
+from kernels import attention, matmul, matmul_persistent
 
 SIZE, REPLAYS = 512, 5
 BLOCKS = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 8}

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from proton.kernels.attention import attention
-from proton.kernels.attention_backward import attention_backward
-from proton.kernels.grouped_gemm import grouped_gemm
-from proton.kernels.matmul_fused import matmul_fused
-from proton.kernels.matmul_persistent import matmul_persistent
+from kernels.attention import attention
+from kernels.attention_backward import attention_backward
+from kernels.grouped_gemm import grouped_gemm
+from kernels.matmul_fused import matmul_fused
+from kernels.matmul_persistent import matmul_persistent
 
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-20}
 SUMS = 2.0**-19  # of what is added up: the error of sums in fp32

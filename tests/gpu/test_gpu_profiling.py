@@ -13,7 +13,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels import layer_norm, softmax
+from kernels import layer_norm, softmax
 from proton.trace.model import Strategy
 from proton.viewer import Run
 from tests.compile.test_gpu_records import calls

@@ -13,8 +13,8 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels.attention import attention_kernel
-from proton.kernels.matmul import matmul_kernel
+from kernels.attention import attention_kernel
+from kernels.matmul import matmul_kernel
 from tests.cpu.test_attention import reference
 
 CASES = int(os.environ.get("PROTON_TEST_PRODUCTS", "60"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proton.kernels import Case
+from kernels.harness import Case
 from tests.cpu.test_torch_kernels import check, check_options, check_strides, places, run
 
 ROOT = Path(__file__).parents[2]
@@ -30,14 +30,12 @@ def test_options_of_launches_on_tensors(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("case, sizes", places(SMALL), ids=lambda p: getattr(p, "name", str(p)))
 def test_every_kernel_has_its_benchmark(
     rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     case: Case,
     sizes: tuple[int, ...],
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.syspath_prepend(ROOT / "kernels")
-    from _harness import compare_on_gpu
+    from kernels.harness import compare_on_gpu
 
     compare_on_gpu(case, rng, [sizes])
     assert " x ".join(map(str, sizes)) in capsys.readouterr().out

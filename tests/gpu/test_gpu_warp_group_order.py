@@ -9,7 +9,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.kernels.attention import attention
+from kernels.attention import attention
 
 BOUNDS = {"float16": 2e-3, "bfloat16": 2e-2}
 

@@ -8,7 +8,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import CompilationError, CompileTimeAssertionFailure, PassError
-from proton.conversion.ttg_to_llvm.lowering import RULES as LOWERINGS
+from proton.conversion.ttg_to_llvm.core.lowering import RULES as LOWERINGS
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
 from proton.frontend.rules import RULES

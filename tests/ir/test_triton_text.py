@@ -8,13 +8,13 @@ import pytest
 
 import proton
 from proton.backends import parsing
+from proton.compat.triton.text import encodings, tiles
+from proton.compat.triton.text.cursor import Cursor, Token
+from proton.compat.triton.text.translator import FORMS, translated
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.text import module_text
 from proton.language.ir_text import IRText
-from proton.triton_text import encodings, is_triton, tiles, translated
-from proton.triton_text.cursor import Cursor, Token
-from proton.triton_text.translator import FORMS
 from tests import triton_samples as samples
 from tests.ir.triton_block_forms import BLOCK_ROWS, GROUPS
 from tests.ir.triton_forms import BARRIER, COPIED, MADE, ROWS, SHARED, T
@@ -226,6 +226,10 @@ def test_what_modules_and_functions_are_refused() -> None:
         translated("tt.func private @f(%x: i32)", "k.ttir", "ttir")
     with pytest.raises(proton.CompilationError, match="expected the end of the module, got '}'"):
         translated(samples.ADD.replace("} loc(#loc)\n#loc1", "}}\n#loc1"), "k.ttir", "ttir")
+
+
+def is_triton(text: str) -> bool:
+    return IRText("k.ttir", "ttir", text).is_triton
 
 
 def test_which_text_is_tritons() -> None:

@@ -31,8 +31,8 @@ with proton.profile("mine", capacity=64) as run:
 
 """
 TYPES = (
-    ("kernel", "proton.runtime.jit.JITFunction"),
-    ("callee", "proton.runtime.jit.JITFunction"),
+    ("kernel", "proton.runtime.launch.jit.JITFunction"),
+    ("callee", "proton.runtime.launch.jit.JITFunction"),
     ("kernel[(1,)](1, BLOCK=2)", "proton.backends.compiler.CompiledKernel"),
     ("run", "proton.viewer.run.Run"),
     ("run.totals.slices", "int"),
@@ -44,7 +44,10 @@ TYPES = (
     ("proton.scope('load').__enter__()", "proton.language.profiling.scope"),
     ("proton.allocate_event('tile')", "proton.language.profiling.Event"),
     ("proton.cdiv(7, 2)", "int"),
-    ("proton.autotune([proton.Config({})], ['n'])(kernel)", "proton.runtime.autotuner.Autotuner"),
+    (
+        "proton.autotune([proton.Config({})], ['n'])(kernel)",
+        "proton.runtime.tuning.autotuner.Autotuner",
+    ),
 )
 MISTAKES = (
     ("proton.profile(capacity='many')", 'Argument "capacity"'),

@@ -119,7 +119,7 @@ class _Loop:
                     _meet(self.analysis, self.op, group)
 
     def _holds(self) -> bool:
-        """Whether the loop ends with what was assumed; changes the assumptions if it does not."""
+        """True if the loop ends with what was assumed; changes the assumptions if it does not."""
         holds = True
         for position, (structure, parts) in list(self.assumed.items()):
             argument = self.group.received[0][position]
@@ -195,12 +195,12 @@ def _may_meet(op: Operation, structure: Structure, parts: set[Part]) -> bool:
 
 
 def _needs(op: Operation, expr: Expr | None) -> bool:
-    """Whether an expression is of a value that is made inside an op."""
+    """True if an expression is of a value that is made inside an op."""
     return any(_is_inside(leaf.value, op) for leaf in leaves(expr))
 
 
 def _moves_evenly(loop: Operation, argument: Value, expr: Expr) -> bool:
-    """Whether an expression is the argument plus and minus what the loop does not change."""
+    """True if an expression is the argument plus and minus what the loop does not change."""
 
     def is_constant(term: Expr) -> bool:
         if isinstance(term, Leaf):
@@ -219,7 +219,7 @@ def _moves_evenly(loop: Operation, argument: Value, expr: Expr) -> bool:
 
 
 def _is_inside(leaf: Value | Awaited, loop: Operation) -> bool:
-    """Whether a value is made inside an op's regions, the op's own arguments included."""
+    """True if a value is made inside an op's regions, the op's own arguments included."""
     value = leaf if isinstance(leaf, Value) else leaf.tensor
     owner = value.owner
     if isinstance(owner, ir.Block):

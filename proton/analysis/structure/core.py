@@ -74,12 +74,12 @@ def _gathered(value: Value, shape: tuple[int, ...]) -> Structure | None:
 
 
 def _wraps_on_purpose(type_: Type) -> bool:
-    """Whether arithmetic may well leave the range of an integer type; that of `Expr` would not."""
+    """True if arithmetic may well leave the range of an integer type; that of `Expr` would not."""
     return isinstance(type_, ir.IntegerType) and type_.width < MIN_WIDTH
 
 
 def _is_number(type_: Type) -> bool:
-    """Whether the type is an integer of more than one bit, or index."""
+    """True if the type is an integer of more than one bit, or index."""
     is_bool = type_ == integer(1)
     return isinstance(type_, ir.IntegerType | ir.IndexType) and not is_bool
 

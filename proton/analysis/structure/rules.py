@@ -136,7 +136,7 @@ MAX_FACTOR = 1 << 16
 
 
 def _is_small(*exprs: Expr) -> bool:
-    """Whether no expression has a constant factor that makes an overflow likely."""
+    """True if no expression has a constant factor that makes an overflow likely."""
     return all(_factor(expr) <= MAX_FACTOR for expr in exprs)
 
 

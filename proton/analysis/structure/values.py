@@ -51,12 +51,12 @@ class Structure:
 
     @property
     def uniform(self) -> bool:
-        """Whether every element is the same."""
+        """True if every element is the same."""
         return all(dim.stride == 0 and dim.parent is None and not dim.gathers for dim in self.dims)
 
     @property
     def gathers(self) -> bool:
-        """Whether a dimension's places come from a tensor."""
+        """True if a dimension's places come from a tensor."""
         return any(dim.gathers for dim in self.dims)
 
 

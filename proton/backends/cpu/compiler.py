@@ -27,7 +27,7 @@ def vector_bits() -> int:
 
 
 def has_large_first_level() -> bool:
-    """Whether the host's first-level cache has room for more than what a product's tiles read,
+    """True if the host's first-level cache has room for more than what a product's tiles read,
     32 KiB: the processors with arithmetic of fp16 vectors have 48 KiB."""
     return "+avx512fp16" in llvm.host_features().split(",")
 

@@ -42,7 +42,6 @@ from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorTo
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
-from proton.triton_text import is_triton
 
 _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
@@ -134,8 +133,7 @@ def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText 
     """A module of `ttgir` in its final order, of one of the front end or of a text's level."""
     if text is not None and text.level != FRONT:
         own = record_passes(options) or [StripRecords()]
-        is_foreign = is_triton(text.text)
-        return stages.run("ttgir", module, foreign_passes(options) if is_foreign else own)
+        return stages.run("ttgir", module, foreign_passes(options) if text.is_triton else own)
     # Of two launches that overlap, each would have its maps where the other one has them.
     device, debug = not options.launch_pdl, options.debug
     tma = TensorDescriptorToTMA(arch=options.target.arch, device=device, debug=debug)

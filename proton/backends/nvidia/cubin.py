@@ -39,7 +39,7 @@ class Cubin:
 
     @property
     def is_serialised(self) -> bool:
-        """Whether each of its products on tensor cores is waited for before the next one, which
+        """True if each of its products on tensor cores is waited for before the next one, which
         the assembler does where it cannot follow their registers, or has too few."""
         return _SERIALISED.search(self.log) is not None
 

@@ -123,7 +123,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
 
 
 def _is_ready(options: GPUOptions) -> bool:
-    """Whether shared memory and barriers are decided ahead of records."""
+    """True if shared memory and barriers are decided ahead of records."""
     asked = options.instrumentation
     return asked is not None and bool(
         asked.auto or asked.is_sampled(options.num_warps) or asked.every > 1

@@ -59,7 +59,7 @@ def with_least_programs(ptx: str, least: int) -> str:
 
 
 def has_least_programs(ptx: str) -> bool:
-    """Whether the PTX says how many programs have to fit on an SM."""
+    """True if the PTX says how many programs have to fit on an SM."""
     return re.search(r"^\.minnctapersm ", ptx, re.M) is not None
 
 

@@ -1,8 +1,8 @@
 """`triton.runtime._async_compile`."""
 
-from proton.runtime import async_compile
-from proton.runtime.async_compile import AsyncCompileMode as AsyncCompileMode
-from proton.runtime.async_compile import FutureKernel as FutureKernel
+from proton.runtime.tuning import async_compile
+from proton.runtime.tuning.async_compile import AsyncCompileMode as AsyncCompileMode
+from proton.runtime.tuning.async_compile import FutureKernel as FutureKernel
 
 
 class _ActiveMode:

@@ -29,8 +29,8 @@ from proton.language.signature import Signature
 from proton.runtime import driver
 from proton.runtime.backend import DirectLaunch, backend_named
 from proton.runtime.cache import triton_key as triton_key
-from proton.runtime.hooks import LazyDict as LazyDict
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.hooks import LazyDict as LazyDict
+from proton.runtime.launch.jit import JITFunction
 
 compiler = sys.modules[__name__]  # Triton has a package here
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.targets import GPUTarget, Target
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 
 stub_target = GPUTarget("cuda", 100)
 

@@ -16,7 +16,7 @@ from proton.compat.triton import gluon_language as language
 from proton.language.aggregate import aggregate as aggregate
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.function import must_use_result as must_use_result
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 
 gluon = sys.modules[__name__]  # `from triton.experimental import gluon`
 
@@ -33,7 +33,7 @@ class GluonJITFunction(JITFunction):
         )
 
     def is_gluon(self) -> bool:
-        """Whether it is in Gluon."""
+        """True if it is in Gluon."""
         return True
 
 

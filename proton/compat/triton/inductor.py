@@ -21,8 +21,8 @@ from types import FrameType
 
 from proton.base.knobs import set_environment
 from proton.language import profiling
-from proton.runtime import open_sessions
-from proton.runtime import session as sessions
+from proton.runtime.session import open_sessions
+from proton.runtime.session import session as sessions
 from proton.trace.model import OPERATOR
 
 _PROVENANCE = "INDUCTOR_PROVENANCE"

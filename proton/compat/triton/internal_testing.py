@@ -26,9 +26,9 @@ from proton.base.knobs import KNOBS, knobs, set_environment
 from proton.base.targets import CLUSTERS, GPUTarget, Target
 from proton.compat.triton import install_as_triton
 from proton.language.types import dtype
-from proton.runtime.arguments import type_canonicalisation_dict
 from proton.runtime.driver import active
-from proton.runtime.reinterpret import TensorWrapper, reinterpret
+from proton.runtime.launch.arguments import type_canonicalisation_dict
+from proton.runtime.launch.reinterpret import TensorWrapper, reinterpret
 
 int_dtypes = ["int8", "int16", "int32", "int64"]
 uint_dtypes = ["uint8", "uint16", "uint32", "uint64"]
@@ -54,7 +54,7 @@ def _torch() -> Any:
 
 
 def is_interpreter() -> bool:
-    """Whether kernels run as Python."""
+    """True if kernels run as Python."""
     return knobs.interpret
 
 
@@ -64,7 +64,7 @@ def get_current_target() -> Target | None:
 
 
 def is_cuda() -> bool:
-    """Whether kernels run on an NVIDIA GPU."""
+    """True if kernels run on an NVIDIA GPU."""
     return isinstance(get_current_target(), GPUTarget)
 
 
@@ -75,37 +75,37 @@ def _capability() -> int:
 
 
 def is_ampere_or_newer() -> bool:
-    """Whether it is a GPU of compute capability 8.0 or later."""
+    """True if it is a GPU of compute capability 8.0 or later."""
     return _capability() >= 80
 
 
 def is_hopper() -> bool:
-    """Whether it is a GPU of compute capability 9."""
+    """True if it is a GPU of compute capability 9."""
     return _capability() // 10 == 9
 
 
 def is_hopper_or_newer() -> bool:
-    """Whether it is a GPU of compute capability 9.0 or later."""
+    """True if it is a GPU of compute capability 9.0 or later."""
     return _capability() >= 90
 
 
 def is_blackwell() -> bool:
-    """Whether it is a GPU of compute capability 10 or 11."""
+    """True if it is a GPU of compute capability 10 or 11."""
     return _capability() // 10 in (10, 11)
 
 
 def is_blackwell_ultra() -> bool:
-    """Whether it is a GPU of compute capability 10.3."""
+    """True if it is a GPU of compute capability 10.3."""
     return _capability() == 103
 
 
 def is_rubin() -> bool:
-    """Whether it is a GPU of compute capability 10.7."""
+    """True if it is a GPU of compute capability 10.7."""
     return _capability() == 107
 
 
 def is_sm12x() -> bool:
-    """Whether it is a GPU of compute capability 12."""
+    """True if it is a GPU of compute capability 12."""
     return _capability() // 10 == 12
 
 
@@ -130,17 +130,17 @@ def get_hip_lds_size() -> int:
 
 
 def supports_tma(byval_only: bool = False) -> bool:
-    """Whether tensor descriptors are copied by the hardware, or interpreted."""
+    """True if tensor descriptors are copied by the hardware, or interpreted."""
     return is_interpreter() or is_hopper_or_newer()
 
 
 def supports_ws() -> bool:
-    """Whether warps may be specialized, or it does not matter."""
+    """True if warps may be specialized, or it does not matter."""
     return is_interpreter() or is_hopper_or_newer()
 
 
 def supports_clc() -> bool:
-    """Whether a GPU has cluster launch control."""
+    """True if a GPU has cluster launch control."""
     return _capability() >= 100
 
 

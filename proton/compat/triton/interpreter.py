@@ -1,7 +1,7 @@
 """`triton.runtime.interpreter`, as far as programs ask whether a kernel is interpreted."""
 
 from proton.base.knobs import knobs
-from proton.runtime.jit import JITFunction
+from proton.runtime.launch.jit import JITFunction
 
 
 class _Interpreted(type):

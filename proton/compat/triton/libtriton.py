@@ -115,7 +115,7 @@ class AccessModule:
         self._free = arguments + 2
 
     def verify(self) -> bool:
-        """Whether it is IR."""
+        """True if it is IR."""
         return True
 
     def walk(self, visit: Callable[[BuilderOp], None]) -> None:

@@ -26,7 +26,7 @@ class PlugInDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether launches without arrays run here."""
+        """True if launches without arrays run here."""
         return default_backend() is cls._backend
 
 

@@ -8,7 +8,7 @@ The sessions are numbers of the program's choice, such as `proton.start` gives.
 from typing import Any, ClassVar
 
 from proton.base.knobs import knobs
-from proton.runtime.hooks import LazyDict as LazyDict
+from proton.runtime.launch.hooks import LazyDict as LazyDict
 
 
 class Hook:

@@ -37,7 +37,7 @@ from proton.dialect.traits import Combines, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
 
-# Cheap producers are copied to each of their users, so that each copy fuses; this bounds the
+# Producers of indices are copied to each of their users, so that each copy fuses; this bounds the
 # copies, as a chain of ops with two uses each would double at every step.
 MAX_CLONES = 512
 
@@ -58,7 +58,7 @@ class TritonArithToLinalg(Pass):
     name: ClassVar[str] = "triton-arith-to-linalg"
 
     def run(self, module: Module) -> None:
-        _copy_cheap_producers(module)
+        _copy_index_producers(module)
         ops = _outer_ops(module)
         for op in ops:
             if has(op, Combines):
@@ -113,7 +113,7 @@ def _make_range(op: Operation) -> None:
 
 
 def _is_compared(value: Value) -> bool:
-    """Whether a comparison is all that uses a range."""
+    """True if a comparison is all that uses a range."""
     while len(found := users(value)) == 1 and isa(found[0], tt.ExpandDimsOp, tt.BroadcastOp):
         value = found[0].results[0]
     return bool(found) and all(isa(user, arith.CmpIOp) for user in found)
@@ -277,7 +277,7 @@ RULES.of(tt.PreciseSqrtOp)(_in_place_of(math.SqrtOp))
 RULES.of(tt.PreciseDivFOp)(_in_place_of(arith.DivFOp))
 
 
-# Cheap producers
+# Producers of indices
 
 
 _COPIED = names_of(  # what makes indices and masks
@@ -287,19 +287,19 @@ _COPIED = names_of(  # what makes indices and masks
 )
 
 
-def _copy_cheap_producers(module: Module) -> None:
+def _copy_index_producers(module: Module) -> None:
     """Gives each user of an index-like tensor its own copy of what makes it."""
-    cheap: set[Value] = set()
+    copied: set[Value] = set()
     ops = all_ops(module)
     for op in ops:
         is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))
         if is_tensor and op.name in _COPIED:
             sources = [value for value in op.operands if shape_of(value)]
-            if all(value in cheap for value in sources):
-                cheap.add(op.results[0])
+            if all(value in copied for value in sources):
+                copied.add(op.results[0])
     clones = 0
     for op in reversed(ops):
-        if len(op.results) != 1 or op.results[0] not in cheap:
+        if len(op.results) != 1 or op.results[0] not in copied:
             continue
         for user in users(op.results[0])[1:]:
             if clones == MAX_CLONES:

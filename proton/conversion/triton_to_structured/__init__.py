@@ -76,7 +76,7 @@ def _accesses(analysis: StructureAnalysis, function: Operation) -> list[_Access]
 
 
 def _is_worth_it(pointer: Structure, value: Value) -> bool:
-    """Whether elements lie side by side, or evenly apart: where a tensor says where each one is,
+    """True if elements lie side by side, or evenly apart: where a tensor says where each one is,
     that tensor of addresses is as good."""
     pairs = zip(pointer.dims, shape_of(value), strict=True)
     return not pointer.gathers or any(size > 1 and not dim.gathers for dim, size in pairs)

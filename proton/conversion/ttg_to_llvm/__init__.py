@@ -1,32 +1,36 @@
-"""`ttg-to-llvm`: tiles to the code of one thread. The rules are in the modules beside this one."""
+"""`ttg-to-llvm`: tiles to the code of one thread. The rules are in the folders here."""
 
 import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
-from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them registers their rules
-    assembly,
+from proton.conversion.ttg_to_llvm.core import (  # noqa: F401 - registers their rules
     atomics,
-    barriers,
     calls,
     collectives,
-    debug,
     dot,
     elementwise,
-    kept_iterations,
     layouts,
     memory,
-    optimization_barriers,
-    profile,
     reduce,
     shared_memory,
+)
+from proton.conversion.ttg_to_llvm.core.lowering import SHARED_SYMBOL, lowering
+from proton.conversion.ttg_to_llvm.nvidia import (  # noqa: F401 - registers their rules
+    assembly,
+    barriers,
+    debug,
     tensor_cores,
     tensor_maps,
     tma,
     warp_groups,
 )
-from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
+from proton.conversion.ttg_to_llvm.records import (  # noqa: F401 - registers their rules
+    kept_iterations,
+    optimization_barriers,
+    profile,
+)
 from proton.dialect import proton_gpu as pg
 from proton.dialect.attributes import DIVISIBILITY, ELEMENT, TENSOR_MAP
 from proton.dialect.mlir import Attribute, Context, Module, Operation, ir

@@ -11,7 +11,8 @@ import numpy as np
 
 from proton.base.errors import LaunchError
 from proton.language import types as ty
-from proton.runtime.arguments import (
+from proton.runtime.backend import HOST, owner_of
+from proton.runtime.launch.arguments import (
     ELEMENT_TYPES,
     NUMPY_TYPES,
     OTHER_TYPES,
@@ -24,9 +25,8 @@ from proton.runtime.arguments import (
     refused,
     torch_element,
 )
-from proton.runtime.backend import HOST, owner_of
-from proton.runtime.reinterpret import TensorWrapper
-from proton.runtime.tensor_descriptor import TensorDescriptor
+from proton.runtime.launch.reinterpret import TensorWrapper
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 CTYPES: dict[str, object] = {
     "int1": ctypes.c_bool,
@@ -109,7 +109,7 @@ def memory_of(name: str, value: Any) -> PointerArgument | None:
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array that the CPU can read, or says that it is one."""
+    """True if a value is an array that the CPU can read, or says that it is one."""
     if isinstance(value, ArrayArgument):
         return is_array(value.base)
     if _is_of_torch(value):
@@ -122,7 +122,7 @@ def is_array(value: object) -> bool:
 
 
 def _is_of_torch(value: object) -> bool:
-    """Whether a value is a tensor, or something else that torch has."""
+    """True if a value is a tensor, or something else that torch has."""
     return type(value).__module__.partition(".")[0] == "torch"
 
 

@@ -15,7 +15,7 @@ from proton.runtime.cpu.caches import core_cache, last_level_cache
 from proton.runtime.cpu.launch import CPULauncher
 from proton.runtime.cpu.recorder import CPURecorder
 from proton.runtime.cpu.timer import CPUTimer
-from proton.runtime.recording import SessionState
+from proton.runtime.session.recording import SessionState
 
 
 class CPUBackend(Backend):
@@ -73,7 +73,7 @@ class CPUBackend(Backend):
 
 
 def processor_name() -> str:
-    """What the processor calls itself."""
+    """The name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

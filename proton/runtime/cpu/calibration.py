@@ -83,7 +83,7 @@ def _clock_code() -> llvm.LinkedCode:
 
 
 def read_clock() -> Callable[[], int]:
-    """What reads the clock of CPU records."""
+    """The reader of the clock of CPU records."""
     function: Callable[[], int] = _clock()
     return function
 

@@ -7,7 +7,6 @@ from typing import Any
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.compiler import compile_function, compile_lock
-from proton.runtime.arguments import Parameter
 from proton.runtime.cpu.arguments import classify
 from proton.runtime.cpu.launch import (
     CPUVariant,
@@ -17,6 +16,7 @@ from proton.runtime.cpu.launch import (
     run_variant,
     variant_of,
 )
+from proton.runtime.launch.arguments import Parameter
 from proton.trace.instrumentation import Instrumentation
 
 

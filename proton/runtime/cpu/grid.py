@@ -14,7 +14,7 @@ from proton.base.words import shown
 from proton.runtime.cpu import guard, team
 from proton.runtime.cpu.guard import arm
 from proton.runtime.cpu.team import TeamCall
-from proton.runtime.grid import grid_sizes
+from proton.runtime.launch.grid import grid_sizes
 
 # What a thread is asked for does at least this much: where it slept, the launching one has done as
 # much before it begins.

@@ -38,7 +38,7 @@ armed_until = 0  # ns of time.perf_counter_ns
 
 
 class _Record(ctypes.Structure):
-    """What handlers of signals know of a kernel."""
+    """The state of a kernel for handlers of signals."""
 
     _fields_ = (
         ("function", ctypes.c_void_p),

@@ -30,8 +30,6 @@ from proton.interpreter.values import Value
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature, TupleForm
-from proton.runtime import session as sessions
-from proton.runtime.arguments import Argument, signature_of
 from proton.runtime.backend import HOST, KernelFunction
 from proton.runtime.cpu import calibration
 from proton.runtime.cpu.arguments import PointerArgument as ArrayMemory
@@ -39,6 +37,8 @@ from proton.runtime.cpu.arguments import classify
 from proton.runtime.cpu.bounds import extent
 from proton.runtime.cpu.grid import check_grid
 from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.launch.arguments import Argument, signature_of
+from proton.runtime.session import session as sessions
 from proton.trace.instrumentation import Instrumentation
 
 

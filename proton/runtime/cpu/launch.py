@@ -20,8 +20,6 @@ from proton.base.targets import CPUTarget, Target, check_num_warps
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.language.signature import Signature
-from proton.runtime import session as sessions
-from proton.runtime.arguments import Argument, Parameter, TupleKey, signature_of
 from proton.runtime.backend import HOST, KernelFunction, Launcher
 from proton.runtime.cpu.arguments import PointerArgument, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
@@ -30,7 +28,9 @@ from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.prepared import Lately, signature
 from proton.runtime.cpu.recorder import CPURecorder, LaunchRecording
 from proton.runtime.cpu.team import TeamCall
-from proton.runtime.hooks import loaded
+from proton.runtime.launch.arguments import Argument, Parameter, TupleKey, signature_of
+from proton.runtime.launch.hooks import loaded
+from proton.runtime.session import session as sessions
 
 
 @dataclass
@@ -191,7 +191,7 @@ class CPULauncher(Launcher):
 
 
 def recorder_for(kernel: str) -> CPURecorder | None:
-    """What records the launch of a kernel that begins; None where nothing does."""
+    """The recorder of the launch of a kernel that begins; None where nothing does."""
     recorder: CPURecorder | None = sessions.recorder_of(HOST)
     return recorder if recorder is not None and recorder.state.takes(kernel) else None
 
@@ -252,7 +252,7 @@ def _leaf_names(names: list[str], signature: Signature) -> list[str]:
 
 
 def is_disjoint(variant: CPUVariant, values: list[Any]) -> bool:
-    """Whether no argument that the kernel writes shares a byte with another argument."""
+    """True if no argument that the kernel writes shares a byte with another argument."""
     if variant.writes_anywhere:
         return False
     for position in variant.written:

@@ -1,4 +1,4 @@
-"""What the CPU records in a session.
+"""Records of the CPU in a session.
 
 Each instrumented launch gets a part of a slab whose pages have been touched already, so that page
 faults do not show as work, and all records stay there until the end.
@@ -15,8 +15,8 @@ import numpy as np
 from proton.backends.cpu import llvm
 from proton.backends.cpu.target import CPUKernel
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
-from proton.runtime.grid import host_thread
-from proton.runtime.recording import Recorded, Recorder, SessionState
+from proton.runtime.launch.grid import host_thread
+from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.model import Chunk, Clock, Launch
 
@@ -51,7 +51,7 @@ class LaunchRecording:
         return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
 
     def launch(self, end: int) -> Launch:
-        """What the run says of it."""
+        """The description in the run."""
         return Launch(
             kernel=self.kernel,
             grid=self.grid,

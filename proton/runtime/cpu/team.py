@@ -91,7 +91,7 @@ class _Worker:
             self.desk.before = LOOKING  # it is woken once
 
     def has_begun(self) -> bool:
-        """Whether it took the last job before that was done."""
+        """True if it took the last job before that was done."""
         return self.desk.before != POSTED
 
     def wait(self) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from proton.base.errors import LaunchError
 from proton.language import types as ty
 from proton.language.signature import TupleForm
-from proton.runtime.arguments import (
+from proton.runtime.backend import owner_of
+from proton.runtime.launch.arguments import (
     ELEMENT_TYPES,
     Argument,
     ArrayArgument,
@@ -30,10 +31,9 @@ from proton.runtime.arguments import (
     refused,
     torch_element,
 )
-from proton.runtime.backend import owner_of
+from proton.runtime.launch.reinterpret import TensorWrapper
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 from proton.runtime.nvidia import cuda
-from proton.runtime.reinterpret import TensorWrapper
-from proton.runtime.tensor_descriptor import TensorDescriptor
 
 _DLPACK_CUDA = 2  # kDLCUDA of dlpack.h
 
@@ -54,11 +54,11 @@ class ArgumentKind(ABC):
 
     @abstractmethod
     def accepts(self, parameter: Parameter, value: object) -> bool:
-        """Whether a value is of this kind; the kinds before this one did not accept it."""
+        """True if a value is of this kind; the kinds before this one did not accept it."""
 
     @abstractmethod
     def describe(self, parameter: Parameter, value: object) -> "Given":
-        """What the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
+        """The type the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
 
     @abstractmethod
     def reading(self, name: str, number: int | str) -> Reading:
@@ -152,7 +152,7 @@ class _Tuple(ArgumentKind):
 
 
 class _Constexpr(ArgumentKind):
-    """What the code is specialised on."""
+    """The properties the code is specialised on."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
         return parameter.constexpr
@@ -323,7 +323,7 @@ def read_constant(parameter: Parameter, value: object) -> Constant:
 
 
 def is_pointer(value: object) -> bool:
-    """Whether a value is an array of a library for GPUs, or says that it is on one."""
+    """True if a value is an array of a library for GPUs, or says that it is on one."""
     if isinstance(value, ArrayArgument):
         return is_pointer(value.base)
     has_interface = is_torch(value) or hasattr(value, "__cuda_array_interface__")
@@ -331,7 +331,7 @@ def is_pointer(value: object) -> bool:
 
 
 def _is_addressed_here(value: Any) -> bool:
-    """Whether an object that says its address is on a GPU: it may say so, or the driver knows."""
+    """True if an object that says its address is on a GPU: it may say so, or the driver knows."""
     if not is_addressed(value):
         return False
     device = getattr(value, "device", None)
@@ -344,7 +344,7 @@ def _is_addressed_here(value: Any) -> bool:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether a value is an array on a GPU, or says that it is one."""
+    """True if a value is an array on a GPU, or says that it is one."""
     if isinstance(value, ArrayArgument):
         return is_on_gpu(value.base)
     return bool(value.is_cuda) if is_torch(value) else is_pointer(value)

@@ -6,15 +6,15 @@ import numpy as np
 
 from proton.backends.nvidia.target import NVIDIA
 from proton.base.targets import GPUTarget
-from proton.runtime.arguments import is_torch
 from proton.runtime.backend import Backend, DirectLaunch, KernelFunction, Launcher, Timer
+from proton.runtime.launch.arguments import is_torch
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import is_on_gpu, layout_of
 from proton.runtime.nvidia.fast_path import NAME
 from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, GPULauncher
 from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.timer import GPUTimer
-from proton.runtime.recording import SessionState
+from proton.runtime.session.recording import SessionState
 
 # What Triton says of a device, and the driver's names for it.
 _PROPERTIES = {

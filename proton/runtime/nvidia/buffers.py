@@ -78,7 +78,7 @@ class LaunchBuffer:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only what was written of it is fetched."""
+        """True if only what was written of it is fetched."""
         return self.size >= SPARSE_BYTES and self.profile.is_ring
 
 
@@ -335,7 +335,7 @@ class RingBuffer(Generic[Taken]):
         return False
 
     def is_busy(self) -> bool:
-        """Whether launches come in quick succession."""
+        """True if launches come in quick succession."""
         return time.perf_counter_ns() - self.sent_ns <= ALONE_NS
 
     def _find_ended(self) -> None:

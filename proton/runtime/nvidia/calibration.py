@@ -1,4 +1,4 @@
-"""What a record costs on a GPU, measured here.
+"""The cost of a record on a GPU, measured here.
 
 The cost of a slice is that of a loop around one, less that of the same loop without.
 """

@@ -122,7 +122,7 @@ def on_device(device: int) -> Iterator[None]:
 
 
 def _is_current(device: int) -> bool:
-    """Whether this thread's context is one of the device's."""
+    """True if this thread's context is one of the device's."""
     driver = _driver()
     primary = _primary_context(device)
     current = int(_call(driver.cuCtxGetCurrent))
@@ -386,7 +386,7 @@ def launch_once(
 
 
 def is_idle(stream: int) -> bool:
-    """Whether all that was queued on a stream has run."""
+    """True if all that was queued on a stream has run."""
     driver = _driver()
     (status,) = driver.cuStreamQuery(stream)
     if status == driver.CUresult.CUDA_ERROR_NOT_READY:

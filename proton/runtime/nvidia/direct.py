@@ -8,14 +8,14 @@ from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.compiler import compile_function, compile_lock
 from proton.language import types as ty
-from proton.runtime import session as sessions
-from proton.runtime.arguments import Parameter
+from proton.runtime.launch.arguments import Parameter
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import memory_of, read_descriptor
 from proton.runtime.nvidia.fast_path import NAME
 from proton.runtime.nvidia.launch import instrumented, variant_of
 from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
+from proton.runtime.session import session as sessions
 from proton.trace.instrumentation import Instrumentation
 
 

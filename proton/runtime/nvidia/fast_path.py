@@ -16,9 +16,8 @@ from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import MAX_GRID
 from proton.base.words import shown
-from proton.runtime import session as sessions
 from proton.runtime.backend import KernelFunction
-from proton.runtime.grid import grid_sizes
+from proton.runtime.launch.grid import grid_sizes
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import (
     TORCH,
@@ -30,6 +29,7 @@ from proton.runtime.nvidia.arguments import (
     read_pointer,
 )
 from proton.runtime.nvidia.variant import GPUVariant
+from proton.runtime.session import session as sessions
 
 NAME = "cuda"  # of the back end
 # The launch options that machine code depends on.

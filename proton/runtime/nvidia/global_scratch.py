@@ -12,7 +12,7 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
-from proton.runtime.allocation import current_allocator
+from proton.runtime.launch.allocation import current_allocator
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import LASTING_STREAMS
 from proton.runtime.nvidia.queue import Queue

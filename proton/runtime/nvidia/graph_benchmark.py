@@ -5,7 +5,7 @@ from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.packages import need
-from proton.runtime.benchmark import ESTIMATES, check, summary
+from proton.runtime.tuning.benchmark import ESTIMATES, check, summary
 
 _REPLAYS = 10  # of a graph
 

@@ -23,10 +23,9 @@ from proton.base.knobs import knobs
 from proton.base.targets import WARP_SIZE, GPUTarget, Target, most_registers
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
-from proton.runtime import session as sessions
-from proton.runtime.arguments import flat, signature_of
 from proton.runtime.backend import KernelFunction, Launcher
-from proton.runtime.hooks import around_launches, loaded
+from proton.runtime.launch.arguments import flat, signature_of
+from proton.runtime.launch.hooks import around_launches, loaded
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
 from proton.runtime.nvidia.fast_path import (
@@ -38,6 +37,7 @@ from proton.runtime.nvidia.fast_path import (
 )
 from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant, variant_launch
+from proton.runtime.session import session as sessions
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.

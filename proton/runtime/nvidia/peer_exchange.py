@@ -168,7 +168,7 @@ def _exchanges(peers: _Peers) -> list[ClockExchange]:
 
 
 def _ends(side: _Side) -> bool:
-    """Whether the kernel of a side has ended, for which this waits a while."""
+    """True if the kernel of a side has ended, for which this waits a while."""
     latest = time.perf_counter_ns() + GIVE_UP_NS
     with cuda.on_device(side.device):
         while not cuda.is_idle(side.stream):

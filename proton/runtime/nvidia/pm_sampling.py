@@ -171,7 +171,7 @@ class PMSampling:
         self.object = 0
 
     def _new_host(self) -> Any:
-        """What knows the metrics of the chip."""
+        """The object with the metrics of the chip."""
         host = self.cupti.host
         found = host.ProfilerHost(self.chip, host.ProfilerType.PM_SAMPLING)
         found.initialize()
@@ -229,7 +229,7 @@ class PMSampling:
 
 
 def is_permission(error: Exception) -> bool:
-    """Whether the driver's permission is what lacks."""
+    """True if the driver's permission is what lacks."""
     return isinstance(error, PermissionError) or "INSUFFICIENT_PRIVILEGES" in str(error)
 
 

@@ -1,4 +1,4 @@
-"""What a session has of one GPU, and of a launch there.
+"""The state of one GPU in a session, and of a launch there.
 
 The buffer of a launch is cut from a ring buffer (buffers.py), so that a launch costs no allocation
 and no copy on its stream. Under strategy flush launches also share slabs (slabs.py). Launches that
@@ -19,7 +19,7 @@ from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import LEAST_SLABS, MOST_SLABS, Slab, Slabs, TakenChunks, Taker
-from proton.runtime.recording import SessionState
+from proton.runtime.session.recording import SessionState
 from proton.trace import iterations, wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
@@ -34,7 +34,7 @@ SHARE = 64
 
 
 class Device:
-    """What a session has of one GPU: its memory, and what its clocks said at first."""
+    """The state of one GPU in a session: its memory, and what its clocks said at first."""
 
     def __init__(self, device: int, queue: Queue, state: SessionState) -> None:
         self.device, self.queue, self.state = device, queue, state

@@ -63,7 +63,7 @@ class Queue:
         self._status_address = ctypes.addressof(self._status)
 
     def is_capturing(self, stream: int) -> bool:
-        """Whether what is queued on a stream goes into a graph."""
+        """True if what is queued on a stream goes into a graph."""
         if status := self._capturing(stream, self._status_address):
             raise_error(status, "cuStreamIsCapturing")
         return self._status.value != 0
@@ -128,7 +128,7 @@ class Queue:
         _check(self._wait(event), "cuEventSynchronize")
 
     def is_done(self, event: int) -> bool:
-        """Whether what was queued before an event has run."""
+        """True if what was queued before an event has run."""
         status = self._query(event)
         if status == _NOT_READY:
             return False

@@ -20,7 +20,7 @@ import numpy as np
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
-from proton.runtime.grid import host_thread
+from proton.runtime.launch.grid import host_thread
 from proton.runtime.nvidia import cuda, cupti
 from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
 from proton.runtime.nvidia.counters import Sampler, check_counters
@@ -32,7 +32,7 @@ from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
-from proton.runtime.recording import Recorded, Recorder, SessionState
+from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair, aligned
 from proton.trace.model import (

@@ -28,7 +28,7 @@ class RunTimes:
         self.timings: list[Timing] = []
 
     def is_plain_launch(self, kernel: int, stream: int) -> bool:
-        """Whether a launch of a kernel runs without records, for its time."""
+        """True if a launch of a kernel runs without records, for its time."""
         if self.queue.is_capturing(stream):
             return False
         number = self.launches.get(kernel, 0)

@@ -106,7 +106,7 @@ class Slab:
 
     @property
     def is_looked_for(self) -> bool:
-        """Whether the thread should see what was taken; where the slab goes on as no other one is
+        """True if the thread should see what was taken; where the slab goes on as no other one is
         free, now and then."""
         return self.left <= 0 and (not self.is_retired or self.launches % FIRST_LAUNCHES == 0)
 
@@ -194,7 +194,7 @@ class Slabs:
         self.retired_bytes += slab.size
 
     def is_short(self, memory_left: int) -> bool:
-        """Whether no slab is free, or what those have that are retired, which may be half full, may
+        """True if no slab is free, or what those have that are retired, which may be half full, may
         take half of the memory that is left."""
         return not self.free or self.retired_bytes >= memory_left
 
@@ -317,7 +317,7 @@ class Slabs:
             self._keep(slab, memory_left)
 
     def chunks_of_launch(self, launch: int) -> list[TakenChunks]:
-        """What was kept of a launch; once."""
+        """The records kept of a launch; once."""
         for data in self.kept:
             for number, chunks in chunks_of(data).items():
                 self.chunks.setdefault(number, []).extend(chunks)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, emit_when, index_constant
@@ -37,7 +38,19 @@ from proton.dialect.memory import (
     memref_at,
     taken_apart,
 )
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, memref
+from proton.dialect.mlir import (
+    Module,
+    Operation,
+    Type,
+    Value,
+    arith,
+    ir,
+    linalg,
+    llvm,
+    memref,
+    scf,
+    vector,
+)
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Address, KeepsMemory, Recomputed, Records, View, Writes, has
 from proton.dialect.walk import (
@@ -73,11 +86,11 @@ class CopyNextIteration(Pass):
         for function in functions(module):
             loops = {
                 parent_of(parent_of(op)): None
-                for op in ops_named(function, "scf.for")
+                for op in ops_named(function, scf.ForOp)
                 if TILE_LOOP in op.attributes
             }
             # All before the first one moves: copies, which have loops, are made anew.
-            for found in [self._found(op) for op in loops if op.name == "scf.for"]:
+            for found in [self._found(op) for op in loops if isa(op, scf.ForOp)]:
                 if found is not None:
                     _move(*found)
 
@@ -86,7 +99,7 @@ class CopyNextIteration(Pass):
     ) -> "tuple[list[_Copy], NextIteration, Operation, Operation] | None":
         """The copies to move of a loop with one product, and the product's loops."""
         ops = [view.operation for view in ForLoop(loop).body.operations]
-        nests = [(op, tiles) for op in ops if op.name == "scf.for" and (tiles := _tile_loop(op))]
+        nests = [(op, tiles) for op in ops if isa(op, scf.ForOp) and (tiles := _tile_loop(op))]
         if len(nests) != 1:
             return None
         nest, tiles = nests[0]
@@ -122,16 +135,16 @@ class _Copy:
 
     @property
     def in_place(self) -> bool:
-        """Whether a whole block is not copied."""
+        """True if a whole block is not copied."""
         return len(self.op.results) > 0
 
     @property
     def condition(self) -> Value | None:
         """Whether the block is whole; None where it always is."""
-        return self.op.operands[0] if self.op.name == "scf.if" else None
+        return self.op.operands[0] if isa(self.op, scf.IfOp) else None
 
     def is_for(self, nest: Operation, iteration: NextIteration) -> bool:
-        """Whether the product alone reads it, and the next iteration's block is known."""
+        """True if the product alone reads it, and the next iteration's block is known."""
         known = [self.view] if self.condition is None else [self.view, self.condition]
         if not Shares.divide(self.view.type) or not all(map(iteration.is_known, known)):
             return False
@@ -171,14 +184,14 @@ class _Copy:
 def _as_copy(op: Operation) -> _Copy | None:
     """The copy that an op is: `linalg.copy`, or a branch of which one side copies memory, or gives
     it in place."""
-    if op.name == "linalg.copy":
+    if isa(op, linalg.CopyOp):
         return _copied(op, op)
-    if op.name != "scf.if" or not len(op.regions[1].blocks):
+    if not isa(op, scf.IfOp) or not len(op.regions[1].blocks):
         return None
     *then, end = (view.operation for view in op.regions[0].blocks[0].operations)
     work = [inner for inner in then if not has(inner, Recomputed)]
     if not len(op.results):
-        is_copy = len(work) == 1 and work[0].name == "linalg.copy"
+        is_copy = len(work) == 1 and isa(work[0], linalg.CopyOp)
         return _copied(op, work[0]) if is_copy else None
     if len(op.results) != 1 or not isinstance(op.results[0].type, ir.MemRefType) or work:
         return None
@@ -193,9 +206,9 @@ def _copied(op: Operation, copy: Operation) -> _Copy | None:
 
 def _memory(value: Value) -> Value | None:
     """The view of memory with contiguous rows that a value is, by way of casts."""
-    while (op := defining_op(value)) is not None and op.name == "memref.cast":
+    while (op := defining_op(value)) is not None and isa(op, memref.CastOp):
         value = op.operands[0]
-    if op is None or op.name != "memref.reinterpret_cast":
+    if not isa(op, memref.ReinterpretCastOp):
         return None
     return value if value.type.get_strides_and_offset()[0][-1:] == [1] else None
 
@@ -204,7 +217,7 @@ def _allocation(value: Value) -> Value | None:
     """The allocation that a value is, is a view of, or an address in."""
     while (op := defining_op(value)) is not None and has(op, View, Address):
         value = op.operands[0]
-    return value if op is not None and op.name == "memref.alloc" else None
+    return value if isa(op, memref.AllocOp) else None
 
 
 def _all_readers(value: Value) -> list[Operation]:
@@ -216,16 +229,16 @@ def _all_readers(value: Value) -> list[Operation]:
 
 
 def _may_write(op: Operation) -> bool:
-    """Whether an op may write memory that is no local buffer."""
+    """True if an op may write memory that is no local buffer."""
     if not has(op, Writes) or has(op, Recomputed, KeepsMemory):
         return False
-    if op.name == "llvm.inline_asm":
+    if isa(op, llvm.InlineAsmOp):
         return "has_side_effects" in op.attributes
-    if op.name in ("memref.store", "vector.store"):
+    if isa(op, memref.StoreOp, vector.StoreOp):
         return _allocation(op.operands[1]) is None
-    if op.name == "llvm.intr.memcpy":
+    if isa(op, llvm.MemcpyOp):
         return _allocation(op.operands[0]) is None
-    if op.name in ("linalg.copy", "linalg.fill", "linalg.generic"):
+    if isa(op, linalg.CopyOp, linalg.FillOp, linalg.GenericOp):
         return _allocation(op.operands[len(op.operands) - 1]) is None
     return True
 

@@ -100,7 +100,7 @@ def _yield_a_copy(terminator: Operation, position: int) -> None:
 
 
 def _is_inside(value: Value, loop: Operation) -> bool:
-    """Whether a value is computed, or carried, in a loop."""
+    """True if a value is computed, or carried, in a loop."""
     producer = defining_op(value)
     op = value.owner.owner if producer is None else producer.parent  # of the block that has it
     while op is not None and op.operation != loop:
@@ -226,7 +226,7 @@ def _writer_in(value: Value, argument: Value) -> Operation | None:
 
 
 def _is_last_to_read(writer: Operation, argument: Value, order: list[Operation]) -> bool:
-    """Whether nothing but what comes before `writer`, and itself, reads the argument.
+    """True if nothing but what comes before `writer`, and itself, reads the argument.
 
     A reader that may keep the buffer under another name (a view, a branch's result, an inner
     loop) counts as reading it to the end.
@@ -247,13 +247,13 @@ def _is_last_to_read(writer: Operation, argument: Value, order: list[Operation])
 
 
 def _is_new(value: Value) -> bool:
-    """Whether a value has a buffer of its own, or gets one when that is needed."""
+    """True if a value has a buffer of its own, or gets one when that is needed."""
     producer = defining_op(value)
     return producer is not None and producer.name.startswith("linalg.")
 
 
 def _reads_where_it_writes(writer: Operation, argument: Value) -> bool:
-    """Whether an op reads each element of the argument only to write that very element."""
+    """True if an op reads each element of the argument only to write that very element."""
     inputs = list(writer.operands)[:-1]
     if argument not in inputs:
         return True
@@ -265,7 +265,7 @@ def _reads_where_it_writes(writer: Operation, argument: Value) -> bool:
 
 
 def _can_take_destination(producer: Operation | None, value: Value, block: Block) -> bool:
-    """Whether an op is a generic of this block that ignores what its destination held."""
+    """True if an op is a generic of this block that ignores what its destination held."""
     if not isa(producer, linalg.GenericOp) or producer.block != block:
         return False
     if len(producer.results) != 1 or len(users(value)) != 1:

@@ -33,11 +33,11 @@ class NextIteration:
         return ForLoop(self.loop).body
 
     def is_known(self, value: Value) -> bool:
-        """Whether a value's next one can be computed."""
+        """True if a value's next one can be computed."""
         return self._reaches(value) is not None
 
     def changes(self, value: Value) -> bool:
-        """Whether it can, and the value changes with the iteration."""
+        """True if it can, and the value changes with the iteration."""
         return bool(self._reaches(value))
 
     def _reaches(self, value: Value) -> bool | None:

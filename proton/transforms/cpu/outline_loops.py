@@ -63,7 +63,7 @@ def _count_loops(op: Operation) -> int:
 
 
 def _is_passed(type_: Type) -> bool:
-    """Whether a function can take such a value: of a memref it gets the address only."""
+    """True if a function can take such a value: of a memref it gets the address only."""
     return not isinstance(type_, ir.MemRefType) or isinstance(type_.layout, ir.AffineMapAttr)
 
 

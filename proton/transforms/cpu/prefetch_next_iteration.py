@@ -22,11 +22,24 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.attributes import COPIED_AHEAD, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import (
+    Block,
+    Module,
+    Operation,
+    Type,
+    Value,
+    arith,
+    ir,
+    linalg,
+    memref,
+    scf,
+    vector,
+)
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import before, functions, ops_named, parent_of
 from proton.passes import Pass, register
@@ -46,7 +59,7 @@ class PrefetchNextIteration(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            for op in ops_named(function, "scf.for"):
+            for op in ops_named(function, scf.ForOp):
                 _FetchingIteration(op).prefetch()
 
 
@@ -69,7 +82,7 @@ class _FetchingIteration:
             blocks = [_Block(iteration.later(view)) for view in views]
         for number, work in enumerate(works):
             for block in blocks:
-                if work.name == "scf.for":
+                if isa(work, scf.ForOp):
                     _fetch_by_tiles(block, work)
                 else:
                     with before(work):
@@ -81,18 +94,18 @@ class _FetchingIteration:
         tiles = [
             tile
             for op in ops
-            if op.name == "scf.for"
-            for tile in ops_named(op, "scf.for")
+            if isa(op, scf.ForOp)
+            for tile in ops_named(op, scf.ForOp)
             if TILE_LOOP in tile.attributes and parent_of(tile) == op
         ]
-        return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
+        return tiles[:1] or [op for op in ops if isa(op, linalg.GenericOp)]
 
     def _views(self) -> list[Value]:
         """Blocks of memory that an iteration reads: in it, or in a branch that depends on the
         mask."""
         return [
             op.results[0]
-            for op in ops_named(self.loop, "memref.reinterpret_cast")
+            for op in ops_named(self.loop, memref.ReinterpretCastOp)
             if _is_fetched(op.results[0].type)
             and COPIED_AHEAD not in op.attributes
             and self._is_of_iteration(op)
@@ -101,13 +114,13 @@ class _FetchingIteration:
 
     def _is_of_iteration(self, op: Operation) -> bool:
         parent = parent_of(op)
-        if parent.name == "scf.if":
+        if isa(parent, scf.IfOp):
             parent = parent_of(parent)
         return bool(parent == self.loop)
 
 
 def _is_fetched(type_: Type) -> bool:
-    """Whether blocks of a type are large enough to be worth it, and their rows contiguous."""
+    """True if blocks of a type are large enough to be worth it, and their rows contiguous."""
     strides, _ = type_.get_strides_and_offset()
     return bool(strides) and strides[-1] == 1 and SMALLEST <= _bytes(type_) <= SECOND_LEVEL
 
@@ -117,18 +130,18 @@ def _bytes(type_: Type) -> int:
 
 
 def _is_written(view: Value) -> bool:
-    """Whether a block is the destination of anything, by way of casts and branches."""
+    """True if a block is the destination of anything, by way of casts and branches."""
     for use in view.uses:
         op, place = use.owner.operation, use.operand_number
-        if op.name == "memref.cast" and _is_written(op.results[0]):
+        if isa(op, memref.CastOp) and _is_written(op.results[0]):
             return True
-        if op.name == "scf.yield":
+        if isa(op, scf.YieldOp):
             parent = parent_of(op)
-            if parent.name != "scf.if" or _is_written(parent.results[place]):
+            if not isa(parent, scf.IfOp) or _is_written(parent.results[place]):
                 return True
         if op.name.startswith("linalg.") and place == len(op.operands) - 1:
             return True
-        if op.name in ("vector.store", "memref.store"):
+        if isa(op, vector.StoreOp, memref.StoreOp):
             return True
     return False
 

@@ -3,7 +3,7 @@
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import create, emit_when, index_constant, index_loop
 from proton.dialect.memory import address_and_stride, element_pointer
-from proton.dialect.mlir import Operation, Type, Value, arith, ir, vector
+from proton.dialect.mlir import Operation, Type, Value, arith, ir, llvm, vector
 from proton.dialect.regions import ForLoop
 from proton.dialect.walk import producer_of
 
@@ -29,7 +29,7 @@ def fetch_lines(address: Value, lines: int, level: str) -> None:
     itself reads waits for them."""
     step = f"prefetch{level} ($0); addq $${CACHE_LINE}, $0"
     create(
-        "llvm.inline_asm",
+        llvm.InlineAsmOp,
         address.type,
         address,
         asm_string=string_attr(f"movl $${lines}, %ecx; 1: {step}; decl %ecx; jnz 1b"),
@@ -56,7 +56,7 @@ class Shares:
 
     @staticmethod
     def divide(type_: Type) -> bool:
-        """Whether a block's rows can be divided: a power of two of whole lines."""
+        """True if a block's rows can be divided: a power of two of whole lines."""
         lines, rest = divmod(type_.shape[-1] * type_.element_type.width, CACHE_LINE * 8)
         return len(type_.shape) == 2 and not rest and lines > 0 and not lines & (lines - 1)
 

@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
+from proton.dialect import isa
 from proton.dialect.attributes import COPIED_AHEAD, STORED_EXTENT, TILE_LOOP
 from proton.dialect.builtin import integer
 from proton.dialect.emit import cloned, constant, emit_when, index_constant
 from proton.dialect.linalg import copy_into, fill
 from proton.dialect.memory import chosen_rows, memref_at, taken_apart
-from proton.dialect.mlir import Module, Operation, Value, arith, ir, memref
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, linalg, memref, scf, vector
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, Records, has
 from proton.dialect.walk import (
@@ -54,7 +55,7 @@ class StoreLastIteration(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            for op in ops_named(function, "linalg.copy"):
+            for op in ops_named(function, linalg.CopyOp):
                 found = _Result.of(op)
                 if found is not None and found.may_move(self.in_order):
                     found.move(function)
@@ -77,13 +78,13 @@ class _Result:
         """What a copy stores; None where it is something else."""
         buffer, target = copy.operands[0], _target(copy.operands[1])
         allocation = defining_op(buffer)
-        if allocation is None or allocation.name != "memref.alloc" or target is None:
+        if not isa(allocation, memref.AllocOp) or target is None:
             return None
         if len(buffer.type.shape) != 2:
             return None
         others = [user for user in users(buffer) if user != copy]
-        fills = [user for user in others if user.name == "linalg.fill"]
-        nests = {_nest(user) for user in others if user.name != "linalg.fill"}
+        fills = [user for user in others if isa(user, linalg.FillOp)]
+        nests = {_nest(user) for user in others if not isa(user, linalg.FillOp)}
         nest = nests.pop() if len(nests) == 1 else None
         if len(fills) != 1 or nest is None:
             return None
@@ -91,9 +92,9 @@ class _Result:
         return cls(fills[0], loop, copy, nest, buffer, *target)
 
     def may_move(self, in_order: bool) -> bool:
-        """Whether nothing stands between that could tell when memory is written; with `in_order`
+        """True if nothing stands between that could tell when memory is written; with `in_order`
         records could."""
-        if self.loop.name != "scf.for" or self.loop.block != self.copy.block:
+        if not isa(self.loop, scf.ForOp) or self.loop.block != self.copy.block:
             return False
         if self.fill.block != self.copy.block:
             return False
@@ -124,7 +125,7 @@ class _Result:
         """The branch by whether the block is whole that an op is in."""
         while reader.block != self.copy.block:
             reader = parent_of(reader)
-            if reader.name == "scf.if" and reader.operands[0] == self.whole:
+            if isa(reader, scf.IfOp) and reader.operands[0] == self.whole:
                 return reader
         return None
 
@@ -132,10 +133,10 @@ class _Result:
     def branch(self) -> Operation | None:
         """The branch that says where the copy goes."""
         producer = defining_op(self.copy.operands[1])
-        return producer if producer is not None and producer.name == "scf.if" else None
+        return producer if isa(producer, scf.IfOp) else None
 
     def _are_known(self, pending: list[Value]) -> bool:
-        """Whether values can be computed ahead of the loop."""
+        """True if values can be computed ahead of the loop."""
         seen = set()
         while pending:
             value = pending.pop()
@@ -152,7 +153,7 @@ class _Result:
         return True
 
     def _is_later(self, op: Operation) -> bool:
-        """Whether an op stands behind the loop, or in a branch that does."""
+        """True if an op stands behind the loop, or in a branch that does."""
         branch = self.branch
         if branch is not None and op != branch and is_inside(op, branch):
             return True
@@ -212,7 +213,7 @@ class _Result:
             op = defining_op(pending.pop())
             if op is not None and STORED_EXTENT in op.attributes:
                 found[op.attributes[STORED_EXTENT].value] = op.operands[0]
-            elif op is not None and op.name == "arith.andi":
+            elif isa(op, arith.AndIOp):
                 pending += op.operands
         return found
 
@@ -224,7 +225,7 @@ class _Result:
         (tiles,) = (op for op in loops if TILE_LOOP in op.attributes)
         places = [ForLoop(loop).induction_var for loop in (tiles, self.nest)]  # of row and column
         work = [view.operation for view in ForLoop(tiles).body.operations]
-        (product,) = (op for op in work if op.name == "scf.for" and len(op.results))
+        (product,) = (op for op in work if isa(op, scf.ForOp) and len(op.results))
         less = arith.CmpIPredicate.slt
         with before(product):
             for axis, extent in extents.items():
@@ -247,13 +248,13 @@ class _Result:
         inner = [view.operation for view in ForLoop(self.nest).body.operations]
         tiles = [op for op in inner if TILE_LOOP in op.attributes]
         ops = [view.operation for loop in tiles for view in ForLoop(loop).body.operations]
-        return [op for op in ops if op.name == "vector.store" and op.operands[1] == self.buffer]
+        return [op for op in ops if isa(op, vector.StoreOp) and op.operands[1] == self.buffer]
 
     def _redirect(self, source: Value, target: Value) -> None:
         for user in users(self.buffer):
-            if user.name == "vector.load":
+            if isa(user, vector.LoadOp):
                 user.operands[0] = source
-            elif user.name == "vector.store":
+            elif isa(user, vector.StoreOp):
                 user.operands[1] = target
 
     def _ahead(self, value: Value, copies: dict[Value, Value]) -> Value:
@@ -274,14 +275,14 @@ def _copy(source: Value, target: Value) -> None:
 def _target(value: Value) -> tuple[Value, Value | None] | None:
     """The memory that a copy goes to, and where it goes elsewhere too, whether it goes there."""
     op = defining_op(value)
-    if op is not None and op.name == "scf.if":
+    if isa(op, scf.IfOp):
         then = op.regions[0].blocks[0]
         found = _target(list(then.operations)[-1].operation.operands[0])
         return None if found is None or found[1] is not None else (found[0], op.operands[0])
-    while op is not None and op.name == "memref.cast":
+    while isa(op, memref.CastOp):
         value = op.operands[0]
         op = defining_op(value)
-    if op is None or op.name != "memref.reinterpret_cast":
+    if not isa(op, memref.ReinterpretCastOp):
         return None
     strides, _ = value.type.get_strides_and_offset()
     return (value, None) if strides[-1] == 1 else None
@@ -289,7 +290,7 @@ def _target(value: Value) -> tuple[Value, Value | None] | None:
 
 def _nest(op: Operation) -> Operation | None:
     """The loops of tiles that a read or write of a result stands in."""
-    if op.name not in ("vector.load", "vector.store"):
+    if not isa(op, vector.LoadOp, vector.StoreOp):
         return None
     tiles = parent_of(op)
     return parent_of(tiles) if TILE_LOOP in tiles.attributes else None

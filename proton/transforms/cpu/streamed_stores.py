@@ -24,7 +24,7 @@ GRID = (AddedArgument.GRID_X, AddedArgument.GRID_Y, AddedArgument.GRID_Z)
 
 
 def can_stream(stores: Sequence[Operation], block: Type, function: Operation) -> bool:
-    """Whether vector stores of a function that write a block in turn write lines, if it begins with
+    """True if vector stores of a function that write a block in turn write lines, if it begins with
     one."""
     rows, columns = block.shape
     bits = block.element_type.width

@@ -99,7 +99,7 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
 
 
 def _in_group(op: Operation) -> bool:
-    """Whether only some of the program's warps run an op; the first of these makes maps then."""
+    """True if only some of the program's warps run an op; the first of these makes maps then."""
     while not isa(op, func.FuncOp):
         op = parent_of(op)
         if has(op, Concurrent):

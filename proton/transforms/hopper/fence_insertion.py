@@ -143,7 +143,7 @@ class _Fences:
         return None
 
     def _reads_behind(self, block: Block) -> bool:
-        """Whether a reader may come before a write, behind the end of a block."""
+        """True if a reader may come before a write, behind the end of a block."""
         op = block.owner.operation
         if op == self.function:
             return False
@@ -163,7 +163,7 @@ def _ops(block: Block) -> list[Operation]:
 
 
 def _may_meet(op: Operation) -> bool:
-    """Whether threads may meet at an op, or `membar` may have them meet before it."""
+    """True if threads may meet at an op, or `membar` may have them meet before it."""
     return any(map(_meets, (op, *all_ops(op))))
 
 

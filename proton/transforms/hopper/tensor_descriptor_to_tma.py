@@ -136,7 +136,7 @@ class _Kernel:
         return self.sources.of(op.operands[0]) if is_of_descriptor else frozenset()
 
     def _is_ordered(self, op: Operation) -> bool:
-        """Whether nothing accesses the array by the other way that this must wait for."""
+        """True if nothing accesses the array by the other way that this must wait for."""
         arrays = self._arrays(op)
         others = self.written if isa(op, _LOAD) else self.read | self.stored
         return UNKNOWN not in arrays | others and not arrays & others
@@ -159,7 +159,7 @@ class _Kernel:
         return bool(makers) and all(self._fits(maker, box.element_bytes) for maker in makers)
 
     def _is_of_host(self, descriptor: Value) -> bool:
-        """Whether the host can make the map: of an argument, as the launcher checked it, or of
+        """True if the host can make the map: of an argument, as the launcher checked it, or of
         what it can compute of arguments."""
         maker = defining_op(descriptor)
         if maker is None:
@@ -175,7 +175,7 @@ class _Kernel:
         return known and self._is_aligned(descriptor)
 
     def _fits(self, descriptor: Value, element_bytes: int) -> bool:
-        """Whether what a descriptor is made of may be what TMA asks for; arguments are checked."""
+        """True if what a descriptor is made of may be what TMA asks for; arguments are checked."""
         maker = defining_op(descriptor)
         if maker is None:
             return True
@@ -198,14 +198,14 @@ class _Kernel:
             TensorCheckOp(view.base, list(view.shape), strides, string_attr(message))
 
     def _is_aligned(self, descriptor: Value) -> bool:
-        """Whether address and strides are known to be multiples of 16 bytes."""
+        """True if address and strides are known to be multiples of 16 bytes."""
         view = producer_of(descriptor).opview
         size = stored_bytes(descriptor.type.target.element_type)
         steps = [self.infos[s].divisibility[0] * size for s in list(view.strides)[:-1]]
         return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])
 
     def _begins_in_step(self, op: Operation, element_bytes: int) -> bool:
-        """Whether the rows of the block begin at multiples of 16 bytes: a load from elsewhere is an
+        """True if the rows of the block begin at multiples of 16 bytes: a load from elsewhere is an
         illegal instruction (H200). Threads store what TMA cannot."""
         view = op.opview
         at = self.infos[list(view.indices)[-1]].divisibility[0] * element_bytes
@@ -245,7 +245,7 @@ class _Kernel:
 
 
 def _is_reduced(op: Operation) -> bool:
-    """Whether TMA combines such elements so."""
+    """True if TMA combines such elements so."""
     view = op.opview
     return str(view.desc.type.target.element_type) in _REDUCED[view.kind.value]
 

@@ -104,7 +104,7 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
 
 
 def _commute(stores: list[Operation]) -> bool:
-    """Whether it makes no difference in which order the stores of a module land."""
+    """True if it makes no difference in which order the stores of a module land."""
     found = {ir.StringAttr(op.attributes["reduction"]).value for op in stores}
     return len(found) == 1 and ttng.NO_REDUCTION not in found
 

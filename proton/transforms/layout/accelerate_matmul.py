@@ -91,7 +91,7 @@ class _Product:
         return isinstance(self.element, ir.F32Type)
 
     def _is_for_tensor_cores(self) -> bool:
-        """Whether an instruction takes the types and the inner size."""
+        """True if an instruction takes the types and the inner size."""
         if self.arch < MMA or len(shape_of(self.acc)) != 2:
             return False
         if str(self.element) not in INSTRUCTION_TYPES:
@@ -216,7 +216,7 @@ def _behind_trans(value: Value) -> tuple[Value, bool]:
 def _loaded(value: Value) -> Operation | None:
     """The load that an operand is as it is; None where it was computed."""
     op = defining_op(_behind_trans(value)[0])
-    return op if op is not None and op.name in LOADS else None
+    return op if isa(op, *LOADS) else None
 
 
 def _first_load(value: Value, depth: int = 8) -> Value | None:
@@ -224,7 +224,7 @@ def _first_load(value: Value, depth: int = 8) -> Value | None:
     op = defining_op(_through(value))
     if op is None or not depth:
         return None
-    if op.name in LOADS:
+    if isa(op, *LOADS):
         return op.results[0]
     if not has(op, Elementwise):
         return None

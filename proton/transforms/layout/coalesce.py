@@ -13,7 +13,7 @@ from proton.analysis.axis_info import (
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import WARP_SIZE
-from proton.dialect import isa, ttng
+from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
 from proton.dialect.mlir import Module, Operation, Value
@@ -87,7 +87,7 @@ def _wishes(op: Operation, infos: AxisInfos, arch: int) -> tuple[tuple[int, ...]
     pointer = op.operands[0]
     order = order_of(infos[pointer])
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
-    if op.name.startswith("tt.atomic"):
+    if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
         return order, min(vector, atomic_elements(op, arch))
     return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
 

@@ -18,17 +18,18 @@ from math import prod
 from typing import ClassVar
 
 from proton.analysis.loop_iterations import iterations_of
+from proton.dialect import isa, tt, ttg
 from proton.dialect.attributes import REREAD_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, func, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Loop, Pure, Speculatable, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op, functions, ops_named, parent_of
 from proton.passes import Pass, register
 
-_CONVERSION = "ttg.convert_layout"
+_CONVERSION = ttg.ConvertLayoutOp
 _KEEP, _LEAVE = "evict_last", "evict_first"
 _CACHED = "", ".ca"  # modifiers of loads that the first-level cache keeps as it likes
 
@@ -44,7 +45,7 @@ class KeepRereadBlocks(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            loads = [op for op in ops_named(function, "tt.load") if _is_free(op)]
+            loads = [op for op in ops_named(function, tt.LoadOp) if _is_free(op)]
             if len({op.block for op in loads}) < 2:
                 continue
             groups = [group for group in _groups(function, loads) if _is_last_reading(group[-1])]
@@ -57,7 +58,7 @@ class KeepRereadBlocks(Pass):
 
 
 def _is_free(load: Operation) -> bool:
-    """Whether a load of a block leaves it to the compiler how long the cache keeps it."""
+    """True if a load of a block leaves it to the compiler how long the cache keeps it."""
     attributes = load.attributes
     return (
         is_tensor(load.results[0].type)
@@ -71,7 +72,7 @@ def _bytes_between(first: Operation, last: Operation) -> int:
     """What a program loads until it begins to load the same again, as far as it is known: a loop
     whose iterations are not counts as one."""
     value = first.results[0]
-    loops = [op for op in _around(first) if op.name == "scf.for" and op not in _around(last)]
+    loops = [op for op in _around(first) if isa(op, scf.ForOp) and op not in _around(last)]
     iterations = prod(iterations_of(loop) or 1 for loop in loops)
     return iterations * prod(shape_of(value)) * element_of(value).width // 8
 
@@ -101,11 +102,11 @@ def _hashes(function: Operation) -> dict[Value, int]:
     """Of each value a number that is the same for all that are computed alike."""
     found: dict[Value, int] = {}
     for op in all_ops(function):
-        if op.name == "scf.for":
+        if isa(op, scf.ForOp):
             for number, argument in enumerate(ForLoop(op).body.arguments):
                 found[argument] = hash(("loop", number))
         operands = [found.get(operand, hash(operand)) for operand in op.operands]
-        if op.name == _CONVERSION:
+        if isa(op, _CONVERSION):
             found[op.results[0]] = operands[0]
         elif has(op, Speculatable, Pure) and not len(op.regions):
             words = hash((op.name, *map(hash, op.attributes.values()), *operands))
@@ -114,7 +115,7 @@ def _hashes(function: Operation) -> dict[Value, int]:
 
 
 def _precedes(first: Operation, second: Operation) -> bool:
-    """Whether all of an op's runs are behind those of another one in a loop of its own."""
+    """True if all of an op's runs are behind those of another one in a loop of its own."""
     places = {op.block: op for op in _around(first)}
     for op in _around(second):
         if op.block in places:
@@ -126,13 +127,13 @@ def _precedes(first: Operation, second: Operation) -> bool:
 def _around(op: Operation) -> list[Operation]:
     """An op and those that it is in, up to the function."""
     found = [op]
-    while found[-1].name != "func.func":
+    while not isa(found[-1], func.FuncOp):
         found.append(parent_of(found[-1]))
     return found[:-1]
 
 
 def _same(left: Value, right: Value) -> bool:
-    """Whether two values are computed alike: in loops of the same bounds, in each iteration.
+    """True if two values are computed alike: in loops of the same bounds, in each iteration.
     Carried values are, if they begin alike, and what they become is alike given that they are."""
     known, waiting = set[tuple[Value, Value]](), [(left, right)]
     while waiting:
@@ -177,11 +178,11 @@ def _parts_of_arguments(left: Value, right: Value) -> list[tuple[Value, Value]] 
 
 
 def _is_last_reading(load: Operation) -> bool:
-    """Whether a program comes once to a block that no other program loads: its place depends on
+    """True if a program comes once to a block that no other program loads: its place depends on
     the program, and on all loops around the load."""
     ops, loops = _made_of(load.operands[0])
     around = [op for op in _around(load) if has(op, Loop)]
-    return "tt.get_program_id" in {op.name for op in ops} and all(op in loops for op in around)
+    return any(isa(op, tt.GetProgramIdOp) for op in ops) and all(op in loops for op in around)
 
 
 def _made_of(value: Value) -> tuple[list[Operation], list[Operation]]:
@@ -211,7 +212,7 @@ def _made_of(value: Value) -> tuple[list[Operation], list[Operation]]:
 
 def _unconverted(value: Value) -> Value:
     op = defining_op(value)
-    while op is not None and op.name == _CONVERSION:
+    while isa(op, _CONVERSION):
         value = op.operands[0]
         op = defining_op(value)
     return value
@@ -220,4 +221,4 @@ def _unconverted(value: Value) -> Value:
 def _loop_of(block: Block) -> Operation | None:
     """The `scf.for` whose block it is."""
     op = block.owner.operation
-    return op if op.name == "scf.for" else None
+    return op if isa(op, scf.ForOp) else None

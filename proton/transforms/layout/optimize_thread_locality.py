@@ -94,7 +94,7 @@ def _through_conversion(value: Value) -> Operation | None:
 
 
 def _fits(reduction: Operation, combine: Operation, loop: Operation) -> bool:
-    """Whether the reduction combines as the loop does, both within threads and between them."""
+    """True if the reduction combines as the loop does, both within threads and between them."""
     body = [view.operation for view in reduction.regions[0].blocks[0].operations]
     if reduction.parent != loop or len(body) != 2 or body[0].name != combine.name:
         return False

@@ -13,19 +13,21 @@ store, two barriers and a load in each iteration.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
 from proton.analysis.scratch import stored_bytes
+from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Module, Operation, Value
-from proton.dialect.traits import Cheap, Pure, has
+from proton.dialect.traits import Pure, has
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import defining_op, ops_named, replace
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
 
-_LOAD, _CONVERSION, _WAIT = "ttg.local_load", "ttg.convert_layout", "ttng.warp_group_dot_wait"
+_LOAD, _CONVERSION, _WAIT = ttg.LocalLoadOp, ttg.ConvertLayoutOp, ttng.WarpGroupDotWaitOp
 _MOST = 32  # registers of a thread that take a row: so many comparisons of a mask, too
 
 
@@ -35,7 +37,7 @@ class PlaceLocalLoads(Pass):
     """Rows in shared memory are read as their users want them, ahead of waits for products."""
 
     name: ClassVar[str] = "tritongpu-place-local-loads"
-    only_for: ClassVar[frozenset[str]] = frozenset({_CONVERSION, _LOAD})
+    only_for: ClassVar[frozenset[str]] = names_of(_CONVERSION, _LOAD)
 
     def run(self, module: Module) -> None:
         for conversion in ops_named(module, _CONVERSION):
@@ -52,17 +54,17 @@ class PlaceLocalLoads(Pass):
 
 
 def _is_read(value: Value) -> bool:
-    """Whether a row is computed from shared memory, by little arithmetic."""
+    """True if a row is computed from shared memory, by little arithmetic."""
     waiting, seen, holds_load = [value], {value}, False
     while waiting:
         value = waiting.pop()
         op = defining_op(value)
         if op is None or not _is_row(value):
             return False
-        if op.name == _LOAD:
+        if isa(op, _LOAD):
             holds_load = True
             continue
-        if not has(op, Pure) or not has(op, Cheap):
+        if cost(op) > Cost.INDEX:
             return False
         new = {operand for operand in op.operands if is_tensor(operand.type)} - seen
         waiting += new
@@ -71,7 +73,7 @@ def _is_read(value: Value) -> bool:
 
 
 def _is_row(value: Value) -> bool:
-    """Whether a tensor has one dimension, but for those of one element."""
+    """True if a tensor has one dimension, but for those of one element."""
     return is_tensor(value.type) and sum(size > 1 for size in value.type.shape) <= 1
 
 
@@ -88,7 +90,7 @@ def _again(
     if (value, layout) in made:
         return made[value, layout]
     operands = list(op.operands)
-    if op.name != _LOAD:
+    if not isa(op, _LOAD):
         wanted = iter(operand_layouts(op, layout) or [])
         operands = [_again(v, next(wanted), made) if is_tensor(v.type) else v for v in operands]
     made[value, layout] = again(op, type_, operands)
@@ -117,15 +119,15 @@ def _move_ahead_of_waits(load: Operation) -> None:
     passed: list[Operation] = []
     count = 0  # of those that are passed by
     for op in reversed(_ahead_of(load)):
-        if op.name != _WAIT and not has(op, Pure):
+        if not isa(op, _WAIT) and not has(op, Pure):
             break
         passed.append(op)
-        count = len(passed) if op.name == _WAIT else count
+        count = len(passed) if isa(op, _WAIT) else count
     moved = [load]
     for op in passed[:count]:
         if any(result in o.operands for o in moved for result in op.results):
             moved.append(op)
-    if count and all(op.name != _WAIT for op in moved):
+    if count and all(not isa(op, _WAIT) for op in moved):
         for op in reversed(moved):
             op.move_before(passed[count - 1])
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import stored_bytes
@@ -26,7 +27,7 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
-from proton.dialect.traits import Accesses, Cheap, Elementwise, LayoutAnchor, has
+from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
@@ -109,7 +110,7 @@ class _Preferences:
             if known:
                 # Of several, the one that spreads elements over most threads.
                 self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
-            elif has(op, Elementwise) and not has(op, Cheap) and is_tensor(op.results[0].type):
+            elif has(op, Elementwise) and cost(op) > Cost.INDEX and is_tensor(op.results[0].type):
                 # Made of rows and columns, say, which are smaller than it is.
                 wanted = self._wanted(op.results[0])
                 self._forward(op, wanted or layout_of(op.results[0].type))
@@ -329,7 +330,7 @@ class _Rewriter:
         key = source, layout
         if key not in self.made:
             op = defining_op(source)
-            is_free = op is not None and source not in self.layouts and has(op, Cheap)
+            is_free = op is not None and source not in self.layouts and cost(op) is Cost.INDEX
             # What is transposed moves nothing: the conversion goes to where the data comes from.
             if op is not None and (
                 is_free or isa(op, tt.TransOp) or self._is_loaded_again(source, layout)
@@ -341,7 +342,7 @@ class _Rewriter:
         return self.made[key]
 
     def _is_loaded_again(self, value: Value, layout: LinearLayout) -> bool:
-        """Whether the value comes from memory in the layout, since it would have to be moved."""
+        """True if the value comes from memory in the layout, since it would have to be moved."""
         way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
         return not isinstance(way, Permutation) and self.reloads.allow(value)
 

@@ -81,7 +81,7 @@ def _sink(block: Block, loops: list[Operation]) -> None:
 
 
 def _waits(op: Operation, waiting: set[Operation]) -> bool:
-    """Whether an op gives what memory does, or computes a scalar of results of those `waiting`."""
+    """True if an op gives what memory does, or computes a scalar of results of those `waiting`."""
     if isa(op, scf.IfOp):
         return any(has(inner, Accesses) for inner in all_ops(op))
     if has(op, Accesses):
@@ -91,7 +91,7 @@ def _waits(op: Operation, waiting: set[Operation]) -> bool:
 
 
 def _is_arithmetic(op: Operation) -> bool:
-    """Whether an op computes a scalar of scalars, and may do so anywhere."""
+    """True if an op computes a scalar of scalars, and may do so anywhere."""
     if len(op.results) != 1 or not len(op.operands) or len(op.regions):
         return False
     values = *op.operands, op.results[0]

@@ -16,6 +16,8 @@ the addresses while the group waits.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect import isa, names_of, tt, ttng
+from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation
@@ -24,7 +26,7 @@ from proton.dialect.traits import Asynchronous, Pure, has
 from proton.dialect.walk import before, defining_op, ops_named, parent_of, users
 from proton.passes import Pass, register
 
-_WAIT = "ttng.order_wait"
+_WAIT = ttng.OrderWaitOp
 
 
 @register
@@ -34,7 +36,7 @@ class HoistCopyAddresses(Pass):
     group has acquired the tensor cores."""
 
     name: ClassVar[str] = "hoist-copy-addresses"
-    only_for: ClassVar[frozenset[str]] = frozenset({_WAIT})
+    only_for: ClassVar[frozenset[str]] = names_of(_WAIT)
 
     def run(self, module: Module) -> None:
         for wait in ops_named(module, _WAIT):
@@ -61,10 +63,10 @@ def _hoist(wait: Operation) -> None:
             fixed.add(op)
             continue
         op.move_before(product)
-        if op.name == "tt.splat" and not is_invariant(op.operands[0], parent_of(op)):
+        if isa(op, tt.SplatOp) and not is_invariant(op.operands[0], parent_of(op)):
             with before(op):
                 (scalar,) = op.operands
-                op.operands[0] = create("proton_gpu.optimization_barrier", scalar.type, scalar)
+                op.operands[0] = create(pg.OptimizationBarrierOp, scalar.type, scalar)
 
 
 def _taken_by_copies(ops: list[Operation]) -> set[Operation]:

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos, access_elements
-from proton.dialect import tt
+from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant, create
-from proton.dialect.mlir import Module, Operation, Type, Value, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried, without_carried
 from proton.dialect.traits import Accesses, has
 from proton.dialect.tt import is_pointer_like
@@ -32,7 +32,7 @@ from proton.dialect.walk import before, defining_op, ops_named, users
 from proton.passes import Pass, register
 
 MANY = 64  # registers of addresses that are worth it: a quarter of a thread's
-_SPREADS = ("tt.broadcast", "tt.expand_dims")
+_SPREADS = (tt.BroadcastOp, tt.ExpandDimsOp)
 
 
 @register
@@ -42,11 +42,11 @@ class CarryBasePointers(Pass):
     and what it does not change, where they take many registers."""
 
     name: ClassVar[str] = "tritongpu-carry-base-pointers"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for"})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
 
     def run(self, module: Module) -> None:
         infos: AxisInfos | None = None
-        for loop in reversed(ops_named(module, "scf.for")):  # inner ones come last
+        for loop in reversed(ops_named(module, scf.ForOp)):  # inner ones come last
             view = ForLoop(loop)
             found = [number for number in range(len(view.init_args)) if _is_moved(view, number)]
             if not found:
@@ -60,7 +60,7 @@ class CarryBasePointers(Pass):
 
 
 def _is_moved(loop: ForLoop, number: int) -> bool:
-    """Whether a carried value is a block of pointers of one base, which moves as a whole."""
+    """True if a carried value is a block of pointers of one base, which moves as a whole."""
     argument = loop.iter_args[number]
     if not is_tensor(argument.type) or not is_pointer_like(argument.type):
         return False
@@ -69,7 +69,7 @@ def _is_moved(loop: ForLoop, number: int) -> bool:
     value, steps = loop.yielded[number], 0
     while value != argument:
         op = defining_op(value)
-        if op is None or op.name != "tt.addptr" or _scalar_type(op.operands[1]) is None:
+        if not isa(op, tt.AddPtrOp) or _scalar_type(op.operands[1]) is None:
             return False
         value, steps = op.operands[0], steps + 1
     return steps > 0
@@ -80,30 +80,30 @@ def _scalar_type(offset: Value) -> Type | None:
     op = defining_op(offset)
     if op is None or not is_tensor(offset.type):
         return None
-    if op.name == "tt.splat":
+    if isa(op, tt.SplatOp):
         return op.operands[0].type
-    if op.name == "arith.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+    if isa(op, arith.ConstantOp) and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
         return element_of(offset)
     return None
 
 
 def _has_base(pointers: Value) -> bool:
-    """Whether pointers are a scalar one and offsets, of which a thread has several in 32 bits."""
+    """True if pointers are a scalar one and offsets, of which a thread has several in 32 bits."""
     op = defining_op(pointers)
     if op is None:
         return False
-    if op.name == "tt.splat":
+    if isa(op, tt.SplatOp):
         return True
-    if op.name == "tt.addptr":
+    if isa(op, tt.AddPtrOp):
         offset = op.operands[1]
         fits = element_of(offset).width <= 32 or _different(offset) == 1
         return fits and _has_base(op.operands[0])
-    return op.name in _SPREADS and _has_base(op.operands[0])
+    return isa(op, *_SPREADS) and _has_base(op.operands[0])
 
 
 def _different(offset: Value) -> int:
     """How many elements of a tensor that are not known to be equal a thread has."""
-    while (op := defining_op(offset)) is not None and op.name in _SPREADS:
+    while (op := defining_op(offset)) is not None and isa(op, *_SPREADS):
         offset = op.operands[0]
     if _scalar_type(offset) is not None:
         return 1
@@ -148,10 +148,10 @@ def _parts(pointers: Value) -> tuple[Value, list[Value]]:
     """(the scalar pointer, the offsets as tensors of the same shape), emitted anew."""
     op = defining_op(pointers)
     assert op is not None, "asked before"
-    if op.name == "tt.splat":
+    if isa(op, tt.SplatOp):
         return op.operands[0], []
     base, offsets = _parts(op.operands[0])
-    if op.name == "tt.addptr":
+    if isa(op, tt.AddPtrOp):
         return base, [*offsets, op.operands[1]]
     attributes = {name: op.attributes[name] for name in op.attributes}
     return base, [
@@ -180,7 +180,7 @@ def _scalar(offset: Value) -> Value:
     """What a tensor is filled with."""
     op = defining_op(offset)
     assert op is not None, "asked before"
-    if op.name == "tt.splat":
+    if isa(op, tt.SplatOp):
         return op.operands[0]
     splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
     return constant(splat, element_of(offset))
@@ -189,7 +189,7 @@ def _scalar(offset: Value) -> Value:
 def _pointers(base: Value, offsets: Sequence[Value], type_: Type) -> Value:
     """A block of pointers. What a thread has once is added first: it moves with the base. What it
     has several of comes last, by an instruction for each."""
-    pointers = create("tt.splat", type_, base)
+    pointers = create(tt.SplatOp, type_, base)
     for offset in sorted(offsets, key=_different):
         op = tt.AddPtrOp(pointers, offset, type_)
         if _different(offset) > 1:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.targets import GPUTarget
+from proton.dialect import names_of
 from proton.dialect.attributes import SCHEDULE
-from proton.dialect.mlir import Module, ir
+from proton.dialect.mlir import Module, ir, scf
 from proton.dialect.walk import functions
 from proton.passes import Pass, register
 from proton.schedule.dots import WAIT
@@ -21,7 +22,7 @@ class ScheduleLoops(Pass):
     warp groups go on until their results are asked for, and warp groups alternate at them."""
 
     name: ClassVar[str] = "tritongpu-schedule-loops"
-    only_for: ClassVar[frozenset[str]] = frozenset({"scf.for", WAIT})
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp, WAIT)
 
     num_stages: int = 3
     arch: int = 90

@@ -69,7 +69,7 @@ def _is_volatile(load: Operation) -> bool:
 
 
 def _is_defined_after(value: Value, op: Operation) -> bool:
-    """Whether a value that a later op of this block uses is defined by `op` or behind it."""
+    """True if a value that a later op of this block uses is defined by `op` or behind it."""
     producer = defining_op(value)
     if producer is None or producer.block != op.block:
         return False

@@ -59,7 +59,7 @@ def _branch(select: Operation) -> Operation | None:
 
 
 def _is_before(value: Value, branch: Operation, order: dict[Operation, int]) -> bool:
-    """Whether a value is known where the branch begins."""
+    """True if a value is known where the branch begins."""
     if not isinstance(value, ir.OpResult):
         return True
     op = value.owner.operation

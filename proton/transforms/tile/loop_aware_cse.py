@@ -49,7 +49,7 @@ def _merge_equal(loop: Operation) -> bool:
 
 
 def _same(left: Value, right: Value, equal: set[tuple[Value, Value]], loop: Operation) -> bool:
-    """Whether two values of a loop's body are the same, given pairs that are equal."""
+    """True if two values of a loop's body are the same, given pairs that are equal."""
     if left == right or (left, right) in equal:
         return True
     a, b = defining_op(left), defining_op(right)

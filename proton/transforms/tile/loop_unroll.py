@@ -39,7 +39,7 @@ class LoopUnroll(Pass):
 
 
 def _group_fits(loop: Operation, factor: int) -> bool:
-    """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
+    """True if `factor` steps, of 1 where they are not known, are a number of the loop's type."""
     *_, step_value = ForLoop(loop).bounds
     step = number_of(step_value)
     limit = 1 << (bits_of(step_value.type) - 1)

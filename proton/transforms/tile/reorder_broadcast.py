@@ -32,7 +32,7 @@ class ReorderBroadcast(Pass):
 
 
 def _is_elementwise(op: Operation) -> bool:
-    """Whether an op does the same to each element, and carries no hint about its shape.
+    """True if an op does the same to each element, and carries no hint about its shape.
 
     A hint (`tt.divisibility`, ...) has a number for each dimension: such an op stays.
     """
@@ -47,7 +47,7 @@ def _is_elementwise(op: Operation) -> bool:
 
 
 def _is_plain_tensor(type_: Type) -> bool:
-    """Whether a type is a tensor without a layout."""
+    """True if a type is a tensor without a layout."""
     return isinstance(type_, ir.RankedTensorType) and type_.encoding is None
 
 

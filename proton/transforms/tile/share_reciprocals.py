@@ -69,7 +69,7 @@ class ShareReciprocals(Pass):
 
 
 def _is_shared(spread: Operation) -> bool:
-    """Whether an op gives a number to several elements of a thread."""
+    """True if an op gives a number to several elements of a thread."""
     if not isa(spread, tt.SplatOp, tt.BroadcastOp):
         return False
     source = spread.operands[0].type
@@ -82,7 +82,7 @@ def _register_bits(type_: Type) -> int:
 
 
 def _is_awaited(number: Value, division: Operation) -> bool:
-    """Whether what is computed of a number ahead of the division's loops waits for memory there,
+    """True if what is computed of a number ahead of the division's loops waits for memory there,
     where nothing else does."""
     for _, source in backward_slice([number], lambda op: not _reads(op) and not len(op.regions)):
         if source is not None and _reads(source):
@@ -108,7 +108,7 @@ def _within(block: Block, op: Operation) -> Operation | None:
 
 
 def _waits_between(source: Operation, loop: Operation) -> bool:
-    """Whether something between two ops of a block, a loop or a reduction, waits by itself."""
+    """True if something between two ops of a block, a loop or a reduction, waits by itself."""
     ops = [view.operation for view in source.block.operations]
     return any(len(op.regions) for op in ops[ops.index(source) + 1 : ops.index(loop)])
 

@@ -58,7 +58,7 @@ class Unpacking:
                 block.erase_argument(0)
 
     def _is_needed(self, module: Module, functions: list[Operation]) -> bool:
-        """Whether there is a compound value: most kernels have none, and this is quick."""
+        """True if there is a compound value: most kernels have none, and this is quick."""
         types = (t for f in functions for t in _function_type(f).inputs)
         return any(self.parts_of(type_) for type_ in types) or any(
             self.parts_of(op.results[0].type) for op in ops_named(module, self.maker, ub.PoisonOp)

@@ -19,7 +19,7 @@ _CONVERSIONS = names_of(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
 
 
 def is_narrow(type_: Type) -> bool:
-    """Whether it is fp16 or bf16."""
+    """True if it is fp16 or bf16."""
     return isinstance(type_, ir.FloatType) and type_.width == 16
 
 
@@ -52,7 +52,7 @@ def widen(region_op: Operation) -> bool:
 
 
 def _is_widened(ops: list[Operation]) -> bool:
-    """Whether anything is rounded, and nothing asks for bits."""
+    """True if anything is rounded, and nothing asks for bits."""
     rounds = any(has(op, FloatArithmetic) or op.name.startswith("math.") for op in ops)
     return rounds and not any(op.name in OF_BITS for op in ops)
 

@@ -183,7 +183,7 @@ class Form:
 
     @property
     def is_loose(self) -> bool:
-        """Whether registers may be wider than the types."""
+        """True if registers may be wider than the types."""
         return self.parts[0] == "cvt" and self.parts[1] != "pack"
 
 

@@ -198,7 +198,7 @@ def _typed(bits: Int, type_: str, form: Form) -> Any:
 
 
 def _flushes(form: Form, type_: str) -> bool:
-    """Whether denormal numbers of a type are 0: in conversions, those of fp32."""
+    """True if denormal numbers of a type are 0: in conversions, those of fp32."""
     return "ftz" in form.parts and (form.parts[0] != "cvt" or type_ == "f32")
 
 
@@ -209,7 +209,7 @@ def _compute(form: Form, given: list[Operand], values: list[Any]) -> Any:
 
 
 def _is_halved(form: Form) -> bool:
-    """Whether the rule is for each of two numbers in a register."""
+    """True if the rule is for each of two numbers in a register."""
     return form.parts[-1].endswith("x2") and form.parts[0] != "cvt"
 
 

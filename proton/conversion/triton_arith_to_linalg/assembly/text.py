@@ -201,7 +201,7 @@ class _Parser:
         return token
 
     def _takes(self, sign: str) -> bool:
-        """Whether the next token is this sign, which is then behind us."""
+        """True if the next token is this sign, which is then behind us."""
         token = self._peek()
         is_it = token.kind == "sign" and token.text == sign
         self.place += is_it

@@ -19,7 +19,7 @@ FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
 def is_float(type_: str) -> bool:
-    """Whether a type is one number that IR has as a float."""
+    """True if a type is one number that IR has as a float."""
     return type_ in _FLOATS
 
 

@@ -1,0 +1,35 @@
+"""How much an op on tiles costs a thread, for each element of its result."""
+
+from enum import IntEnum
+
+from proton.dialect import isa, names_of, tt
+from proton.dialect.mlir import Operation, arith
+from proton.dialect.traits import Elementwise, Pure, has
+
+_INDEX = names_of(
+    *(tt.MakeRangeOp, tt.SplatOp, tt.AddPtrOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp),
+    *(tt.TransOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, arith.ConstantOp, arith.AddIOp),
+    *(arith.SubIOp, arith.MulIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp),
+    *(arith.ShRUIOp, arith.ShRSIOp, arith.CmpIOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp),
+    *(arith.IndexCastOp, arith.SelectOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp),
+    *(arith.MaxUIOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.BitcastOp),
+)
+_SPECIAL = arith.DivFOp, arith.RemFOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ExternElementwiseOp
+
+
+class Cost(IntEnum):
+    """The kinds of cost, lowest first."""
+
+    INDEX = 0  # integer arithmetic of addresses and masks: less than moving the result
+    ARITHMETIC = 1  # instructions of the units that add and multiply
+    SPECIAL = 2  # functions that a special unit approximates: a division, an exponential
+    OTHER = 3  # no arithmetic on elements: memory, exchanges, products, control flow
+
+
+def cost(op: Operation) -> Cost:
+    """The cost of an op."""
+    if op.name in _INDEX:
+        return Cost.INDEX
+    if op.name.startswith("math.") or isa(op, *_SPECIAL):
+        return Cost.SPECIAL
+    return Cost.ARITHMETIC if has(op, Elementwise) and has(op, Pure) else Cost.OTHER

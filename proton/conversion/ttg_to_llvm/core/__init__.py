@@ -1,0 +1,1 @@
+"""Tiles to the code of one thread, on any GPU."""

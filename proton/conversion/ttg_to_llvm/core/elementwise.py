@@ -1,0 +1,243 @@
+"""Arithmetic that is not what upstream makes of it: constants, division, functions, 8-bit floats.
+
+Everything else of `arith` works on vectors as it is.
+"""
+
+import math
+
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.float8 import narrow_float8, widen_float8
+from proton.conversion.ttg_to_llvm.core.lowering import (
+    Lowering,
+    Site,
+    is_float8,
+    llvm_type,
+    lowers,
+)
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.libdevice import call_libdevice, symbol_of
+from proton.dialect import isa, tt
+from proton.dialect.emit import intrinsic
+from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
+from proton.dialect.mlir import math as mlir_math
+from proton.dialect.ttg import is_tensor
+
+
+def _f(bits: int) -> Type:
+    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
+
+
+def scalar_type(type_: Type) -> Type:
+    """The element type of a tensor or vector, or the type itself."""
+    return type_.element_type if is_tensor(type_) or v.is_vector(type_) else type_
+
+
+@lowers(arith.ConstantOp)
+def _constant(ctx: Lowering, site: Site) -> list[Value]:
+    type_ = site.result_type
+    target = llvm_type(type_)
+    attribute = site.op.attributes["value"]
+    if is_tensor(type_):
+        attribute = ir.DenseElementsAttr(attribute).get_splat_value()
+    if is_float8(scalar_type(type_)):
+        wide = ir.FloatAttr.get(_f(32), float(ir.FloatAttr(attribute).value))
+        value = v.create(llvm.ConstantOp, _f(32), value=wide)
+        return [_spread(narrow_float8(value, scalar_type(type_), arch=0), target)]
+    if isinstance(target, ir.VectorType):
+        attribute = ir.DenseElementsAttr.get_splat(target, attribute)
+    elif not isinstance(target, ir.IntegerType | ir.FloatType):
+        return [site.op.results[0]]
+    return [v.create(llvm.ConstantOp, target, value=attribute)]
+
+
+def _spread(value: Value, target: Type) -> Value:
+    return v.splat(value, v.count_of_type(target)) if v.is_vector(target) else value
+
+
+@lowers(arith.FPToSIOp, arith.FPToUIOp)
+def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
+    """To the nearest integer that the type has, of NaN 0. `cvt.rzi` saturates to 16 bits and more,
+    and NaN becomes 0 on the way from fp32 to at most 32 bits, else the upper bit (an H200, all
+    pairs of types). LLVM leaves open what is outside of the type, and knows that of constants."""
+    (value,), target = site.operands, llvm_type(site.result_type)
+    is_signed, bits = isa(site.op, arith.FPToSIOp), scalar_type(target).width
+    kind = llvm.FPToSIOp if is_signed else llvm.FPToUIOp
+    source = site.op.operands[0].owner
+    if isinstance(source, ir.Operation | ir.OpView) and isa(source, arith.ConstantOp):
+        return [intrinsic(f"{kind.OPERATION_NAME}.sat", target, value)]
+    whole = _limited(kind, value, max(16, bits), bits)
+    if bits == 64 or v.element(value).width == 64:
+        is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
+        whole = v.create(arith.SelectOp, target, is_nan, v.constant(0, target), whole)
+    return [whole]
+
+
+def _limited(kind: type[OpView], value: Value, converted: int, bits: int) -> Value:
+    """A conversion to an integer of `converted` bits, then to the range of `bits` of them."""
+    whole = v.create(kind, v.like(value, v.integer(converted)), value)
+    if converted == bits:
+        return whole
+    if kind is llvm.FPToSIOp:
+        whole = v.binary(llvm.SMaxOp, whole, v.constant(-(1 << bits - 1), whole.type))
+        whole = v.binary(llvm.SMinOp, whole, v.constant((1 << bits - 1) - 1, whole.type))
+    else:
+        whole = v.binary(llvm.UMinOp, whole, v.constant((1 << bits) - 1, whole.type))
+    return v.create(llvm.TruncOp, v.like(value, v.integer(bits)), whole)
+
+
+# Division and remainder
+
+
+@lowers(arith.DivFOp)
+def _divide(ctx: Lowering, site: Site) -> list[Value]:
+    """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it.
+    `arcp`: fp32, by divisors whose reciprocals are normal numbers."""
+    left, right = site.operands
+    element = v.element(left)
+    if element.width == 64:
+        return [v.binary(llvm.FDivOp, left, right)]
+    if "arcp" in str(site.op.attributes["fastmath"]):
+        return [v.binary(llvm.FMulOp, left, nvidia.approximate("reciprocal", right))]
+    if element.width == 32:
+        return [nvidia.approximate("divide", left, right)]
+    wide = v.like(left, _f(32))
+    quotient = nvidia.approximate(
+        "divide",
+        v.create(llvm.FPExtOp, wide, left),
+        v.create(llvm.FPExtOp, wide, right),
+    )
+    return [v.create(llvm.FPTruncOp, left.type, quotient)]
+
+
+@lowers(tt.PreciseDivFOp)
+def _precise_divide(ctx: Lowering, site: Site) -> list[Value]:
+    return [v.binary(llvm.FDivOp, *site.operands)]
+
+
+@lowers(tt.PreciseSqrtOp)
+def _precise_sqrt(ctx: Lowering, site: Site) -> list[Value]:
+    (value,) = site.operands
+    return [v.create(llvm.SqrtOp, value.type, value)]
+
+
+@lowers(arith.RemFOp)
+def _remainder(ctx: Lowering, site: Site) -> list[Value]:
+    return [_in_float32(ctx, "fmod", *site.operands)]
+
+
+@lowers(*tt.IN_ARITH)
+def _in_arith(ctx: Lowering, site: Site) -> list[Value]:
+    return [tt.IN_ARITH[site.op.name](*site.operands)]
+
+
+# Functions
+
+
+def _in_float32(ctx: Lowering, name: str, *values: Value) -> Value:
+    """A libdevice function, on halves through fp32."""
+    element = v.element(values[0])
+    if element.width >= 32:
+        return _libdevice(ctx, name, *values)
+    wide = v.like(values[0], _f(32))
+    result = _libdevice(ctx, name, *(v.create(llvm.FPExtOp, wide, value) for value in values))
+    return v.create(llvm.FPTruncOp, values[0].type, result)
+
+
+def _libdevice(ctx: Lowering, name: str, *values: Value) -> Value:
+    """A function of the library of fp32 or fp64, on every element."""
+    symbol = symbol_of(name, v.element(values[0]))
+
+    def one(*scalars: Value) -> Value:
+        return call_libdevice(ctx, symbol, scalars[0].type, *scalars)
+
+    return v.each(one, *values)
+
+
+def _function(name: str, *, is_approximate: bool = False) -> None:
+    """The rule of a `math` op: an approximating instruction for fp32 where there is one."""
+
+    @lowers(f"math.{name}")
+    def _(ctx: Lowering, site: Site) -> list[Value]:
+        (value,) = site.operands
+        if is_approximate and v.element(value).width == 32:
+            return [nvidia.approximate(name, value)]
+        return [_in_float32(ctx, name, value)]
+
+
+for _name in ("log", "log2", "sin", "cos", "erf"):
+    _function(_name)
+for _name in ("exp2", "sqrt", "rsqrt"):
+    _function(_name, is_approximate=True)
+
+
+@lowers(mlir_math.ExpOp)
+def _exp(ctx: Lowering, site: Site) -> list[Value]:
+    """2 to the power of x log2(e), as the hardware has it."""
+    (value,) = site.operands
+    if v.element(value).width != 32:
+        return [_in_float32(ctx, "exp", value)]
+    scaled = v.binary(llvm.FMulOp, value, v.constant(math.log2(math.e), value.type))
+    return [nvidia.approximate("exp2", scaled)]
+
+
+@lowers(tt.ExternElementwiseOp)
+def _extern(ctx: Lowering, site: Site) -> list[Value]:
+    result = scalar_type(llvm_like(site))
+
+    def one(*scalars: Value) -> Value:
+        return call_libdevice(ctx, site.text("symbol"), result, *scalars)
+
+    operands = site.operands
+    if v.is_vector(operands[0].type):
+        columns = zip(*map(v.to_elements, operands), strict=True)
+        return [v.from_elements([one(*column) for column in columns])]
+    return [one(*operands)]
+
+
+def llvm_like(site: Site) -> Type:
+    """The element type of an op's result."""
+    type_ = site.result_type
+    return llvm_type(scalar_type(type_))
+
+
+# Conversions of 8-bit floats, and roundings that arith lacks
+
+
+@lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp)
+def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
+    source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
+    (value,) = site.operands
+    if is_float8(source) and is_float8(target):
+        return [narrow_float8(widen_float8(value, source, _f(32)), target, ctx.arch)]
+    if is_float8(source):
+        return [widen_float8(value, source, target)]
+    if is_float8(target):
+        return [narrow_float8(value, target, ctx.arch, _rounding(site))]
+    if _rounding(site) == "rtz":
+        return [_towards_zero(value, target)]
+    name = llvm.FPExtOp if source.width < target.width else llvm.FPTruncOp
+    return [v.create(name, v.like(value, target), value)]
+
+
+def _rounding(site: Site) -> str:
+    return site.text("rounding") if isa(site.op, tt.FpToFpOp) else "rtne"
+
+
+def _towards_zero(value: Value, target: Type) -> Value:
+    """fp32 (or fp64) to a narrower float, rounded towards zero."""
+    if v.element(value).width == 64 and target.width != 32:
+        # Through fp32, towards zero as well: truncating twice truncates once.
+        value = _towards_zero(value, _f(32))
+    return v.each(lambda scalar: nvidia.narrowed_towards_zero(scalar, target), value)
+
+
+@lowers(arith.BitcastOp)
+def _arith_bitcast(ctx: Lowering, site: Site) -> list[Value]:
+    """Between i8 and an 8-bit float: the same bits."""
+    return site.operands
+
+
+@lowers(arith.SelectOp)
+def _arith_select(ctx: Lowering, site: Site) -> list[Value]:
+    condition, yes, no = site.operands
+    return [v.select(condition, yes, no)]

@@ -1,0 +1,248 @@
+"""Loads and stores: up to 16 bytes an access, predicated without branches.
+
+Consecutive registers whose elements lie side by side go in one access. Without a mask that is an
+`llvm.load` of a vector; with one it is inline PTX under a predicate, `@p ld.global.v4.b32`, so
+that nothing branches and masked-off registers keep `other`.
+"""
+
+from collections.abc import Callable, Sequence
+
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
+from proton.conversion.ttg_to_llvm.core.scalars import constant_apart, picked
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.dialect import tt
+from proton.dialect.attributes import RECOMPUTED
+from proton.dialect.mlir import Type, Value, ir, llvm
+from proton.dialect.ttg import is_tensor, layout_of
+
+# PTX's names of an eviction policy (PTX ISA, "Cache Eviction Priority Hints").
+_EVICTION = {
+    "": "",
+    "evict_normal": ".L1::evict_normal",
+    "evict_first": ".L1::evict_first",
+    "evict_last": ".L1::evict_last",
+}
+
+
+def _registers(value: Value) -> Value:
+    """A scalar as a vector of one register."""
+    if v.is_vector(value.type):
+        return value
+    return v.insert(v.poison(v.vector(1, value.type)), value, 0)
+
+
+def _optional(site: Site, place: int) -> Value | None:
+    """The registers of an optional operand; None where it is not there."""
+    value = site.optional(place)
+    return None if value is None else _registers(value)
+
+
+def _like_source(value: Value, type_: Type) -> Value:
+    """The vector as it was asked for: a scalar where the op had no tensor."""
+    return value if is_tensor(type_) else v.extract(value, 0)
+
+
+def _words(bits: int) -> tuple[int, int]:
+    """(words, bits of a word) of an access of so many bits."""
+    if bits <= 16:
+        return 1, bits
+    return max(1, bits // 32), 32
+
+
+class _Access:
+    """The shape of one access: how many elements, in which words."""
+
+    def __init__(self, site: Site, pointer_type: Type) -> None:
+        element = tt.pointee_of_type(pointer_type)
+        self.element = v.integer(8) if is_float8(element) else element
+        if str(element).startswith("!tt.ptr"):
+            self.element = v.pointer(v.GLOBAL)
+        self.count = site.access
+        self.bits = v.bits_of(self.element) * self.count
+        self.words, self.word_bits = _words(self.bits)
+        is_word = isinstance(self.element, ir.F32Type)
+        self.in_memory = self.element if is_word else v.integer(self.word_bits)
+        self.word = v.integer(16) if self.word_bits == 8 else self.in_memory
+        self.vector = v.vector(self.count, self.element)
+        self.alignment = self.bits // 8
+        self.adjacent = max(site.adjacent, self.count)
+        cache, evict = site.text("cache"), site.text("evict")
+        # PTX takes one of the two: an eviction priority is but a hint (PTX ISA, `ld`).
+        self.modifiers = cache or _EVICTION[evict]
+        self.plain = not self.modifiers and not self.is_volatile(site)
+
+    @staticmethod
+    def is_volatile(site: Site) -> bool:
+        return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
+
+    def address(self, ctx: Lowering, pointers: Value, start: int) -> tuple[Value, int]:
+        """A pointer, and how many bytes behind it the access of a register is: of registers that
+        are adjacent all have the pointer of the first."""
+        ahead = start % self.adjacent
+        return ctx.scalars.element(pointers, start - ahead), ahead * self.alignment // self.count
+
+    def to_words(self, registers: Value) -> list[Value]:
+        """The words of registers, those of one access after those of the other."""
+        count = v.count_of(registers)
+        if str(self.element).startswith("!llvm.ptr"):
+            registers = v.create(llvm.PtrToIntOp, v.vector(count, v.integer(64)), registers)
+        words = v.vector(count // self.count * self.words, self.in_memory)
+        found = v.to_elements(v.bitcast(registers, words))
+        if self.word_bits == 8:
+            return [v.create(llvm.ZExtOp, self.word, byte) for byte in found]
+        return found
+
+    def from_words(self, words: list[Value]) -> Value:
+        """The registers that the words of accesses are."""
+        count = len(words) // self.words * self.count
+        if self.word_bits == 8:
+            words = [v.create(llvm.TruncOp, self.in_memory, word) for word in words]
+        packed, type_ = v.from_elements(words), v.vector(count, self.element)
+        if str(self.element).startswith("!llvm.ptr"):
+            packed = v.bitcast(packed, v.vector(count, v.integer(64)))
+            return v.create(llvm.IntToPtrOp, type_, packed)
+        return v.bitcast(packed, type_)
+
+
+def group(value: Value, start: int, count: int) -> Value:
+    """Some registers that follow each other."""
+    return v.shuffle(value, range(start, start + count))
+
+
+@lowers(tt.LoadOp)
+def _load(ctx: Lowering, site: Site) -> list[Value]:
+    pointers, mask, other = _registers(site.operands[0]), _optional(site, 1), _optional(site, 2)
+    access = _Access(site, site.operand_types[0])
+    starts = range(0, v.count_of(pointers), access.count)
+    places = ((start, *access.address(ctx, pointers, start)) for start in starts)
+    if mask is None and access.plain:
+        groups = [
+            v.load(v.bytes_behind(address, offset), access.vector, access.alignment)
+            for _, address, offset in places
+        ]
+        return [_like_source(v.concatenate(groups), site.result_type)]
+    condition = _conditions(ctx, mask, starts)
+    kept = _kept(access, pointers, mask, other)
+    modifiers = ".volatile" if access.is_volatile(site) else access.modifiers
+    words: list[Value] = []
+    for start, address, offset in places:
+        words += nvidia.load(
+            address,
+            access.word,
+            access.words,
+            bits=access.word_bits,
+            modifiers=modifiers,
+            predicate=condition(start),
+            otherwise=kept[len(words) : len(words) + access.words],
+            offset=offset,
+        )
+    return [_like_source(access.from_words(words), site.result_type)]
+
+
+def _kept(
+    access: _Access, pointers: Value, mask: Value | None, other: Value | None
+) -> Sequence[Value]:
+    """The words that masked-off registers keep."""
+    if mask is None:
+        return []
+    if other is not None:
+        return access.to_words(other)
+    return [v.constant(0, access.word)] * (v.count_of(pointers) // access.count * access.words)
+
+
+def _conditions(
+    ctx: Lowering, mask: Value | None, starts: Sequence[int]
+) -> Callable[[int], Value | None]:
+    """What gives the element of a mask for each access. Where these are more than a thread has
+    predicates, each is computed where it is asked for."""
+    if mask is None:
+        return lambda start: None
+    if len({picked(mask, start) for start in starts}) <= nvidia.PREDICATES:
+        return lambda start: v.extract(mask, start)
+    return lambda start: ctx.scalars.condition(mask, start)
+
+
+@lowers(tt.StoreOp)
+def _store(ctx: Lowering, site: Site) -> list[Value]:
+    pointers, stored = map(_registers, site.operands[:2])
+    mask = _optional(site, 2)
+    access = _Access(site, site.operand_types[0])
+    type_ = site.operand_types[0]
+    owner = ctx.threads.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
+    starts = range(0, v.count_of(pointers), access.count)
+    places = ((start, *access.address(ctx, pointers, start)) for start in starts)
+    if mask is None and owner is None and access.plain:
+        for start, address, offset in places:
+            part = group(stored, start, access.count)
+            v.store(v.bytes_behind(address, offset), part, access.alignment)
+        return []
+    condition = _conditions(ctx, mask, starts)
+    words = access.to_words(stored)
+    for number, (start, address, offset) in enumerate(places):
+        nvidia.store(
+            address,
+            words[number * access.words : (number + 1) * access.words],
+            bits=access.word_bits,
+            modifiers=access.modifiers,
+            predicate=both(condition(start), owner),
+            offset=offset,
+        )
+    return []
+
+
+def first_thread(ctx: Lowering) -> Value:
+    """Whether this is the program's first thread: it does what is done once."""
+    return v.compare("eq", ctx.threads.number, v.i32(0))
+
+
+def both(left: Value | None, right: Value | None) -> Value | None:
+    """The conjunction of two conditions; None is true."""
+    if left is None or right is None:
+        return right if left is None else left
+    return v.binary(llvm.AndOp, left, right)
+
+
+@lowers(tt.AddPtrOp)
+def _addptr(ctx: Lowering, site: Site) -> list[Value]:
+    base, offset = site.operands
+    element = tt.pointee_of_type(site.operand_types[0])
+    if str(element).startswith("!tt.ptr"):
+        element = v.integer(64)
+    elif is_float8(element):
+        element = v.integer(8)
+    if RECOMPUTED in site.op.attributes:
+        return [_recomputed(ctx, base, offset, max(1, v.bits_of(element) // 8))]
+    return [v.offset_pointer(base, offset, element)]
+
+
+def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
+    """Pointers by an instruction each, which LLVM takes for what it is: of the sums it would have
+    the loop carry each by itself, or keep each offset in 64 bits."""
+    made: dict[tuple[Value, Value], Value] = {}
+    found = []
+    for index in range(v.count_of(base)):
+        start, ahead = constant_apart(ctx.scalars.element(base, index))
+        place, more = constant_apart(ctx.scalars.element(offset, index))
+        if (start, place) not in made:
+            made[start, place] = nvidia.address(start, place, size)
+        found.append(made[start, place])
+        found[-1] = v.bytes_behind(found[-1], ahead + more * size)
+    return v.from_elements(found)
+
+
+@lowers(tt.BitcastOp)
+def _bitcast(ctx: Lowering, site: Site) -> list[Value]:
+    return site.operands
+
+
+@lowers(tt.IntToPtrOp)
+def _int_to_ptr(ctx: Lowering, site: Site) -> list[Value]:
+    (value,) = site.operands
+    return [v.create(llvm.IntToPtrOp, v.like(value, v.pointer(v.GLOBAL)), value)]
+
+
+@lowers(tt.PtrToIntOp)
+def _ptr_to_int(ctx: Lowering, site: Site) -> list[Value]:
+    (value,) = site.operands
+    return [v.create(llvm.PtrToIntOp, v.like(value, v.integer(64)), value)]

@@ -1,0 +1,337 @@
+"""Reductions and scans: registers, then lanes, then warps (proton/layout/reduction.py).
+
+The combine region is emitted on whole vectors of registers: combining 32 registers with 32
+others is one op for each op of the region.
+"""
+
+from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
+from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.layouts import exchange
+from proton.conversion.ttg_to_llvm.core.lowering import RULES, Lowering, Site, lowers, needs_rule
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.dialect import isa, names_of, tt
+from proton.dialect.attributes import FUSED
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
+from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import all_ops, producer_of
+from proton.layout import LinearLayout
+from proton.layout.linear import log2
+from proton.layout.reduction import WarpExchange, plan_reduction
+
+ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
+Values = list[Value]
+
+
+_COMMUTATIVE = names_of(
+    *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
+    *(arith.XOrIOp, arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
+    *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
+)
+
+
+class RegionCode:
+    """The region of an op, as a function of a list of vectors."""
+
+    def __init__(self, ctx: Lowering, op: Operation) -> None:
+        self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
+        self.ops = [view.operation for view in self.block.operations]
+        self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
+        self.has_control_flow = any(len(inner.regions) for inner in self.ops)
+
+    def __call__(self, arguments: Values) -> Values:
+        if self.has_control_flow:
+            return self._by_element(arguments)
+        made = dict(zip(self.block.arguments, arguments, strict=True))
+        count = v.count_of(arguments[0])
+        for op in self.ops[:-1]:
+            operands = [made.get(operand, operand) for operand in op.operands]
+            operands = [o if v.is_vector(o.type) else v.splat(o, count) for o in operands]
+            types = [v.vector(count, result.type) for result in op.results]
+            changed = {}
+            if isa(op, arith.ConstantOp):
+                changed["value"] = ir.DenseElementsAttr.get_splat(types[0], op.attributes["value"])
+            results = self._lowered(op, remade(op, types, operands, **changed))
+            made |= dict(zip(op.results, results, strict=True))
+        return [made.get(value, value) for value in self.ops[-1].operands]
+
+    def _by_element(self, arguments: Values) -> Values:
+        """A branch is of one element: the region once for each."""
+        columns = zip(*map(v.to_elements, arguments), strict=True)
+        rows = zip(*[self.scalar(list(column)) for column in columns], strict=True)
+        return [v.from_elements(list(row)) for row in rows]
+
+    def scalar(self, arguments: Values) -> Values:
+        """A copy of the region on scalars, moved to the insertion point and lowered."""
+        place = ir.InsertionPoint.current.ref_operation
+        assert place is not None, "rules emit before the op that they lower"
+        copy = self.op.clone()
+        block = copy.regions[0].blocks[0]
+        *body, end = [view.operation for view in block.operations]
+        ops = [op for inner in body for op in (inner, *all_ops(inner))]
+        sites = [Site(op, [operand.type for operand in op.operands]) for op in ops]
+        for old, new in zip(block.arguments, arguments, strict=True):
+            old.replace_all_uses_with(new)  # whose types are LLVM's
+        for inner in body:
+            inner.move_before(place)
+        for site in sites:
+            self.ctx.lower(site)
+        values = list(end.operands)
+        copy.erase()
+        return values
+
+    def _lowered(self, scalar: Operation, op: Operation) -> Values:
+        """An op that has a rule goes through it at once: nobody comes by here again."""
+        site = Site(op, [operand.type for operand in scalar.operands])
+        rule = RULES.get(op.name)
+        if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
+            return list(op.results)
+        if isa(op, arith.ConstantOp):
+            return list(op.results)
+        with ir.InsertionPoint(op):
+            found = rule(self.ctx, site)
+        op.erase()
+        return found
+
+
+class _Combine(RegionCode):
+    """The region of a reduction or scan, as a function of two lists of vectors."""
+
+    def __call__(self, left: Values, right: Values) -> Values:  # type: ignore[override]
+        return super().__call__(left + right)
+
+
+@lowers(tt.MapElementwiseOp)
+def _map_elementwise(ctx: Lowering, site: Site) -> Values:
+    code = RegionCode(ctx, site.op)
+    return code(site.operands) if is_tensor(site.result_type) else code.scalar(site.operands)
+
+
+def _on_pairs(values: Values, first: list[int], second: list[int], combine: _Combine) -> Values:
+    return combine(
+        [v.shuffle(value, first) for value in values],
+        [v.shuffle(value, second) for value in values],
+    )
+
+
+def _fold_bits(values: Values, bits: list[int], combine: _Combine) -> Values:
+    """Combines registers that differ in these bits, the highest first; they are gone after."""
+    for bit in sorted(bits, reverse=True):
+        registers = range(v.count_of(values[0]))
+        low = [r for r in registers if not r >> bit & 1]
+        values = _on_pairs(values, low, [r | 1 << bit for r in low], combine)
+    return values
+
+
+def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
+    """Combines a thread's registers along the axis: some accumulators take them in turn, so that
+    what is added up need not all be there at once."""
+    values, product = site.operands, None
+    if FUSED in site.op.attributes:
+        product = producer_of(values[0]).operands
+    groups = _group(v.count_of(values[0]), bits)
+    size = min(len(groups), max(1, ACCUMULATORS // len(groups[0])))
+    first, *others = [
+        [register for group in groups[start : start + size] for register in group]
+        for start in range(0, len(groups), size)
+    ]
+    running = [v.shuffle(value, first) for value in values]
+    for chosen in others:
+        if product is None:
+            running = combine(running, [v.shuffle(value, chosen) for value in values])
+        else:
+            left, right = (v.shuffle(factor, chosen) for factor in product)
+            running = [v.create(math.FmaOp, running[0].type, left, right, running[0])]
+    kept = len(groups[0])
+    return _fold_bits(running, list(range(log2(kept), log2(kept * size))), combine)
+
+
+@lowers(tt.ReduceOp)
+def _reduce(ctx: Lowering, site: Site) -> Values:
+    combine = _Combine(ctx, site.op)
+    source = layout_of(site.operand_types[0])
+    plan = plan_reduction(source, axis_of(site.op))
+    values = _fold_registers(site, list(plan.registers), combine)
+    values = _butterfly(ctx, values, plan.lanes, combine)
+    if plan.exchange is not None:
+        values = _gather_warps(ctx, site, values, plan.exchange)
+        values = _fold_bits(values, list(range(plan.exchange.registers)), combine)
+        values = _butterfly(ctx, values, plan.exchange.lanes, combine)
+    if not is_tensor(site.result_type):
+        return [v.extract(value, 0) for value in values]
+    return values
+
+
+def _butterfly(
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+) -> Values:
+    """Combines lanes that differ in these bits; all of them have the result."""
+    for bit in lane_bits:
+        others = [nvidia.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
+        values = _in_order(ctx, values, others, 1 << bit, combine)
+    return values
+
+
+def _in_order(
+    ctx: Lowering, own: Values, others: Values, lane_bit: int, combine: _Combine
+) -> Values:
+    """Combines what two lanes have so that both get the same, whatever the function is."""
+    if combine.commutes:
+        return combine(own, others)
+    is_upper = v.compare("ne", v.binary(llvm.AndOp, ctx.threads.number, v.i32(lane_bit)), v.i32(0))
+    lower = [v.select(is_upper, b, a) for a, b in zip(own, others, strict=True)]
+    upper = [v.select(is_upper, a, b) for a, b in zip(own, others, strict=True)]
+    return combine(lower, upper)
+
+
+def _gather_warps(ctx: Lowering, site: Site, values: Values, partials: WarpExchange) -> Values:
+    """Each warp's values in every warp's registers, in the lowest register bits."""
+    sizes = _operand_sizes(site, values, partials)
+    start = ctx.scratch(site)
+    offsets = [start + sum(sizes[:number]) for number in range(len(sizes))]
+    ways = [partials.plan(stored_bytes(v.element(value))) for value in values]
+    return exchange(ctx, values, ways, partials.source, partials.target, offsets)
+
+
+def _operand_sizes(site: Site, values: Values, partials: WarpExchange) -> list[int]:
+    return [exchange_bytes(partials.plan(stored_bytes(v.element(x))), v.element(x)) for x in values]
+
+
+# Scans
+
+
+@lowers(tt.ScanOp)
+def _scan(ctx: Lowering, site: Site) -> Values:
+    """An inclusive scan: of a thread's run, of the lanes' totals, of the warps'.
+
+    The layout (proton/layout/shapes.py, `scan`) has the axis in registers, then lanes, then warps.
+    A reverse scan is a scan from the other end.
+    """
+    combine = _Combine(ctx, site.op)
+    reverse = bool(site.op.attributes["reverse"].value)
+    source = layout_of(site.operand_types[0])
+    plan = plan_reduction(source, axis_of(site.op), ordered=True)
+    values, totals = _scan_registers(site.operands, list(plan.registers), reverse, combine)
+    known: tuple[Values, Value] | None = None  # what comes before, and whether anything does
+    if plan.lanes:
+        totals, known = _scan_lanes(ctx, totals, list(plan.lanes), reverse, combine)
+    if plan.exchange is not None:
+        last = _last_lane(ctx, totals, list(plan.lanes), reverse)
+        gathered = _gather_warps(ctx, site, last, plan.exchange)
+        before, has_before = _before_warp(ctx, gathered, list(plan.warps), reverse, combine)
+        if known is None:
+            known = before, has_before
+        else:
+            prefix, has_prefix = known
+            both = combine(before, prefix)
+            inner = _choose(has_prefix, both, before)
+            prefix = _choose(has_before, inner, prefix)
+            known = prefix, v.binary(llvm.OrOp, has_prefix, has_before)
+    if known is None:
+        return values
+    prefix, has_prefix = known
+    count = v.count_of(values[0]) // v.count_of(prefix[0])
+    spread = _spread(prefix, source, list(plan.registers), count)
+    return _choose(has_prefix, combine(spread, values), values)
+
+
+def _choose(condition: Value, yes: Values, no: Values) -> Values:
+    return [v.select(condition, a, b) for a, b in zip(yes, no, strict=True)]
+
+
+def _group(registers: int, bits: list[int]) -> list[list[int]]:
+    """Registers by their place along the axis, each with its neighbours off the axis in order."""
+    others = [r for r in range(registers) if not any(r >> bit & 1 for bit in bits)]
+    groups = []
+    for place in range(1 << len(bits)):
+        along = sum((place >> n & 1) << bit for n, bit in enumerate(bits))
+        groups.append([r | along for r in others])
+    return groups
+
+
+def _scan_registers(
+    values: Values, bits: list[int], reverse: bool, combine: _Combine
+) -> tuple[Values, Values]:
+    """(every register combined with those before it, the last of each run)"""
+    registers = v.count_of(values[0])
+    groups = _group(registers, bits)
+    if reverse:
+        groups.reverse()
+    running = [v.shuffle(value, groups[0]) for value in values]
+    steps = [running]
+    for group in groups[1:]:
+        running = combine(running, [v.shuffle(value, group) for value in values])
+        steps.append(running)
+    position = {r: n for n, r in enumerate(r for group in groups for r in group)}
+    order = [position[r] for r in range(registers)]
+    whole = [
+        v.shuffle(v.concatenate([step[n] for step in steps]), order) for n in range(len(values))
+    ]
+    return whole, running
+
+
+def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Value:
+    """How far along the axis this lane (or warp) is, counted from the end the scan starts at."""
+    size = 1 << len(bits)
+    bases = [0] * 10
+    for number, bit in enumerate(bits):
+        bases[bit + shift] = 1 << number
+    place = ctx.threads.bits(tuple(bases))
+    return v.binary(llvm.SubOp, v.i32(size - 1), place) if reverse else place
+
+
+def _scan_lanes(
+    ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: _Combine
+) -> tuple[Values, tuple[Values, Value]]:
+    """(inclusive totals, (what comes before this lane, whether anything does))"""
+    place = _coordinate(ctx, bits, 0, reverse)
+    stride = 1 << bits[0]  # the bits of the axis are consecutive
+    kind = "down" if reverse else "up"
+    for number in range(len(bits)):
+        distance = 1 << number
+        others = [nvidia.shuffle_lanes(kind, t, v.i32(distance * stride)) for t in totals]
+        reaches = v.compare("uge", place, v.i32(distance))
+        totals = _choose(reaches, combine(others, totals), totals)
+    before = [nvidia.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
+    return totals, (before, v.compare("ne", place, v.i32(0)))
+
+
+def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) -> Values:
+    """The total of all lanes of the axis, in each of them."""
+    if not bits:
+        return totals
+    mask = sum(1 << bit for bit in bits)
+    lane = v.binary(llvm.AndOp, ctx.threads.number, v.i32(WARP_SIZE - 1))
+    if reverse:
+        source = v.binary(llvm.AndOp, lane, v.i32(WARP_SIZE - 1 - mask))
+    else:
+        source = v.binary(llvm.OrOp, lane, v.i32(mask))
+    return [nvidia.shuffle_lanes("idx", total, source) for total in totals]
+
+
+def _before_warp(
+    ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: _Combine
+) -> tuple[list[Value], Value]:
+    """(what the warps before this one come to, whether there are any)"""
+    place = _coordinate(ctx, bits, WARP_SIZE.bit_length() - 1, reverse)
+    groups = _group(v.count_of(gathered[0]), list(range(len(bits))))
+    if reverse:
+        groups.reverse()
+    running = [v.shuffle(value, groups[0]) for value in gathered]
+    before = running
+    for number, group in enumerate(groups[1:-1], 2):
+        running = combine(running, [v.shuffle(value, group) for value in gathered])
+        before = _choose(v.compare("uge", place, v.i32(number)), running, before)
+    return before, v.compare("ne", place, v.i32(0))
+
+
+def _spread(prefix: Values, source: LinearLayout, bits: list[int], count: int) -> Values:
+    """What comes before a run, for every register of the run."""
+    registers = count * v.count_of(prefix[0])
+    position = {}
+    for group in _group(registers, bits):
+        for number, register in enumerate(group):
+            position[register] = number
+    picks = [position[r] for r in range(registers)]
+    return [v.shuffle(value, picks) for value in prefix]

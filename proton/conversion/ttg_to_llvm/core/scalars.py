@@ -1,0 +1,167 @@
+"""Elements of a vector, computed from its beginning: one as a scalar, or some as a vector.
+
+An access wants a few of the addresses that a vector of pointers holds. As an element of a vector
+its distance to the others is lost on LLVM, which looks for constants in scalar addresses only
+(SeparateConstOffsetFromGEP): each access would keep a 64-bit address of its own. Here the
+arithmetic behind an element is repeated on scalars; what nobody uses then, LLVM drops.
+"""
+
+from collections.abc import Sequence
+
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.dialect import isa, names_of
+from proton.dialect.emit import remade
+from proton.dialect.mlir import Operation, Value, arith, ir, llvm, vector
+from proton.dialect.walk import defining_op, producer_of
+
+_GEP = llvm.GEPOp
+_NSW = 1  # of LLVM's overflow flags
+_REPEATED = names_of(
+    *(arith.AddIOp, arith.SubIOp, arith.MulIOp, arith.ExtSIOp, arith.ExtUIOp),
+    *(llvm.AddOp, llvm.MulOp, llvm.SubOp),
+)
+_LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+
+
+def is_repeated(op: Operation) -> bool:
+    """True if an op on vectors is repeated on scalars."""
+    return len(op.operands) == 2 if isa(op, _GEP) else op.name in _REPEATED
+
+
+def place_of(op: Operation) -> int:
+    """The constant number of the element that an op extracts, or inserts."""
+    constant = producer_of(op.operands[len(op.operands) - 1])
+    return int(ir.IntegerAttr(constant.attributes["value"]).value)
+
+
+def picked(value: Value, index: int) -> tuple[Value, int]:
+    """The vector that an element comes from, behind shuffles, and its number there."""
+    while isa(op := defining_op(value), llvm.ShuffleVectorOp):
+        pick, count = ir.DenseI32ArrayAttr(op.attributes["mask"])[index], v.count_of(op.operands[0])
+        value, index = op.operands[pick // count], pick % count
+    return value, index
+
+
+def constant_apart(scalar: Value) -> tuple[Value, int]:
+    """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64 bits,
+    too, so an addition counts that never wraps around."""
+    op = defining_op(scalar)
+    if not isa(op, llvm.AddOp, _GEP) or len(op.operands) != 2:
+        return scalar, 0
+    if isa(op, llvm.AddOp) and not ir.IntegerAttr(op.attributes["overflowFlags"]).value & _NSW:
+        return scalar, 0
+    if isa(op, _GEP) and ir.TypeAttr(op.attributes["elem_type"]).value != v.integer(8):
+        return scalar, 0
+    other = defining_op(op.operands[1])
+    if not isa(other, llvm.ConstantOp):
+        return scalar, 0
+    return op.operands[0], int(ir.IntegerAttr(other.attributes["value"]).value)
+
+
+class Scalars:
+    """Elements of vectors, each made once, right behind the vector's own op."""
+
+    def __init__(self) -> None:
+        self.made: dict[Value, dict[int, Value]] = {}  # by vector and index
+        self.parts: dict[Value, dict[tuple[int, ...], Value]] = {}  # by vector and indices
+
+    def element(self, value: Value, index: int) -> Value:
+        """Element `index` of a vector; a scalar is its own."""
+        made = self.made.get(value)
+        if made is None:
+            if not v.is_vector(value.type):
+                return value
+            made = self.made[value] = {}
+        if index not in made:
+            op = defining_op(value)
+            if op is None:
+                return v.extract(value, index)
+            with ir.InsertionPoint.after(op), op.location:
+                made[index] = self._make(op, value, index)
+        return made[index]
+
+    def condition(self, value: Value, index: int) -> Value:
+        """Element `index` of a vector of i1, computed at the insertion point."""
+        value, index = picked(value, index)
+        op = defining_op(value)
+        if isa(op, arith.CmpIOp):
+            return self._repeat(op, [self.element(operand, index) for operand in op.operands])
+        if op is not None and op.name in _LOGIC:
+            return self._repeat(op, [self.condition(operand, index) for operand in op.operands])
+        return v.extract(value, index)
+
+    def some(self, value: Value, indices: Sequence[int]) -> Value:
+        """Some elements of a vector, as a vector; a scalar is its own."""
+        if not v.is_vector(value.type):
+            return value
+        made, key = self.parts.setdefault(value, {}), tuple(indices)
+        if key not in made:
+            op = defining_op(value)
+            if op is None:
+                return v.shuffle(value, indices)
+            with ir.InsertionPoint.after(op), op.location:
+                made[key] = self._make_some(op, value, indices)
+        return made[key]
+
+    def put_some(self, value: Value, indices: Sequence[int], part: Value) -> None:
+        """Says what some elements of a vector are, from the insertion point on."""
+        self.parts[value] = {tuple(indices): part}
+        made = self.made.setdefault(value, {})
+        for place, index in enumerate(indices):
+            made[index] = v.extract(part, place)
+
+    def forget(self, *values: Value) -> None:
+        """These are about to go: another value may come to lie where one was."""
+        for value in values:
+            self.made.pop(value, None)
+            self.parts.pop(value, None)
+
+    def _make_some(self, op: Operation, value: Value, indices: Sequence[int]) -> Value:
+        if isa(op, llvm.ShuffleVectorOp):
+            mask = ir.DenseI32ArrayAttr(op.attributes["mask"])
+            return v.shuffle(op.operands[0], [mask[i] for i in indices], op.operands[1])
+        if is_repeated(op):
+            return self._repeat(op, [self.some(operand, indices) for operand in op.operands])
+        return v.shuffle(value, indices)
+
+    def _make(self, op: Operation, value: Value, index: int) -> Value:
+        if isa(op, llvm.ShuffleVectorOp):
+            return self._picked(op, index)
+        if isa(op, vector.FromElementsOp):
+            return op.operands[index]
+        if isa(op, llvm.ConstantOp, arith.ConstantOp):
+            return self._constant(op, value, index)
+        if is_repeated(op):
+            return self._repeat(op, [self.element(operand, index) for operand in op.operands])
+        return v.extract(value, index)
+
+    def _repeat(self, op: Operation, operands: list[Value]) -> Value:
+        """An op of other operands."""
+        if isa(op, _GEP):
+            base, offset = operands
+            return v.offset_pointer(base, offset, ir.TypeAttr(op.attributes["elem_type"]).value)
+        type_ = v.like(operands[0], v.element(op.results[0]))
+        return remade(op, [type_], operands).result
+
+    def _picked(self, op: Operation, index: int) -> Value:
+        """What a shuffle takes an element from; a splat is a shuffle of one insertion."""
+        pick = ir.DenseI32ArrayAttr(op.attributes["mask"])[index]
+        count = v.count_of(op.operands[0])
+        source, pick = op.operands[pick // count], pick % count
+        inserted = defining_op(source)
+        if (
+            inserted is None
+            or not isa(inserted, llvm.InsertElementOp)
+            or place_of(inserted) != pick
+        ):
+            return self.element(source, pick)
+        return inserted.operands[1]
+
+    def _constant(self, op: Operation, value: Value, index: int) -> Value:
+        attribute = op.attributes["value"]
+        if not isinstance(attribute, ir.DenseElementsAttr) or not isinstance(
+            v.element(value), ir.IntegerType
+        ):
+            return v.extract(value, index)
+        dense = ir.DenseIntElementsAttr(attribute)
+        return v.constant(dense[index], v.element(value))

@@ -1,0 +1,136 @@
+"""Tensors in shared memory: what is stored there and read again, and copies that go on."""
+
+from proton.analysis.scratch import stored_bytes
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.layouts import (
+    addresses,
+    groups,
+    warps_read_shared,
+    warps_write_shared,
+)
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.dialect import ttg
+from proton.dialect.mlir import Type, Value, llvm
+from proton.layout import LinearLayout
+
+COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
+MAX_ACCESS_BYTES = 16
+
+
+def contiguous(places: LinearLayout, element_bytes: int) -> int:
+    """How many consecutive offsets one access may take, 16 bytes at most."""
+    others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
+    registers = {b[0] for b in places.bases("register")}
+    count = 1
+    while (
+        count * element_bytes < MAX_ACCESS_BYTES
+        and count in registers
+        and not any(other & count for other in others)
+        and all(r == count or not r & count for r in registers)
+    ):
+        count *= 2
+    return count
+
+
+def _stored(element: Type) -> Type:
+    """The type of an element in shared memory."""
+    return v.integer(8) if is_float8(element) else element
+
+
+@lowers(ttg.LocalAllocOp)
+def _local_alloc(ctx: Lowering, site: Site) -> list[Value]:
+    base = ctx.shared(ctx.scratch(site))
+    _write(ctx, site.operands[0], site.operand_types[0], site.result_type, base)
+    return [base]
+
+
+@lowers(ttg.LocalReserveOp)
+def _local_reserve(ctx: Lowering, site: Site) -> list[Value]:
+    return [ctx.shared(ctx.scratch(site))]
+
+
+@lowers(ttg.LocalStoreOp)
+def _local_store(ctx: Lowering, site: Site) -> list[Value]:
+    value, base = site.operands
+    type_, desc = site.operand_types
+    _write(ctx, value, type_, desc, base)
+    return []
+
+
+def _write(ctx: Lowering, value: Value, type_: Type, desc: Type, base: Value) -> None:
+    source, (_, _, shared) = ttg.layout_of(type_), ttg.mem_desc_parts(desc)
+    vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
+    warps_write_shared(ctx, value, source, shared, vector, base)
+
+
+@lowers(ttg.LocalLoadOp)
+def _local_load(ctx: Lowering, site: Site) -> list[Value]:
+    (base,) = site.operands
+    _, element, shared = ttg.mem_desc_parts(site.operand_types[0])
+    target = ttg.layout_of(site.result_type)
+    vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
+    return [warps_read_shared(ctx, _stored(element), target, shared, vector, base)]
+
+
+@lowers(ttg.MemDescIndexOp)
+def _memdesc_index(ctx: Lowering, site: Site) -> list[Value]:
+    base, index = site.operands
+    _, element, layout = ttg.mem_desc_parts(site.result_type)
+    size = (1 << layout.total_in_bits) * stored_bytes(element)
+    offset = v.binary(llvm.MulOp, index, v.i32(size))
+    return [v.offset_pointer(base, offset, v.integer(8))]
+
+
+@lowers(ttg.MemDescTransOp)
+def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
+    return site.operands
+
+
+# Copies
+
+
+@lowers(ttg.AsyncCopyOp)
+def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
+    """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
+    small for it are loaded and stored, which is there no later."""
+    pointers, base = site.operands[:2]
+    mask = site.optional(2)
+    _, element, shared = ttg.mem_desc_parts(site.operand_types[1])
+    bytes_ = stored_bytes(element)
+    places = ttg.layout_of(site.operand_types[0]).invert_and_compose(shared)
+    vector = min(contiguous(places, bytes_), site.access)
+    size = vector * bytes_
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, _stored(element))
+    for (register, *_), target in zip(parts, starts, strict=True):
+        source = ctx.scalars.element(pointers, register)
+        inside = None if mask is None else v.extract(mask, register)
+        if size not in COPY_BYTES:
+            _copy(source, target, size, inside)
+            continue
+        nvidia.copy_async(target, source, size, inside)
+    return [v.i32(0)]
+
+
+def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:
+    """One or two bytes, or zeros."""
+    word = v.integer(16)
+    (found,) = nvidia.load(
+        source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
+    )
+    if size == 1:
+        found = v.create(llvm.TruncOp, v.integer(8), found)
+    v.store(target, found, size)
+
+
+@lowers(ttg.AsyncCommitGroupOp)
+def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.commit_copies()
+    return [v.i32(0)]
+
+
+@lowers(ttg.AsyncWaitOp)
+def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.wait_copies(site.number("pendings"))
+    return []

@@ -1,0 +1,94 @@
+"""Assembly that a kernel's author wrote, on a few elements of a thread at a time."""
+
+from collections.abc import Iterator
+
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type, lowers
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.dialect import isa, tt
+from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.ttg import is_tensor
+
+_REGISTER = 32  # bits that elements share
+
+
+def _bits(type_: Type) -> int:
+    return int(type_.width) if isinstance(type_, ir.IntegerType | ir.FloatType) else 64
+
+
+def _per_register(type_: Type, pack: int) -> int:
+    """How many elements of a type lie in one register."""
+    return min(max(1, _REGISTER // _bits(type_)), pack)
+
+
+def _register_type(type_: Type, pack: int) -> Type:
+    """What the assembly takes and gives: words of packed elements, halves as their bits."""
+    if _per_register(type_, pack) > 1:
+        return v.integer(_bits(type_) * _per_register(type_, pack))
+    is_half = isinstance(type_, ir.FloatType) and _bits(type_) < _REGISTER
+    return v.integer(_bits(type_)) if is_half else type_
+
+
+def _packed(elements: list[Value], pack: int) -> Iterator[Value]:
+    """The registers of `pack` elements."""
+    count, type_ = _per_register(elements[0].type, pack), _register_type(elements[0].type, pack)
+    for start in range(0, pack, count):
+        part = elements[start : start + count]
+        yield v.bitcast(part[0] if count == 1 else v.from_elements(part), type_)
+
+
+def _unpacked(registers: list[Value], type_: Type, pack: int) -> Iterator[Value]:
+    """The elements in registers."""
+    count = _per_register(type_, pack)
+    for register in registers:
+        if count == 1:
+            yield v.bitcast(register, type_)
+        else:
+            yield from v.to_elements(v.bitcast(register, v.vector(count, type_)))
+
+
+def _run(
+    site: Site, elements: list[list[Value]], types: list[Type], pack: int
+) -> list[list[Value]]:
+    """The assembly on `pack` elements of each operand; those of each result."""
+    operands = [register for group in elements for register in _packed(group, pack)]
+    counts = [pack // _per_register(type_, pack) for type_ in types]
+    registers = [
+        _register_type(t, pack)
+        for t, count in zip(types, counts, strict=True)
+        for _ in range(count)
+    ]
+    one = len(registers) == 1
+    value = nvidia.assembly(
+        site.text("asm_string"),
+        site.text("constraints"),
+        registers[0] if one else v.struct(registers),
+        *operands,
+        effects=not isa(site.op, tt.InlineAsmOp),
+    )
+    given = [value] if one else [v.member(value, n, t) for n, t in enumerate(registers)]
+    results = []
+    for type_, count in zip(types, counts, strict=True):
+        results.append(list(_unpacked(given[:count], type_, pack)))
+        given = given[count:]
+    return results
+
+
+@lowers(tt.InlineAsmOp, tt.InlineAsmWithEffectsOp)
+def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
+    pack = ir.IntegerAttr(site.op.attributes["packed_element"]).value
+    types = [
+        llvm_type(result.type.element_type if is_tensor(result.type) else result.type)
+        for result in site.op.results
+    ]
+    if not is_tensor(site.result_type):
+        return [values[0] for values in _run(site, [[x] for x in site.operands], types, 1)]
+    columns = [v.to_elements(operand) for operand in site.operands]
+    count = len(columns[0])
+    found: list[list[Value]] = [[] for _ in types]
+    for start in range(0, count, pack):
+        # A thread may have fewer: the last one stands for those that are missing.
+        groups = [[c[min(n, count - 1)] for n in range(start, start + pack)] for c in columns]
+        for values, new in zip(found, _run(site, groups, types, pack), strict=True):
+            values += new
+    return [v.from_elements(values[:count]) for values in found]

@@ -1,0 +1,500 @@
+"""The primitives of an NVIDIA GPU: all that a thread does which is not LLVM's own.
+
+Numbers of threads and programs, shuffles, barriers, predicated accesses, clocks, approximate
+arithmetic. `note` is a comment of an instruction in PTX; `libdevice.py` has NVIDIA's library.
+
+What the threads of a warp have to execute together is an op of `nvvm`: LLVM does not know that
+inline assembly is convergent, and may copy it into both ways of a branch.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.base.targets import MAX_GRID
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.dialect.builtin import string_attr
+from proton.dialect.emit import effect
+from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
+
+FULL_MASK = -1  # all lanes of a warp
+MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
+PREDICATES = 7  # that a thread has
+_LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
+_ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
+_FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
+# tt's kind of an atomic -> what PTX calls it, and its type; of floats elsewhere.
+_ATOMICS = {
+    "add": "add u{bits}",
+    "fadd": "add f{bits}",
+    "max": "max s{bits}",
+    "umax": "max u{bits}",
+    "min": "min s{bits}",
+    "umin": "min u{bits}",
+    "and": "and b{bits}",
+    "or": "or b{bits}",
+    "xor": "xor b{bits}",
+    "xchg": "exch b{bits}",
+}
+# Of fp32; docs/math.md has their errors.
+_APPROXIMATE = {
+    "divide": "div.full.f32",
+    "reciprocal": "rcp.approx.ftz.f32",
+    "exp2": "ex2.approx.ftz.f32",
+    "sqrt": "sqrt.approx.f32",
+    "rsqrt": "rsqrt.approx.f32",
+}
+
+
+def assembly(
+    text: str,
+    constraints: str,
+    type_: Type | None,
+    *operands: Value,
+    effects: bool = True,
+    note: str = "",
+) -> Any:
+    """Inline PTX; None where `type_` is None."""
+    attributes = {
+        "asm_string": string_attr(f"{text} {note}" if note else text),
+        "constraints": string_attr(constraints),
+    }
+    if effects:
+        attributes["has_side_effects"] = ir.UnitAttr.get()
+    op = ir.Operation.create(
+        llvm.InlineAsmOp.OPERATION_NAME,
+        results=[] if type_ is None else [type_],
+        operands=list(operands),
+        attributes=attributes,
+    )
+    return None if type_ is None else op.result
+
+
+# Numbers
+
+
+def thread_number(count: int) -> Value:
+    """The thread's number in its program, of `count` at most, i32."""
+    return _read("tid.x", 0, count)
+
+
+def lanes_below() -> Value:
+    """A bit for each lane of the warp below the thread's, i32."""
+    i32_ = v.integer(32)
+    return assembly("mov.u32 $0, %lanemask_lt;", "=r", i32_, effects=False)
+
+
+def hold_back(never: Value) -> None:
+    """Nothing that comes before is computed behind this, and nothing behind it before: `ptxas` does
+    not move work across an event. There is none, as the i1 does not hold."""
+    assembly("@$0 pmevent 0;", "b,~{memory}", None, never)
+
+
+def copied(value: Value) -> Value:
+    """An i32 as one of which LLVM knows nothing."""
+    return assembly("mov.b32 $0, $1;", "=r,r", value.type, value, effects=False)
+
+
+def program_id(axis: int) -> Value:
+    """The program's place in the grid, i32."""
+    return _read(f"ctaid.{'xyz'[axis]}", 0, MAX_GRID[axis])
+
+
+def program_count(axis: int) -> Value:
+    """The grid's size, i32."""
+    return _read(f"nctaid.{'xyz'[axis]}", 1, MAX_GRID[axis] + 1)
+
+
+def _read(register: str, first: int, end: int) -> Value:
+    """A special register, whose numbers begin at `first` and stay below `end`: so LLVM knows what
+    cannot be negative, and which sums do not wrap around."""
+    end = end - (1 << 32) if end >= 1 << 31 else end
+    range_ = ir.Attribute.parse(f"#llvm.constant_range<i32, {first}, {end}>")
+    return v.create(f"nvvm.read.ptx.sreg.{register}", v.integer(32), range=range_)
+
+
+def special_register(name: str, bits: int, note: str = "") -> Value:
+    """A register that may change while the kernel runs, by PTX's name."""
+    return assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
+
+
+def clock(bits: int, note: str) -> Value:
+    """The cycles of the SM so far."""
+    return special_register("clock" if bits == 32 else "clock64", bits, note)
+
+
+def clock_of_lane(bits: int, note: str, predicate: Value) -> Value:
+    """The cycles of the SM so far where a predicate of lanes holds, else 0. What not all lanes have
+    alike the assembler does not read into a uniform register, which takes ten cycles more."""
+    name = "clock" if bits == 32 else "clock64"
+    text, constraints = f"@$1 mov.u{bits} $0, %{name};", f"={_LETTERS[bits]},b,0"
+    type_ = v.integer(bits)
+    return assembly(text, constraints, type_, predicate, v.constant(0, type_), note=note)
+
+
+def timer(note: str) -> Value:
+    """The ns of the GPU so far, which all SMs share."""
+    return special_register("globaltimer", 64, note)
+
+
+def multiprocessor(note: str) -> Value:
+    """The number of the SM that runs the program."""
+    return special_register("smid", 32, note)
+
+
+# What threads do together
+
+
+def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value:
+    """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down. `note`: a
+    comment on the instruction, which LLVM then does not know.
+
+    Lanes that `up` and `down` would take from outside of the warp keep their own.
+    """
+    clamp = v.i32(0 if kind == "up" else 31)
+    mode = ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")
+    mask = v.i32(FULL_MASK)
+
+    def one(word: Value) -> Value:
+        if note:
+            text = f"shfl.sync.{kind}.b32 $0, $1, $2, $3, $4; {note}"
+            return assembly(text, "=r,r,r,r,r", v.integer(32), word, lane, clamp, mask)
+        return v.create(nvvm.ShflOp, v.integer(32), mask, word, lane, clamp, kind=mode)
+
+    return v.from_words(v.each(one, v.to_words(value)), value.type)
+
+
+def barrier(number: int = 0, threads: int = 0) -> None:
+    """All threads of the program arrive before any goes on, or so many."""
+    meet(*([v.i32(number), v.i32(threads)] if threads else []))
+
+
+def meet(*given: Value) -> None:
+    """Waits at a barrier of hardware, of a number and so many threads; the program's by default."""
+    segments = ir.DenseI32ArrayAttr.get([len(given) // 2, len(given) // 2, 0])
+    effect(nvvm.BarrierOp, *given, operandSegmentSizes=segments)
+
+
+def trap(predicate: Value) -> None:
+    """Ends the kernel with an error where the predicate holds."""
+    assembly("@$0 trap;", "b", None, predicate)
+
+
+def grid_dependency(kind: str) -> None:
+    """`griddepcontrol`: "wait" or "launch_dependents"."""
+    assembly(f"griddepcontrol.{kind};", "~{memory}", None)
+
+
+def warp_barrier() -> None:
+    """All threads of the warp arrive, and see what the others wrote."""
+    effect(nvvm.SyncWarpOp, v.i32(FULL_MASK))
+
+
+def warp_uniform(value: Value) -> Value:
+    """An i32 that all lanes have alike, so that the assembler knows."""
+    return v.extract(shuffle_lanes("idx", v.splat(value, 1), v.i32(0)), 0)
+
+
+def elected() -> Value:
+    """Whether this thread is the one of its warp that was elected: the same each time. All threads
+    of the warp ask."""
+    return v.create(nvvm.ElectSyncOp, v.integer(1))
+
+
+# Memory
+
+
+def shared_address(pointer: Value) -> Value:
+    """A pointer to shared memory as the i32 that instructions take."""
+    return v.create(llvm.PtrToIntOp, v.integer(32), pointer)
+
+
+def copy_async(target: Value, source: Value, size: int, predicate: Value | None = None) -> None:
+    """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory; of zeros, where a
+    predicate is given that does not hold."""
+    kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
+    text = f"cp.async.{kind}.shared.global [$0], [$1], {size}"
+    if predicate is None:
+        assembly(f"{text};", "r,l", None, shared_address(target), source)
+        return
+    is_ignored = v.binary(llvm.XOrOp, predicate, v.constant(1, v.integer(1)))
+    assembly(f"{text}, $2;", "r,l,b", None, shared_address(target), source, is_ignored)
+
+
+def commit_copies() -> None:
+    """The copies begun since the last time are a group."""
+    assembly("cp.async.commit_group;", "", None)
+
+
+def wait_copies(pendings: int) -> None:
+    """Until at most so many groups of this thread's copies are under way."""
+    assembly(f"cp.async.wait_group {pendings};", "~{memory}", None)
+
+
+def fence_async() -> None:
+    """What this thread wrote anywhere is ahead of what the asynchronous proxy does later."""
+    assembly("fence.proxy.async;", "~{memory}", None)
+
+
+def fence_async_shared() -> None:
+    """What this thread wrote to shared memory is seen by the asynchronous proxy."""
+    assembly("fence.proxy.async.shared::cta;", "~{memory}", None)
+
+
+# Copies of blocks by the tensor memory accelerator. Addresses of shared memory are i32; under a
+# predicate that does not hold nothing happens.
+
+
+def prefetch_tensor_map(map_: Value, predicate: Value) -> None:
+    """Brings a map to where copies look for it."""
+    assembly("@$1 prefetch.tensormap [$0];", "l,b", None, map_, predicate)
+
+
+def copy_tensor_to_shared(
+    target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
+) -> None:
+    """Begins to copy a box; its bytes arrive at a barrier."""
+    count = len(coordinates)
+    text = (
+        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        f"[$1], [$2, {{{_names(4, count)}}}], [$3];"
+    )
+    assembly(text, "b,r,l,r" + ",r" * count, None, predicate, target, map_, barrier, *coordinates)
+
+
+def copy_tensor_to_global(
+    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value, reduction: str = ""
+) -> None:
+    """Begins to copy a box to global memory, or to combine it with what is there: add, min, max,
+    and, or, xor."""
+    count, name = len(coordinates), "cp.reduce.async" if reduction else "cp.async"
+    combined = f".{reduction}" if reduction else ""
+    text = (
+        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group "
+        f"[$1, {{{_names(3, count)}}}], [$2];"
+    )
+    assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
+
+
+def commit_bulk_copies(predicate: Value) -> None:
+    """The copies to global memory begun since the last time are a group."""
+    assembly("@$0 cp.async.bulk.commit_group;", "b", None, predicate)
+
+
+def wait_bulk_copies(predicate: Value, pendings: int, *, read: bool) -> None:
+    """Until all but so many of this thread's groups have landed, or have at least been read from
+    shared memory."""
+    kind = ".read" if read else ""
+    assembly(f"@$0 cp.async.bulk.wait_group{kind} {pendings};", "b,~{memory}", None, predicate)
+
+
+def _suffix(count: int, bits: int) -> str:
+    """`.v4.b32` and the like."""
+    return (f".v{count}" if count > 1 else "") + f".b{bits}"
+
+
+def _names(first: int, count: int) -> str:
+    return ", ".join(f"${first + number}" for number in range(count))
+
+
+def _listed(first: int, count: int) -> str:
+    """The operands `$first...` as PTX takes them."""
+    return f"{{{_names(first, count)}}}" if count > 1 else _names(first, count)
+
+
+def address(base: Value, index: Value, size: int) -> Value:
+    """The address of the element of `size` bytes at a signed i32 index."""
+    text = f"mad.wide.s32 $0, $1, {size}, $2;"
+    return assembly(text, "=l,r,l", base.type, index, base, effects=False)
+
+
+def _letter(word: Type) -> str:
+    """Of the registers that hold a word in inline assembly."""
+    return _FLOATS["f32"] if isinstance(word, ir.F32Type) else _LETTERS[word.width]
+
+
+def load(
+    address: Value,
+    word: Type,
+    count: int,
+    *,
+    bits: int | None = None,
+    space: str = "global",
+    modifiers: str = "",
+    predicate: Value | None = None,
+    otherwise: Sequence[Value] = (),
+    offset: int = 0,
+    note: str = "",
+) -> list[Value]:
+    """Words `offset` bytes behind an address, by one access. `bits` is their width in memory, where
+    that is not the word's; under a predicate that does not hold they are `otherwise`, and nothing
+    is read."""
+    letter = _letter(word)
+    outputs = ",".join([f"={letter}"] * count)
+    operands, constraints, guard = [address], f"{outputs},{_ADDRESSES[space]}", ""
+    if predicate is not None:
+        # Registers that are masked off keep what is tied to them.
+        guard = f"@${count + 1} "
+        operands += [predicate, *otherwise]
+        constraints += ",b" + "".join(f",{number}" for number in range(count))
+    kind = f"ld.{space}{modifiers}" if modifiers != ".volatile" else f"ld.volatile.{space}"
+    place = f"${count}+{offset}" if offset else f"${count}"
+    text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [{place}];"
+    type_ = word if count == 1 else v.struct([word] * count)
+    result = assembly(text, constraints, type_, *operands, note=note)
+    return [result] if count == 1 else [v.member(result, n, word) for n in range(count)]
+
+
+def store(
+    address: Value,
+    words: Sequence[Value],
+    *,
+    bits: int | None = None,
+    space: str = "global",
+    modifiers: str = "",
+    predicate: Value | None = None,
+    offset: int = 0,
+    note: str = "",
+) -> None:
+    """Stores words by one access, `offset` bytes behind the address, if the predicate holds."""
+    count, width = len(words), words[0].type.width
+    operands, guard = [address, *words], ""
+    constraints = _ADDRESSES[space] + f",{_letter(words[0].type)}" * count
+    if predicate is not None:
+        guard = f"@${count + 1} "
+        operands.append(predicate)
+        constraints += ",b"
+    kind = f"st.{space}{modifiers}{_suffix(count, bits or width)}"
+    place = f"$0+{offset}" if offset else "$0"
+    text = f"{guard}{kind} [{place}], {_listed(1, count)};"
+    assembly(text, constraints, None, *operands, note=note)
+
+
+def atomic(
+    kind: str,
+    ordering: str,
+    scope: str,
+    address: Value,
+    value: Value,
+    predicate: Value | None,
+) -> Value:
+    """Combines a value, or several side by side, with global memory; what was there before, and 0
+    where the predicate does not hold. `kind`, `ordering` and `scope` are those of `tt`."""
+    count, element = v.count_of(value), v.element(value)
+    name, type_ = _ATOMICS[kind].format(bits=element.width).split()
+    packed = min(count, max(1, 32 // int(element.width)))
+    if kind == "fadd":
+        name, type_ = f"add{'.noftz' * (element.width == 16)}", str(element) + "x2" * (packed > 1)
+    word, words = v.integer(element.width * packed), count // packed
+    given = v.to_elements(v.bitcast(value, v.vector(words, word))) if count > 1 else [value]
+    given = [v.bitcast(one, word) for one in given]
+    letter = _LETTERS[word.width]
+    operands = [address, *given]
+    constraints = ",".join([f"={letter}"] * words + ["l"] + [letter] * words)
+    guard = ""
+    if predicate is not None:
+        guard = f"@${2 * words + 1} "
+        operands += [predicate, *[v.constant(0, word)] * words]
+        constraints += ",b" + "".join(f",{number}" for number in range(words))
+    vector = f".v{words}" * (words > 1)
+    text = (
+        f"{guard}atom.global.{scope}.{ordering}.{name}{vector}.{type_} {_listed(0, words)}, "
+        f"[${words}], {_listed(words + 1, words)};"
+    )
+    result = assembly(
+        text, constraints, word if words == 1 else v.struct([word] * words), *operands
+    )
+    if words == 1:
+        return v.bitcast(result, value.type)
+    found = [v.member(result, number, word) for number in range(words)]
+    return v.bitcast(v.from_elements(found), value.type)
+
+
+def atomic_load(
+    ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
+) -> Value:
+    """An integer of global memory, read at once; 0 where the predicate does not hold."""
+    word = v.integer(max(16, width := v.bits_of(type_)))  # the narrowest register
+    operands, constraints, guard = [address], f"={_LETTERS[word.width]},l", ""
+    if predicate is not None:
+        guard = "@$2 "
+        operands += [predicate, v.constant(0, word)]
+        constraints += ",b,0"
+    text = f"{guard}ld.{ordering}.{scope}.global.b{width} $0, [$1];"
+    found = assembly(text, constraints, word, *operands)
+    return found if word.width == width else v.create(arith.TruncIOp, type_, found)
+
+
+def compare_and_swap(
+    ordering: str, scope: str, given: Sequence[Value], predicate: Value | None
+) -> Value:
+    """`given` is an address, what is expected there, and what replaces that. The value that was
+    there, and 0 where the predicate does not hold; `ordering` and `scope` are those of `tt`."""
+    type_ = given[1].type
+    word = v.integer(v.bits_of(type_))
+    letter = _LETTERS[word.width]
+    operands = [given[0], *[v.bitcast(one, word) for one in given[1:]]]
+    constraints, guard = f"={letter},l,{letter},{letter}", ""
+    if predicate is not None:
+        constraints, guard = f"{constraints},b,0", "@$4 "
+        operands += [predicate, v.constant(0, word)]
+    text = f"{guard}atom.global.{ordering}.{scope}.cas.b{word.width} $0, [$1], $2, $3;"
+    return v.bitcast(assembly(text, constraints, word, *operands), type_)
+
+
+def fetch_add(address: Value, number: int, note: str) -> Value:
+    """Adds to an i32 in global memory; what it was before."""
+    text = f"atom.global.add.u32 $0, [$1], {number};"
+    return assembly(text, "=r,l", v.integer(32), address, note=note)
+
+
+# Arithmetic
+
+
+def approximate(function: str, *values: Value) -> Value:
+    """divide, reciprocal, exp2, sqrt or rsqrt of fp32, by the instruction that there is for it."""
+    listed = ", ".join(f"${number}" for number in range(len(values) + 1))
+    text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
+
+    def one(*scalars: Value) -> Value:
+        return assembly(text, constraints, scalars[0].type, *scalars, effects=False)
+
+    return v.each(one, *values)
+
+
+def narrowed_towards_zero(scalar: Value, target: Type) -> Value:
+    """A float as a narrower one, rounded towards zero."""
+    source, kind = str(scalar.type), str(target)
+    bits = v.integer(16) if _FLOATS[kind] == "h" else target
+    text = f"cvt.rz.{kind}.{source} $0, $1;"
+    constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
+    return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
+
+
+def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
+    """Four of the eight bytes of two words, each chosen by four bits (`prmt`)."""
+    type_ = v.integer(32)
+    return assembly("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", type_, low, high, selector,
+                    effects=False)  # fmt: skip
+
+
+def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
+    """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16; from
+    compute capability 8.9 on."""
+    text = f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;"
+    return assembly(text, "=h,f,f", v.integer(16), high, low, effects=False)
+
+
+def optimization_barrier(words: Sequence[Value]) -> list[Value]:
+    """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
+    kept: list[Value] = []
+    for first in range(0, len(words), MOST_IN_BARRIER):
+        part = words[first : first + MOST_IN_BARRIER]
+        outputs = ",".join(["=r"] * len(part))
+        constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
+        if len(part) == 1:
+            kept.append(assembly("", constraints, v.integer(32), *part))
+            continue
+        type_ = v.struct([v.integer(32)] * len(part))
+        result = assembly("", constraints, type_, *part)
+        kept += [v.member(result, number, v.integer(32)) for number in range(len(part))]
+    return kept

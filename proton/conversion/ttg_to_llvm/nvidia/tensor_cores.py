@@ -1,0 +1,180 @@
+"""Products on tensor cores: which registers and which bytes of memory each instruction takes."""
+
+from proton.analysis.scratch import stored_bytes
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type, lowers
+from proton.conversion.ttg_to_llvm.nvidia import mma
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.dialect import ttng
+from proton.dialect.emit import is_zeros
+from proton.dialect.mlir import Type, Value, llvm
+from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
+from proton.layout.linear import log2
+from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
+from proton.layout.tensor_cores import (
+    GROUP_ROWS,
+    GROUP_WARPS,
+    WarpGroupTiling,
+    warp_group_tiling,
+    warp_tiling,
+)
+
+
+@lowers(ttng.MmaSyncOp)
+def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
+    a, b, acc = site.operands
+    type_ = site.result_type
+    rows, columns = tuple(type_.shape)
+    tiling = warp_tiling((rows, columns), ctx.threads.warps)
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    elements = [t.element_type for t in site.operand_types[:2]]
+    types = mma.Types.of(type_.element_type, *elements)
+    k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
+    # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
+    left, right = (
+        [tuple(words[n : n + size]) for n in range(0, len(words), size)]
+        for size, words in zip(types.registers, map(mma.registers_of, (a, b)), strict=True)
+    )
+    total = mma.accumulator_words(acc)
+    down, across = len(left) // k_steps, len(right) // k_steps
+    size = len(total) // (down * across)
+    sums: list[Value] = []
+    for column in range(across):
+        for row in range(down):
+            place = (column * down + row) * size
+            steps = [(left[k * down + row], right[column * k_steps + k]) for k in range(k_steps)]
+            sums += mma.mma_chain(types, ctx.arch, steps, total[place : place + size])
+    return [mma.from_accumulator_words(sums, acc.type)]
+
+
+# Warp groups
+
+
+class _Memory:
+    """An operand in shared memory: the low words of its descriptors, from the group's first one."""
+
+    def __init__(
+        self, ctx: Lowering, base: Value, type_: Type, tiling: WarpGroupTiling, axis: int
+    ) -> None:
+        _, element, layout = mem_desc_parts(type_)
+        found = matrix_memory(layout, stored_bytes(element))
+        assert found is not None, "as the pass chose it"
+        self.memory: MatrixMemory = found
+        self.axis = axis  # the dimension that is not summed over
+        self.bits = found.descriptor(1 - axis)
+        self.is_transposed = found.order[0] == axis
+        address = nvidia.shared_address(base)
+        own = ctx.threads.warp_bits((0,) * log2(GROUP_WARPS) + self._group_bases(tiling))
+        start = v.binary(llvm.LShrOp, v.add(address, own) if own else address, v.i32(log2(UNIT)))
+        self.low = v.binary(llvm.OrOp, start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
+        self.high = v.i32(_signed(self.bits >> 32))
+
+    def _group_bases(self, tiling: WarpGroupTiling) -> tuple[int, ...]:
+        """What each bit of a warp group's number adds to the address, in bytes."""
+        step = GROUP_ROWS if self.axis == 0 else tiling.n
+        bases = []
+        for axis, groups in enumerate(tiling.groups):
+            for bit in range(log2(groups)):
+                bases.append(self._offset(step << bit, 0) if axis == self.axis else 0)
+        return tuple(bases)
+
+    def _offset(self, place: int, k: int) -> int:
+        index = (place, k) if self.axis == 0 else (k, place)
+        return self.memory.offset(*index)
+
+    def at(self, place: int, k: int) -> Value:
+        """The descriptor of a tile, i64."""
+        offset = self._offset(place, k) // UNIT
+        low = v.add(self.low, v.i32(offset)) if offset else self.low
+        pair = v.from_elements([low, self.high])
+        return v.bitcast(pair, v.integer(64))
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
+
+
+@lowers(ttng.WarpGroupDotOp)
+def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
+    a, b, acc, *adds = site.operands
+    type_ = site.result_type
+    shape = tuple(type_.shape)
+    tiling = warp_group_tiling(shape, ctx.threads.warps)
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    left_type, right_type, *_ = site.operand_types
+    (k, _), element, _ = mem_desc_parts(right_type)
+    types = mma.Types.of(type_.element_type, _element(left_type), element)
+    right = _Memory(ctx, b, right_type, tiling, 1)
+    left = _Memory(ctx, a, left_type, tiling, 0) if is_mem_desc(left_type) else None
+    words = [] if left else v.to_elements(v.to_words(a))
+    total = mma.accumulator_words(acc)
+    size = len(total) // len(tiling.tiles)
+    down = max(1, shape[0] // (GROUP_ROWS * tiling.groups[0]))
+    transposed = bool(left and left.is_transposed), right.is_transposed
+    start: Value | bool = adds[0] if adds else not is_zeros(site.op.operands[2])
+    at_most = site.number("imprecise")
+    mma.wgmma_fence()
+    sums: list[Value] = []
+    for number, (row, column) in enumerate(tiling.tiles):
+        steps = []
+        for step in range(k // types.k):
+            if left is not None:
+                side: tuple[Value, ...] = (left.at(row, step * types.k),)
+            else:
+                place = (step * down + number % down) * types.registers[0]
+                side = tuple(words[place : place + types.registers[0]])
+            steps.append(mma.Step(side, right.at(column, step * types.k)))
+        tile = total[number * size : (number + 1) * size]
+        if 0 < at_most < k:
+            sums += _exact_sums(types, tiling.n, steps, transposed, tile, at_most)
+        else:
+            sums += mma.wgmma(types, tiling.n, steps, transposed, tile, start)
+    mma.wgmma_commit()
+    return [mma.from_accumulator_words(sums, acc.type)]
+
+
+def _exact_sums(
+    types: mma.Types,
+    n: int,
+    steps: list[mma.Step],
+    transposed: tuple[bool, bool],
+    total: list[Value],
+    at_most: int,
+) -> list[Value]:
+    """Sums of `at_most` products at a time, added up in fp32."""
+    at_once = max(1, at_most // types.k)
+    for first in range(0, len(steps), at_once):
+        part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, False)
+        mma.wgmma_commit()
+        part = mma.wgmma_wait(part, 0)
+        total = [v.binary(llvm.FAddOp, old, new) for old, new in zip(total, part, strict=True)]
+        if first + at_once < len(steps):
+            mma.wgmma_fence()
+    return total
+
+
+def _element(type_: Type) -> Type:
+    return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
+
+
+@lowers(ttng.WarpGroupDotWaitOp)
+def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
+    (value,) = site.operands
+    words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
+    return [mma.from_accumulator_words(words, value.type)]
+
+
+@lowers(ttng.ZerosOp)
+def _zeros(ctx: Lowering, site: Site) -> list[Value]:
+    zero = nvidia.assembly("mov.b32 $0, 0;", "=r", v.integer(32))
+    type_ = llvm_type(site.result_type)
+    words = v.count_of_type(type_) * v.bits_of(type_.element_type) // 32
+    return [v.from_words(v.splat(zero, words), type_)]
+
+
+@lowers(ttng.FenceAsyncSharedOp)
+def _fence_async_shared(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.fence_async_shared()
+    return []

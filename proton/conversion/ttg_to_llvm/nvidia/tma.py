@@ -1,0 +1,133 @@
+"""The tensor memory accelerator. One thread of each warp issues the boxes of a block that fall to
+the warp. What the copies arrive at is in barriers.py."""
+
+from dataclasses import dataclass
+from math import prod
+
+from proton.analysis.scratch import stored_bytes
+from proton.analysis.tensor_maps import box_of_map
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.atomics import relaxed
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.barriers import is_issuer, issues
+from proton.dialect import ttng
+from proton.dialect.mlir import Value, llvm
+from proton.dialect.tt_block import REDUCE_KINDS
+from proton.dialect.ttg import mem_desc_parts
+from proton.layout.linear import log2
+
+
+@lowers(ttng.PrefetchTensorMapOp)
+def _prefetch_map(ctx: Lowering, site: Site) -> list[Value]:
+    (map_,) = site.operands
+    nvidia.prefetch_tensor_map(map_, is_issuer(ctx))
+    return []
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """One box for each of some warps: where it begins in the tensor, the fastest dimension first,
+    and in shared memory, and whether this thread issues it."""
+
+    coordinates: list[Value]
+    address: Value
+    issues: Value
+
+
+def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> list[_Copy]:
+    """The boxes of a block, dealt out to the warps in turn: issued by one thread, each would wait
+    for those before it."""
+    box = box_of_map(ttng.TensorMapType(site.operand_types[0]))
+    assert box is not None, "as the pass chose it"
+    count, start = len(box.pieces), nvidia.shared_address(memory)
+    at_once = min(count, ctx.threads.warps)
+    steps = [box.pieces[1 << bit] for bit in range(log2(at_once))]
+    offset = ctx.threads.warp_bits(tuple(offset for _, offset in steps))
+    own = [
+        ctx.threads.warp_bits(tuple(place[n] for place, _ in steps)) for n in range(len(indices))
+    ]
+    found = []
+    for place, first in box.pieces[::at_once]:
+        at = [_sum(i, n, mine) for i, n, mine in zip(indices, place, own, strict=True)]
+        found.append(_Copy(at[::-1], _sum(start, first, offset), issues(ctx, at_once)))
+    return found
+
+
+def _sum(value: Value, number: int, more: Value | None) -> Value:
+    value = v.add(value, more) if more is not None else value
+    return v.add(value, v.i32(number)) if number else value
+
+
+@lowers(ttng.AsyncTMACopyOp)
+def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
+    map_, barrier, memory, condition, *indices = site.operands
+    arrives = nvidia.shared_address(barrier)
+    for copy in _copies(ctx, site, memory, indices):
+        issues = v.binary(llvm.AndOp, condition, copy.issues)
+        nvidia.copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
+    return []
+
+
+def _reduction(site: Site) -> str:
+    """What a store combines by, as `tt.atomic_rmw` calls it; empty where it overwrites."""
+    name = site.text("reduction")
+    return "" if name == ttng.NO_REDUCTION else name
+
+
+@lowers(ttng.AsyncTMAStoreOp)
+def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
+    map_, memory, *indices = site.operands
+    reduction = _reduction(site)
+    name = reduction if reduction in REDUCE_KINDS else reduction[1:]  # the map knows the type
+    for copy in _copies(ctx, site, memory, indices):
+        nvidia.copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues, name)
+    # Of every warp, though it be empty: a wait counts the same groups in all of them.
+    nvidia.commit_bulk_copies(nvidia.elected())
+    return []
+
+
+@lowers(ttng.LocalToGlobalOp)
+def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
+    """Element by element, in the order in which they lie in shared memory; copies that come later
+    find them written."""
+    memory, base, *numbers = site.operands
+    shape, element, layout = mem_desc_parts(site.operand_types[0])
+    rank, stored = len(shape), v.integer(8) if is_float8(element) else element
+    reduction = _reduction(site)
+    sizes, strides, starts = numbers[:rank], numbers[rank : 2 * rank - 1], numbers[2 * rank - 1 :]
+    i64 = v.integer(64)
+
+    def one(place: Value) -> None:
+        inside, offset = v.constant(1, v.integer(1)), v.constant(0, i64)
+        for axis, start in enumerate(starts):
+            own = v.xor_of_bits(place, [basis[axis] for basis in layout.bases("offset")])
+            index = v.add(start, own)
+            is_in = v.compare("ult", index, sizes[axis])  # a negative one is large
+            inside = v.binary(llvm.AndOp, inside, is_in)
+            step = v.create(llvm.SExtOp, i64, index)
+            step = v.binary(llvm.MulOp, step, strides[axis]) if axis < rank - 1 else step
+            offset = v.add(offset, step)
+        source = v.offset_pointer(memory, place, stored)
+        size = stored_bytes(element)
+
+        def write() -> None:
+            target, value = v.offset_pointer(base, offset, stored), v.load(source, stored, size)
+            if reduction:
+                relaxed(reduction, target, value)
+            else:
+                v.store(target, value, size)
+
+        v.when(inside, write)
+
+    threads = ctx.threads.count
+    v.repeat(ctx.threads.number, v.i32(prod(shape)), v.i32(threads), one)
+    nvidia.fence_async()
+    return []
+
+
+@lowers(ttng.TMAStoreWaitOp)
+def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
+    read = not site.op.attributes["landed"].value
+    nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
+    return []

@@ -1,0 +1,31 @@
+"""Warps that work together: where they meet, and groups of them that run code of their own."""
+
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
+from proton.dialect import ttg
+from proton.dialect.mlir import Value
+from proton.dialect.regions import If, yield_values
+
+
+@lowers(ttg.BarrierOp)
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
+    ctx.threads.barrier()
+    return []
+
+
+@lowers(ttg.WarpSpecializeOp)
+def _warp_specialize(ctx: Lowering, site: Site) -> list[Value]:
+    """A branch that all threads of a warp take alike."""
+    ctx.threads.barrier()
+    is_first = ctx.threads.is_warp_below(site.number("warps"))
+    assert is_first is not None, "the second group has a warp"
+    branch = If.create(is_first)
+    for number, region in enumerate(site.op.regions):
+        region.blocks[0].append_to(branch.op.regions[number])
+    ctx.threads.barrier()
+    return []
+
+
+@lowers(ttg.WarpReturnOp)
+def _warp_return(ctx: Lowering, site: Site) -> list[Value]:
+    yield_values()
+    return []

@@ -1,0 +1,1 @@
+"""Records of a profile: which are taken, where they are kept, how they leave."""

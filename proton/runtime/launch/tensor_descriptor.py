@@ -1,0 +1,122 @@
+"""Tensor descriptors that the host passes to kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton.base.errors import LaunchError
+from proton.base.words import shown
+from proton.language import types as ty
+from proton.runtime.backend import owner_of
+from proton.runtime.launch.arguments import ArrayArgument, Parameter
+from proton.runtime.launch.reinterpret import TensorWrapper
+
+_PADDINGS = ("zero", "nan")
+_MAX_SIZE = (1 << 31) - 1  # of a dimension: kernels count in 32 bits
+
+
+@dataclass
+class TensorDescriptor(ArrayArgument):
+    """A tensor of which a kernel loads and stores blocks of `block_shape`.
+
+    `shape` and `strides`, in elements, are the tensor's; the last stride is 1, the others and the
+    address of `base` are multiples of 16 bytes. Where a block reaches over the tensor's ends it
+    has zeros, or NaN (`padding="nan"`). Attributes may be changed between launches.
+    """
+
+    base: Any
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str = "zero"
+    round_f32_to_tf32: bool = False
+
+    def __post_init__(self) -> None:
+        rank = len(self.shape)
+        for name in ("strides", "block_shape"):
+            if len(getattr(self, name)) != rank:
+                raise LaunchError(
+                    f"TensorDescriptor: {name} must have {rank} entries, as shape has, got "
+                    f"{shown(getattr(self, name))}"
+                )
+        try:
+            ty.check_block_shape(tuple(self.block_shape))
+        except ValueError as problem:
+            raise LaunchError(
+                f"TensorDescriptor: block_shape {shown(self.block_shape)}: {problem}"
+            ) from None
+        for size in self.shape:
+            if not 0 < size <= _MAX_SIZE:
+                raise LaunchError(
+                    f"TensorDescriptor: sizes must be from 1 to {_MAX_SIZE}, got {shown(size)}"
+                )
+        if self.padding not in _PADDINGS:
+            raise LaunchError(
+                f'TensorDescriptor: padding must be "zero" or "nan", got {shown(self.padding)}'
+            )
+        if self.round_f32_to_tf32:
+            raise LaunchError(
+                "TensorDescriptor: round_f32_to_tf32 is not supported; tl.dot rounds its operands"
+            )
+        self._check_strides(_element_bytes(self.base))
+
+    def _check_strides(self, size: int) -> None:
+        if self.strides[-1] != 1:
+            raise LaunchError(
+                f"TensorDescriptor: the last stride must be 1, got {shown(self.strides[-1])}: pass "
+                "a contiguous tensor, or a transposed view and transpose blocks"
+            )
+        for stride in self.strides[:-1]:
+            if stride * size % ty.DESCRIPTOR_ROW_BYTES:
+                raise LaunchError(
+                    f"TensorDescriptor: strides must be multiples of {ty.DESCRIPTOR_ROW_BYTES} "
+                    f"bytes, got {stride} x {size} bytes: pad the rows, or pass a pointer"
+                )
+
+    @staticmethod
+    def from_tensor(
+        tensor: object,
+        block_shape: Sequence[int],
+        padding: str = "zero",
+        round_f32_to_tf32: bool = False,
+    ) -> "TensorDescriptor":
+        """A descriptor of all of an array, wherever it lies."""
+        array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
+        owner = owner_of(array)
+        if owner is None:
+            raise LaunchError(
+                f"TensorDescriptor.from_tensor takes an array, got {type(tensor).__name__}"
+            )
+        shape, strides = owner.layout(array)
+        return TensorDescriptor(tensor, shape, strides, block_shape, padding, round_f32_to_tf32)
+
+    def key(self, parameter: Parameter, element: ty.dtype) -> str:
+        """The short name of its type, of which the code depends on the block and the padding."""
+        if self.padding == "nan" and not element.is_floating():
+            raise LaunchError(
+                f'argument {parameter.name}: padding "nan" needs floats, got {element}'
+            )
+        return parameter.descriptor(element, tuple(self.block_shape), self.padding)
+
+    def stand_in(self, parameter: Parameter, element: ty.dtype) -> str:
+        return self.key(parameter, element)
+
+    def passed(self, name: str, address: int) -> tuple[int, ...]:
+        """What compiled code takes, as `ty.tensor_descriptor_type.parts` has it."""
+        if address % ty.DESCRIPTOR_ROW_BYTES:
+            raise LaunchError(
+                f"argument {name}: the base of a tensor descriptor must be aligned to "
+                f"{ty.DESCRIPTOR_ROW_BYTES} bytes, got {address:#x}: copy the tensor"
+            )
+        return (address, *self.shape, *self.strides[:-1])
+
+
+def _element_bytes(base: Any) -> int:
+    if isinstance(base, ty.dtype):  # stands for an array of it where nothing is launched
+        return base.itemsize
+    if isinstance(base, TensorWrapper):
+        return int(base.dtype.itemsize)
+    owner = owner_of(base)
+    if owner is None:
+        raise LaunchError(f"TensorDescriptor: base must be an array, got {type(base).__name__}")
+    return owner.element_bytes(base)

@@ -1,0 +1,1 @@
+"""Sessions: what is recorded while kernels run."""
