@@ -93,11 +93,11 @@ def _fork(loop: Operation, ahead: dict[Operation, int], every: int) -> None:
     copies = [fork, *(If(fork.op.clone().operation) for _ in distances)]
     for copy, condition in zip(copies, chosen, strict=False):
         copy.op.operands[0] = condition
-    for copy, distance in zip(copies, [*distances, None], strict=True):
+    for copy, kept in zip(copies, [*distances, None], strict=True):
         for record in ops_named(copy.op, *RECORDS):
-            if SAMPLED in record.attributes and record.attributes[SAMPLED].value != distance:
+            if SAMPLED in record.attributes and record.attributes[SAMPLED].value != kept:
                 record.erase()
-        if distance is not None:
+        if kept is not None:
             with before(end_of(copy.blocks[0])), loop.location:
                 WritePendingOp()
     _nest(copies)

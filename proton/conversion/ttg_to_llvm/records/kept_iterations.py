@@ -13,7 +13,7 @@ leaves uniform registers.
 Where shared memory has no room, lane n of the warp keeps the readings of iteration n in registers,
 and others have them by shuffles, between barriers of the warp: LLVM copies no block that has one.
 
-Loops whose turns are batches (proton/trace/iterations.py) write the readings as they are, an
+Loops whose iterations are batches (proton/trace/iterations.py) write the readings as they are, an
 iteration for each lane.
 """
 

@@ -1,6 +1,6 @@
 """Work between dots that no dot of the program hides, such as a softmax.
 
-With two warp groups that take turns, or the next dot issued before the work, an iteration takes the
+With two warp groups that alternate, or the next dot issued before the work, an iteration takes the
 longer of both and not their sum.
 """
 
@@ -43,7 +43,7 @@ def _findings(kernel: KernelView, found: DotGaps) -> Iterator[Finding]:
             f"{duration(found.time_ns / found.programs)} of a program it runs while no dot does "
             f"({100 * part:.0f} %)",
             gain_ns=kernel.gain(saved),
-            advice=f"overlap {entry.name} with dots: two warp groups that take turns (num_warps=8),"
+            advice=f"overlap {entry.name} with dots: two warp groups that alternate (num_warps=8),"
             " or issue the next dot before it",
             visits=int(rows.size),
             error_ns=kernel.error_ns(rows),
