@@ -135,8 +135,8 @@ class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
 
 class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]):
     """`%start, %end = proton_gpu.kept_readings %loop, %iteration, %slot {starts = [0, 1], ends =
-    [1, 2]}`: the readings of a record of the loop, which may be none: which of its iteration's they are,
-    by its slot."""
+    [1, 2]}`: the readings of a record of the loop, which may be none: which of its iteration's they
+    are, by its slot."""
 
     loop: Operand[IterationsType]
     iteration: Operand[ir.IntegerType[32]]
