@@ -248,6 +248,11 @@ int cuMemsetD8Async(uint32_t *address, unsigned char value, size_t size, uint64_
     queue(stream, transfer(0));
     return 0;
 }
+int cuMemsetD2D8Async(void *address, size_t pitch, unsigned char value, size_t width, size_t height,
+                      uint64_t stream) {
+    queue(stream, transfer(0));
+    return 0;
+}
 int cuMemHostAlloc(void **address, size_t size, unsigned flags) {
     static long ns = -1;
     *address = memory(size);

@@ -90,6 +90,7 @@ def host_name(run: Run, ident: int) -> str:
 def expected(run: Run) -> Iterator[tuple[Any, ...]]:
     """What the trace must hold, out of the run's tables."""
     where, origin, clocks = places(run), run.raw.origin_ns, run.launches["clock"]
+    pieces = run.frame["visit"].value_counts()
     for table, instant in ((run.frame, False), (run.marks, True)):
         for row in table.to_dict("records"):
             args, category = dict(row["payload"] or {}), row.get("kind")
@@ -99,6 +100,8 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 timed = () if instant else ("cycles",)
                 own = numbers(row, "launch", "program", *timed)
                 own |= {"error_ns": math.ceil(row["error_ns"])} | numbers(row, "iteration")
+                if not instant and pieces[row["visit"]] > 1:
+                    own["visit"] = row["visit"]
                 args = own | args
                 category = "mark" if instant else "fused" if row["fused"] else None
             elif row["launch"] < 0 and row["device"] >= 0:

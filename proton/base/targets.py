@@ -71,6 +71,12 @@ def most_registers(programs: int, threads: int) -> int:
     return min(MAX_REGISTERS, most - most % REGISTER_UNIT)
 
 
+def programs_by_registers(registers: int, threads: int) -> int:
+    """How many programs of so many threads an SM holds, of so many registers each."""
+    each = -(-registers // REGISTER_UNIT) * REGISTER_UNIT
+    return SM_REGISTERS // (max(1, each) * threads)
+
+
 def is_on_gpu(target: str) -> bool:
     """True if what is compiled for a target, by its text, runs on a GPU: there programs are made of
     warps and run on multiprocessors. The text of a GPU's target ends in its architecture."""

@@ -22,6 +22,7 @@ from proton.language import types as ty
 from proton.language.surroundings import Link
 from proton.runtime.launch.arguments import Parameter
 from proton.runtime.session.recording import Recorder, SessionState
+from proton.trace.instrumentation import Instrumentation
 
 HOST = "cpu"  # the back end whose arrays lie in the host's memory
 # Launches a compiled kernel: on a grid, on a stream, with the values of its signature's types.
@@ -67,10 +68,15 @@ class Launcher(ABC):
 
     @abstractmethod
     def compile(
-        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> CompiledKernel:
         """The kernel for such arguments, without a launch; a dtype stands for an array of it.
-        Without a target it is compiled for where it would run."""
+        Without a target it is compiled for where it would run, with `records` as a session runs it
+        that is asked for those."""
 
     def compiled(self) -> dict[object, CompiledKernel]:
         """The code that launches of this process have, by key."""
@@ -85,7 +91,11 @@ class Launcher(ABC):
         return self.compile(values, options)
 
     def request(
-        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> Request | None:
         """What `compile` would ask the compiler for, so that several can be compiled at once; None
         where a back end does not say."""

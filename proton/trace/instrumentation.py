@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from proton.base.errors import ProfileError
 from proton.base.targets import MAX_WARPS
-from proton.base.words import did_you_mean
+from proton.base.words import did_you_mean, shown
 from proton.trace.strategy import Strategy
 from proton.trace.wire import CLOCK_BITS, MAX_CAPACITY
 
@@ -311,6 +311,18 @@ class SessionOptions(Instrumentation):
             )
         },
     )
+
+    @classmethod
+    def of(cls, given: object) -> "SessionOptions":
+        """The options that a dict names. Raises ProfileError for others."""
+        if not isinstance(given, dict):
+            raise ProfileError(f"profile must be a dict of a session's options, got {shown(given)}")
+        known = [of.name for of in fields(cls)]
+        for name in given:
+            if name not in known:
+                hint = did_you_mean(str(name), known)
+                raise ProfileError(f"profile: a session has no option {shown(name)}{hint}")
+        return cls(**given)
 
     @property
     def instrumentation(self) -> Instrumentation:

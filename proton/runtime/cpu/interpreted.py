@@ -109,13 +109,19 @@ class InterpretedLauncher:
             check_num_warps(options["num_warps"], CPUTarget.warp_size)
         return self.kernel.checks(options)
 
-    def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
+    def compile(
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: None = None,
+        records: Instrumentation | None = None,
+    ) -> CompiledKernel:
         """Checks the kernel for such arguments; a dtype stands for an array of it."""
         keys = []
         for parameter, value in zip(self.kernel.params, values, strict=True):
             key = parameter.stand_in(value)
             keys.append(classify(parameter, value)[0] if key is None else key)
-        return self._checked(keys, self._checks(options), None)
+        return self._checked(keys, self._checks(options), records and records.on_cpu())
 
     def _checked(
         self, keys: list[object], checks: tuple[bool, bool], records: Instrumentation | None

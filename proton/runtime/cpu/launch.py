@@ -31,6 +31,7 @@ from proton.runtime.cpu.team import TeamCall
 from proton.runtime.launch.arguments import Argument, Parameter, TupleKey, signature_of
 from proton.runtime.launch.hooks import loaded
 from proton.runtime.session import session as sessions
+from proton.trace.instrumentation import Instrumentation
 
 
 @dataclass
@@ -123,10 +124,14 @@ class CPULauncher(Launcher):
         return variant.kernel
 
     def compile(
-        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> CompiledKernel:
         self.kernel.check_globals()
-        return self._compiled(self._key(values, options)).kernel
+        return self._compiled(self._key(values, options, records)).kernel
 
     def compiled(self) -> dict[object, CompiledKernel]:
         return {key: variant.kernel for key, variant in self._variants.items()}
@@ -136,14 +141,24 @@ class CPULauncher(Launcher):
         self._prepared.clear()
 
     def request(
-        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> Request:
-        return self._request(self._key(values, options))
+        return self._request(self._key(values, options, records))
 
-    def _key(self, values: tuple[object, ...], options: dict[str, object]) -> tuple[object, ...]:
+    def _key(
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        records: Instrumentation | None,
+    ) -> tuple[object, ...]:
         """The key of code for such arguments, a dtype standing for an array of it."""
         keys = map(_stand_in, self.kernel.params, values)
-        return (*keys, True, *self._chosen(options), None, knobs.check_bounds)
+        records = records and records.on_cpu()
+        return (*keys, True, *self._chosen(options), records, knobs.check_bounds)
 
     def _flat(
         self, keys: list[object], values: tuple[object, ...], given: list[object]

@@ -48,6 +48,7 @@ from proton.runtime.launch.specializations import SpecializedKernel
 from proton.runtime.launch.specializations import compute_cache_key as compute_cache_key
 from proton.runtime.launch.specializations import mangle_type as mangle_type
 from proton.runtime.launch.specializations import specialize_impl as specialize_impl
+from proton.runtime.session import session as sessions
 from proton.runtime.tuning.async_compile import active_mode
 
 serialize_specialization_data = compile_hooks.serialize_specialization_data
@@ -151,7 +152,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
 
     def bound(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments of a launch, or of `warmup`, by name."""
-        _, values, _ = self._planned(args, kwargs)
+        _, (values, *_) = self._planned(args, kwargs)
         return dict(zip(self.arg_names, values, strict=True))
 
     @property
@@ -233,10 +234,8 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
 
     def launcher(self, backend: Backend) -> Launcher:
         """The launcher of this kernel on a back end."""
-        launcher = self._launchers.get(backend.name)
-        if launcher is None:
-            launcher = self._launchers.setdefault(backend.name, backend.launcher(self))
-        return launcher
+        found = self._launchers.get(backend.name)
+        return found or self._launchers.setdefault(backend.name, backend.launcher(self))
 
     def launchers(self) -> list[Launcher]:
         """Those of the back ends that it was compiled for."""
@@ -245,12 +244,12 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
     def warmup(self, /, *args: object, **kwargs: object) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
 
-        `target=` names a GPU, which need not be there; without one the kernel is compiled for
-        where it would run. `grid=` means nothing. Where a parameter of the kernel has one of these
-        names, the keyword is the parameter's, unless it is a GPUTarget.
+        `target=` is a GPU that need not be there (default: where the kernel would run), `profile=`
+        options of a session, `{"every": 8}`, which it is as in (default: the active one). `grid=`
+        means nothing. A parameter of such a name has the keyword, unless that is a GPUTarget.
+        Raises ProfileError for options that a session does not have.
         """
-        launcher, bound, target = self._planned(args, kwargs)
-        asked = bound, self._options.of(bound, kwargs), target
+        launcher, asked = self._planned(args, kwargs)
         task = functools.partial(compile_hooks.warming, launcher.compile, *asked)
         if (mode := active_mode()) is not None:
             request = functools.partial(launcher.request, *asked)
@@ -262,12 +261,12 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
 
     def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """What `warmup` would ask the compiler for; None where the back end does not say."""
-        launcher, bound, target = self._planned(args, kwargs)
-        return launcher.request(bound, self._options.of(bound, kwargs), target)
+        launcher, asked = self._planned(args, kwargs)
+        return launcher.request(*asked)
 
-    def _planned(self, args: Values, kwargs: Named) -> tuple[Launcher, Values, Target | None]:
-        """Who compiles for these arguments, the arguments in order, and for which target; takes the
-        keywords that are none of the kernel's out of `kwargs`."""
+    def _planned(self, args: Values, kwargs: Named) -> tuple[Launcher, tuple[Any, ...]]:
+        """Who compiles for these arguments, and its arguments; takes the keywords that are none of
+        the kernel's out of `kwargs`."""
         target = kwargs.get("target")
         if isinstance(target, Target) or "target" not in self.arg_names:
             kwargs.pop("target", None)
@@ -280,9 +279,11 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
             target = None
         if "grid" not in self.arg_names:
             kwargs.pop("grid", None)
+        asked = None if "profile" in self.arg_names else kwargs.pop("profile", None)
+        records = sessions.instrumentation_of(asked)
         bound = self._bound(args, kwargs)
         backend = self.home(bound) if target is None else backend_named(target.backend)
-        return self.launcher(backend), bound, target
+        return self.launcher(backend), (bound, self._options.of(bound, kwargs), target, records)
 
     def home(self, values: Sequence[object]) -> Backend:
         """Where a kernel with these arguments runs: where its arrays are, else by default. A

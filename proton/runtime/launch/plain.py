@@ -24,6 +24,7 @@ from proton.runtime.launch.arguments import (
 from proton.runtime.launch.grid import grid_sizes, host_thread
 from proton.runtime.session import session as sessions
 from proton.runtime.session.recording import Recorded, Recorder, SessionState
+from proton.trace.instrumentation import Instrumentation
 from proton.trace.model import Launch
 
 Key = str | Constant | TupleKey
@@ -63,7 +64,9 @@ class PlainLauncher(Launcher):
         values: tuple[object, ...],
         options: dict[str, object],
         target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> CompiledKernel:
+        """The kernel; it records nothing, as its launches do."""
         self.kernel.check_globals()
         pairs = zip(self.kernel.params, values, strict=True)
         keys = [parameter.stand_in(v) or self._key(parameter, v) for parameter, v in pairs]

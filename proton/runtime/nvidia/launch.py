@@ -13,14 +13,14 @@ a changed global) takes the slow path, which finds the error or generates anew.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import WARP_SIZE, GPUTarget, Target, most_registers
+from proton.base.targets import WARP_SIZE, GPUTarget, Target, most_registers, programs_by_registers
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime.backend import KernelFunction, Launcher
@@ -45,6 +45,7 @@ _UNSUPPORTED = ("ptx_options", "sched4reg")
 # Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
 _LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
 LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)
+T = TypeVar("T")  # a kernel, or its code on a device
 MOST_SPILLS = 160  # bytes per thread that records may cost for the sake of occupancy
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
 # chunks, of a slab, and the number of the launch.
@@ -107,9 +108,20 @@ class GPULauncher(Launcher):
             )
 
     def compile(
-        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> GPUKernel:
-        return self._compile(self.request(values, options, target))
+        plain = self._compile(self.request(values, options, target))
+        if records is None:
+            return plain
+
+        def make(more: dict[str, object]) -> GPUKernel:
+            return self._compile(self.request(values, options | more, target, records))
+
+        return _keeping_occupancy(plain, make, lambda kernel: kernel, _programs_per_sm)
 
     def loaded(self, values: tuple[object, ...], options: dict[str, object]) -> GPUKernel:
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
@@ -124,13 +136,17 @@ class GPULauncher(Launcher):
         self._variants.clear()
 
     def request(
-        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
+        self,
+        values: tuple[object, ...],
+        options: dict[str, object],
+        target: Target | None = None,
+        records: Instrumentation | None = None,
     ) -> Request:
         described = [stand_in(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         if target is None:
             target = cuda.target_of(cuda.current_device())
         assert isinstance(target, GPUTarget)
-        return self._request(target, described, options)
+        return self._request(target, described, options, records)
 
     def compile_described(
         self,
@@ -231,23 +247,40 @@ def instrumented(
     key: Instrumentation, plain: GPUVariant, make: Callable[[dict[str, object]], GPUVariant]
 ) -> InstrumentedVariant:
     """The kernel that is launched in a plain one's place while a session runs: `make` compiles it,
-    with options besides the plain one's.
+    with options besides the plain one's."""
 
-    Where its registers cost occupancy, and the kernel does with so few that they do not, and
-    hardly spills, it gets those.
-    """
-    variant = make({})
-    found = _perturbation(variant, plain)
-    threads = WARP_SIZE * int(plain.kernel.metadata["num_warps"])
-    most = most_registers(found["blocks_per_sm_off"], threads)
-    if found["blocks_per_sm"] < found["blocks_per_sm_off"] and most < variant.kernel.n_regs:
-        other = make({"maxnreg": most})
-        instead = _perturbation(other, plain)
-        spills = instead["spills"] - instead["spills_off"]
-        is_occupancy_kept = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
-        if is_occupancy_kept and spills <= MOST_SPILLS:
-            variant, found = other, instead
-    return InstrumentedVariant(key, variant, found)
+    def fit(variant: GPUVariant) -> int:
+        threads = WARP_SIZE * int(variant.kernel.metadata["num_warps"])
+        return cuda.programs_per_sm(variant.function, threads, variant.kernel.shared)
+
+    variant = _keeping_occupancy(plain, make, lambda variant: variant.kernel, fit)
+    return InstrumentedVariant(key, variant, _perturbation(variant, plain))
+
+
+def _keeping_occupancy(
+    plain: T,
+    make: Callable[[dict[str, object]], T],
+    kernel: Callable[[T], GPUKernel],
+    fit: Callable[[T], int],
+) -> T:
+    """What `make` compiles with records, by options besides those of the plain one. Where its
+    registers cost occupancy, and the kernel does with so few that they do not, and hardly spills,
+    it gets those. `fit` says how many programs an SM holds."""
+    first, wanted = make({}), fit(plain)
+    most = most_registers(wanted, WARP_SIZE * int(kernel(plain).metadata["num_warps"]))
+    if fit(first) >= wanted or most >= kernel(first).n_regs:
+        return first
+    other = make({"maxnreg": most})
+    spills = kernel(other).n_spills - kernel(plain).n_spills
+    return other if fit(other) == wanted and spills <= MOST_SPILLS else first
+
+
+def _programs_per_sm(kernel: GPUKernel) -> int:
+    """How many programs of a kernel an SM of its target holds, which need not be there."""
+    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
+    by_registers = programs_by_registers(kernel.n_regs, threads)
+    target: GPUTarget = kernel.metadata.target
+    return min(by_registers, target.facts.programs_per_sm(threads, kernel.shared))
 
 
 def _check_runs_on(made_for: GPUTarget, target: GPUTarget) -> None:

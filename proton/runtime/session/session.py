@@ -19,7 +19,7 @@ from proton.runtime.session.described import machine_facts
 from proton.runtime.session.host_scopes import HostRecorder
 from proton.runtime.session.operators import OperatorRecorder
 from proton.runtime.session.recording import Recorded, Recorder, Running, SessionState
-from proton.trace.instrumentation import SessionOptions
+from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import FORKED, UNFINISHED, HostSlice, Launch, RawRun
 
 LOW_HALF = (1 << 32) - 1  # of a thread's ident
@@ -30,6 +30,14 @@ _current: "Session | None" = None
 def current() -> "Session | None":
     """The one that records now."""
     return _current
+
+
+def instrumentation_of(asked: object = None) -> Instrumentation | None:
+    """How kernels record in a session that is asked for the options of a dict; without one in that
+    which records now, if one does. Raises ProfileError for options that there are not."""
+    if asked is not None:
+        return SessionOptions.of(asked).instrumentation
+    return None if _current is None else _current.instrumentation
 
 
 def recorder_of(backend: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proton.base.targets import REGISTER_UNIT, SM_REGISTERS
+from proton.base.targets import REGISTER_UNIT, SM_REGISTERS, programs_by_registers
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
@@ -53,8 +53,7 @@ def limits(kernel: KernelView) -> dict[str, int]:
         "programs": chip.sm_programs,
     }
     if registers:
-        each = -(-registers // REGISTER_UNIT) * REGISTER_UNIT * kernel.threads
-        found["registers"] = SM_REGISTERS // each
+        found["registers"] = programs_by_registers(registers, kernel.threads)
     return found
 
 
