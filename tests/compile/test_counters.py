@@ -5,6 +5,7 @@ import ctypes
 import enum
 import functools
 import json
+import re
 import sys
 import time
 import types
@@ -286,7 +287,8 @@ def test_samples_are_on_the_runs_axis(
     assert samples.end_ns[-1] <= after + slack
     assert set(run.counters["counter"]) == {"sm", "dram"}
     line = run.summary().facts["counters of GPU 0"]
-    assert f"{count} samples of 100000 ns" in line
+    (length,) = re.findall(rf"\b{count} samples of (\d+) ns", line)
+    assert abs(int(length) - 100_000) <= 50, "by the run's clock, which is measured"
 
 
 @pytest.mark.parametrize("what", ["overflow", "image"])
