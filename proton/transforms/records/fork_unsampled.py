@@ -11,8 +11,7 @@ begins. Registers are those of the version that takes more.
 Warps of one program may run either version. They meet at the same barriers, and their buffers lie
 at the same places of shared memory, since both are decided before. Where warp groups share tensor
 cores all warps run the same version: groups that alternate wait for the slower one
-(benchmarks/gpu_modes.py: 1.09 and 1.13 of the time where the groups differed, 1.06 and 1.04 where
-they did not).
+(decision 202).
 
 Functions that record have a copy without records, for the version that does not.
 """
