@@ -33,6 +33,7 @@ from proton.conversion.ttg_to_llvm.records.blocks import (
     finish,
     now,
 )
+from proton.conversion.ttg_to_llvm.records.chunks import take_chunk
 from proton.conversion.ttg_to_llvm.records.readings import mark_readings
 from proton.conversion.ttg_to_llvm.records.units import (
     FlushSlab,
@@ -351,7 +352,7 @@ class _Record:
         begins = v.binary(llvm.AndOp, is_first, self.unit.is_writer)
         if self.when is not None:
             begins = v.binary(llvm.AndOp, begins, self.when)
-        v.when(begins, lambda: _take_chunk(self.unit, slab, number))
+        v.when(begins, lambda: take_chunk(self.unit, slab, number))
 
     def place(self, slot: Value) -> Value:
         """Where a slot lies in the chunk, bytes."""
@@ -383,25 +384,3 @@ class _Record:
         if self.when is not None:
             value = v.select(self.when, value, v.load(place, value.type, 4))
         v.store(place, value, 4)
-
-
-def _take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
-    """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
-    slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
-    size = wire.chunk_bytes(unit.profile.block)
-    words = size // wire.RECORD_ALIGNMENT
-    taken = nvidia.fetch_add(slab, words, COMMENT)
-    place = byte_at(slab, wire.slab_room_offset())
-    (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
-    fits = v.compare("ule", v.add(taken, v.i32(words)), room)
-    offset = v.binary(llvm.MulOp, wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
-    chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
-    of = [v.create(llvm.TruncOp, v.integer(32), n) for n in (unit.program, unit.number)]
-    launch = v.load(of_slab.launch, v.integer(32), 4)
-    for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
-        place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
-        nvidia.store(place, pair, predicate=fits, note=COMMENT)
-    first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
-    nvidia.store(first, [wide(record)], predicate=fits, note=COMMENT)
-    records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
-    v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
