@@ -82,7 +82,11 @@ def is_hip_gfx1250():
 
 def is_gpu_of(target: Target | None, major: int = 0, minor: int = 0) -> bool:
     """True if a target is an NVIDIA GPU of at least this compute capability."""
-    return isinstance(target, GPUTarget) and target.arch >= 10 * major + minor
+    return (
+        isinstance(target, GPUTarget)
+        and target.backend == "cuda"
+        and target.capability >= 10 * major + minor
+    )
 
 
 def never() -> bool:

@@ -49,7 +49,7 @@ def test_a_kernel_compiles_for_every_architecture(case: str, arch: int) -> None:
 
 
 def test_these_are_all_architectures() -> None:
-    assert {arch: facts.chip for arch, facts in ARCHITECTURES.items()} == CHIPS
+    assert {arch: facts.name for arch, facts in ARCHITECTURES.items()} == CHIPS
 
 
 @pytest.mark.parametrize("warps", [1, 2, 8, 32])

@@ -7,8 +7,8 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.base.chips.nvidia import ARCHITECTURES
 from proton.base.errors import ProfileError
-from proton.base.targets import SM_REGISTERS
 from proton.runtime.nvidia import launch as gpu_launch
 
 HOPPER = proton.GPUTarget("cuda", 90)
@@ -98,7 +98,7 @@ def test_records_keep_occupancy(first: int, limited: tuple[int, int] | None, cho
         return Made(*limited) if more and limited else Made(first)
 
     def fit(kernel: Any) -> int:
-        return int(SM_REGISTERS // (-(-kernel.n_regs // 8) * 8 * 128))
+        return int(ARCHITECTURES[90].sm_registers // (-(-kernel.n_regs // 8) * 8 * 128))
 
     found = gpu_launch._keeping_occupancy(Made(124), make, lambda kernel: kernel, fit)
     assert found.n_regs == chosen

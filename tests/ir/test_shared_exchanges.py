@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proton.base.targets import GPUTarget
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.attributes import SHARED_BYTES as SHARED
@@ -97,7 +98,7 @@ def ran(
     bits = min(BITS[element], 62)
     elements = rng.integers(0, 1 << bits, 1 << source.total_out_bits)
     with mlir_context():
-        passes = [AllocateSharedMemory(limit=limit), TTGToLLVM(arch=arch)]
+        passes = [AllocateSharedMemory(limit=limit), TTGToLLVM(GPUTarget("cuda", arch))]
         module = Pipeline(passes).run(ir.Module.parse(text))
         program = ThreadInterpreter(warps, SHARED_BYTES)
         got = program.run(functions(module)[0], [elements[by_thread(source)]])

@@ -55,8 +55,8 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
-        Coalesce(arch=options.target.arch),
-        AccelerateMatmul(arch=options.target.arch),
+        Coalesce(options.target),
+        AccelerateMatmul(options.target),
         RemoveLayoutConversions(),
         OptimizeThreadLocality(),
         LICM(),
@@ -66,8 +66,8 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         SinkScalars(),
         Upstream("canonicalize,cse"),
         KeepRereadBlocks(),
-        ScheduleLoops(num_stages=options.num_stages, arch=options.target.arch),
-        KeepOperandsInMemory(arch=options.target.arch),
+        ScheduleLoops(options.target, num_stages=options.num_stages),
+        KeepOperandsInMemory(options.target),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),
@@ -90,7 +90,7 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
     return [
         SplitBatchedDot(),
         TritonToTritonGPU(num_warps=options.num_warps),
-        AccelerateMatmul(arch=options.target.arch),
+        AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
         OrderCopiedLoads(),
@@ -148,17 +148,17 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
                 units=options.num_warps // unit_warps,
                 unit_warps=unit_warps,
                 clock_bits=instrumentation.clock_bits,
-                arch=options.target.arch,
+                arch=options.target.capability,
                 buffer=instrumentation.buffer,
                 sampled_units=instrumentation.sampled_units(options.num_warps),
                 sample_programs=instrumentation.sample_programs,
             )
         )
-        passes.append(CompactIterations(arch=options.target.arch))
+        passes.append(CompactIterations(arch=options.target.capability))
     return [
         *passes,
         *([] if is_ready else [Membar()]),
-        TTGToLLVM(arch=options.target.arch),
+        TTGToLLVM(options.target),
         Upstream(
             "convert-vector-to-llvm,convert-scf-to-cf,"
             "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"

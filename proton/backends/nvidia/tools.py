@@ -75,7 +75,10 @@ _version = functools.cache(metadata.version)
 def ptxas(target: GPUTarget) -> Path:
     """The assembler; raises ProtonError where it assembles wrong code for the target."""
     path = find("ptxas", "bin/ptxas", PTXAS_WHEEL)
-    if target.arch in _WITH_MAXIMUM_OF_THREE and (found := _ptxas_version(path)) < SOUND_PTXAS:
+    if (
+        target.capability in _WITH_MAXIMUM_OF_THREE
+        and (found := _ptxas_version(path)) < SOUND_PTXAS
+    ):
         raise ProtonError(
             f"{path} is of version {found[0]}.{found[1]}, which assembles wrong code for {target}: "
             "it drops the sign of an integer in max(max(a, -b), c); install "

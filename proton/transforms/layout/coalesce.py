@@ -12,7 +12,8 @@ from proton.analysis.axis_info import (
 )
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.scratch import stored_bytes
-from proton.base.targets import WARP_SIZE
+from proton.base.chips.chip import Chip
+from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
@@ -48,14 +49,14 @@ class Coalesce(Pass):
 
     name: ClassVar[str] = "tritongpu-coalesce"
 
-    arch: int = 90
+    target: GPUTarget
 
     def run(self, module: Module) -> None:
         infos = AxisInfos(module)
         ops = all_ops(module)
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
         copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
-        plans = [(op, *_wishes(op, infos, self.arch)) for op in accesses]
+        plans = [(op, *_wishes(op, infos, self.target.facts)) for op in accesses]
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
         for op, order, vector in plans:
@@ -82,13 +83,13 @@ def _of_block(value: Value, warps: int) -> LinearLayout:
     return shapes.vectorized(shape, tuple(reversed(range(len(shape)))), vector, warps)
 
 
-def _wishes(op: Operation, infos: AxisInfos, arch: int) -> tuple[tuple[int, ...], int]:
+def _wishes(op: Operation, infos: AxisInfos, chip: Chip) -> tuple[tuple[int, ...], int]:
     """(order of dimensions, elements of one access) that suit an access."""
     pointer = op.operands[0]
     order = order_of(infos[pointer])
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
-        return order, min(vector, atomic_elements(op, arch))
+        return order, min(vector, atomic_elements(op, chip))
     return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
-from proton.base.targets import MAX_REGISTERS, GPUTarget
+from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value
@@ -30,10 +30,10 @@ WORD_BITS = 32
 # 64 with two warps one program took 1.46 of the time of two, and spilled less
 # (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
 PROGRAMS = 2
-# Of an operand: an iteration reads all of it at once. Of the specimens of fla-core, those of fp32
-# whose operand has 256 registers spill as much when it is read in the loop (12,168 bytes and 12,504
-# for 9.0), those of at most 128 less than half as much.
-MOST_OF_OPERAND = MAX_REGISTERS // 2 + 1
+# Of an operand, registers of all that a thread may have: an iteration reads all of it at once. Of
+# the specimens of fla-core, those of fp32 whose operand has 256 registers spill as much when it is
+# read in the loop (12,168 bytes and 12,504 for 9.0), those of at most 128 less than half as much.
+MOST_OF_OPERAND = 1 / 2
 
 
 @register
@@ -44,9 +44,10 @@ class KeepOperandsInMemory(Pass):
     name: ClassVar[str] = "keep-operands-in-memory"
     only_for: ClassVar[frozenset[str]] = names_of(ttng.MmaSyncOp)
 
-    arch: int = 90
+    target: GPUTarget
 
     def run(self, module: Module) -> None:
+        most = self.target.facts.max_registers
         for function in functions(module):
             products = ops_named(function, ttng.MmaSyncOp)
             by_loop: dict[Operation, list[Operation]] = {}
@@ -54,17 +55,18 @@ class KeepOperandsInMemory(Pass):
                 if (loop := loop_around(op)) is not None:
                     by_loop.setdefault(loop, []).append(op)
             for loop, inner in by_loop.items():
-                _relieve(loop, inner, self._room(_shared_bytes(function)))
+                _relieve(loop, inner, self._room(_shared_bytes(function)), most)
 
     def _room(self, taken: int) -> int:
         """Bytes of shared memory that a program that takes so many may take more."""
-        facts = GPUTarget("cuda", self.arch).facts
+        facts = self.target.facts
         most = facts.most_shared(PROGRAMS)
         return (most if taken <= most else facts.shared_bytes) - taken
 
 
-def _relieve(loop: Operation, products: list[Operation], room: int) -> None:
-    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go."""
+def _relieve(loop: Operation, products: list[Operation], room: int, most: int) -> None:
+    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go, until
+    the rest fits into `most` registers."""
     inside = {loop, *all_ops(loop)}
     operands = {
         value: k_axis
@@ -74,10 +76,10 @@ def _relieve(loop: Operation, products: list[Operation], room: int) -> None:
     }
     words = sum(map(registers, operands)) + _computed(loop, products)
     for operand in sorted(operands, key=registers, reverse=True):
-        if words <= MAX_REGISTERS:
+        if words <= most:
             return
         memory = _memory_type(operand, operands[operand])
-        is_small = registers(operand) <= MOST_OF_OPERAND
+        is_small = registers(operand) <= 1 + most * MOST_OF_OPERAND
         if memory is None or not is_small or desc_bytes(memory) > room:
             continue
         room -= desc_bytes(memory)

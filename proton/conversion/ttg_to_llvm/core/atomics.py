@@ -19,7 +19,6 @@ from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import both, first_thread, group
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import tt
 from proton.dialect.attributes import READS
 from proton.dialect.builtin import i64_attr, string_attr
@@ -77,7 +76,7 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value = site.operands[:2]
     mask = site.optional(2)
     kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(site)
-    native = is_native(kind, v.element(value), ctx.arch)
+    native = is_native(kind, v.element(value), ctx.target.facts)
     # Of one instruction the ordering is its own.
     several = v.count_of(value) > site.access
     inner = "relaxed" if several else ordering
@@ -85,11 +84,15 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
 
     def one(predicate: Value | None, address: Value, operand: Value) -> Value:
         if is_read:
-            return nvidia.atomic_load(inner, site.text("scope"), address, operand.type, predicate)
+            return ctx.primitives.atomic_load(
+                inner, site.text("scope"), address, operand.type, predicate
+            )
         if native:
-            return nvidia.atomic(kind, inner, site.text("scope"), address, operand, predicate)
+            return ctx.primitives.atomic(
+                kind, inner, site.text("scope"), address, operand, predicate
+            )
         if kind in _BY_INTEGERS and v.bits_of(operand.type) >= WORD_BITS:
-            return _by_integers(kind, inner, site.text("scope"), address, operand, predicate)
+            return _by_integers(ctx, kind, inner, site.text("scope"), address, operand, predicate)
 
         def combined(address: Value, operand: Value) -> Value:
             return _combined(kind, inner, address, operand, attributes)
@@ -105,7 +108,13 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _by_integers(
-    kind: str, ordering: str, scope: str, address: Value, value: Value, predicate: Value | None
+    ctx: Lowering,
+    kind: str,
+    ordering: str,
+    scope: str,
+    address: Value,
+    value: Value,
+    predicate: Value | None,
 ) -> Value:
     """A maximum or minimum of floats by two instructions for integers, of which one runs: floats
     are ordered as their bits are, those below zero the other way round. A value that is no number
@@ -118,7 +127,7 @@ def _by_integers(
     is_negative = v.compare("slt", given, v.constant(0, bits))
     is_positive = v.compare("sge", given, v.constant(0, bits))
     found = [
-        nvidia.atomic(name, ordering, scope, address, given, both(predicate, condition))
+        ctx.primitives.atomic(name, ordering, scope, address, given, both(predicate, condition))
         for name, condition in ((above, is_positive), (below, is_negative))
     ]
     return v.bitcast(v.select(is_negative, found[1], found[0]), type_)
@@ -155,7 +164,7 @@ def _cas(ctx: Lowering, site: Site) -> list[Value]:
     ordering, scope = site.text("sem"), site.text("scope")
 
     def one(predicate: Value | None, *operands: Value) -> Value:
-        return nvidia.compare_and_swap(ordering, scope, operands, predicate)
+        return ctx.primitives.compare_and_swap(ordering, scope, operands, predicate)
 
     return _each(ctx, site, site.operands, None, one)
 

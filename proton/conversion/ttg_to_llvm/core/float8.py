@@ -3,10 +3,9 @@ instruction where there is one; the formats are in proton/base/float8.py."""
 
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering
 from proton.dialect.mlir import Type, Value, arith, ir, llvm
 
-INSTRUCTION = 89  # the first architecture that narrows by one
 _INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
 
@@ -66,41 +65,48 @@ def _float_of(byte: Value, format_: Float8) -> Value:
     return v.bitcast(v.binary(llvm.OrOp, magnitude, sign), f32)
 
 
-def narrow_float8(value: Value, target: Type, arch: int, rounding: str = "rtne") -> Value:
-    """To an 8-bit float, saturating; from other types through fp32. `arch`: 0 for constants, which
-    LLVM folds."""
+def narrow_float8(
+    ctx: Lowering,
+    value: Value,
+    target: Type,
+    rounding: str = "rtne",
+    *,
+    is_constant: bool = False,
+) -> Value:
+    """To an 8-bit float, saturating; from other types through fp32. LLVM folds constants."""
     element = v.element(value)
     if isinstance(element, ir.FloatType) and element.width == 64:
-        value = _odd_float32(value)  # an odd neighbour lies between the same codes
+        value = _odd_float32(ctx, value)  # an odd neighbour lies between the same codes
     elif element.width == 16:
         value = v.create(llvm.FPExtOp, v.like(value, _f(32)), value)
     format_ = BY_TYPE[str(target)]
     name = _INSTRUCTION_NAMES.get(format_.name)
-    if arch >= INSTRUCTION and name is not None and rounding == "rtne":
-        return _narrowed_by_instruction(value, name)
+    narrows = ctx.target.facts.has_float8_narrowing and not is_constant
+    if narrows and name is not None and rounding == "rtne":
+        return _narrowed_by_instruction(ctx, value, name)
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)
 
 
-def _narrowed_by_instruction(value: Value, name: str) -> Value:
+def _narrowed_by_instruction(ctx: Lowering, value: Value, name: str) -> Value:
     """fp32 as bytes, two at a time."""
     if not v.is_vector(value.type):
-        pair = nvidia.narrowed_to_float8(value, value, name)
+        pair = ctx.primitives.narrowed_to_float8(value, value, name)
         return v.create(llvm.TruncOp, v.integer(8), pair)
     numbers = v.to_elements(value)
     numbers += numbers[len(numbers) // 2 * 2 :]  # an odd one twice
     pairs = [
-        nvidia.narrowed_to_float8(low, high, name)
+        ctx.primitives.narrowed_to_float8(low, high, name)
         for low, high in zip(numbers[::2], numbers[1::2], strict=True)
     ]
     bytes_ = v.bitcast(v.from_elements(pairs), v.vector(len(numbers), v.integer(8)))
     return v.shuffle(bytes_, range(v.count_of(value)))
 
 
-def _odd_float32(value: Value) -> Value:
+def _odd_float32(ctx: Lowering, value: Value) -> Value:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Value) -> Value:
-        narrow = nvidia.narrowed_towards_zero(wide, _f(32))
+        narrow = ctx.primitives.narrowed_towards_zero(wide, _f(32))
         back = v.create(llvm.FPExtOp, _f(64), narrow)
         inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, wide).result
         bits = v.bitcast(narrow, v.integer(32))

@@ -9,7 +9,6 @@ from proton.conversion.ttg_to_llvm.core.layouts import (
     warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout
@@ -107,16 +106,16 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
         source = ctx.scalars.element(pointers, register)
         inside = None if mask is None else v.extract(mask, register)
         if size not in COPY_BYTES:
-            _copy(source, target, size, inside)
+            _copy(ctx, source, target, size, inside)
             continue
-        nvidia.copy_async(target, source, size, inside)
+        ctx.primitives.copy_async(target, source, size, inside)
     return [v.i32(0)]
 
 
-def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:
+def _copy(ctx: Lowering, source: Value, target: Value, size: int, inside: Value | None) -> None:
     """One or two bytes, or zeros."""
     word = v.integer(16)
-    (found,) = nvidia.load(
+    (found,) = ctx.primitives.load(
         source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
     )
     if size == 1:
@@ -126,11 +125,11 @@ def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None
 
 @lowers(ttg.AsyncCommitGroupOp)
 def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.commit_copies()
+    ctx.primitives.commit_copies()
     return [v.i32(0)]
 
 
 @lowers(ttg.AsyncWaitOp)
 def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.wait_copies(site.number("pendings"))
+    ctx.primitives.wait_copies(site.number("pendings"))
     return []

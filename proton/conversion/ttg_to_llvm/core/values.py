@@ -1,7 +1,7 @@
 """Emitting code on a thread's registers: one vector per tensor, a few ops per step.
 
 Functions emit at the insertion point and take and give `llvm`-compatible values. All of it is
-LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
+LLVM's; the rest of what a thread does is in primitives.py.
 """
 
 import functools

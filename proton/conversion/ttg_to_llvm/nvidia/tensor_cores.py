@@ -1,10 +1,12 @@
 """Products on tensor cores: which registers and which bytes of memory each instruction takes."""
 
 from proton.analysis.scratch import stored_bytes
+from proton.base.chips.chip import MMAKind
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia import mma
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, llvm
@@ -30,6 +32,8 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
+    instruction = ctx.target.facts.mma_of(MMAKind.WARP, elements[0])
+    assert instruction is not None, "as the pass chose it"
     k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
     # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
     left, right = (
@@ -44,7 +48,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
         for row in range(down):
             place = (column * down + row) * size
             steps = [(left[k * down + row], right[column * k_steps + k]) for k in range(k_steps)]
-            sums += mma.mma_chain(types, ctx.arch, steps, total[place : place + size])
+            sums += mma.mma_chain(types, instruction, steps, total[place : place + size])
     return [mma.from_accumulator_words(sums, acc.type)]
 
 

@@ -24,7 +24,6 @@ from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import first_thread
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.records.blocks import (
     COMMENT,
     begin,
@@ -62,11 +61,11 @@ from proton.trace.profile import KernelProfile
 NO_SCOPE = -1  # the tag of a record of nothing
 
 
-def _program() -> Value:
+def _program(ctx: Lowering) -> Value:
     """The linear number of this program, i64."""
     place, size = (
         [wide(number(axis)) for axis in range(3)]
-        for number in (nvidia.program_id, nvidia.program_count)
+        for number in (ctx.primitives.program_id, ctx.primitives.program_count)
     )
     row = v.add(v.binary(llvm.MulOp, place[2], size[1]), place[1])
     return v.add(v.binary(llvm.MulOp, row, size[0]), place[0])
@@ -108,9 +107,9 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         v.store(place, first, 4)
     mark_readings(ctx, profile.strategy, False)
     behind = _behind_first_copies(site.op)
-    start = now() if behind is not None else None
+    start = now(ctx.primitives) if behind is not None else None
     with nullcontext() if behind is None else ir.InsertionPoint(behind):
-        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block, start))
+        v.when(first_thread(ctx), lambda: begin(ctx.primitives, unit.block, profile.block, start))
     return [unit.block]
 
 
@@ -184,7 +183,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     """What the records of a function know, given the buffer and the kernel's variables."""
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
-    program, stride = _program(), v.constant(layout.bytes, i64)
+    program, stride = _program(ctx), v.constant(layout.bytes, i64)
     block = byte_at(buffer, v.binary(llvm.MulOp, program, stride))
     threads = WARP_SIZE * profile.unit_warps
     unit_number = v.binary(llvm.LShrOp, ctx.threads.number, v.i32(threads.bit_length() - 1))
@@ -213,6 +212,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     pending = Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.state = buffer, state
     ctx.unit = Unit(
+        primitives=ctx.primitives,
         profile=profile,
         block=block,
         segment=byte_at(segments, place),
@@ -272,11 +272,11 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
-    nvidia.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
+    ctx.primitives.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, unit.ring, number)
-    nvidia.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
-    v.when(first_thread(ctx), lambda: finish(unit.block))
+    ctx.primitives.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
+    v.when(first_thread(ctx), lambda: finish(ctx.primitives, unit.block))
     return []
 
 
@@ -291,8 +291,8 @@ def _copy_ring(unit: Unit, ring: Value, number: Value) -> None:
         size = v.select(in_first, size, v.i32(0))
     if unit.is_sampled is not None:
         size = v.select(unit.is_sampled, size, v.i32(0))
-    nvidia.warp_barrier()
-    copy_ring(ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
+    unit.primitives.warp_barrier()
+    copy_ring(unit.primitives, ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
 
 
 @lowers(pg.ReadCounterOp)
@@ -300,11 +300,11 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     bits = unit.schema.clock_bits
     if BEHIND_BARRIER in site.op.attributes:
-        nvidia.warp_barrier()
+        ctx.primitives.warp_barrier()
     if CARRIED in site.op.attributes:
-        now = nvidia.clock_of_lane(bits, COMMENT, unit.is_writer)
+        now = ctx.primitives.clock_of_lane(bits, COMMENT, unit.is_writer)
     else:
-        now = nvidia.clock(bits, COMMENT)
+        now = ctx.primitives.clock(bits, COMMENT)
     if STORES in site.op.attributes:
         store_pending(unit)
     return [now]
@@ -390,9 +390,9 @@ def _take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
     slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)
     words = size // wire.RECORD_ALIGNMENT
-    taken = nvidia.fetch_add(slab, words, COMMENT)
+    taken = unit.primitives.fetch_add(slab, words, COMMENT)
     place = byte_at(slab, wire.slab_room_offset())
-    (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
+    (room,) = unit.primitives.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary(llvm.MulOp, wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
     chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
@@ -400,8 +400,8 @@ def _take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
     launch = v.load(of_slab.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
         place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
-        nvidia.store(place, pair, predicate=fits, note=COMMENT)
+        unit.primitives.store(place, pair, predicate=fits, note=COMMENT)
     first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
-    nvidia.store(first, [wide(record)], predicate=fits, note=COMMENT)
+    unit.primitives.store(first, [wide(record)], predicate=fits, note=COMMENT)
     records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
     v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
