@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proton.base.chips import amd, nvidia
+from proton.base.chips.chip import WARP_SIZE as WARP_SIZE
 from proton.base.chips.chip import Chip
 from proton.base.errors import InvalidOption, OutOfResources, ProtonError
 from proton.base.words import shown
@@ -17,7 +18,6 @@ CHIPS: dict[tuple[str, int | str], Chip] = {
     **{("cuda", arch): chip for arch, chip in ARCHITECTURES.items()},
     **{("hip", arch): chip for arch, chip in amd.CHIPS.items()},
 }
-WARP_SIZE = 32  # of NVIDIA's GPUs
 MAX_THREADS = 1024  # of a program
 MAX_WARPS = MAX_THREADS // WARP_SIZE
 

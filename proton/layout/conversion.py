@@ -30,7 +30,6 @@ from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout, _insert, log2
 from proton.layout.matrix_access import MOST, matrix_access
-from proton.layout.named import WARP_SIZE
 
 BANK_BYTES = 4
 ROW_BYTES = 128  # all banks
@@ -164,7 +163,7 @@ def _choice(needed: LinearLayout) -> tuple[int, int]:
     others = [b[column] for n, bases in needed.ins if n not in ("register", "lane") for b in bases]
     found = {change for change in changes if change}
     if len(found) > 1 or any(others):
-        return 0, WARP_SIZE - 1
+        return 0, (1 << len(changes)) - 1
     return max(found, default=0), sum(1 << bit for bit, change in enumerate(changes) if change)
 
 
@@ -350,7 +349,7 @@ def _wavefronts(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
     numbers = [offset * element_bytes // width for offset in phase]
     banks = [number % (ROW_BYTES // width) for number in numbers]
     conflicts = len(_extend([], numbers)) - len(_extend([], banks))
-    return 1 << (log2(WARP_SIZE) - _served(access_bytes) + conflicts)
+    return 1 << (max(0, len(lanes) - _served(access_bytes)) + conflicts)
 
 
 def _extend(basis: list[int], candidates: list[int]) -> list[int]:
@@ -374,7 +373,7 @@ def _common(source: LinearLayout, target: LinearLayout, most: int) -> list[int]:
 def _served(access_bytes: int) -> int:
     """Bits of a lane's number in which those differ that are served together: a warp's, a half's,
     a quarter's."""
-    return log2(min(WARP_SIZE, ROW_BYTES // max(BANK_BYTES, access_bytes)))
+    return log2(ROW_BYTES // max(BANK_BYTES, access_bytes))
 
 
 def _phase(layout: LinearLayout, vector: tuple[int, ...], access_bytes: int) -> list[int]:

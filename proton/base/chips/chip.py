@@ -6,6 +6,8 @@ Passes ask for a capability (`chip.has_tma`, `chip.mma(MMAKind.WARP, "f16")`), n
 from dataclasses import dataclass
 from enum import Enum
 
+WARP_SIZE = 32  # threads, of all chips but those that say otherwise
+
 
 class MMAKind(Enum):
     """Who issues a matrix instruction, and so which op is made of a dot."""
@@ -44,7 +46,7 @@ class Chip:
     max_registers: int = 255
     sm_registers: int = 64 * 1024
     register_unit: int = 8
-    warp_size: int = 32
+    warp_size: int = WARP_SIZE
     # Instructions
     mma: tuple[MMA, ...] = ()
     atomics: frozenset[tuple[str, str]] = frozenset()  # (element, kind of `tt`) that are one

@@ -177,7 +177,7 @@ class _Product:
     # Threads
 
     def _multiply_adds(self) -> Value:
-        layout = dot_layout(shape_of(self.acc), self.warps)
+        layout = dot_layout(shape_of(self.acc), self.warps, self.chip.warp_size)
         # A thread reads some rows of a and some columns of b at each step: these lie together.
         sides = [
             ttg.LocalAllocOp(
@@ -192,10 +192,10 @@ class _Product:
         return ttg.SharedDotOp(*sides, start, start.type).result
 
 
-def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
+def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
     """A square of the result in each thread, lanes along rows of the result."""
     tile = tuple(min(DOT_TILE, size) for size in shape)
-    return spread(shape, tile, (1, 0), warps)
+    return spread(shape, tile, (1, 0), warps, lanes=lanes)
 
 
 def _through(value: Value) -> Value:

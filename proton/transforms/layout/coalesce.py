@@ -13,7 +13,7 @@ from proton.analysis.axis_info import (
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.scratch import stored_bytes
 from proton.base.chips.chip import Chip
-from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
@@ -63,24 +63,25 @@ class Coalesce(Pass):
             key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
             shortest[key] = min(shortest.get(key, run), run)
-        warps = num_warps(module)
+        warps, lanes = num_warps(module), self.target.warp_size
         for op, order, _ in plans:
             shape = shape_of(op.operands[0])
-            share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
+            share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[shape, order], share), 1
             if vector == 1:
-                repeats = min(share, max(1, shortest[shape, order] // WARP_SIZE))
-            _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats))
+                repeats = min(share, max(1, shortest[shape, order] // lanes))
+            _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))
         for op in copied:
-            _set_layout(op, _of_block(op.results[0], warps))
+            _set_layout(op, _of_block(op.results[0], warps, lanes))
 
 
-def _of_block(value: Value, warps: int) -> LinearLayout:
+def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
     """The layout of a block that TMA brought: rows, read from shared memory 16 bytes at a time."""
     shape = shape_of(value)
-    share = max(1, elements(value) // (WARP_SIZE * warps))
+    share = max(1, elements(value) // (lanes * warps))
     vector = min(ACCESS_BYTES // stored_bytes(element_of(value)), share)
-    return shapes.vectorized(shape, tuple(reversed(range(len(shape)))), vector, warps)
+    order = tuple(reversed(range(len(shape))))
+    return shapes.vectorized(shape, order, vector, warps, lanes=lanes)
 
 
 def _wishes(op: Operation, infos: AxisInfos, chip: Chip) -> tuple[tuple[int, ...], int]:

@@ -61,12 +61,11 @@ _BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
 _BY_INTEGERS = {"fmax": ("max", "umin"), "fmin": ("min", "umax")}
 WORD_BITS = 32  # of the narrowest integers that atomics compare
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
-_SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
 
-def _attributes(site: Site) -> dict[str, Attribute]:
+def _attributes(ctx: Lowering, site: Site) -> dict[str, Attribute]:
     result = {}
-    if scope := _SCOPES[site.text("scope")]:
+    if scope := ctx.primitives.SCOPES[site.text("scope")]:
         result["syncscope"] = string_attr(scope)
     return result
 
@@ -75,7 +74,7 @@ def _attributes(site: Site) -> dict[str, Attribute]:
 def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value = site.operands[:2]
     mask = site.optional(2)
-    kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(site)
+    kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(ctx, site)
     native = is_native(kind, v.element(value), ctx.target.facts)
     # Of one instruction the ordering is its own.
     several = v.count_of(value) > site.access
@@ -139,9 +138,9 @@ def _fence(attributes: dict[str, Attribute]) -> None:
     v.effect(llvm.FenceOp, ordering=ordering, **attributes)
 
 
-def relaxed(kind: str, address: Value, operand: Value) -> Value:
+def relaxed(ctx: Lowering, kind: str, address: Value, operand: Value) -> Value:
     """One element, combined with the GPU's memory by what `tt` calls `kind`; what it was before."""
-    scope = {"syncscope": string_attr(_SCOPES["gpu"])}
+    scope = {"syncscope": string_attr(ctx.primitives.SCOPES["gpu"])}
     return _combined(kind, "relaxed", address, operand, scope)
 
 

@@ -18,6 +18,7 @@ class Primitives(Protocol):
     """A module with these functions. Words are values of 16, 32 or 64 bits."""
 
     PREDICATES: int  # conditions that a thread keeps without a register each
+    SCOPES: dict[str, str]  # of atomics, those of `tt` -> LLVM's for the target
 
     # Numbers
 

@@ -17,6 +17,7 @@ from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
 FULL_MASK = -1  # all lanes of a warp
 MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
 PREDICATES = 7  # that a thread has
+SCOPES = {"cta": "block", "gpu": "device", "sys": ""}  # tt's -> NVPTX's
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}

@@ -166,7 +166,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
         def write() -> None:
             target, value = v.offset_pointer(base, offset, stored), v.load(source, stored, size)
             if reduction:
-                relaxed(reduction, target, value)
+                relaxed(ctx, reduction, target, value)
             else:
                 v.store(target, value, size)
 
