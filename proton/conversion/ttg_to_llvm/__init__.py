@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.base.targets import GPUTarget
+from proton.conversion.ttg_to_llvm.amd import AMD
 from proton.conversion.ttg_to_llvm.core import (  # noqa: F401 - registers their rules
     atomics,
     calls,
@@ -32,7 +33,7 @@ from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.passes import Pass, register
 
 # By the back end of a target.
-MACHINES: dict[str, Machine] = {"cuda": NVIDIA}
+MACHINES: dict[str, Machine] = {"cuda": NVIDIA, "hip": AMD}
 
 
 @register

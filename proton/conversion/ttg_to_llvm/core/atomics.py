@@ -93,10 +93,10 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
         if kind in _BY_INTEGERS and v.bits_of(operand.type) >= WORD_BITS:
             return _by_integers(ctx, kind, inner, site.text("scope"), address, operand, predicate)
 
-        def combined(address: Value, operand: Value) -> Value:
-            return _combined(kind, inner, address, operand, attributes)
+        def alone(address: Value, operand: Value) -> Value:
+            return combined(kind, inner, address, operand, attributes)
 
-        return _guarded(predicate, [address, operand], combined)
+        return _guarded(predicate, [address, operand], alone)
 
     if several and ordering in ("release", "acq_rel"):
         _fence(attributes)
@@ -141,12 +141,13 @@ def _fence(attributes: dict[str, Attribute]) -> None:
 def relaxed(ctx: Lowering, kind: str, address: Value, operand: Value) -> Value:
     """One element, combined with the GPU's memory by what `tt` calls `kind`; what it was before."""
     scope = {"syncscope": string_attr(ctx.primitives.SCOPES["gpu"])}
-    return _combined(kind, "relaxed", address, operand, scope)
+    return combined(kind, "relaxed", address, operand, scope)
 
 
-def _combined(
+def combined(
     kind: str, ordering: str, address: Value, operand: Value, attributes: dict[str, Attribute]
 ) -> Value:
+    """LLVM's atomic for `kind`; `attributes` are of its scope. What was there before."""
     return v.create(
         llvm.AtomicRMWOp,
         operand.type,

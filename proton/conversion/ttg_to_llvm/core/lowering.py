@@ -103,7 +103,8 @@ class Machine:
 
     def rule(self, op: Operation) -> Rule | None:
         """The rule of an op."""
-        return RULES.get(op.name) or self.own.get(op.name)
+        name = op.name
+        return RULES.get(name) or self.own.get(name)
 
 
 @dataclass

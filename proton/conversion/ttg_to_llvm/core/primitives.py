@@ -127,19 +127,6 @@ class Primitives(Protocol):
     def fetch_add(self, address: Value, number: int, note: str) -> Value:
         """Adds to an i32 in global memory; what it was before."""
 
-    # Copies from global to shared memory that go on, where the chip has them
-
-    def copy_async(
-        self, target: Value, source: Value, size: int, predicate: Value | None = None
-    ) -> None:
-        """Begins to copy 4, 8 or 16 bytes; zeros where the predicate does not hold."""
-
-    def commit_copies(self) -> None:
-        """The copies begun since the last time are a group."""
-
-    def wait_copies(self, pendings: int) -> None:
-        """Until at most so many groups of this thread's copies are under way."""
-
     # Matrices of 8 rows of 16 bytes in shared memory, where the chip has such accesses
 
     def load_matrices(self, address: Value, count: int, is_transposed: bool) -> list[Value]:

@@ -1,10 +1,8 @@
-"""Tensors in shared memory: what is stored there and read again, and copies that go on."""
+"""Tensors in shared memory: what is stored there and read again."""
 
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import (
-    addresses,
-    groups,
     warps_read_shared,
     warps_write_shared,
 )
@@ -13,7 +11,6 @@ from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout
 
-COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
 MAX_ACCESS_BYTES = 16
 
 
@@ -32,7 +29,7 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     return count
 
 
-def _stored(element: Type) -> Type:
+def stored(element: Type) -> Type:
     """The type of an element in shared memory."""
     return v.integer(8) if is_float8(element) else element
 
@@ -69,7 +66,7 @@ def _local_load(ctx: Lowering, site: Site) -> list[Value]:
     _, element, shared = ttg.mem_desc_parts(site.operand_types[0])
     target = ttg.layout_of(site.result_type)
     vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
-    return [warps_read_shared(ctx, _stored(element), target, shared, vector, base)]
+    return [warps_read_shared(ctx, stored(element), target, shared, vector, base)]
 
 
 @lowers(ttg.MemDescIndexOp)
@@ -84,52 +81,3 @@ def _memdesc_index(ctx: Lowering, site: Site) -> list[Value]:
 @lowers(ttg.MemDescTransOp)
 def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
-
-
-# Copies
-
-
-@lowers(ttg.AsyncCopyOp)
-def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
-    """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
-    small for it are loaded and stored, which is there no later."""
-    pointers, base = site.operands[:2]
-    mask = site.optional(2)
-    _, element, shared = ttg.mem_desc_parts(site.operand_types[1])
-    bytes_ = stored_bytes(element)
-    places = ttg.layout_of(site.operand_types[0]).invert_and_compose(shared)
-    vector = min(contiguous(places, bytes_), site.access)
-    size = vector * bytes_
-    parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, _stored(element))
-    for (register, *_), target in zip(parts, starts, strict=True):
-        source = ctx.scalars.element(pointers, register)
-        inside = None if mask is None else v.extract(mask, register)
-        if size not in COPY_BYTES:
-            _copy(ctx, source, target, size, inside)
-            continue
-        ctx.primitives.copy_async(target, source, size, inside)
-    return [v.i32(0)]
-
-
-def _copy(ctx: Lowering, source: Value, target: Value, size: int, inside: Value | None) -> None:
-    """One or two bytes, or zeros."""
-    word = v.integer(16)
-    (found,) = ctx.primitives.load(
-        source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
-    )
-    if size == 1:
-        found = v.create(llvm.TruncOp, v.integer(8), found)
-    v.store(target, found, size)
-
-
-@lowers(ttg.AsyncCommitGroupOp)
-def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
-    ctx.primitives.commit_copies()
-    return [v.i32(0)]
-
-
-@lowers(ttg.AsyncWaitOp)
-def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
-    ctx.primitives.wait_copies(site.number("pendings"))
-    return []

@@ -3,6 +3,7 @@
 from proton.conversion.ttg_to_llvm.core.lowering import Machine
 from proton.conversion.ttg_to_llvm.nvidia import (  # noqa: F401 - registers their rules
     assembly,
+    async_copies,
     barriers,
     debug,
     libdevice,
