@@ -1,7 +1,8 @@
 """Runs what `ttg-to-llvm` makes of a straight-line function, for all threads of a program at once.
 
 Values are bits: an array of int64 with one row a thread, and a column for each element of a vector.
-Matrices move as the PTX ISA has it in "ldmatrix" and "stmatrix".
+Matrices move as the PTX ISA has it in "ldmatrix" and "stmatrix"; instructions of AMD's GPUs are as
+their instruction set architecture has it.
 """
 
 import operator
@@ -18,6 +19,7 @@ POISON = -1
 _ARITHMETIC = {
     "llvm.and": operator.and_,
     "llvm.xor": operator.xor,
+    "llvm.or": operator.or_,
     "llvm.add": operator.add,
     "llvm.mul": operator.mul,
     "llvm.shl": operator.lshift,
@@ -58,8 +60,8 @@ def permuted_bytes(low: np.ndarray, high: np.ndarray, selector: np.ndarray) -> n
 class ThreadInterpreter:
     """A program of `warps` warps; `accesses` counts what was done to shared memory, by name."""
 
-    def __init__(self, warps: int, shared_bytes: int) -> None:
-        self.threads = np.arange(WARP * warps)
+    def __init__(self, warps: int, shared_bytes: int, lanes: int = WARP) -> None:
+        self.lanes, self.threads = lanes, np.arange(lanes * warps)
         self.memory = np.zeros(shared_bytes, np.uint8)
         self.is_written = False  # since the last barrier
         self.values: dict[Any, Any] = {}
@@ -108,6 +110,10 @@ class ThreadInterpreter:
                 return list(given[0].T)
             case "llvm.extractvalue":
                 return [given[0][next(iter(ir.DenseI64ArrayAttr(op.attributes["position"])))]]
+            case "llvm.call_intrinsic":
+                return self.intrinsic(ir.StringAttr(op.attributes["intrin"]).value, *given)
+            case "llvm.intr.fence" | "llvm.fence":
+                return []
             case "nvvm.barrier":
                 self.is_written = False
                 return []
@@ -121,14 +127,35 @@ class ThreadInterpreter:
             case "nvvm.shfl.sync":
                 self.shuffles += 1
                 _, word, lane, _ = given
-                return [word[self.threads // WARP * WARP + lane % WARP]]
+                return [self.of_lane(word, lane)]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
                 return [permuted_bytes(*given)]
-            case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("mov.b32 "):
+            case "llvm.inline_asm" if op.attributes["asm_string"].value[:8] in ("", "mov.b32 "):
                 return given
             case "llvm.load" | "llvm.store" | "llvm.inline_asm":
                 return self.access(op, given)
         raise AssertionError(f"no rule for {op}")
+
+    def of_lane(self, word: np.ndarray, lane: np.ndarray) -> np.ndarray:
+        return np.asarray(word[self.threads // self.lanes * self.lanes + lane % self.lanes])
+
+    def intrinsic(self, name: str, *given: np.ndarray) -> list[np.ndarray]:
+        """Those of AMD's GPUs."""
+        match name.removeprefix("llvm.amdgcn."):
+            case "workitem.id.x":
+                return [self.threads]
+            case "ds.bpermute":
+                self.shuffles += 1
+                return [self.of_lane(given[1], given[0] >> 2)]
+            case "perm":  # a byte of the selector names one of the second word and the first
+                names = [given[2] >> 8 * n & 0xFF for n in range(4)]
+                return [
+                    permuted_bytes(given[1], given[0], sum(b << 4 * n for n, b in enumerate(names)))
+                ]
+            case "s.barrier":
+                self.is_written = False
+                return []
+        raise AssertionError(f"no rule for {name}")
 
     def constant(self, op: Operation) -> np.ndarray:
         value = op.attributes["value"]

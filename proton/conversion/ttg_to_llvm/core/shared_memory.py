@@ -81,3 +81,9 @@ def _memdesc_index(ctx: Lowering, site: Site) -> list[Value]:
 @lowers(ttg.MemDescTransOp)
 def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
+
+
+@lowers(ttg.BarrierOp)
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
+    ctx.threads.barrier()
+    return []

@@ -7,12 +7,6 @@ from proton.dialect.mlir import Value
 from proton.dialect.regions import If, yield_values
 
 
-@lowers(ttg.BarrierOp)
-def _barrier(ctx: Lowering, site: Site) -> list[Value]:
-    ctx.threads.barrier()
-    return []
-
-
 @lowers(ttg.WarpSpecializeOp)
 def _warp_specialize(ctx: Lowering, site: Site) -> list[Value]:
     """A branch that all threads of a warp take alike."""
