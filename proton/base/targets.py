@@ -99,7 +99,8 @@ class GPUTarget(Target):
         """`cuda:90` or `cuda:90:32`, as Triton writes it."""
         parts = str(text).split(":")
         arch, size = (*parts[1:], "", "")[:2]
-        if not 2 <= len(parts) <= 3 or not arch or not (size or "0").isdigit():
+        is_written = arch.isdigit() if parts[0] == "cuda" else arch
+        if not 2 <= len(parts) <= 3 or not is_written or not (size or "0").isdigit():
             raise ProtonError(f'a GPU target is written "cuda:90", got {text!r}')
         found = int(arch) if arch.isdigit() else arch
         return GPUTarget(parts[0], found, int(size or 0))  # type: ignore[arg-type]  # it says so

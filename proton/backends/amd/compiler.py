@@ -1,8 +1,8 @@
 """From a device function and a signature to assembly for one chip."""
 
 from proton.backends.amd import amdgcn
+from proton.backends.amd.options import AMDOptions
 from proton.backends.amd.pipeline import llvm_passes, ttgir_passes
-from proton.backends.amd.target import AMDOptions
 from proton.backends.compiler import CompileResult
 from proton.backends.sources import first_module
 from proton.backends.stages import Stages

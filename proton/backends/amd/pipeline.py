@@ -4,7 +4,7 @@ ttgir   tensors with layouts, of waves of 64 lanes      + ttg
 llvm    the code of one thread                          llvm
 """
 
-from proton.backends.amd.target import AMDOptions
+from proton.backends.amd.options import AMDOptions
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM

@@ -1,30 +1,33 @@
 """AMD's GPUs as a target: compiled for, and not launched."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
+from proton.backends.amd.options import AMDOptions
 from proton.backends.compiler import CompiledKernel, Compiler, CompileResult
-from proton.base.errors import CompilationError
-from proton.base.targets import GPUTarget, Target, check_num_warps
+from proton.base.errors import CompilationError, LaunchError
+from proton.base.targets import GPUTarget, Target
 from proton.base.words import did_you_mean
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
 
-@dataclass(frozen=True)
-class AMDOptions:
-    """What changes the code of a kernel besides its signature; names are Triton's. A warp is a
-    wave of 64 threads. Raises CompilationError for a value outside of its range."""
-
-    target: GPUTarget
-    num_warps: int = 4
-    enable_fp_fusion: bool = True
-
-    def __post_init__(self) -> None:
-        check_num_warps(self.num_warps, self.target.warp_size)
+def compile_only() -> LaunchError:
+    """Why nothing is launched."""
+    return LaunchError(
+        "kernels are compiled for AMD GPUs and not launched: look at kernel.asm of "
+        'kernel.warmup(..., target=proton.GPUTarget("hip", "gfx942"))'
+    )
 
 
-class AMDCompiler(Compiler[AMDOptions, CompiledKernel]):
+class AMDKernel(CompiledKernel):
+    """Code to look at."""
+
+    def __getitem__(self, grid: object) -> Any:
+        raise compile_only()
+
+
+class AMDCompiler(Compiler[AMDOptions, AMDKernel]):
     """Compiles for the GPU that the options name, which need not be there."""
 
     levels: ClassVar[dict[str, str]] = {
@@ -34,6 +37,7 @@ class AMDCompiler(Compiler[AMDOptions, CompiledKernel]):
         "llir": "llir.ll",
         "amdgcn": "code.amdgcn",
     }
+    kernel = AMDKernel
 
     def identity(self, options: AMDOptions) -> dict[str, object]:
         from proton.backends.cpu import llvm

@@ -16,18 +16,25 @@ class MMAKind(Enum):
     WARP_GROUP = "wgmma"  # four warps together: `ttng.warp_group_dot`
 
 
+class OperandPlace(Enum):
+    """Where an operand of a matrix instruction may lie."""
+
+    REGISTERS = "registers"
+    SHARED = "shared"  # memory
+
+
 @dataclass(frozen=True)
-class MMA:
+class MatrixInstruction:
     """A matrix instruction: the element types of its operands, as MLIR names them; the most rows
-    and columns of its result, and bytes along the inner dimension; whether operands may lie in
-    shared memory (else they are in registers)."""
+    and columns of its result, and bytes along the inner dimension; where its operands may lie."""
 
     kind: MMAKind
     elements: tuple[str, ...]
     rows: int
     columns: int
     inner_bytes: int
-    in_memory: tuple[bool, bool] = (False, False)
+    left: tuple[OperandPlace, ...] = (OperandPlace.REGISTERS,)
+    right: tuple[OperandPlace, ...] = (OperandPlace.REGISTERS,)
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Chip:
     register_unit: int = 8
     warp_size: int = WARP_SIZE
     # Instructions
-    mma: tuple[MMA, ...] = ()
+    mma: tuple[MatrixInstruction, ...] = ()
     atomics: frozenset[tuple[str, str]] = frozenset()  # (element, kind of `tt`) that are one
     atomic_bytes: int = 4  # of neighbours that one atomic adds to, at most
     has_async_copies: bool = False  # of threads, from global to shared memory
@@ -66,7 +73,7 @@ class Chip:
     special_per_cycle: int = 16
     ptx: int = 0  # the first version of PTX that knows the chip, or what its instructions need
 
-    def mma_of(self, kind: MMAKind, element: object) -> MMA | None:
+    def mma_of(self, kind: MMAKind, element: object) -> MatrixInstruction | None:
         """The instruction for operands of a type; None where there is none."""
         return next((m for m in self.mma if m.kind is kind and str(element) in m.elements), None)
 

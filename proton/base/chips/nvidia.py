@@ -6,15 +6,24 @@ Instructions"; PTX ISA; NVIDIA's papers on A100 and H100.
 
 from dataclasses import replace
 
-from proton.base.chips.chip import MMA, Chip, MMAKind
+from proton.base.chips.chip import Chip, MatrixInstruction, MMAKind, OperandPlace
 
 KIB = 1024
 _FP8 = ("f8E4M3FN", "f8E5M2")
-_MMA = MMA(MMAKind.WARP, ("f16", "bf16", "f32", "i8"), rows=16, columns=8, inner_bytes=32)
+_TYPES = ("f16", "bf16", "f32", "i8")
+_MMA = MatrixInstruction(MMAKind.WARP, _TYPES, rows=16, columns=8, inner_bytes=32)
 _MMA_FP8 = replace(_MMA, elements=_FP8)
 _MMA_F64 = replace(_MMA, elements=("f64",), rows=8)
 _MMA_LONG_F64 = replace(_MMA, elements=("f64",), inner_bytes=128)
-_WGMMA = MMA(MMAKind.WARP_GROUP, (*_MMA.elements, *_FP8), 64, 256, 32, in_memory=(True, True))
+_WGMMA = MatrixInstruction(
+    MMAKind.WARP_GROUP,
+    (*_TYPES, *_FP8),
+    rows=64,
+    columns=256,
+    inner_bytes=32,
+    left=(OperandPlace.REGISTERS, OperandPlace.SHARED),
+    right=(OperandPlace.SHARED,),
+)
 
 _INTEGERS = ("add", "max", "umax", "min", "umin", "and", "or", "xor", "xchg")
 _ATOMICS = frozenset(

@@ -18,7 +18,7 @@ from proton.conversion.ttg_to_llvm.core import (  # noqa: F401 - registers their
     reduce,
     shared_memory,
 )
-from proton.conversion.ttg_to_llvm.core.lowering import SHARED_SYMBOL, Machine, lowering
+from proton.conversion.ttg_to_llvm.core.lowering import SHARED_SYMBOL, Hardware, lowering
 from proton.conversion.ttg_to_llvm.nvidia import NVIDIA
 from proton.conversion.ttg_to_llvm.records import (  # noqa: F401 - registers their rules
     kept_iterations,
@@ -33,7 +33,7 @@ from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.passes import Pass, register
 
 # By the back end of a target.
-MACHINES: dict[str, Machine] = {"cuda": NVIDIA, "hip": AMD}
+HARDWARE: dict[str, Hardware] = {"cuda": NVIDIA, "hip": AMD}
 
 
 @register
@@ -50,13 +50,13 @@ class TTGToLLVM(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        machine = MACHINES[self.target.backend]
+        hardware = HARDWARE[self.target.backend]
         infos = AxisInfos(module)
         defined = functions(module)
         called_record = bool(ops_named(module, pg.AttachOp))
         _declare_shared(module)
         for function in defined:
-            lowering(module, function, infos, called_record, self.target, machine).run()
+            lowering(module, function, infos, called_record, self.target, hardware).run()
             _describe_arguments(function)
 
 

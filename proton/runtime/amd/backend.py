@@ -1,18 +1,10 @@
 """The back end of AMD's GPUs: it compiles; a launch is an error."""
 
-from proton.backends.amd.target import AMD_COMPILER
+from proton.backends.amd.target import AMD_COMPILER, compile_only
 from proton.backends.compiler import CompiledKernel
-from proton.base.errors import LaunchError
 from proton.base.targets import Target
 from proton.runtime.backend import Backend, KernelFunction
 from proton.runtime.launch.plain import PlainLauncher
-
-
-def _compile_only() -> LaunchError:
-    return LaunchError(
-        "kernels are not launched on AMD GPUs: compile for one with "
-        'kernel.warmup(..., target=proton.GPUTarget("hip", "gfx942"))'
-    )
 
 
 class AMDLauncher(PlainLauncher):
@@ -21,7 +13,7 @@ class AMDLauncher(PlainLauncher):
     def run(
         self, kernel: CompiledKernel, grid: tuple[int, int, int], arguments: list[object]
     ) -> None:
-        raise _compile_only()
+        raise compile_only()
 
 
 class AMDBackend(Backend):
@@ -38,7 +30,7 @@ class AMDBackend(Backend):
         return False
 
     def target(self) -> Target:
-        raise _compile_only()
+        raise compile_only()
 
     def launcher(self, kernel: KernelFunction) -> AMDLauncher:
         return AMDLauncher(self, kernel)

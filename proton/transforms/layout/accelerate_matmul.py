@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.scratch import stored_bytes
-from proton.base.chips.chip import Chip, MMAKind
+from proton.base.chips.chip import Chip, MMAKind, OperandPlace
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
@@ -109,19 +109,22 @@ class _Product:
 
     def _product(self, a: Value, b: Value, acc: Value) -> Value:
         shape = shape_of(acc)
-        if self.chip.mma_of(MMAKind.WARP_GROUP, self._operand) is not None:
-            tiling = warp_group_tiling(shape, self.warps)
+        if (instruction := self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)) is not None:
+            tiling = warp_group_tiling(shape, self.warps, instruction.columns)
             right = None if tiling is None else self._in_memory(b, 0)
             if tiling is not None and right is not None:
-                return self._warp_groups(tiling, a, right, acc)
+                in_memory = OperandPlace.SHARED in instruction.left and _loaded(a) is not None
+                left = self._in_memory(a, 1) if in_memory else None
+                return self._warp_groups(tiling, a, left, right, acc)
         warps = warp_tiling(shape, self.warps)
         assert warps is not None, "asked before"
         return self._mma(warps, a, b, acc)
 
     # Warp groups
 
-    def _warp_groups(self, tiling: WarpGroupTiling, a: Value, right: Value, acc: Value) -> Value:
-        left = self._in_memory(a, 1) if _loaded(a) is not None else None
+    def _warp_groups(
+        self, tiling: WarpGroupTiling, a: Value, left: Value | None, right: Value, acc: Value
+    ) -> Value:
         if left is None:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
         start = convert(acc, tiling.accumulator)

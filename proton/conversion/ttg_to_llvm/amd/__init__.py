@@ -2,13 +2,13 @@
 
 from proton.base.errors import CompilationError
 from proton.conversion.ttg_to_llvm.amd import primitives
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Machine, Rule, Site
+from proton.conversion.ttg_to_llvm.core.lowering import Hardware, Lowering, Rule, Site
 from proton.dialect import OpRules, by_name, tt
 from proton.dialect.mlir import Value
 from proton.dialect.walk import source_span
 
 RULES = OpRules[Rule]()
-AMD = Machine(primitives, RULES)
+AMD = Hardware(primitives, RULES)
 _LACKING = by_name(
     {
         tt.PrintOp: "tl.device_print",

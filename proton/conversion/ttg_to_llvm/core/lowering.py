@@ -95,7 +95,7 @@ lowers = RULES.of  # an op's rule emits code before it, and gives its results' v
 
 
 @dataclass(frozen=True)
-class Machine:
+class Hardware:
     """A kind of GPU: what its threads do, and the rules of ops that only it has."""
 
     primitives: Primitives
@@ -116,7 +116,7 @@ class Lowering:
     infos: AxisInfos
     threads: Threads  # that run what is being lowered
     target: GPUTarget
-    machine: Machine
+    hardware: Hardware
     called_record: bool = False  # functions that are called record: they get where, behind all else
     shared_base: Value | None = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
@@ -129,7 +129,7 @@ class Lowering:
     @property
     def primitives(self) -> Primitives:
         """What its threads do."""
-        return self.machine.primitives
+        return self.hardware.primitives
 
     # Shared memory
 
@@ -165,7 +165,7 @@ class Lowering:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
         op = site.op
         with before(op):
-            rule = self.machine.rule(op)
+            rule = self.hardware.rule(op)
             found = rule(self, site) if rule is not None and self._applies(site) else None
             if found is not None:
                 for result, value in zip(op.results, found, strict=True):
@@ -321,8 +321,8 @@ def lowering(
     infos: AxisInfos,
     called_record: bool,
     target: GPUTarget,
-    machine: Machine,
+    hardware: Hardware,
 ) -> Lowering:
     """The lowering of a function of a module."""
-    threads = Threads(function, machine.primitives, target.warp_size, ttg.num_warps(module))
-    return Lowering(module, function, infos, threads, target, machine, called_record)
+    threads = Threads(function, hardware.primitives, target.warp_size, ttg.num_warps(module))
+    return Lowering(module, function, infos, threads, target, hardware, called_record)

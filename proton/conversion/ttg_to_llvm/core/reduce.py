@@ -82,7 +82,7 @@ class RegionCode:
     def _lowered(self, scalar: Operation, op: Operation) -> Values:
         """An op that has a rule goes through it at once: nobody comes by here again."""
         site = Site(op, [operand.type for operand in scalar.operands])
-        rule = self.ctx.machine.rule(op)
+        rule = self.ctx.hardware.rule(op)
         if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
             return list(op.results)
         if isa(op, arith.ConstantOp):

@@ -1,6 +1,6 @@
 """What only NVIDIA's GPUs have: PTX, `wgmma` and `mma`, TMA, barriers in memory."""
 
-from proton.conversion.ttg_to_llvm.core.lowering import Machine
+from proton.conversion.ttg_to_llvm.core.lowering import Hardware
 from proton.conversion.ttg_to_llvm.nvidia import (  # noqa: F401 - registers their rules
     assembly,
     async_copies,
@@ -15,4 +15,4 @@ from proton.conversion.ttg_to_llvm.nvidia import (  # noqa: F401 - registers the
 )
 from proton.conversion.ttg_to_llvm.nvidia.rules import RULES
 
-NVIDIA = Machine(primitives, RULES)
+NVIDIA = Hardware(primitives, RULES)

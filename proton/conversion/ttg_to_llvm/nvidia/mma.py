@@ -7,7 +7,7 @@ Instructions" and "Asynchronous Warpgroup Level Matrix Instructions".
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proton.base.chips.chip import MMA
+from proton.base.chips.chip import MatrixInstruction
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.nvidia.primitives import assembly, braced
 from proton.dialect.mlir import Type, Value
@@ -111,7 +111,7 @@ Sides = tuple[Sequence[Value], Sequence[Value]]  # the registers of a and b for 
 
 
 def mma_chain(
-    types: Types, instruction: MMA, steps: Sequence[Sides], total: Sequence[Value]
+    types: Types, instruction: MatrixInstruction, steps: Sequence[Sides], total: Sequence[Value]
 ) -> list[Value]:
     """16 rows and 8 columns of a dot, 32 bytes along k in each step. Where the instruction takes
     more along k, the registers of several steps are one instruction's."""

@@ -104,11 +104,13 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc, *adds = site.operands
     type_ = site.result_type
     shape = tuple(type_.shape)
-    tiling = warp_group_tiling(shape, ctx.threads.warps)
-    assert tiling is not None
-    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     left_type, right_type, *_ = site.operand_types
     (k, _), element, _ = mem_desc_parts(right_type)
+    instruction = ctx.target.facts.mma_of(MMAKind.WARP_GROUP, element)
+    assert instruction is not None, "as the pass chose it"
+    tiling = warp_group_tiling(shape, ctx.threads.warps, instruction.columns)
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     types = mma.Types.of(type_.element_type, _element(left_type), element)
     right = _Memory(ctx, b, right_type, tiling, 1)
     left = _Memory(ctx, a, left_type, tiling, 0) if is_mem_desc(left_type) else None
