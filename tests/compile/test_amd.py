@@ -73,6 +73,7 @@ def test_kernels_in_assembly() -> None:
         found = compiled(kernel, *arguments)
         run_filecheck(case, found.asm["amdgcn"], CHECKS[case])
         assert found.metadata["target"] == "hip:gfx942"
+        assert found.asm["obj"].startswith(b"\x7fELF")
 
     check_rows(check, ((case,) for case in CHECKS))
 
@@ -128,6 +129,7 @@ def test_dots_of_halves_are_multiply_adds() -> None:
          r"test_amd.py:\d+:\d+: erf of fp32 is not supported on AMD GPUs"),
         (lambda: compiled(which, tl.float32, 256, num_stages=3), ProtonError, "num_stages"),
         (lambda: compiled(which, tl.float32, 256, num_warps=32), OutOfResources, "2048"),
+        (lambda: compiled(which, tl.float32, 256, profile={}), CompilationError, "record nothing"),
         (lambda: compiled(which, tl.float32, 256)[(1,)](), LaunchError, "and not launched"),
         (lambda: proton.GPUTarget("hip", "gfx90a"), ProtonError, "there are gfx942"),
         (lambda: proton.GPUTarget("hip", "gfx942", 32), ProtonError, "a warp has 64 threads"),

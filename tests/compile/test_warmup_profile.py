@@ -7,6 +7,8 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.compiler import Metadata
+from proton.backends.nvidia.options import GPUOptions
 from proton.base.chips.nvidia import ARCHITECTURES
 from proton.base.errors import ProfileError
 from proton.runtime.nvidia import launch as gpu_launch
@@ -77,7 +79,8 @@ class Made:
     """A kernel of so many registers and bytes of spills, of four warps."""
 
     def __init__(self, registers: int, spills: int = 0) -> None:
-        self.metadata = {"num_warps": 4}
+        self.metadata = Metadata(num_warps=4)
+        self.metadata.options = GPUOptions(HOPPER)
         self.n_regs, self.n_spills = registers, spills
 
 

@@ -22,13 +22,19 @@ def _machine(chip: str) -> Any:
     return target.create_target_machine(cpu=chip, opt=LEVEL)
 
 
-def emit_assembly(text: str, chip: str) -> tuple[str, str]:
-    """(optimised LLVM IR, assembly) of LLVM IR text."""
+def emit(text: str, chip: str) -> tuple[str, str, bytes]:
+    """(optimised LLVM IR, assembly, object code) of LLVM IR text."""
     machine = _machine(chip)
-    module = llvm.parse_assembly(text, llvm.create_context())
+    module = _parsed(text)
     module.triple, module.data_layout = TRIPLE, str(machine.target_data)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return str(module), str(machine.emit_assembly(module))
+    optimised = str(module)
+    code = machine.emit_object(_parsed(optimised))  # each uses a module up
+    return optimised, str(machine.emit_assembly(module)), code
+
+
+def _parsed(text: str) -> Any:
+    return llvm.parse_assembly(text, llvm.create_context())

@@ -52,7 +52,7 @@ def compile_kernel(
             translated = translate_to_llvm_ir(module)
         texts = stages.texts()
     with stages.timed("amdgcn"):
-        llir, code = amdgcn.emit_assembly(translated, target.facts.name)
+        llir, assembly, code = amdgcn.emit(translated, target.facts.name)
     data = {
         "target": str(target),
         "symbol": mangled(fn.__name__),
@@ -62,7 +62,7 @@ def compile_kernel(
         "signature": f"{signature}, num_warps={options.num_warps}",
     }
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
-    files |= {"llir.ll": llir.encode(), "code.amdgcn": code.encode()}
+    files |= {"llir.ll": llir.encode(), "code.amdgcn": assembly.encode(), "code.o": code}
     return CompileResult(data, files, stages.times)
 
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from proton.backends.amd.options import AMDOptions
 from proton.backends.compiler import CompiledKernel, Compiler, CompileResult
-from proton.base.errors import CompilationError, LaunchError
-from proton.base.targets import GPUTarget, Target
+from proton.base.errors import CompilationError, LaunchError, ProtonError
+from proton.base.targets import CHIPS, GPUTarget, Target
 from proton.base.words import did_you_mean
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -36,7 +36,9 @@ class AMDCompiler(Compiler[AMDOptions, AMDKernel]):
         "llvm": "llvm.mlir",
         "llir": "llir.ll",
         "amdgcn": "code.amdgcn",
+        "obj": "code.o",  # to be linked by lld
     }
+    binary = frozenset({"obj"})
     kernel = AMDKernel
 
     def identity(self, options: AMDOptions) -> dict[str, object]:
@@ -53,7 +55,9 @@ class AMDCompiler(Compiler[AMDOptions, AMDKernel]):
         return compiler.compile_kernel(fn, signature, options, label)
 
     def chosen(self, target: Target, options: dict[str, Any]) -> AMDOptions:
-        assert isinstance(target, GPUTarget)
+        if not isinstance(target, GPUTarget):
+            known = ", ".join(str(arch) for name, arch in CHIPS if name == target.backend)
+            raise ProtonError(f"of AMD GPUs kernels are compiled for {known} alone")
         known = [field.name for field in fields(AMDOptions)[1:]]
         for name in options:
             if name not in known:

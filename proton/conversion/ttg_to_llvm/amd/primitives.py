@@ -18,8 +18,6 @@ PREDICATES = 1 << 30  # a mask of lanes each, in scalar registers
 SCOPES = {"cta": "workgroup", "gpu": "agent", "sys": ""}
 LANES = 64
 CONSTANT = 4  # the address space of what does not change while a kernel runs
-TICK_NS = 10  # of the timer, 100 MHz
-COMPUTE_UNIT = 4 | 8 << 6 | (8 - 1) << 11  # of HW_ID, bits 8 to 15: the unit, and its engine
 _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # LLVM's AtomicOrdering
 _CALLED: dict[str, type] = {
     "cos": llvm.CosOp,
@@ -34,23 +32,6 @@ _CALLED: dict[str, type] = {
 
 def _of(name: str, type_: Type, *operands: Value) -> Value:
     return intrinsic(f"llvm.amdgcn.{name}", type_, *operands)
-
-
-def _run(name: str) -> None:
-    """An intrinsic without operands and results."""
-    llvm.CallIntrinsicOp(None, f"llvm.amdgcn.{name}", [], [], [])
-
-
-def _opaque(value: Value) -> Value:
-    """A value through empty inline assembly, which LLVM sees nothing of."""
-    return v.create(
-        llvm.InlineAsmOp,
-        value.type,
-        value,
-        asm_string=string_attr(""),
-        constraints=string_attr("=v,0"),
-        has_side_effects=ir.UnitAttr.get(),
-    )
 
 
 # Numbers
@@ -73,38 +54,13 @@ def program_count(axis: int) -> Value:
 
 
 def copied(value: Value) -> Value:
-    """An i32 as one of which LLVM knows nothing."""
-    return _opaque(value)
+    """The same: no inline assembly, for which llvmlite's LLVM has no parser."""
+    return value
 
 
 def warp_uniform(value: Value) -> Value:
     """An i32 that all lanes have alike, in a scalar register."""
     return _of("readfirstlane", value.type, value)
-
-
-# Clocks
-
-
-def clock(bits: int, note: str) -> Value:
-    """The cycles of the compute unit so far."""
-    cycles = _of("s.memtime", v.integer(64))
-    return cycles if bits == 64 else v.create(llvm.TruncOp, v.integer(32), cycles)
-
-
-def clock_of_lane(bits: int, note: str, predicate: Value) -> Value:
-    """The same where a predicate of lanes holds, else 0."""
-    return v.select(predicate, clock(bits, note), v.constant(0, v.integer(bits)))
-
-
-def timer(note: str) -> Value:
-    """The ns of the GPU so far."""
-    i64 = v.integer(64)
-    return v.binary(llvm.MulOp, _of("s.memrealtime", i64), v.constant(TICK_NS, i64))
-
-
-def multiprocessor(note: str) -> Value:
-    """The number of the compute unit that runs the program, i32."""
-    return _of("s.getreg", v.integer(32), v.i32(COMPUTE_UNIT))
 
 
 # What threads do together
@@ -131,27 +87,18 @@ def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value
     return v.from_words(words, value.type)
 
 
-def _fence(ordering: str, scope: str) -> None:
-    effect(llvm.FenceOp, ordering=i64_attr(_ORDERINGS[ordering]), syncscope=string_attr(scope))
-
-
-def _meet(instruction: str, scope: str) -> None:
-    """Waits for others, who then see what this thread wrote."""
-    _fence("release", scope)
-    _run(instruction)
-    _fence("acquire", scope)
+def _fence(ordering: str) -> None:
+    scope = string_attr(SCOPES["cta"])
+    effect(llvm.FenceOp, ordering=i64_attr(_ORDERINGS[ordering]), syncscope=scope)
 
 
 def barrier(number: int = 0, threads: int = 0) -> None:
     """All threads of the program arrive before any goes on: there is one barrier."""
     if number:
         raise PassError(f"a program of an AMD GPU has one barrier, not one of number {number}")
-    _meet("s.barrier", "workgroup")
-
-
-def warp_barrier() -> None:
-    """The lanes of a wave run together: what they wrote is seen, and nothing moves across."""
-    _meet("wave.barrier", "wavefront")
+    _fence("release")
+    llvm.CallIntrinsicOp(None, "llvm.amdgcn.s.barrier", [], [], [])
+    _fence("acquire")
 
 
 # Memory
@@ -278,11 +225,6 @@ def compare_and_swap(
     return v.bitcast(_under(predicate, [word], one, [v.constant(0, word)])[0], type_)
 
 
-def fetch_add(address: Value, number: int, note: str) -> Value:
-    """Adds to an i32 in global memory; what it was before."""
-    return atomics.combined("add", "relaxed", address, v.i32(number), _scope("gpu"))
-
-
 def _absent(what: str) -> PassError:
     return PassError(f"an AMD GPU has no {what}, which its facts say (proton/base/chips/amd.py)")
 
@@ -350,8 +292,3 @@ def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
         moved = v.binary(llvm.ShlOp, selector, v.i32(shift))
         selector = v.binary(llvm.AndOp, v.binary(llvm.OrOp, selector, moved), v.i32(mask))
     return _of("perm", v.integer(32), high, low, selector)
-
-
-def optimization_barrier(words: Sequence[Value]) -> list[Value]:
-    """Words that LLVM moves nothing across."""
-    return [_opaque(word) for word in words]

@@ -17,7 +17,7 @@ from proton.base.targets import GPUTarget
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.core.carried_sums import carry_sums
-from proton.conversion.ttg_to_llvm.core.primitives import Primitives
+from proton.conversion.ttg_to_llvm.core.primitives import Primitives, RecordPrimitives
 from proton.conversion.ttg_to_llvm.core.scalars import Scalars
 from proton.conversion.ttg_to_llvm.core.threads import Threads
 from proton.conversion.ttg_to_llvm.records.units import KeptIterations, Unit
@@ -100,6 +100,7 @@ class Hardware:
 
     primitives: Primitives
     own: OpRules[Rule]
+    recording: RecordPrimitives | None = None  # where kernels record
 
     def rule(self, op: Operation) -> Rule | None:
         """The rule of an op."""
@@ -130,6 +131,13 @@ class Lowering:
     def primitives(self) -> Primitives:
         """What its threads do."""
         return self.hardware.primitives
+
+    @property
+    def recording(self) -> RecordPrimitives:
+        """The same, with what records take; a PassError where kernels do not record."""
+        if self.hardware.recording is None:
+            raise PassError(f"kernels for {self.target} record nothing: run strip-records")
+        return self.hardware.recording
 
     # Shared memory
 

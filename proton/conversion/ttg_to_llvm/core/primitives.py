@@ -37,20 +37,6 @@ class Primitives(Protocol):
     def warp_uniform(self, value: Value) -> Value:
         """An i32 that all lanes have alike, so that machine code knows."""
 
-    # Clocks
-
-    def clock(self, bits: int, note: str) -> Value:
-        """The cycles of the multiprocessor so far, of 32 or 64 bits."""
-
-    def clock_of_lane(self, bits: int, note: str, predicate: Value) -> Value:
-        """The same where a predicate of lanes holds, else 0."""
-
-    def timer(self, note: str) -> Value:
-        """The ns of the GPU so far, which all multiprocessors share, i64."""
-
-    def multiprocessor(self, note: str) -> Value:
-        """The number of the multiprocessor that runs the program, i32."""
-
     # What threads do together
 
     def shuffle_lanes(self, kind: str, value: Value, lane: Value, note: str = "") -> Value:
@@ -61,9 +47,6 @@ class Primitives(Protocol):
     def barrier(self, number: int = 0, threads: int = 0) -> None:
         """All threads of the program arrive before any goes on; or so many, at a barrier of a
         number."""
-
-    def warp_barrier(self) -> None:
-        """All threads of the warp arrive, and see what the others wrote."""
 
     # Memory
 
@@ -124,9 +107,6 @@ class Primitives(Protocol):
     ) -> Value:
         """`given`: an address, what is expected there, what replaces that. What was there, or 0."""
 
-    def fetch_add(self, address: Value, number: int, note: str) -> Value:
-        """Adds to an i32 in global memory; what it was before."""
-
     # Matrices of 8 rows of 16 bytes in shared memory, where the chip has such accesses
 
     def load_matrices(self, address: Value, count: int, is_transposed: bool) -> list[Value]:
@@ -152,6 +132,28 @@ class Primitives(Protocol):
 
     def permuted_bytes(self, low: Value, high: Value, selector: Value) -> Value:
         """Four of the eight bytes of two words, each chosen by four bits of the selector."""
+
+
+class RecordPrimitives(Primitives, Protocol):
+    """Of a GPU on which kernels record, these functions as well."""
+
+    def clock(self, bits: int, note: str) -> Value:
+        """The cycles of the multiprocessor so far, of 32 or 64 bits."""
+
+    def clock_of_lane(self, bits: int, note: str, predicate: Value) -> Value:
+        """The same where a predicate of lanes holds, else 0."""
+
+    def timer(self, note: str) -> Value:
+        """The ns of the GPU so far, which all multiprocessors share, i64."""
+
+    def multiprocessor(self, note: str) -> Value:
+        """The number of the multiprocessor that runs the program, i32."""
+
+    def warp_barrier(self) -> None:
+        """All threads of the warp arrive, and see what the others wrote."""
+
+    def fetch_add(self, address: Value, number: int, note: str) -> Value:
+        """Adds to an i32 in global memory; what it was before."""
 
     def optimization_barrier(self, words: Sequence[Value]) -> list[Value]:
         """Words of 32 bits that LLVM and the assembler move nothing across."""

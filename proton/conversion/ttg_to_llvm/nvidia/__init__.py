@@ -15,4 +15,4 @@ from proton.conversion.ttg_to_llvm.nvidia import (  # noqa: F401 - registers the
 )
 from proton.conversion.ttg_to_llvm.nvidia.rules import RULES
 
-NVIDIA = Hardware(primitives, RULES)
+NVIDIA = Hardware(primitives, RULES, recording=primitives)

@@ -5,7 +5,7 @@ The bytes are those of proton/trace/wire.py.
 
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.primitives import Primitives
+from proton.conversion.ttg_to_llvm.core.primitives import RecordPrimitives
 from proton.dialect.mlir import Value, llvm
 from proton.trace import wire
 
@@ -24,13 +24,13 @@ def byte_at(base: Value, offset: int | Value) -> Value:
 Now = tuple[Value, Value]  # the global timer and the clock of the SM
 
 
-def now(primitives: Primitives) -> Now:
+def now(primitives: RecordPrimitives) -> Now:
     """Both, always read in this order, so that the time between does not count as time."""
     return primitives.timer(COMMENT), primitives.clock(64, COMMENT)
 
 
 def begin(
-    primitives: Primitives, block: Value, layout: wire.Block, start: Now | None = None
+    primitives: RecordPrimitives, block: Value, layout: wire.Block, start: Now | None = None
 ) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
     has a whole header. `start`: when the program began; now if None."""
@@ -50,12 +50,14 @@ def begin(
     )
 
 
-def _store_fields(primitives: Primitives, block: Value, first: str, values: list[Value]) -> None:
+def _store_fields(
+    primitives: RecordPrimitives, block: Value, first: str, values: list[Value]
+) -> None:
     """Stores consecutive fields at once."""
     primitives.store(byte_at(block, wire.header_offset(first)), values, note=COMMENT)
 
 
-def finish(primitives: Primitives, block: Value) -> None:
+def finish(primitives: RecordPrimitives, block: Value) -> None:
     """The end of the program in its header."""
     timer, clock = now(primitives)
     _store_fields(primitives, block, "clock_end", [clock])
@@ -65,7 +67,7 @@ def finish(primitives: Primitives, block: Value) -> None:
 
 
 def copy_ring(
-    primitives: Primitives, ring: Value, segment: Value, lane: Value, size: Value, most: int
+    primitives: RecordPrimitives, ring: Value, segment: Value, lane: Value, size: Value, most: int
 ) -> None:
     """Copies `size` bytes of a ring buffer in shared memory, which has `most`, to global memory: 16
     a lane at a time. Several loads are under way before the first is stored, since nothing else

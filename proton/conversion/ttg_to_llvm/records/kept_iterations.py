@@ -79,7 +79,7 @@ def _ring(ctx: Lowering, site: Site, iterations: int) -> Value:
     ring = byte_at(rings, v.binary(llvm.MulOp, number, v.i32(ctx.unit.profile.iteration_bytes)))
     if not is_written_in_loop(site.op):
         return ring
-    word = ctx.primitives.copied(v.create(llvm.PtrToIntOp, v.integer(32), ring))
+    word = ctx.recording.copied(v.create(llvm.PtrToIntOp, v.integer(32), ring))
     return v.create(llvm.IntToPtrOp, ring.type, word)
 
 
@@ -148,7 +148,7 @@ def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
-    ctx.primitives.warp_barrier()
+    ctx.recording.warp_barrier()
     if iterations.kept is None:
         assert iterations.made is not None, "of loops that write no records, behind them"
         count = v.binary(llvm.SubOp, v.load(unit.count, v.integer(32), 4), iterations.made.first)
@@ -181,7 +181,7 @@ def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
         row = iterations.row(iteration)
         kept = [
             v.extract(
-                ctx.primitives.shuffle_lanes("idx", v.splat(_kept(iterations, n), 1), row, COMMENT),
+                ctx.recording.shuffle_lanes("idx", v.splat(_kept(iterations, n), 1), row, COMMENT),
                 0,
             )
             for n in range(1 + max(*starts, *ends))
@@ -189,14 +189,13 @@ def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
         return [_of_slot(slot, [kept[n] for n in numbers]) for numbers in (starts, ends)]
     if (starts, ends) == ([0], [1]):
         source = byte_at(iterations.ring, iterations.place(iterations.row(iteration), v.i32(0)))
-        return ctx.primitives.load(source, iterations.clock, 2, space="shared", note=COMMENT)
+        return ctx.recording.load(source, iterations.clock, 2, space="shared", note=COMMENT)
     sources = []
     for numbers in (starts, ends):
         word = _number(slot, numbers)
         sources.append(byte_at(iterations.ring, iterations.place(iterations.row(iteration), word)))
     return [
-        ctx.primitives.load(s, iterations.clock, 1, space="shared", note=COMMENT)[0]
-        for s in sources
+        ctx.recording.load(s, iterations.clock, 1, space="shared", note=COMMENT)[0] for s in sources
     ]
 
 
@@ -237,7 +236,7 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
         if not values.keys() >= set(names):
             continue  # payload, which records outside of loops have
         of = [values[name] for name in names]
-        ctx.primitives.store(target, of, predicate=when, offset=offset, note=COMMENT)
+        ctx.recording.store(target, of, predicate=when, offset=offset, note=COMMENT)
     return []
 
 
@@ -256,7 +255,7 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
     number, i32 = site.number("number"), v.integer(32)
     last = unit.profile.loops[number][-1]
-    ctx.primitives.warp_barrier()
+    ctx.recording.warp_barrier()
     kept = end = v.load(iterations.number if iterations.kept is None else iterations.kept, i32, 4)
     if iterations.kept is not None:
         end = v.add(v.load(iterations.number, i32, 4), kept)  # iterations since `begin_iterations`
@@ -272,17 +271,15 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
         readings = [*some, *some[-1:] * (MOST_READINGS - iterations.words)]
     else:
         source = byte_at(iterations.ring, iterations.place(iterations.row(lane), v.i32(0)))
-        readings = ctx.primitives.load(
+        readings = ctx.recording.load(
             source, iterations.clock, MOST_READINGS, space="shared", note=COMMENT
         )
     record = v.add(v.binary(llvm.SubOp, behind, v.add(kept, v.i32(1))), lane)
-    ctx.primitives.store(
-        _target(unit, iterations, record), readings, predicate=writes, note=COMMENT
-    )
+    ctx.recording.store(_target(unit, iterations, record), readings, predicate=writes, note=COMMENT)
     tag = v.binary(llvm.OrOp, v.i32(signed(batch_tag(number))), kept)
     whole = [readings[last.start], readings[last.end], tag, iteration]
     record = v.binary(llvm.SubOp, behind, v.i32(1))
-    ctx.primitives.store(_target(unit, iterations, record), whole, predicate=ends, note=COMMENT)
+    ctx.recording.store(_target(unit, iterations, record), whole, predicate=ends, note=COMMENT)
     return []
 
 
@@ -298,7 +295,7 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
 @lowers(pg.ForgetIterationsOp)
 def _forget_iterations(ctx: Lowering, site: Site) -> list[Value]:
     iterations = _iterations_of(ctx, site)
-    ctx.primitives.warp_barrier()
+    ctx.recording.warp_barrier()
     if iterations.kept is not None and iterations.made is None:  # in the loop
         v.store(iterations.kept, v.i32(0), 4)
         number = v.load(iterations.number, v.integer(32), 4)

@@ -19,5 +19,5 @@ def _kept(ctx: Lowering, value: Value) -> Value:
     if not v.is_vector(value.type):
         alone = v.insert(v.poison(v.vector(1, value.type)), value, 0)
         return v.extract(_kept(ctx, alone), 0)
-    words = ctx.primitives.optimization_barrier(v.to_elements(v.to_words(value)))
+    words = ctx.recording.optimization_barrier(v.to_elements(v.to_words(value)))
     return v.from_words(v.from_elements(words), value.type)

@@ -65,7 +65,7 @@ def _program(ctx: Lowering) -> Value:
     """The linear number of this program, i64."""
     place, size = (
         [wide(number(axis)) for axis in range(3)]
-        for number in (ctx.primitives.program_id, ctx.primitives.program_count)
+        for number in (ctx.recording.program_id, ctx.recording.program_count)
     )
     row = v.add(v.binary(llvm.MulOp, place[2], size[1]), place[1])
     return v.add(v.binary(llvm.MulOp, row, size[0]), place[0])
@@ -107,9 +107,9 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         v.store(place, first, 4)
     mark_readings(ctx, profile.strategy, False)
     behind = _behind_first_copies(site.op)
-    start = now(ctx.primitives) if behind is not None else None
+    start = now(ctx.recording) if behind is not None else None
     with nullcontext() if behind is None else ir.InsertionPoint(behind):
-        v.when(first_thread(ctx), lambda: begin(ctx.primitives, unit.block, profile.block, start))
+        v.when(first_thread(ctx), lambda: begin(ctx.recording, unit.block, profile.block, start))
     return [unit.block]
 
 
@@ -212,7 +212,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     pending = Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.state = buffer, state
     ctx.unit = Unit(
-        primitives=ctx.primitives,
+        primitives=ctx.recording,
         profile=profile,
         block=block,
         segment=byte_at(segments, place),
@@ -272,11 +272,11 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
-    ctx.primitives.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
+    ctx.recording.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, unit.ring, number)
-    ctx.primitives.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
-    v.when(first_thread(ctx), lambda: finish(ctx.primitives, unit.block))
+    ctx.recording.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
+    v.when(first_thread(ctx), lambda: finish(ctx.recording, unit.block))
     return []
 
 
@@ -300,11 +300,11 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     bits = unit.schema.clock_bits
     if BEHIND_BARRIER in site.op.attributes:
-        ctx.primitives.warp_barrier()
+        ctx.recording.warp_barrier()
     if CARRIED in site.op.attributes:
-        now = ctx.primitives.clock_of_lane(bits, COMMENT, unit.is_writer)
+        now = ctx.recording.clock_of_lane(bits, COMMENT, unit.is_writer)
     else:
-        now = ctx.primitives.clock(bits, COMMENT)
+        now = ctx.recording.clock(bits, COMMENT)
     if STORES in site.op.attributes:
         store_pending(unit)
     return [now]

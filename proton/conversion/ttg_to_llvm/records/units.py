@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.primitives import Primitives
+from proton.conversion.ttg_to_llvm.core.primitives import RecordPrimitives
 from proton.conversion.ttg_to_llvm.records.blocks import COMMENT, byte_at
 from proton.dialect.mlir import Operation, Type, Value, ir, llvm
 from proton.trace import wire
@@ -30,7 +30,7 @@ class FlushSlab:
 class Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
-    primitives: Primitives
+    primitives: RecordPrimitives
     profile: KernelProfile
     block: Value  # address of the program's block
     segment: Value  # address of this unit's ring buffer in the block
@@ -108,7 +108,7 @@ class KeptIterations:
         row = v.binary(llvm.MulOp, row, v.i32(self.words * size))
         return v.add(row, v.binary(llvm.MulOp, word, v.i32(size)))
 
-    def store(self, primitives: Primitives, is_writer: Value) -> None:
+    def store(self, primitives: RecordPrimitives, is_writer: Value) -> None:
         """Stores what is pending. Before there is any, that is nothing, where the first will be."""
         if self.ring is None:
             return
