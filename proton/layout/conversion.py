@@ -28,12 +28,12 @@ import functools
 import operator
 from dataclasses import dataclass
 
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.layout.linear import LinearLayout, _insert, log2
 from proton.layout.matrix_access import MOST, matrix_access
 
 BANK_BYTES = 4
 ROW_BYTES = 128  # all banks
-MAX_ACCESS_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class _Way:
 @functools.cache
 def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> list[_Way]:
     """An exchange for each choice of the vector that may be the best."""
-    most = log2(MAX_ACCESS_BYTES // element_bytes)
+    most = log2(ACCESS_BYTES // element_bytes)
     both = _common(source, target, most)
     choices = {(tuple(both), len(both)): None}
     if len(both) < most:
@@ -335,7 +335,7 @@ def _cost(
     matrices = matrix_access(places, element_bytes) if has_matrices else None
     if matrices is not None:
         count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
-        each = _wavefronts(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
+        each = _wavefronts(lanes, ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
     else:
         count = (1 << len(_extend([], _flat(places, "register")))) // vector
         each = _wavefronts(_flat(places, "lane"), vector * element_bytes, element_bytes)

@@ -56,8 +56,8 @@ class AMDCompiler(Compiler[AMDOptions, AMDKernel]):
 
     def chosen(self, target: Target, options: dict[str, Any]) -> AMDOptions:
         if not isinstance(target, GPUTarget):
-            known = ", ".join(str(arch) for name, arch in CHIPS if name == target.backend)
-            raise ProtonError(f"of AMD GPUs kernels are compiled for {known} alone")
+            chips = ", ".join(str(arch) for name, arch in CHIPS if name == target.backend)
+            raise ProtonError(f"of AMD GPUs kernels are compiled for {chips} alone")
         known = [field.name for field in fields(AMDOptions)[1:]]
         for name in options:
             if name not in known:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 WARP_SIZE = 32  # threads, of all chips but those that say otherwise
+ACCESS_BYTES = 16  # of memory that a thread takes at once, at most, on all chips
 
 
 class MMAKind(Enum):
@@ -65,6 +66,7 @@ class Chip:
     has_float8_narrowing: bool = False  # fp32 to e4m3 and e5m2 by one instruction
     has_dependent_launch: bool = False
     has_clusters: bool = False
+    has_maximum_of_three: bool = False  # integers
     # Speeds. Of the second-level cache the bytes for each SM; of an SM in a cycle the multiply-adds
     # of 16-bit numbers on tensor cores, and special functions. 0 where chips differ, nobody has
     # measured, or nothing is planned by it.

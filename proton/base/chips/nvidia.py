@@ -74,6 +74,7 @@ _DATACENTER_BLACKWELL = replace(
     has_float8_narrowing=True,
     has_dependent_launch=True,
     has_clusters=True,
+    has_maximum_of_three=True,
 )
 _HOPPER = replace(
     _DATACENTER_BLACKWELL,
@@ -86,6 +87,7 @@ _HOPPER = replace(
 _BLACKWELL = replace(
     _DATACENTER_BLACKWELL,
     name="sm_120a",
+    has_maximum_of_three=False,
     ptx=87,
     shared_bytes=_ADA.shared_bytes,
     sm_shared_bytes=_ADA.sm_shared_bytes,

@@ -12,7 +12,7 @@ from proton.analysis.axis_info import (
 )
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.scratch import stored_bytes
-from proton.base.chips.chip import Chip
+from proton.base.chips.chip import ACCESS_BYTES, Chip
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
@@ -24,8 +24,6 @@ from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
-
-ACCESS_BYTES = 16
 
 
 @register

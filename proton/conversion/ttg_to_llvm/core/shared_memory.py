@@ -1,6 +1,7 @@
 """Tensors in shared memory: what is stored there and read again."""
 
 from proton.analysis.scratch import stored_bytes
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import (
     warps_read_shared,
@@ -11,8 +12,6 @@ from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout
 
-MAX_ACCESS_BYTES = 16
-
 
 def contiguous(places: LinearLayout, element_bytes: int) -> int:
     """How many consecutive offsets one access may take, 16 bytes at most."""
@@ -20,7 +19,7 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     registers = {b[0] for b in places.bases("register")}
     count = 1
     while (
-        count * element_bytes < MAX_ACCESS_BYTES
+        count * element_bytes < ACCESS_BYTES
         and count in registers
         and not any(other & count for other in others)
         and all(r == count or not r & count for r in registers)
