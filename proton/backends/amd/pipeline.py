@@ -7,7 +7,7 @@ llvm    the code of one thread                          llvm
 from proton.backends.amd.options import AMDOptions
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
-from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.conversion.ttg_to_llvm import THREADS_TO_LLVM, TTGToLLVM
 from proton.passes import Pass, Upstream
 from proton.transforms.layout.accelerate_matmul import AccelerateMatmul
 from proton.transforms.layout.coalesce import Coalesce
@@ -45,9 +45,5 @@ def llvm_passes(options: AMDOptions) -> list[Pass]:
         AllocateSharedMemory(limit=options.target.facts.shared_bytes),
         Membar(),
         TTGToLLVM(options.target),
-        Upstream(
-            "convert-vector-to-llvm,convert-scf-to-cf,"
-            "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
-            "reconcile-unrealized-casts,canonicalize,cse"
-        ),
+        THREADS_TO_LLVM,
     ]

@@ -15,7 +15,7 @@ from proton.conversion.allocate_tensor_maps import AllocateTensorMaps
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
-from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.conversion.ttg_to_llvm import THREADS_TO_LLVM, TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.hopper.create_tensor_maps import CreateTensorMaps
@@ -55,7 +55,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
-        # Before instructions are chosen: operands in shared memory lie along what loads have in rows.
+        # Before instructions are chosen: operands in shared memory lie in the order of their loads.
         Coalesce(options.target),
         AccelerateMatmul(options.target),
         RemoveLayoutConversions(),
@@ -150,7 +150,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
     ]
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.num_warps)
-        # Ring buffers lie behind the kernel's own shared memory; what iterations keep in their place.
+        # Ring buffers lie behind the kernel's own memory, what iterations keep in their place.
         passes.append(
             AllocateProfile(
                 strategy=instrumentation.strategy,
@@ -169,11 +169,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         *passes,
         *([] if is_ready else [Membar()]),
         TTGToLLVM(options.target),
-        Upstream(
-            "convert-vector-to-llvm,convert-scf-to-cf,"
-            "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
-            "reconcile-unrealized-casts,canonicalize,cse"
-        ),
+        THREADS_TO_LLVM,
         # When loops are those that LLVM unrolls.
         *([UnrollRecordedLoops()] if instrumentation is not None else []),
         LLVMToGPUModule(max_registers=options.maxnreg or 0),

@@ -30,8 +30,14 @@ from proton.dialect.attributes import DIVISIBILITY, ELEMENT, TENSOR_MAP
 from proton.dialect.mlir import Attribute, Context, Module, Operation, ir
 from proton.dialect.walk import functions, ops_named
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
-from proton.passes import Pass, register
+from proton.passes import Pass, Upstream, register
 
+# What upstream makes of the rest, behind this pass.
+THREADS_TO_LLVM = Upstream(
+    "convert-vector-to-llvm,convert-scf-to-cf,"
+    "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
+    "reconcile-unrealized-casts,canonicalize,cse"
+)
 # By the back end of a target.
 HARDWARE: dict[str, Hardware] = {"cuda": NVIDIA, "hip": AMD}
 

@@ -18,7 +18,6 @@ PREDICATES = 1 << 30  # a mask of lanes each, in scalar registers
 SCOPES = {"cta": "workgroup", "gpu": "agent", "sys": ""}
 LANES = 64
 CONSTANT = 4  # the address space of what does not change while a kernel runs
-_ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # LLVM's AtomicOrdering
 _CALLED: dict[str, type] = {
     "cos": llvm.CosOp,
     "exp": llvm.ExpOp,
@@ -89,7 +88,7 @@ def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value
 
 def _fence(ordering: str) -> None:
     scope = string_attr(SCOPES["cta"])
-    effect(llvm.FenceOp, ordering=i64_attr(_ORDERINGS[ordering]), syncscope=scope)
+    effect(llvm.FenceOp, ordering=i64_attr(atomics.ORDERINGS[ordering]), syncscope=scope)
 
 
 def barrier(number: int = 0, threads: int = 0) -> None:
@@ -193,7 +192,7 @@ def atomic_load(
     ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
 ) -> Value:
     """An integer of global memory, read at once; or 0."""
-    size, order = i64_attr(v.bits_of(type_) // 8), i64_attr(_ORDERINGS[ordering])
+    size, order = i64_attr(v.bits_of(type_) // 8), i64_attr(atomics.ORDERINGS[ordering])
 
     def one() -> list[Value]:
         given = {"alignment": size, "ordering": order, **_scope(scope)}
@@ -216,8 +215,8 @@ def compare_and_swap(
             llvm.AtomicCmpXchgOp,
             v.struct([word, v.integer(1)]),
             *operands,
-            success_ordering=i64_attr(_ORDERINGS[ordering]),
-            failure_ordering=i64_attr(_ORDERINGS[failing]),
+            success_ordering=i64_attr(atomics.ORDERINGS[ordering]),
+            failure_ordering=i64_attr(atomics.ORDERINGS[failing]),
             **_scope(scope),
         )
         return [v.member(pair, 0, word)]

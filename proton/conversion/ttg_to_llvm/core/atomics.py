@@ -28,27 +28,12 @@ from proton.dialect.ttg import is_tensor, layout_of
 from proton.layout import LinearLayout
 from proton.layout.named import shared_row_major
 
-# tt's name -> LLVM's AtomicBinOp
-_KINDS = {
-    "add": "add",
-    "fadd": "fadd",
-    "max": "max",
-    "umax": "umax",
-    "fmax": "fmax",
-    "min": "min",
-    "umin": "umin",
-    "fmin": "fmin",
-    "and": "_and",
-    "or": "_or",
-    "xor": "_xor",
-    "xchg": "xchg",
-}
-_BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
+_BIN_OPS = {  # tt's name -> LLVM's enum AtomicBinOp
     "xchg": 0,
     "add": 1,
-    "_and": 3,
-    "_or": 5,
-    "_xor": 6,
+    "and": 3,
+    "or": 5,
+    "xor": 6,
     "max": 7,
     "min": 8,
     "umax": 9,
@@ -60,7 +45,7 @@ _BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
 # Kinds of floats -> those of integers that do it for values from zero on, and below zero.
 _BY_INTEGERS = {"fmax": ("max", "umin"), "fmin": ("min", "umax")}
 WORD_BITS = 32  # of the narrowest integers that atomics compare
-_ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
+ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
 
 
 def _attributes(ctx: Lowering, site: Site) -> dict[str, Attribute]:
@@ -134,7 +119,7 @@ def _by_integers(
 
 def _fence(attributes: dict[str, Attribute]) -> None:
     """What is before it is before what is behind it, for all of a scope."""
-    ordering = i64_attr(_ORDERINGS["acq_rel"])
+    ordering = i64_attr(ORDERINGS["acq_rel"])
     v.effect(llvm.FenceOp, ordering=ordering, **attributes)
 
 
@@ -153,8 +138,8 @@ def combined(
         operand.type,
         address,
         operand,
-        bin_op=i64_attr(_BIN_OPS[_KINDS[kind]]),
-        ordering=i64_attr(_ORDERINGS[ordering]),
+        bin_op=i64_attr(_BIN_OPS[kind]),
+        ordering=i64_attr(ORDERINGS[ordering]),
         **attributes,
     )
 

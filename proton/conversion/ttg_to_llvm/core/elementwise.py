@@ -21,10 +21,6 @@ from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
 
 
-def _f(bits: int) -> Type:
-    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
-
-
 def scalar_type(type_: Type) -> Type:
     """The element type of a tensor or vector, or the type itself."""
     return type_.element_type if is_tensor(type_) or v.is_vector(type_) else type_
@@ -38,8 +34,8 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
     if is_tensor(type_):
         attribute = ir.DenseElementsAttr(attribute).get_splat_value()
     if is_float8(scalar_type(type_)):
-        wide = ir.FloatAttr.get(_f(32), float(ir.FloatAttr(attribute).value))
-        value = v.create(llvm.ConstantOp, _f(32), value=wide)
+        wide = ir.FloatAttr.get(v.floating(32), float(ir.FloatAttr(attribute).value))
+        value = v.create(llvm.ConstantOp, v.floating(32), value=wide)
         return [_spread(narrow_float8(ctx, value, scalar_type(type_), is_constant=True), target)]
     if isinstance(target, ir.VectorType):
         attribute = ir.DenseElementsAttr.get_splat(target, attribute)
@@ -98,7 +94,7 @@ def _divide(ctx: Lowering, site: Site) -> list[Value]:
         return [v.binary(llvm.FMulOp, left, ctx.primitives.approximate("reciprocal", right))]
     if element.width == 32:
         return [ctx.primitives.approximate("divide", left, right)]
-    wide = v.like(left, _f(32))
+    wide = v.like(left, v.floating(32))
     quotient = ctx.primitives.approximate(
         "divide",
         v.create(llvm.FPExtOp, wide, left),
@@ -136,7 +132,7 @@ def _in_float32(ctx: Lowering, name: str, *values: Value) -> Value:
     element = v.element(values[0])
     if element.width >= 32:
         return _function_of(ctx, name, *values)
-    wide = v.like(values[0], _f(32))
+    wide = v.like(values[0], v.floating(32))
     result = _function_of(ctx, name, *(v.create(llvm.FPExtOp, wide, value) for value in values))
     return v.create(llvm.FPTruncOp, values[0].type, result)
 
@@ -181,7 +177,7 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
     if is_float8(source) and is_float8(target):
-        return [narrow_float8(ctx, widen_float8(value, source, _f(32)), target)]
+        return [narrow_float8(ctx, widen_float8(value, source, v.floating(32)), target)]
     if is_float8(source):
         return [widen_float8(value, source, target)]
     if is_float8(target):
@@ -200,7 +196,7 @@ def _towards_zero(ctx: Lowering, value: Value, target: Type) -> Value:
     """fp32 (or fp64) to a narrower float, rounded towards zero."""
     if v.element(value).width == 64 and target.width != 32:
         # Through fp32, towards zero as well: truncating twice truncates once.
-        value = _towards_zero(ctx, value, _f(32))
+        value = _towards_zero(ctx, value, v.floating(32))
     return v.each(lambda scalar: ctx.primitives.narrowed_towards_zero(scalar, target), value)
 
 

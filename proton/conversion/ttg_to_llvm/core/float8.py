@@ -10,10 +10,6 @@ _INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
 
 
-def _f(bits: int) -> Type:
-    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
-
-
 def widen_float8(value: Value, source: Type, target: Type) -> Value:
     """8-bit floats as wider ones: the two that GPUs know through fp16, which has them all, the
     others through fp32."""
@@ -24,7 +20,7 @@ def widen_float8(value: Value, source: Type, target: Type) -> Value:
         number = _half_of(byte, format_) if by_half else _float_of(byte, format_)
         if number.type == target:
             return number
-        wide = v.create(llvm.FPExtOp, _f(32), number) if by_half else number
+        wide = v.create(llvm.FPExtOp, v.floating(32), number) if by_half else number
         if target.width == 32:
             return wide
         return v.create(llvm.FPExtOp if target.width > 32 else llvm.FPTruncOp, target, wide)
@@ -37,22 +33,22 @@ def _half_of(byte: Value, format_: Float8) -> Value:
     i16 = v.integer(16)
     wide = v.create(llvm.ZExtOp, i16, byte)
     if format_.name == "float8e5":  # the upper half of an fp16
-        return v.bitcast(v.binary(llvm.ShlOp, wide, v.constant(8, i16)), _f(16))
+        return v.bitcast(v.binary(llvm.ShlOp, wide, v.constant(8, i16)), v.floating(16))
     # e4m3: sign | exponent and mantissa, moved to where fp16 has them; its exponent is 8 less.
     top = v.binary(llvm.AndOp, wide, v.constant(0x80, i16))
     sign = v.binary(llvm.ShlOp, top, v.constant(8, i16))
     rest = v.binary(llvm.AndOp, wide, v.constant(0x7F, i16))
-    moved = v.bitcast(v.binary(llvm.ShlOp, rest, v.constant(7, i16)), _f(16))
-    scaled = v.bitcast(v.binary(llvm.FMulOp, moved, v.constant(256.0, _f(16))), i16)
+    moved = v.bitcast(v.binary(llvm.ShlOp, rest, v.constant(7, i16)), v.floating(16))
+    scaled = v.bitcast(v.binary(llvm.FMulOp, moved, v.constant(256.0, v.floating(16))), i16)
     nan = v.compare("eq", rest, v.constant(0x7F, i16))
     magnitude = v.select(nan, v.constant(0x7FFF, i16), scaled)
-    return v.bitcast(v.binary(llvm.OrOp, magnitude, sign), _f(16))
+    return v.bitcast(v.binary(llvm.OrOp, magnitude, sign), v.floating(16))
 
 
 def _float_of(byte: Value, format_: Float8) -> Value:
     """The fp32 with the value of a byte, of a format without infinity: its bits moved to where
     fp32 has them, times a power of two that makes up for the biases."""
-    i32, f32 = v.integer(32), _f(32)
+    i32, f32 = v.integer(32), v.floating(32)
     bits = v.create(llvm.ZExtOp, i32, byte)
     rest = v.binary(llvm.AndOp, bits, v.i32(0x7F))
     moved = v.bitcast(v.binary(llvm.ShlOp, rest, v.i32(MANTISSA_32 - format_.mantissa)), f32)
@@ -78,7 +74,7 @@ def narrow_float8(
     if isinstance(element, ir.FloatType) and element.width == 64:
         value = _odd_float32(ctx, value)  # an odd neighbour lies between the same codes
     elif element.width == 16:
-        value = v.create(llvm.FPExtOp, v.like(value, _f(32)), value)
+        value = v.create(llvm.FPExtOp, v.like(value, v.floating(32)), value)
     format_ = BY_TYPE[str(target)]
     name = _INSTRUCTION_NAMES.get(format_.name)
     narrows = ctx.target.facts.has_float8_narrowing and not is_constant
@@ -106,12 +102,12 @@ def _odd_float32(ctx: Lowering, value: Value) -> Value:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Value) -> Value:
-        narrow = ctx.primitives.narrowed_towards_zero(wide, _f(32))
-        back = v.create(llvm.FPExtOp, _f(64), narrow)
+        narrow = ctx.primitives.narrowed_towards_zero(wide, v.floating(32))
+        back = v.create(llvm.FPExtOp, v.floating(64), narrow)
         inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, wide).result
         bits = v.bitcast(narrow, v.integer(32))
         odd = v.binary(llvm.OrOp, bits, v.create(llvm.ZExtOp, v.integer(32), inexact))
-        return v.bitcast(odd, _f(32))
+        return v.bitcast(odd, v.floating(32))
 
     return v.each(one, value)
 
@@ -143,7 +139,7 @@ def _narrow(value: Value, format_: Float8, rounding: str) -> Value:
 def _multiple(magnitude: Value, format_: Float8, rounding: str) -> Value:
     """How often the least number is in the bits of a small one. To nearest by adding a power of
     two whose unit in the last place is that number."""
-    i32, f32 = v.integer(32), _f(32)
+    i32, f32 = v.integer(32), v.floating(32)
     exponent = format_.least - format_.mantissa
     if rounding == "rtz":
         most = v.i32((BIAS_32 + format_.least) << MANTISSA_32)

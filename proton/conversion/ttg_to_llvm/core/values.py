@@ -23,6 +23,11 @@ def vector(count: int, element: Type) -> Type:
     return ir.VectorType.get([count], element)
 
 
+def floating(bits: int) -> Type:
+    """The IEEE type of so many bits."""
+    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
+
+
 def is_vector(type_: Type) -> bool:
     return isinstance(type_, ir.VectorType)
 
