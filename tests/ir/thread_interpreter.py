@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, ir
 
 WARP = 32
@@ -21,10 +22,13 @@ _ARITHMETIC = {
     "llvm.xor": operator.xor,
     "llvm.or": operator.or_,
     "llvm.add": operator.add,
+    "arith.addi": operator.add,
+    "llvm.sub": operator.sub,
     "llvm.mul": operator.mul,
     "llvm.shl": operator.lshift,
     "llvm.lshr": operator.rshift,
 }
+_COMPARED = {"eq": operator.eq, "ne": operator.ne, "ult": operator.lt, "uge": operator.ge}
 _MATRICES = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.shared\.b16 ")
 
 
@@ -119,15 +123,16 @@ class ThreadInterpreter:
                 return []
             case "llvm.extractelement":
                 return [given[0][:, int(np.ravel(given[1])[0])]]
-            case "arith.cmpi" if op.attributes["predicate"].value == 1:  # ne
-                return [given[0] != given[1]]
+            case "arith.cmpi":
+                return [_COMPARED[predicate_of(op).name.lower()](*given)]
             case "llvm.select":
                 condition = given[0].reshape(-1, *[1] * (given[1].ndim - 1))
                 return [np.where(condition, given[1], given[2])]
             case "nvvm.shfl.sync":
                 self.shuffles += 1
-                _, word, lane, _ = given
-                return [self.of_lane(word, lane)]
+                kind = re.search(r"shfl_kind (\w+)", str(op.attributes["kind"]))
+                assert kind
+                return [self.shuffled(kind[1], *given[1:3])]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
                 return [permuted_bytes(*given)]
             case "llvm.inline_asm" if op.attributes["asm_string"].value[:8] in ("", "mov.b32 "):
@@ -138,6 +143,14 @@ class ThreadInterpreter:
 
     def of_lane(self, word: np.ndarray, lane: np.ndarray) -> np.ndarray:
         return np.asarray(word[self.threads // self.lanes * self.lanes + lane % self.lanes])
+
+    def shuffled(self, kind: str, word: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """PTX's `shfl`, where lanes outside of the warp are the thread's own."""
+        own = self.threads % self.lanes
+        if kind in ("idx", "bfly"):
+            return self.of_lane(word, given if kind == "idx" else own ^ given)
+        lane = own - given if kind == "up" else own + given
+        return self.of_lane(word, np.where((lane >= 0) & (lane < self.lanes), lane, own))
 
     def intrinsic(self, name: str, *given: np.ndarray) -> list[np.ndarray]:
         """Those of AMD's GPUs."""
@@ -152,6 +165,10 @@ class ThreadInterpreter:
                 return [
                     permuted_bytes(given[1], given[0], sum(b << 4 * n for n, b in enumerate(names)))
                 ]
+            case "mbcnt.lo":  # lanes below the thread's, of the first 32
+                return [np.minimum(self.threads % self.lanes, 32) + given[1]]
+            case "mbcnt.hi":
+                return [np.maximum(self.threads % self.lanes - 32, 0) + given[1]]
             case "s.barrier":
                 self.is_written = False
                 return []

@@ -1,6 +1,6 @@
 """What the compiler knows of a chip: what it can do, by name, and its limits.
 
-Passes ask for a capability (`chip.has_tma`, `chip.mma(MMAKind.WARP, "f16")`), never for a chip.
+Passes ask for a capability (`chip.has_tma`, `chip.mma_of(MMAKind.WARP, "f16")`), never for a chip.
 """
 
 from dataclasses import dataclass
