@@ -60,7 +60,7 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value = site.operands[:2]
     mask = site.optional(2)
     kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(ctx, site)
-    native = is_native(kind, v.element(value), ctx.target.facts)
+    native = is_native(kind, v.element(value), ctx.chip)
     # Of one instruction the ordering is its own.
     several = v.count_of(value) > site.access
     inner = "relaxed" if several else ordering

@@ -77,7 +77,7 @@ def narrow_float8(
         value = v.create(llvm.FPExtOp, v.like(value, v.floating(32)), value)
     format_ = BY_TYPE[str(target)]
     name = _INSTRUCTION_NAMES.get(format_.name)
-    narrows = ctx.target.facts.has_float8_narrowing and not is_constant
+    narrows = ctx.chip.has_float8_narrowing and not is_constant
     if narrows and name is not None and rounding == "rtne":
         return _narrowed_by_instruction(ctx, value, name)
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)

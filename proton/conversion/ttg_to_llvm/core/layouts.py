@@ -101,7 +101,7 @@ def _split(ctx: Lowering, site: Site) -> list[Value]:
 def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
     source, target = ttg.layout_of(site.operand_types[0]), ttg.layout_of(site.result_type)
     (value,) = site.operands
-    way = plan(source, target, stored_bytes(v.element(value)), ctx.target.facts.has_matrix_stores)
+    way = plan(source, target, stored_bytes(v.element(value)), ctx.chip.has_matrix_stores)
     match way:
         case Permutation(sources):
             return [v.shuffle(value, sources)]
@@ -118,7 +118,7 @@ def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
 def _exchanged_in_parts(ctx: Lowering, value: Value, parts: Parts, offset: int) -> Value:
     """A value through shared memory at `offset`, a part after the other."""
     bytes_ = stored_bytes(v.element(value))
-    way = plan_exchange(parts.source, parts.target, bytes_, ctx.target.facts.has_matrix_stores)
+    way = plan_exchange(parts.source, parts.target, bytes_, ctx.chip.has_matrix_stores)
     pieces: list[Value] = []
     order: list[int] = []
     for number, (own, theirs) in enumerate(parts.registers):
@@ -354,7 +354,7 @@ def warps_write_shared(
 ) -> None:
     """`write_shared` where no thread of a warp is left out: by matrices, if they lie so."""
     element = v.element(value)
-    way = _matrices(source, shared, element) if ctx.target.facts.has_matrix_stores else None
+    way = _matrices(source, shared, element) if ctx.chip.has_matrix_stores else None
     if way is None:
         write_shared(ctx, value, source, shared, vector, base)
         return
@@ -380,7 +380,7 @@ def warps_read_shared(
     base: Value,
 ) -> Value:
     """`read_shared` where no thread of a warp is left out: by matrices, if they lie so."""
-    way = _matrices(target, shared, element) if ctx.target.facts.has_matrix_loads else None
+    way = _matrices(target, shared, element) if ctx.chip.has_matrix_loads else None
     if way is None:
         return read_shared(ctx, element, target, shared, vector, base)
     words: list[Value] = []

@@ -128,6 +128,11 @@ class Lowering:
     )  # of loops that keep readings alone
 
     @property
+    def chip(self) -> Chip:
+        """What the target can do."""
+        return self.target.facts
+
+    @property
     def primitives(self) -> Primitives:
         """What its threads do."""
         return self.hardware.primitives
@@ -160,7 +165,7 @@ class Lowering:
     # The work
 
     def run(self) -> None:
-        sites = _sites(self.function, self.infos, self.threads, self.target.facts)
+        sites = _sites(self.function, self.infos, self.threads, self.chip)
         self._signature()
         loops = [site.op for site, _ in sites if isa(site.op, scf.ForOp)]
         for site, threads in sites:

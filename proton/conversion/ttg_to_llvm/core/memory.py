@@ -1,8 +1,8 @@
-"""Loads and stores: up to 16 bytes an access, predicated without branches.
+"""Loads and stores: up to 16 bytes an access.
 
 Consecutive registers whose elements lie side by side go in one access. Without a mask that is an
-`llvm.load` of a vector; with one it is inline PTX under a predicate, `@p ld.global.v4.b32`, so
-that nothing branches and masked-off registers keep `other`.
+`llvm.load` of a vector; with one it is a predicated access of the target's primitives: registers
+that are masked off keep `other`.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class _Access:
         self.alignment = self.bits // 8
         self.adjacent = max(site.adjacent, self.count)
         cache, evict = site.text("cache"), site.text("evict")
-        # PTX takes one of the two: an eviction priority is but a hint (PTX ISA, `ld`).
+        # An instruction takes one of the two: an eviction priority is but a hint.
         self.modifiers = cache or evict
         self.plain = not self.modifiers and not self.is_volatile(site)
 

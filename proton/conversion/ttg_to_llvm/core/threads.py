@@ -22,8 +22,7 @@ from proton.layout.linear import log2
 # Of what is known of the thread: what it is, and the numbers that it follows from.
 _Key = str | tuple[int, ...] | tuple[str, int | tuple[int, ...]]
 
-# Of a program. Source: PTX ISA, "bar".
-BARRIERS = 16
+BARRIERS = 16  # of a program that has groups of warps
 
 
 @dataclass

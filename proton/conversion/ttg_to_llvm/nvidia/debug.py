@@ -161,7 +161,7 @@ def fail_where(ctx: Lowering, failed: Value, message: str) -> None:
 
 @lowers(tt.GridDependencyOp)
 def _grid_dependency(ctx: Lowering, site: Site) -> list[Value]:
-    if ctx.target.facts.has_dependent_launch:
+    if ctx.chip.has_dependent_launch:
         nvidia.grid_dependency(site.text("kind"))
     return []
 

@@ -32,7 +32,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
-    instruction = ctx.target.facts.mma_of(MMAKind.WARP, elements[0])
+    instruction = ctx.chip.mma_of(MMAKind.WARP, elements[0])
     assert instruction is not None, "as the pass chose it"
     k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
     # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
@@ -106,7 +106,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     shape = tuple(type_.shape)
     left_type, right_type, *_ = site.operand_types
     (k, _), element, _ = mem_desc_parts(right_type)
-    instruction = ctx.target.facts.mma_of(MMAKind.WARP_GROUP, element)
+    instruction = ctx.chip.mma_of(MMAKind.WARP_GROUP, element)
     assert instruction is not None, "as the pass chose it"
     tiling = warp_group_tiling(shape, ctx.threads.warps, instruction.columns)
     assert tiling is not None
