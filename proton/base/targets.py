@@ -87,8 +87,6 @@ class GPUTarget(Target):
 
     def of_arch(self, text: object) -> "GPUTarget":
         """This target with another architecture, written as in Triton's `arch=`: "sm90"."""
-        if self.backend != "cuda" and isinstance(text, str):
-            return GPUTarget(self.backend, text)
         digits = text.removeprefix("sm") if isinstance(text, str) else ""
         if text != f"sm{digits}" or not digits.isdigit():
             raise InvalidOption(f'arch must have the form "sm90", got {shown(text)}')

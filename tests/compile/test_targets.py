@@ -97,6 +97,22 @@ def test_a_chip_with_other_matrix_instructions_is_an_entry_of_a_table(
     assert absent not in kernel.asm["ptx"]
 
 
+def test_a_chip_without_asynchronous_copies_pipelines_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel, arguments = CASES["matmul"]
+
+    def ptx() -> str:
+        with knobs.scope(always_compile=True):
+            made = proton.jit(kernel.fn).warmup(*arguments, target=GPUTarget("cuda", 90))
+        return str(made.asm["ptx"])
+
+    assert "cp.async" in ptx()
+    chip = dataclasses.replace(HOPPER, has_async_copies=False)
+    monkeypatch.setitem(CHIPS, ("cuda", 90), chip)
+    assert "cp.async" not in ptx()
+
+
 @pytest.mark.parametrize("warps", [1, 2, 8, 32])
 def test_programs_of_any_number_of_warps(warps: int) -> None:
     for case in ("softmax", "row_sums", "matmul", "calls"):

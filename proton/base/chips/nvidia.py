@@ -87,12 +87,12 @@ _HOPPER = replace(
 _BLACKWELL = replace(
     _DATACENTER_BLACKWELL,
     name="sm_120a",
-    has_maximum_of_three=False,
     ptx=87,
     shared_bytes=_ADA.shared_bytes,
     sm_shared_bytes=_ADA.sm_shared_bytes,
     sm_threads=_ADA.sm_threads,
     sm_programs=_ADA.sm_programs,
+    has_maximum_of_three=False,
 )
 ARCHITECTURES: dict[int, Chip] = {
     80: _AMPERE,

@@ -111,7 +111,8 @@ class _Product:
         shape = shape_of(acc)
         if (instruction := self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)) is not None:
             tiling = warp_group_tiling(shape, self.warps, instruction.columns)
-            right = None if tiling is None else self._in_memory(b, 0)
+            in_memory = tiling is not None and OperandPlace.SHARED in instruction.right
+            right = self._in_memory(b, 0) if in_memory else None
             if tiling is not None and right is not None:
                 in_memory = OperandPlace.SHARED in instruction.left and _loaded(a) is not None
                 left = self._in_memory(a, 1) if in_memory else None
