@@ -249,7 +249,9 @@ def _parse_option(cls: type[Pass], option: Any, text: str) -> Any:
     }
     try:
         return parsers[option.type](text)
-    except (KeyError, ValueError, ProtonError):
+    except ProtonError as problem:
+        raise PassError(f"option {option.name} of pass {cls.name}: {problem}") from None
+    except (KeyError, ValueError):
         raise PassError(
             f"option {option.name} of pass {cls.name} is {option.type.__name__}, got {text!r}"
         ) from None

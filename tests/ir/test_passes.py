@@ -331,6 +331,15 @@ def test_options_reach_the_pass() -> None:
         ("test-fail{x=1}", "pass test-fail has no option 'x'; its options: none"),
         ("test-tag{value=three}", "option value of pass test-tag is int, got 'three'"),
         ("test-tag{loud=yes}", "option loud of pass test-tag is bool, got 'yes'"),
+        (
+            "tritongpu-coalesce",
+            "pass tritongpu-coalesce needs the option target: tritongpu-coalesce{target=cuda:90}",
+        ),
+        (
+            "tritongpu-coalesce{target=cuda}",
+            'option target of pass tritongpu-coalesce: a GPU target is written "cuda:90", '
+            "got 'cuda'",
+        ),
     ],
 )
 def test_a_wrong_option_is_an_error_that_says_what_there_is(text: str, message: str) -> None:
