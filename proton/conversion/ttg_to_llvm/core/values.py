@@ -286,7 +286,7 @@ def repeat(first: Value, end: Value, step: Value, body: Callable[..., object]) -
         body(variable)
 
 
-def when(condition: Value | None, body: Callable[[], None]) -> None:
+def when(condition: Value | None, body: Callable[[], object]) -> None:
     """Emits under a condition; None is true."""
     if condition is None:
         body()
