@@ -283,14 +283,12 @@ def checked(given: argparse.Namespace, until: float) -> dict[str, dict[str, Any]
 
 
 def comparison(times: dict[str, Rows]) -> list[dict[str, Any]]:
-    """A row for each kernel that both have run as often."""
-    rows = []
-    for row, launches in times[PROTON].items():
-        others = times[TRITON].get(row, [])
-        if launches and len(others) == len(launches):
-            ours, theirs = statistics.median(launches), statistics.median(others)
-            rows.append({"work": row[0], "kernel": row[1], PROTON: ours, TRITON: theirs})
-    return rows
+    """A row for each kernel that both have run."""
+    return [
+        {"work": row[0], "kernel": row[1]}
+        | {compiler: statistics.median(times[compiler][row]) for compiler in (PROTON, TRITON)}
+        for row in times[PROTON].keys() & times[TRITON].keys()
+    ]
 
 
 def ratio(row: dict[str, Any]) -> float:
@@ -328,7 +326,7 @@ def main() -> int:
     end = begin + given.seconds
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"}
-        verdicts = checked(given, begin + 0.6 * given.seconds)
+        verdicts = checked(given, begin + 0.5 * given.seconds)
         right = [key for key, of in verdicts.items() if agree(of.get(PROTON), of.get(TRITON))]
         print(f"{len(right)} of {len(verdicts)} ops agree, {time.time() - begin:.0f} s")
         for key, of in verdicts.items():
