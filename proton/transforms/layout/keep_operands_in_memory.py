@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
-from proton.base.targets import MAX_REGISTERS, GPUTarget
+from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value
@@ -34,10 +34,10 @@ WORD_BITS = 32
 # 64 with two warps one program took 1.46 of the time of two, and spilled less
 # (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
 PROGRAMS = 2
-# Of an operand: an iteration reads all of it at once. Of the specimens of fla-core, those of fp32
-# whose operand has 256 registers spill as much when it is read in the loop (12,168 bytes and 12,504
-# for 9.0), those of at most 128 less than half as much.
-MOST_OF_OPERAND = MAX_REGISTERS // 2 + 1
+# Of an operand, registers of all that a thread may have: an iteration reads all of it at once. Of
+# the specimens of fla-core, those of fp32 whose operand has 256 registers spill as much when it is
+# read in the loop (12,168 bytes and 12,504 for 9.0), those of at most 128 less than half as much.
+MOST_OF_OPERAND = 1 / 2
 
 
 @register
@@ -48,9 +48,10 @@ class KeepOperandsInMemory(Pass):
     name: ClassVar[str] = "keep-operands-in-memory"
     only_for: ClassVar[frozenset[str]] = names_of(ttng.MmaSyncOp)
 
-    arch: int = 90
+    target: GPUTarget
 
     def run(self, module: Module) -> None:
+        most = self.target.facts.max_registers
         for function in functions(module):
             products = ops_named(function, ttng.MmaSyncOp)
             self._share(function, products)
@@ -59,12 +60,13 @@ class KeepOperandsInMemory(Pass):
                 if (loop := loop_around(op)) is not None:
                     by_loop.setdefault(loop, []).append(op)
             for loop, inner in by_loop.items():
-                _relieve(loop, inner, self._room(_shared_bytes(function)))
+                _relieve(loop, inner, self._room(_shared_bytes(function)), most)
 
     def _share(self, function: Operation, products: list[Operation]) -> None:
         """Values of loops that are converted to several operands are read from one memory."""
         for value, conversions in _converted(products).items():
-            first = next(iter(conversions))
+            order = [view.operation for view in next(iter(conversions)).block.operations]
+            first = min(conversions, key=order.index)
             memory = _memory_type(value, conversions[first])
             if len(conversions) < 2 or memory is None:
                 continue
@@ -78,14 +80,14 @@ class KeepOperandsInMemory(Pass):
 
     def _room(self, taken: int) -> int:
         """Bytes of shared memory that a program that takes so many may take more."""
-        facts = GPUTarget("cuda", self.arch).facts
+        facts = self.target.facts
         most = facts.most_shared(PROGRAMS)
         return (most if taken <= most else facts.shared_bytes) - taken
 
 
 def _converted(products: list[Operation]) -> dict[Value, dict[Operation, int]]:
-    """By value of a loop the conversions to operands in its block, in order, as they are or
-    transposed behind that; and the dimension of each along K."""
+    """By value of a loop the conversions to operands in its block, as they are or transposed
+    behind that; and the dimension of each along K."""
     found: dict[Value, dict[Operation, int]] = {}
     for op in products:
         for operand, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True):
@@ -100,8 +102,9 @@ def _converted(products: list[Operation]) -> dict[Value, dict[Operation, int]]:
     return found
 
 
-def _relieve(loop: Operation, products: list[Operation], room: int) -> None:
-    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go."""
+def _relieve(loop: Operation, products: list[Operation], room: int, most: int) -> None:
+    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go, until
+    the rest fits into `most` registers."""
     inside = {loop, *all_ops(loop)}
     operands = {
         value: k_axis
@@ -113,10 +116,10 @@ def _relieve(loop: Operation, products: list[Operation], room: int) -> None:
     words = sum(map(registers, operands)) + _computed(loop, products)
     words += max(map(registers, others), default=0)
     for operand in sorted(operands, key=registers, reverse=True):
-        if words <= MAX_REGISTERS:
+        if words <= most:
             return
         memory = _memory_type(operand, operands[operand])
-        is_small = registers(operand) <= MOST_OF_OPERAND
+        is_small = registers(operand) <= 1 + most * MOST_OF_OPERAND
         if memory is None or not is_small or desc_bytes(memory) > room:
             continue
         room -= desc_bytes(memory)

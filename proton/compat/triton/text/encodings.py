@@ -118,7 +118,8 @@ def _distributed(
     match encoding.name:
         case "#ttg.blocked":
             names = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
-            return blocked(shape, *(encoding.numbers(name) for name in names))
+            size, lanes, warps, order = (encoding.numbers(name) for name in names)
+            return blocked(shape, size, lanes, warps, order)
         case "#ttg.slice":
             axis = encoding.fields["dim"]
             whole = [*shape[:axis], 1, *shape[axis:]]

@@ -1,21 +1,16 @@
-"""Tensors in shared memory: what is stored there and read again, and copies that go on."""
+"""Tensors in shared memory: what is stored there and read again."""
 
 from proton.analysis.scratch import stored_bytes
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import (
-    addresses,
-    groups,
     warps_read_shared,
     warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout
-
-COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
-MAX_ACCESS_BYTES = 16
 
 
 def contiguous(places: LinearLayout, element_bytes: int) -> int:
@@ -24,7 +19,7 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     registers = {b[0] for b in places.bases("register")}
     count = 1
     while (
-        count * element_bytes < MAX_ACCESS_BYTES
+        count * element_bytes < ACCESS_BYTES
         and count in registers
         and not any(other & count for other in others)
         and all(r == count or not r & count for r in registers)
@@ -33,7 +28,7 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     return count
 
 
-def _stored(element: Type) -> Type:
+def stored(element: Type) -> Type:
     """The type of an element in shared memory."""
     return v.integer(8) if is_float8(element) else element
 
@@ -70,7 +65,7 @@ def _local_load(ctx: Lowering, site: Site) -> list[Value]:
     _, element, shared = ttg.mem_desc_parts(site.operand_types[0])
     target = ttg.layout_of(site.result_type)
     vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
-    return [warps_read_shared(ctx, _stored(element), target, shared, vector, base)]
+    return [warps_read_shared(ctx, stored(element), target, shared, vector, base)]
 
 
 @lowers(ttg.MemDescIndexOp)
@@ -87,50 +82,7 @@ def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
 
 
-# Copies
-
-
-@lowers(ttg.AsyncCopyOp)
-def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
-    """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
-    small for it are loaded and stored, which is there no later."""
-    pointers, base = site.operands[:2]
-    mask = site.optional(2)
-    _, element, shared = ttg.mem_desc_parts(site.operand_types[1])
-    bytes_ = stored_bytes(element)
-    places = ttg.layout_of(site.operand_types[0]).invert_and_compose(shared)
-    vector = min(contiguous(places, bytes_), site.access)
-    size = vector * bytes_
-    parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, _stored(element))
-    for (register, *_), target in zip(parts, starts, strict=True):
-        source = ctx.scalars.element(pointers, register)
-        inside = None if mask is None else v.extract(mask, register)
-        if size not in COPY_BYTES:
-            _copy(source, target, size, inside)
-            continue
-        nvidia.copy_async(target, source, size, inside)
-    return [v.i32(0)]
-
-
-def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:
-    """One or two bytes, or zeros."""
-    word = v.integer(16)
-    (found,) = nvidia.load(
-        source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
-    )
-    if size == 1:
-        found = v.create(llvm.TruncOp, v.integer(8), found)
-    v.store(target, found, size)
-
-
-@lowers(ttg.AsyncCommitGroupOp)
-def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.commit_copies()
-    return [v.i32(0)]
-
-
-@lowers(ttg.AsyncWaitOp)
-def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.wait_copies(site.number("pendings"))
+@lowers(ttg.BarrierOp)
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
+    ctx.threads.barrier()
     return []
