@@ -33,7 +33,7 @@ def _new_cache() -> str:
 
 
 _CACHE = _new_cache()  # before proton is imported by any test
-os.environ["PROTON_CACHE_DIR"] = _CACHE
+os.environ["PROTON_CACHE_DIR"] = os.path.join(_CACHE, "kernels")
 settings.load_profile("proton")
 
 # What tests rely on, and whoever starts them may have otherwise (`nohup make test &`, a container
@@ -42,6 +42,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.umask(0o022)
 os.environ["LC_ALL"] = "C.UTF-8"
 os.environ.setdefault("HOME", _CACHE)
+# Without bytecode each start of Python compiles what it imports, which takes seconds.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(_CACHE, "bytecode"))
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 

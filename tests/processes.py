@@ -154,8 +154,6 @@ def _prepare() -> None:
     """Imports what scripts import, and compiles a kernel, so that the forks have all of it."""
     import numpy  # noqa: F401
     import pandas  # noqa: F401
-    import rich.markdown
-    import rich.table
     import typer.core  # noqa: F401
 
     import proton.language as tl
