@@ -86,6 +86,11 @@ def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value
     return v.from_words(words, value.type)
 
 
+def reduce_warp(kind: str, value: Value) -> Value | None:
+    """No instruction combines all lanes."""
+    return None
+
+
 def _fence(ordering: str) -> None:
     scope = string_attr(SCOPES["cta"])
     effect(llvm.FenceOp, ordering=i64_attr(atomics.ORDERINGS[ordering]), syncscope=scope)

@@ -44,6 +44,10 @@ class Primitives(Protocol):
         changed in the own one (`bfly`), or the distance to it (`up`, `down`). Lanes that the last
         two would take from outside of the warp keep their own."""
 
+    def reduce_warp(self, kind: str, value: Value) -> Value | None:
+        """Each i32 of a vector combined over the lanes of a warp, which all get the result: `add`,
+        `and`, `or`, `xor`, `min.s32`, `max.u32` and such; None where no instruction does that."""
+
     def barrier(self, number: int = 0, threads: int = 0) -> None:
         """All threads of the program arrive before any goes on; or so many, at a barrier of a
         number."""
