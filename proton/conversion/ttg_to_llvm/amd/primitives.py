@@ -105,6 +105,13 @@ def barrier(number: int = 0, threads: int = 0) -> None:
     _fence("acquire")
 
 
+def warp_barrier() -> None:
+    """All threads of the wave arrive, and see what the others wrote."""
+    _fence("release")
+    llvm.CallIntrinsicOp(None, "llvm.amdgcn.wave.barrier", [], [], [])
+    _fence("acquire")
+
+
 # Memory
 
 

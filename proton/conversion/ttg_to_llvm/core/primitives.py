@@ -52,6 +52,9 @@ class Primitives(Protocol):
         """All threads of the program arrive before any goes on; or so many, at a barrier of a
         number."""
 
+    def warp_barrier(self) -> None:
+        """All threads of the warp arrive, and see what the others wrote."""
+
     # Memory
 
     def load(
@@ -152,9 +155,6 @@ class RecordPrimitives(Primitives, Protocol):
 
     def multiprocessor(self, note: str) -> Value:
         """The number of the multiprocessor that runs the program, i32."""
-
-    def warp_barrier(self) -> None:
-        """All threads of the warp arrive, and see what the others wrote."""
 
     def fetch_add(self, address: Value, number: int, note: str) -> Value:
         """Adds to an i32 in global memory; what it was before."""
