@@ -144,7 +144,8 @@ def _split(op: Operation, num_warps: int) -> None:
 @_LEGALIZE.of(tt.ScanOp)
 def _scan(op: Operation, num_warps: int) -> None:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
-    layout = shapes.scan(shape_of(op.operands[0]), axis, num_warps)
+    warps = layout_of(op.operands[0].type).in_size("warp")
+    layout = shapes.scan(shape_of(op.operands[0]), axis, warps)
     for number in range(len(op.operands)):
         _convert_operand(op, number, layout)
         retype_result(op, number, layout)

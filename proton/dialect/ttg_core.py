@@ -164,5 +164,19 @@ class ConvertLayoutOp(
         return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
 
 
+class SetAutoLayoutOp(TTG.Operation, name="set_auto_layout", traits=[t.Pure, t.PassesPointers]):
+    """`ttg.set_auto_layout %src`: the tensor, whose layout is still to be chosen, in the result's:
+    what it is made of is laid out so that nothing moves."""
+
+    src: Operand[AnyType]
+    result: Result[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "SetAutoLayoutOp") -> bool:
+        if not is_tensor(op.src.type):
+            return reject(op, f"operand must be a tensor, got {op.src.type}")
+        return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
+
+
 class BarrierOp(TTG.Operation, name="barrier", traits=[t.Writes, t.Barrier]):
     """`ttg.barrier`: all threads of the program arrive before any goes on."""

@@ -28,6 +28,7 @@ from proton.frontend import (
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
 from proton.frontend.facts import call_python
+from proton.frontend.gluon import tensors  # noqa: F401
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
 from proton.frontend.overflow import binary_checked
@@ -37,6 +38,7 @@ from proton.frontend.suggestions import instead_of_missing
 from proton.language import core, profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
+from proton.language.gluon.core import ABSENT
 from proton.language.function import (
     HIDDEN,
     MEMBERS,
@@ -381,6 +383,9 @@ def _call_builtin(
     check_arguments(f"tl.{op.__name__}", op.signature, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
+    if op in ABSENT:
+        what, instead = ABSENT[op]
+        raise error(f"{op.__name__} is {what}, which is not supported", instead)
     if op not in RULES:
         raise g.unsupported(f"{op.__name__} (not there yet)", instead_of_missing(op.__name__))
     return RULES[op](*args, **kwargs)

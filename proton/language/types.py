@@ -327,9 +327,40 @@ class block_type(dtype):
     def with_element_ty(self, element_ty: dtype) -> dtype:
         return block_type(element_ty, self._shape)
 
+    # What ops that change the shape make of it. Blocks with a layout say what becomes of that.
+
+    def expanded(self, axis: int) -> dtype:
+        """With a dimension of size 1 at `axis`."""
+        return block_type(self.element_ty, (*self._shape[:axis], 1, *self._shape[axis:]))
+
+    def broadcast(self, shape: tuple[int, ...]) -> dtype:
+        """Of larger sizes."""
+        return block_type(self.element_ty, shape)
+
+    def permuted(self, order: tuple[int, ...]) -> dtype:
+        """Dimension i is dimension order[i] of this one."""
+        return block_type(self.element_ty, tuple(self._shape[axis] for axis in order))
+
+    def reshaped(self, shape: tuple[int, ...]) -> dtype:
+        """The same elements, row-major, in another shape."""
+        return block_type(self.element_ty, shape)
+
+    def joined(self) -> dtype:
+        """With a last dimension of size 2."""
+        return block_type(self.element_ty, (*self._shape, 2))
+
+    def halved(self) -> dtype:
+        """Without a last dimension of size 2."""
+        return block_type(self.element_ty, self._shape[:-1])
+
+    def reduced(self, axis: int) -> dtype:
+        """Without the dimension `axis`; of one dimension the element's type."""
+        left = (*self._shape[:axis], *self._shape[axis + 1 :])
+        return block_type(self.element_ty, left) if left else self.element_ty
+
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, block_type)
+            type(other) is block_type
             and other.element_ty == self.element_ty
             and other.shape == self.shape
         )
@@ -453,7 +484,7 @@ def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
 
 def with_scalar(like: dtype, scalar: dtype) -> dtype:
     """`scalar` itself, or a block of it in the shape of `like`."""
-    return block_type(scalar, like.shape) if like.is_block() else scalar
+    return like.with_element_ty(scalar)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import (
     foreign_passes,
+    gluon_front_passes,
+    gluon_passes,
     llir_passes,
     record_passes,
     ttgir_passes,
@@ -73,7 +75,7 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-        module = _on_tiles(module, stages, options, text)
+        module = _on_tiles(module, stages, options, text, fn.has_layouts)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -129,8 +131,17 @@ def _warn_of_waits(fn: DeviceFunction, cubin: Cubin) -> None:
         )
 
 
-def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText | None) -> Module:
+def _on_tiles(
+    module: Module,
+    stages: Stages,
+    options: GPUOptions,
+    text: IRText | None,
+    has_layouts: bool,
+) -> Module:
     """A module of `ttgir` in its final order, of one of the front end or of a text's level."""
+    if text is None and has_layouts:
+        module = stages.run("ttir", module, gluon_front_passes(options))
+        return stages.run("ttgir", module, gluon_passes(options))
     if text is not None and text.level != FRONT:
         own = record_passes(options) or [StripRecords()]
         return stages.run("ttgir", module, foreign_passes(options) if text.is_triton else own)

@@ -8,6 +8,7 @@ cubin   by ptxas                                       (cubin.py)
 """
 
 from proton.backends.nvidia.options import GPUOptions
+from proton.backends.ttir import first_passes
 from proton.conversion.allocate_global_scratch import AllocateGlobalScratch
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
@@ -32,6 +33,7 @@ from proton.transforms.layout.order_copied_loads import OrderCopiedLoads
 from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
+from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.records.compact_iterations import CompactIterations
 from proton.transforms.records.fork_iterations import ForkIterations
@@ -47,8 +49,14 @@ from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSel
 from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.tile.licm import LICM
 from proton.transforms.tile.loop_aware_cse import LoopAwareCSE
+from proton.transforms.tile.loop_unroll import LoopUnroll
+from proton.transforms.tile.mangle_symbols import MangleSymbols
+from proton.transforms.tile.rewrite_tensor_descriptor_to_pointer import (
+    RewriteTensorDescriptorToPointer,
+)
 from proton.transforms.tile.share_reciprocals import ShareReciprocals
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
+from proton.transforms.tile.widen_scans import WidenScans
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
@@ -93,6 +101,36 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
         AccelerateMatmul(arch=options.target.arch),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
+        OrderCopiedLoads(),
+        ShareReciprocals(),
+        *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
+        *record_passes(options),
+    ]
+
+
+def gluon_front_passes(options: GPUOptions) -> list[Pass]:
+    """Simplification that leaves layouts, and the order of what the author wrote, as they are."""
+    return [
+        *first_passes(options.instrumentation),
+        RewriteTensorDescriptorToPointer(),
+        Upstream("canonicalize,cse"),
+        LoopUnroll(),
+        Upstream("canonicalize,cse,symbol-dce"),
+        MangleSymbols(),
+        SplitBatchedDot(),
+        WidenScans(),
+    ]
+
+
+def gluon_passes(options: GPUOptions) -> list[Pass]:
+    """What Gluon's kernels still lack, whose layouts, copies and barriers are the author's."""
+    return [
+        ResolveAutoEncodings(),
+        TritonToTritonGPU(num_warps=options.num_warps),
+        AccelerateMatmul(arch=options.target.arch),
+        Upstream("canonicalize,cse"),
+        CreateTensorMaps(),
+        FenceInsertion(),
         OrderCopiedLoads(),
         ShareReciprocals(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
