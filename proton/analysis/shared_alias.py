@@ -114,7 +114,7 @@ def _indexed(part: SharedPart, op: Operation) -> SharedPart:
     index = defining_op(op.operands[1])
     if not isa(index, arith.ConstantOp):
         return part
-    shape, _, _ = ttg.mem_desc_parts(op.operands[0].type)
+    shape, _ = ttg.mem_desc_block(op.operands[0].type)
     size = desc_bytes(op.results[0].type)
     number = int(ir.IntegerAttr(index.attributes["value"]).value)
     if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:

@@ -20,7 +20,9 @@ from proton.dialect.ttg_core import (
     is_mem_desc,
     is_tensor,
     mem_desc,
+    mem_desc_block,
     mem_desc_parts,
+    mem_desc_view,
 )
 from proton.layout import shapes
 
@@ -33,7 +35,7 @@ def _verify_tensor(op: Operation, desc: Value, tensor: Value, what: str) -> bool
     """The tensor is what the memory holds."""
     if not is_mem_desc(desc.type):
         return reject(op, f"memory must be a !ttg.memdesc, got {desc.type}")
-    shape, element, _ = mem_desc_parts(desc.type)
+    shape, element = mem_desc_block(desc.type)
     return check_block(op, what, tensor, shape, element)
 
 
@@ -123,6 +125,55 @@ class LocalStoreOp(
         return _verify_mutable(op, op.dst) and _verify_tensor(op, op.dst, op.src, "operand")
 
 
+class LocalDeallocOp(TTG.Operation, name="local_dealloc", traits=[t.Writes, t.SharedEffects()]):
+    """`ttg.local_dealloc %desc`: the memory is not used again before here."""
+
+    src: Operand[AnyType]
+
+
+def _verify_indexed(op: Operation, desc: Value, indices: Value, tensor: Value) -> bool:
+    if not is_mem_desc(desc.type):
+        return reject(op, f"memory must be a !ttg.memdesc, got {desc.type}")
+    (shape, element), i32 = mem_desc_block(desc.type), ir.IntegerType.get_signless(32)
+    if len(shape_of(indices)) != len(shape):
+        return reject(op, f"indices must have {len(shape)} dimensions, got {indices.type}")
+    return check_block(op, "indices", indices, shape_of(tensor), i32) and check_block(
+        op, "the tensor", tensor, shape_of(indices), element
+    )
+
+
+class LocalGatherOp(
+    TTG.Operation, name="local_gather", traits=[t.LayoutAnchor, t.SharedEffects(reads=(0,))]
+):
+    """`ttg.local_gather %desc, %indices {axis}`: of each index what lies at that place along the
+    axis, and else at its own."""
+
+    src: Operand[AnyType]
+    indices: Operand[AnyType]
+    axis: ir.IntegerAttr
+    result: Result[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "LocalGatherOp") -> bool:
+        return _verify_indexed(op, op.src, op.indices, op.result)
+
+
+class LocalScatterOp(
+    TTG.Operation, name="local_scatter", traits=[t.Writes, t.SharedEffects(writes=(0,))]
+):
+    """`ttg.local_scatter %desc, %values, %indices {axis}`: writes each value to its index along the
+    axis, and else to its own place."""
+
+    dst: Operand[AnyType]
+    values: Operand[AnyType]
+    indices: Operand[AnyType]
+    axis: ir.IntegerAttr
+
+    @staticmethod
+    def verify_invariants(op: "LocalScatterOp") -> bool:
+        return _verify_mutable(op, op.dst) and _verify_indexed(op, op.dst, op.indices, op.values)
+
+
 class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[t.Pure, t.PassesMemory]):
     """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension, to be written if
     its type says so."""
@@ -137,10 +188,9 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[t.Pure, t.Pass
             return False
         if not is_mem_desc(op.result.type):
             return reject(op, f"the result must be memory, got {op.result.type}")
-        (whole, element, layout), (part, other, same) = map(
-            mem_desc_parts, (op.src.type, op.result.type)
-        )
-        return (whole[1:] == part and (element, layout) == (other, same)) or reject(
+        (whole, element), (part, other) = map(mem_desc_block, (op.src.type, op.result.type))
+        views = [mem_desc_view(type_) for type_ in (op.src.type, op.result.type)]
+        return (whole[1:] == part and element == other and views[0] == views[1]) or reject(
             op, f"the result must be one of the {whole[0]} parts, got {op.result.type}"
         )
 
@@ -164,6 +214,22 @@ class MemDescTransOp(
             return reject(op, f"the operand must be a matrix in memory, got {op.src.type}")
         wanted = _transposed(op.src.type)
         return op.result.type == wanted or reject(op, f"the result must be {wanted}")
+
+
+class MemDescViewOp(
+    TTG.Operation, name="memdesc_view", traits=[t.Pure, t.Speculatable, t.PassesMemory]
+):
+    """`ttg.memdesc_view %desc {offset}`: memory from so many bytes on, as the result's type has it:
+    a part of it, with dimensions in another order or of other sizes, or as other elements."""
+
+    src: Operand[AnyType]
+    offset: ir.IntegerAttr
+    result: Result[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "MemDescViewOp") -> bool:
+        is_memory = is_mem_desc(op.src.type) and is_mem_desc(op.result.type)
+        return is_memory or reject(op, f"{op.src.type} and {op.result.type} must be memory")
 
 
 def _transposed(type_: Type) -> Type:
@@ -195,7 +261,7 @@ class AsyncCopyOp(
     def verify_invariants(op: "AsyncCopyOp") -> bool:
         if not (is_tensor(op.src.type) and _verify_mutable(op, op.dst)):
             return reject(op, f"the source must be a tensor of pointers, got {op.src.type}")
-        shape, element, _ = mem_desc_parts(op.dst.type)
+        shape, element = mem_desc_block(op.dst.type)
         pointee = getattr(element_of(op.src), "target", None)
         i1 = ir.IntegerType.get_signless(1)
         if op.mask is not None and not check_block(op, "mask", op.mask, shape, i1):
@@ -224,6 +290,15 @@ class AsyncWaitOp(
     most `pendings` groups, all committed after the token's, may still be under way."""
 
     token: Operand[AsyncTokenType]
+    pendings: ir.IntegerAttr
+
+
+class AsyncWaitGroupOp(
+    TTG.Operation, name="async_wait_group", traits=[t.Writes, t.Barrier, Retires(COPIES)]
+):
+    """`ttg.async_wait_group {pendings}`: each thread waits until at most so many of its groups of
+    copies are under way, and all meet: what the others wrote is there for each."""
+
     pendings: ir.IntegerAttr
 
 

@@ -30,6 +30,7 @@ from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
 from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.language import types as ty
+from proton.language.gluon.types import shared_memory_descriptor_type
 from proton.language.value import tensor
 
 # Blocks within blocks: what follows an early return stands in a block of its own. Python's stack
@@ -360,7 +361,7 @@ def _count(value: object) -> int:
 
 def _zero(type_: ty.dtype) -> tensor:
     """Some value of the type, for a path on which nothing reads it."""
-    is_descriptor = isinstance(type_, ty.tensor_descriptor_type)
+    is_descriptor = isinstance(type_, ty.tensor_descriptor_type | shared_memory_descriptor_type)
     if is_descriptor or (isinstance(type_, ty.pointer_type) and type_.block is not None):
         return emit(ub.PoisonOp, type_)
     if type_.scalar.is_ptr():

@@ -17,7 +17,6 @@ from proton.language import types as ty
 from proton.language.gluon.layouts import AutoLayout
 from proton.language.gluon.types import (
     distributed_type,
-    layout_descriptor_type,
     shared_memory_descriptor_type,
     warpgroup_mma_accumulator_type,
 )
@@ -85,7 +84,7 @@ def to_ir(type_: ty.dtype) -> Type:
         return to_ir(type_.tensor_type)
     if isinstance(type_, ty.pointer_type):
         return tt.PointerType.get(to_ir(memory_type(type_.element_ty)))
-    if isinstance(type_, ty.tensor_descriptor_type):
+    if isinstance(type_, ty.tensor_descriptor_type):  # of any layout: the map of it has that
         block = ir.TypeAttr.get(to_ir(memory_type(type_.block_type)))
         return tt_block.TensorDescType.get(block, ir.StringAttr.get(type_.padding))
     if type_.is_floating():

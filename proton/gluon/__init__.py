@@ -11,6 +11,7 @@
 Names and meanings are those of Triton's `triton.experimental.gluon`.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -22,6 +23,12 @@ from proton.language.function import constexpr_function as constexpr_function
 from proton.language.function import must_use_result as must_use_result
 from proton.language.gluon import amd as amd
 from proton.runtime.launch.jit import JITFunction
+
+# The language is `proton.language.gluon`, and has this name, too, with all that is in it.
+_HOME, _OTHER = language.__name__, f"{__name__}.language"
+for _name, _module in list(sys.modules.items()):
+    if _name == _HOME or _name.startswith(f"{_HOME}."):
+        sys.modules[_OTHER + _name.removeprefix(_HOME)] = _module
 
 __all__ = ["GluonASTSource", "GluonJITFunction", "jit", "language"]
 

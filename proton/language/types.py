@@ -4,6 +4,7 @@ import enum
 import functools
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -456,6 +457,7 @@ pi32_t = pointer_type(int32)
 SCALARS = tuple(dtype(name) for name in _SHORT)
 # What is meant to be a type, misspelled or not: "*fp32", "tl.int32", "tensordesc<...>".
 LOOK = re.compile(r"(\w+\.)*\*?k?[a-z]+[0-9]+[a-z0-9]*|tensordesc<.*")
+READERS: list[Callable[[str], dtype | None]] = []  # of types that other modules have, as text
 _BY_SHORT = {type_.short: type_ for type_ in SCALARS} | {"u1": int1}
 
 
@@ -466,6 +468,9 @@ def str_to_ty(text: str) -> dtype:
         sizes = tuple(map(int, described[2].split(",")))
         block = block_type(str_to_ty(described[1]), sizes)
         return tensor_descriptor_type(block, described[3] or "zero")
+    for read in READERS:
+        if (found := read(text)) is not None:
+            return found
     match = re.fullmatch(r"(\*k?)?([a-z0-9]+)", text)
     if match is None or match[2] not in _BY_SHORT:
         raise TypeError(f"no type is written {text!r}; examples: '*fp32', '*ki8', 'i32', 'bf16'")

@@ -1,5 +1,7 @@
 """The types of Gluon: tensors with a layout, shared memory, descriptors of tensors for TMA."""
 
+import ast
+import re
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -163,3 +165,24 @@ class warpgroup_mma_accumulator_type(ty.dtype):
 
     def mangle(self) -> str:
         return f"accumulator<{self.tensor_type.mangle()}>"
+
+
+_DESCRIBED = re.compile(
+    r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\],\s*(?:(nan),\s*)?(NVMMASharedLayout\(.*\))>"
+)
+
+
+def _read(text: str) -> ty.dtype | None:
+    """A descriptor's type as it is written; None of other texts."""
+    found = _DESCRIBED.fullmatch(text)
+    if found is None:
+        return None
+    call = ast.parse(found[4], mode="eval").body
+    assert isinstance(call, ast.Call)
+    names = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
+    layout = layouts.NVMMASharedLayout(*map(ast.literal_eval, call.args), **names)
+    block = ty.block_type(ty.str_to_ty(found[1]), tuple(map(int, found[2].split(","))))
+    return layout_descriptor_type(block, layout, found[3] or "zero")
+
+
+ty.READERS.append(_read)

@@ -202,9 +202,10 @@ def _share(ctx: Lowering, site: Site, value: Value, layout: LinearLayout) -> Val
     shape = tuple(size for _, size in layout.outs)
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))
     base = ctx.shared(ctx.scratch(site))
-    v.when(ctx.threads.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
+    places = layout.invert_and_compose(shared)
+    v.when(ctx.threads.owns(layout), lambda: write_shared(ctx, value, places, 1, base))
     ctx.threads.barrier()
-    return read_shared(ctx, v.element(value), layout, shared, 1, base)
+    return read_shared(ctx, v.element(value), places, 1, base)
 
 
 def _share_scalar(ctx: Lowering, site: Site, old: Value) -> Value:

@@ -74,14 +74,45 @@ def _expect(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(ttng.WaitBarrierOp)
 def _wait(ctx: Lowering, site: Site) -> list[Value]:
-    barrier, phase = site.operands
+    barrier, phase, *condition = site.operands
+    address = nvidia.shared_address(barrier)
     # In one line: LLVM takes each further one for the next line of the source.
+    if condition:
+        text = (
+            "{ .reg .pred done; @!$2 bra.uni go_on; again: "
+            "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
+            "@!done bra.uni again; go_on: }"
+        )
+        nvidia.assembly(text, "r,r,b,~{memory}", None, address, phase, *condition)
+        return []
     text = (
         "{ .reg .pred done; again: "
         "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
         "@!done bra.uni again; }"
     )
-    nvidia.assembly(text, "r,r,~{memory}", None, nvidia.shared_address(barrier), phase)
+    nvidia.assembly(text, "r,r,~{memory}", None, address, phase)
+    return []
+
+
+@lowers(ttng.ArriveOnceOp)
+def _arrive_once(ctx: Lowering, site: Site) -> list[Value]:
+    """Behind a barrier of the group: what its warps did before is done."""
+    barrier, condition = site.operands
+    if ctx.threads.warps > 1:
+        ctx.threads.barrier()
+    else:
+        nvidia.warp_barrier()
+    text = f"@$0 mbarrier.arrive.shared::cta.b64 _, [$1], {site.number('count')};"
+    arrives = v.binary(llvm.AndOp, condition, is_issuer(ctx))
+    nvidia.assembly(text, "b,r,~{memory}", None, arrives, nvidia.shared_address(barrier))
+    return []
+
+
+@lowers(ttng.ArriveBehindCopiesOp)
+def _arrive_behind_copies(ctx: Lowering, site: Site) -> list[Value]:
+    kind = "" if site.op.attributes["increments"].value else ".noinc"
+    text = f"cp.async.mbarrier.arrive{kind}.shared::cta.b64 [$0];"
+    nvidia.assembly(text, "r,~{memory}", None, nvidia.shared_address(site.operands[0]))
     return []
 
 

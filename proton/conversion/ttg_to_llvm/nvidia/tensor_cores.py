@@ -8,15 +8,16 @@ from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, llvm
-from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
+from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_block, mem_desc_view
 from proton.layout.linear import log2
-from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
+from proton.layout.matrix_memory import UNIT, MatrixMemory
+from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_cores import (
     GROUP_ROWS,
     GROUP_WARPS,
     WarpGroupTiling,
-    warp_group_tiling,
-    warp_tiling,
+    group_tiling_of,
+    mma_tiling_of,
 )
 
 
@@ -24,10 +25,8 @@ from proton.layout.tensor_cores import (
 def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc = site.operands
     type_ = site.result_type
-    rows, columns = tuple(type_.shape)
-    tiling = warp_tiling((rows, columns), ctx.threads.warps)
-    assert tiling is not None
-    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    tiling = mma_tiling_of(layout_of(type_))
+    assert tiling is not None, "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
     k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
@@ -57,14 +56,16 @@ class _Memory:
     def __init__(
         self, ctx: Lowering, base: Value, type_: Type, tiling: WarpGroupTiling, axis: int
     ) -> None:
-        _, element, layout = mem_desc_parts(type_)
-        found = matrix_memory(layout, stored_bytes(element))
+        element, view = mem_desc_block(type_)[1], mem_desc_view(type_)
+        found = matrix_of(view, stored_bytes(element))
         assert found is not None, "as the pass chose it"
         self.memory: MatrixMemory = found
         self.axis = axis  # the dimension that is not summed over
         self.bits = found.descriptor(1 - axis)
         self.is_transposed = found.order[0] == axis
         address = nvidia.shared_address(base)
+        if view.start:
+            address = v.add(address, v.i32(view.start * stored_bytes(element)))
         own = ctx.threads.warp_bits((0,) * log2(GROUP_WARPS) + self._group_bases(tiling))
         start = v.binary(llvm.LShrOp, v.add(address, own) if own else address, v.i32(log2(UNIT)))
         self.low = v.binary(llvm.OrOp, start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
@@ -100,11 +101,10 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc, *adds = site.operands
     type_ = site.result_type
     shape = tuple(type_.shape)
-    tiling = warp_group_tiling(shape, ctx.threads.warps)
-    assert tiling is not None
-    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    tiling = group_tiling_of(layout_of(type_))
+    assert tiling is not None, "the pass chose another layout"
     left_type, right_type, *_ = site.operand_types
-    (k, _), element, _ = mem_desc_parts(right_type)
+    (k, _), element = mem_desc_block(right_type)
     types = mma.Types.of(type_.element_type, _element(left_type), element)
     right = _Memory(ctx, b, right_type, tiling, 1)
     left = _Memory(ctx, a, left_type, tiling, 0) if is_mem_desc(left_type) else None
@@ -156,7 +156,7 @@ def _exact_sums(
 
 
 def _element(type_: Type) -> Type:
-    return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
+    return mem_desc_block(type_)[1] if is_mem_desc(type_) else type_.element_type
 
 
 @lowers(ttng.WarpGroupDotWaitOp)
