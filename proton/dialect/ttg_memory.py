@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, Issues, Retires
+from proton.dialect.kinds import isa
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
 from proton.dialect.ttg_core import (
@@ -316,3 +317,44 @@ class WarpReturnOp(
     TTG.Operation, name="warp_return", traits=[t.Pure, ir.IsTerminatorTrait, t.Terminates]
 ):
     """`ttg.warp_return`: ends a region of `ttg.warp_specialize`."""
+
+
+# Groups as their author writes them: beside code that the program's own warps run
+
+
+class WorkerOp(TTG.Operation, name="worker", traits=[t.Writes, t.Concurrent]):
+    """`ttg.worker ({...}) {warps, registers}`: what a group of so many more warps runs between the
+    next `ttg.start_workers` and the `ttg.join_workers` behind it; a thread of it has so many
+    registers (0: no matter)."""
+
+    warps: ir.IntegerAttr
+    registers: ir.IntegerAttr
+    body: Region
+
+
+class StartWorkersOp(TTG.Operation, name="start_workers", traits=[t.Writes, t.Barrier]):
+    """`ttg.start_workers`: the groups of the `ttg.worker`s before it begin."""
+
+
+class JoinWorkersOp(TTG.Operation, name="join_workers", traits=[t.Writes, t.Barrier]):
+    """`ttg.join_workers`: those groups have ended."""
+
+
+class MeetOp(TTG.Operation, name="meet", traits=[t.Writes, t.Barrier]):
+    """`ttg.meet`: all warps of the program, each in its own group, come here before any goes on."""
+
+
+def group_warps(op: Operation, program: int) -> int:
+    """How many warps run an op in a program of so many."""
+    around: list[tuple[Operation, bool]] = []
+    inner, outer = op, op.parent
+    while outer is not None and outer.operation.name != "func.func":
+        parent = outer.operation
+        if isa(parent, WarpSpecializeOp):
+            around.append((parent, inner.block == parent.regions[0].blocks[0]))
+        inner, outer = parent, parent.parent
+    warps = program
+    for parent, is_first in reversed(around):
+        first = int(ir.IntegerAttr(parent.attributes["warps"]).value)
+        warps = first if is_first else warps - first
+    return warps

@@ -102,6 +102,14 @@ class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[t.Wr
     and bulk copies (PTX: `fence.proxy.async`)."""
 
 
+class SetRegistersOp(TTNG.Operation, name="set_registers", traits=[t.Writes]):
+    """`ttng.set_registers {count}`: a thread of the warp group has so many registers from here on
+    (PTX: `setmaxnreg`); `is_more` says that it has had fewer."""
+
+    count: ir.IntegerAttr
+    is_more: ir.IntegerAttr
+
+
 # Warp groups that alternate. `ttng.order_begin`, then `order_pass` and `order_wait` by turns, then
 # `ttng.order_end`: every warp of the program comes by each of them equally often.
 

@@ -1,5 +1,6 @@
 """From a device function and a signature to a cubin for one architecture."""
 
+import dataclasses
 import warnings
 
 from proton.backends.compiler import CompileResult
@@ -27,6 +28,7 @@ from proton.base.symbols import mangled
 from proton.base.targets import (
     WARP_SIZE,
     GPUTarget,
+    check_threads,
     most_registers,
 )
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
@@ -40,6 +42,7 @@ from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.schedule.plan import take_texts
+from proton.transforms.hopper.allocate_warp_groups import MOST_AT_FIRST, worker_groups
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
@@ -75,6 +78,7 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
+        options = _with_workers(module, options)
         module = _on_tiles(module, stages, options, text, fn.has_layouts)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
@@ -98,6 +102,7 @@ def compile_kernel(
     data = {
         "target": str(target),
         **{name: getattr(options, name) for name in _OF_LAUNCHES},
+        "num_warps": options.program_warps,
         "num_stages": options.num_stages,
         "shared": shared,
         "n_regs": cubin.registers,
@@ -131,6 +136,20 @@ def _warn_of_waits(fn: DeviceFunction, cubin: Cubin) -> None:
         )
 
 
+def _with_workers(module: Module, options: GPUOptions) -> GPUOptions:
+    """The options with the warps of the groups that the kernel has beside its own, and, where these
+    ask for registers, with those that a thread begins with."""
+    found = worker_groups(module)
+    if not found.warps:
+        return options
+    options = dataclasses.replace(options, worker_warps=found.rounded(options.num_warps))
+    check_threads(options.program_warps)
+    if found.has_registers and options.maxnreg is None:
+        most = most_registers(1, options.program_warps * WARP_SIZE)
+        options = dataclasses.replace(options, maxnreg=min(most, MOST_AT_FIRST))
+    return options
+
+
 def _on_tiles(
     module: Module,
     stages: Stages,
@@ -162,7 +181,7 @@ def _reread_bytes(module: Module) -> int:
 def _with_room(cubin: Cubin, options: GPUOptions, shared: int, reread: int) -> int:
     """The shared memory of a program: more than it needs, where so many programs would run on an SM
     that the second-level cache lost what they will read again. Nothing else limits their number."""
-    threads, facts = options.num_warps * WARP_SIZE, options.target.facts
+    threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads) // threads
     room = min(room, facts.programs_per_sm(threads, shared))
     if not reread or not facts.sm_l2_bytes or options.launch_cooperative_grid:
@@ -179,7 +198,7 @@ def _unspilled(
     if these are fewer than it made room for, or one. What does not fit into all registers of a
     program may be given a quarter of them, so that more programs run at once, and all of them
     spill."""
-    threads = options.num_warps * WARP_SIZE
+    threads = options.program_warps * WARP_SIZE
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
     if cubin.registers >= most_registers(1, threads) or has_least_programs(ptx):
@@ -203,7 +222,7 @@ def _one_more(
     """The PTX with a limit of registers, and its machine code, where an SM runs one more program
     with a few registers fewer, and nothing is spilled for that, no product waits, and as many loads
     are under way: tried where registers leave room for less than half of what an SM takes."""
-    threads, facts = options.num_warps * WARP_SIZE, options.target.facts
+    threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads)
     programs = room // threads + 1
     if options.maxnreg is not None:

@@ -44,6 +44,7 @@ class GPUOptions:
     default_dot_input_precision: str = "tf32"
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
+    worker_warps: int = 0  # of groups beside the program's own: the kernel says how many
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:
@@ -65,6 +66,11 @@ class GPUOptions:
             not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
         ):
             raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
+
+    @property
+    def program_warps(self) -> int:
+        """All warps of a program."""
+        return self.num_warps + self.worker_warps
 
     @property
     def arch(self) -> str:

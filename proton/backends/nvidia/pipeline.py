@@ -19,6 +19,7 @@ from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
+from proton.transforms.hopper.allocate_warp_groups import AllocateWarpGroups
 from proton.transforms.hopper.create_tensor_maps import CreateTensorMaps
 from proton.transforms.hopper.fence_insertion import FenceInsertion
 from proton.transforms.hopper.tma_lowering import TMALowering
@@ -112,6 +113,11 @@ def gluon_front_passes(options: GPUOptions) -> list[Pass]:
     """Simplification that leaves layouts, and the order of what the author wrote, as they are."""
     return [
         *first_passes(options.instrumentation),
+        AllocateWarpGroups(
+            num_warps=options.num_warps,
+            program_warps=options.program_warps,
+            registers=options.maxnreg or 0,
+        ),
         RewriteTensorDescriptorToPointer(),
         Upstream("canonicalize,cse"),
         LoopUnroll(),
@@ -126,7 +132,7 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
     """What Gluon's kernels still lack, whose layouts, copies and barriers are the author's."""
     return [
         ResolveAutoEncodings(),
-        TritonToTritonGPU(num_warps=options.num_warps),
+        TritonToTritonGPU(num_warps=options.num_warps, program_warps=options.program_warps),
         AccelerateMatmul(arch=options.target.arch),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
@@ -152,7 +158,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         passes += [AllocateSharedMemory(limit=options.target.facts.shared_bytes), Membar()]
     if instrumentation.auto:
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
-    if instrumentation.is_sampled(options.num_warps):
+    if instrumentation.is_sampled(options.program_warps):
         passes.append(ForkUnsampled(programs=instrumentation.sample_programs > 1))
     if instrumentation.every > 1:
         passes.append(ForkIterations(every=instrumentation.every))
@@ -164,7 +170,7 @@ def _is_ready(options: GPUOptions) -> bool:
     """True if shared memory and barriers are decided ahead of records."""
     asked = options.instrumentation
     return asked is not None and bool(
-        asked.auto or asked.is_sampled(options.num_warps) or asked.every > 1
+        asked.auto or asked.is_sampled(options.program_warps) or asked.every > 1
     )
 
 
@@ -178,17 +184,17 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         *([] if is_ready else [AllocateSharedMemory(limit=options.target.facts.shared_bytes)]),
     ]
     if instrumentation is not None:
-        unit_warps = instrumentation.unit_warps(options.num_warps)
+        unit_warps = instrumentation.unit_warps(options.program_warps)
         passes.append(
             AllocateProfile(
                 strategy=instrumentation.strategy,
                 capacity=instrumentation.capacity,
-                units=options.num_warps // unit_warps,
+                units=options.program_warps // unit_warps,
                 unit_warps=unit_warps,
                 clock_bits=instrumentation.clock_bits,
                 arch=options.target.arch,
                 buffer=instrumentation.buffer,
-                sampled_units=instrumentation.sampled_units(options.num_warps),
+                sampled_units=instrumentation.sampled_units(options.program_warps),
                 sample_programs=instrumentation.sample_programs,
             )
         )

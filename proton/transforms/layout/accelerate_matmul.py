@@ -61,8 +61,9 @@ class AccelerateMatmul(Pass):
 
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
-        warps = ttg.num_warps(module)
+        program = ttg.num_warps(module)
         for op in ops_named(module, tt.DotOp):
+            warps = ttg.group_warps(op, program)
             with before(op):
                 product = _Product(op, self.arch, warps)
                 replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])

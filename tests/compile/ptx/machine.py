@@ -106,6 +106,7 @@ class Machine(Copies, Matrices):
         self.ticks = np.full(every, clock, np.int64)
         self.clock = Clock(self.program_of * (1 << 16), np.zeros(every, np.int64), self.warp_of)
         self.barriers = 0
+        self.met = np.zeros(every, bool)  # at a barrier that others have left
         self.arrived: dict[tuple[int, int], int] = {}  # by program and number of a barrier
         self.turns = [np.ones(every, bool)]  # who may go on before others do
         self.parameters = dict(zip(self.kernel.parameters, parameters, strict=True))
@@ -209,7 +210,7 @@ class Machine(Copies, Matrices):
         block = int(self.pc[np.flatnonzero(here)[0]])
         instruction = self.kernel.blocks[block].instructions[0]
         if len(instruction.operands) < 2:
-            return self._complete(here, live, self.program_threads)
+            return self._meets(instruction.text, here, live)
         names, counts = self._meeting(self.bound[instruction.text])
         found = np.zeros_like(here)
         for program, name in np.unique(np.stack([self.program_of, names])[:, here], axis=1).T:
@@ -217,6 +218,19 @@ class Machine(Copies, Matrices):
             arrived = waiting.sum() + self.arrived.get((int(program), int(name)), 0)
             found |= waiting & (counts == arrived)
         return found
+
+    def _meets(self, text: str, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+        """Of threads at a barrier of the program those that all others have come to, at whatever
+        place. Those elsewhere go on later, and have met now."""
+        blocks = [n for n, b in enumerate(self.kernel.blocks)
+                  if b.instructions and b.instructions[0].text == text]  # fmt: skip
+        waiting = np.isin(self.pc, blocks) & ~self.met
+        complete = self._complete(waiting & live, live, self.program_threads)
+        if (here & complete).any():
+            others = complete & ~here
+            self.clock.program[others] = self.program_of[others] * (1 << 16) + self.barriers + 1
+            self.met |= others
+        return here & (complete | self.met)
 
     @staticmethod
     def _meeting(op: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -298,6 +312,10 @@ class Machine(Copies, Matrices):
             for thread in np.flatnonzero(mask).tolist():
                 key = int(self.program_of[thread]), int(name[thread])
                 self.arrived[key] = self.arrived.get(key, 0) + 1
+            return
+        if (mask & self.met).any():
+            self.ticks[mask] += _BARRIER_TICKS
+            self.met &= ~mask
             return
         self.barriers += 1
         if op.parts[1] == "warp":
