@@ -394,11 +394,23 @@ class WaitBarrierOp(
     name="wait_barrier",
     traits=[t.Writes, Retires(COPIES), t.SharedEffects(reads=(0,))],
 ):
-    """`ttng.wait_barrier %barrier, %phase, %pred?`: until the phase of this parity has ended, if
-    `pred` holds. What its copies wrote is there then, for each thread that waited. A thread that
-    comes two phases late takes the one for the other: whoever waits must also be waited for."""
+    """`ttng.wait_barrier %barrier, %phase`: until the phase of this parity has ended. What its
+    copies wrote is there then, for each thread that waited. A thread that comes two phases late
+    takes the one for the other: whoever waits must also be waited for."""
 
     barrier: Operand[AnyType]
     phase: Operand[ir.IntegerType[32]]
-    pred: Operand[ir.IntegerType[1]] | None = None
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class WaitBarrierIfOp(
+    TTNG.Operation,
+    name="wait_barrier_if",
+    traits=[t.Writes, Retires(COPIES), t.SharedEffects(reads=(0,))],
+):
+    """`ttng.wait_barrier_if %barrier, %phase, %pred`: as `ttng.wait_barrier`, if `pred` holds."""
+
+    barrier: Operand[AnyType]
+    phase: Operand[ir.IntegerType[32]]
+    pred: Operand[ir.IntegerType[1]]
     verify_invariants = staticmethod(_verify_barrier)

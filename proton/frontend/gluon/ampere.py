@@ -147,7 +147,7 @@ def _wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = ()) -> None:
     if always(pred):
         ttng.WaitBarrierOp(place, parity.handle)
     else:
-        ttng.WaitBarrierOp(place, parity.handle, pred=condition(pred))
+        ttng.WaitBarrierIfOp(place, parity.handle, condition(pred))
 
 
 @rule(mbarrier.arrive)

@@ -1,7 +1,11 @@
 """The ops of Gluon that the tile language has not, or has with fewer parameters: those that a
 layout is said to, and those on shared memory. The rules are in `proton/frontend/gluon`."""
 
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 from proton.language.function import Builtin, builtin
@@ -259,3 +263,27 @@ class OfOtherChip:
     def __repr__(self) -> str:
         said = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]
         return f"{type(self).__name__}({', '.join(said)})"
+
+
+class ForeignModule(ModuleType):
+    """A module of ops that are not supported: each name that it is asked for is one, but for those
+    of `parts`. It is registered as a module, to be imported."""
+
+    def __init__(
+        self, name: str, what: str, instead: str, parts: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)
+        self.__path__: list[str] = []
+        self._what, self._instead = what, instead
+        vars(self).update(parts or {})
+        sys.modules[name] = self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found: Any = OfOtherChip
+        if not name[:1].isupper():
+            found = absent(name, self._what, self._instead)
+        setattr(self, name, found)
+        return found

@@ -3,9 +3,12 @@
 A layout is a value of the host's Python and of kernels, known while compiling; names and fields are
 Triton's. `linear` of one is what it is for a tensor of a shape (proton/layout/linear.py): layouts
 with other names may be the same one there.
+
+`cga_layout` and `block_bases` say what each block of a cluster has. A program runs in one block of
+threads, which has it all: its threads, and its memory, hold the parts of the others beside theirs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from math import prod
 from typing import Any
@@ -145,7 +148,6 @@ class BlockedLayout(DistributedLayout):
         return len(self.order)
 
     def linear(self, shape: Sequence[int]) -> LinearLayout:
-        _one_cta(self.cga_layout)
         return named.blocked(
             shape, self.size_per_thread, self.threads_per_warp, self.warps_per_cta, self.order
         )
@@ -194,8 +196,8 @@ class DistributedLinearLayout(DistributedLayout):
         return len(self.shape)
 
     def linear(self, shape: Sequence[int]) -> LinearLayout:
-        _one_cta(self.block_bases)
-        parts = (self.reg_bases, self.lane_bases, self.warp_bases, self.block_bases)
+        registers = [*self.reg_bases, *self.block_bases]
+        parts = (registers, self.lane_bases, self.warp_bases, [])
         return encodings.of_bases(dict(zip(named.DISTRIBUTED, parts, strict=True)), shape)
 
     @classmethod
@@ -220,7 +222,6 @@ class NVMMADistributedLayout(DistributedLayout):
         return len(self.warps_per_cta)
 
     def linear(self, shape: Sequence[int]) -> LinearLayout:
-        _one_cta(self.cga_layout)
         # [16, 8] or [1, 16, 8] of `mma`, [16, n, k] of `wgmma`.
         n = self.instr_shape[1] if len(self.instr_shape) > 1 else 0
         return encodings.tensor_core_result(shape, self.version[0], self.warps_per_cta, n)
@@ -250,12 +251,10 @@ class DotOperandLayout(DistributedLayout):
     def linear(self, shape: Sequence[int]) -> LinearLayout:
         side, parent = self.operand_index, self.parent
         if isinstance(parent, BlockedLayout):
-            _one_cta(parent.cga_layout)
             parts = (parent.size_per_thread, parent.threads_per_warp, parent.warps_per_cta)
             return encodings.blocked_operand(shape, side, *parts, parent.order)
         if not isinstance(parent, NVMMADistributedLayout):
             raise ValueError(f"{type(parent).__name__} has no operands")
-        _one_cta(parent.cga_layout)
         version, warps = parent.version[0], parent.warps_per_cta
         return encodings.tensor_core_operand(shape, side, version, warps, self.k_width)
 
@@ -291,7 +290,6 @@ class NVMMASharedLayout(SharedLayout):
         return self.rank
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        _one_cta(self.cga_layout)
         if self.fp4_padded:
             raise ValueError("fp4_padded memory is of Blackwell's tensor cores")
         size = max(1, element_bits // 8)
@@ -335,7 +333,6 @@ class SwizzledSharedLayout(SharedLayout):
         return len(self.order)
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        _one_cta(self.cga_layout)
         swizzle = (self.vec, self.per_phase, self.max_phase)
         return encodings.swizzled_memory(shape, *swizzle, self.order)
 
@@ -368,8 +365,7 @@ class PaddedSharedLayout(SharedLayout):
         return tuple((interval, padding) for interval, padding in self.interval_padding_pairs)
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        _one_cta(self.cga_layout)
-        return _of_offsets(self.offset_bases, shape)
+        return _of_offsets([*self.offset_bases, *self.cga_layout], shape)
 
     @staticmethod
     @constexpr_function
@@ -415,8 +411,7 @@ class SharedLinearLayout(SharedLayout):
         return self.order_rank
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        _one_cta(self.block_bases)
-        return _of_offsets(self.offset_bases, shape)
+        return _of_offsets([*self.offset_bases, *self.block_bases], shape)
 
     @classmethod
     def of(cls, layout: LinearLayout) -> "SharedLinearLayout":
@@ -430,14 +425,6 @@ def _of_offsets(bases: Bases, shape: Sequence[int]) -> LinearLayout:
     if not layout.is_invertible:
         raise ValueError(f"{bases} give not each element of {list(shape)} a place of its own")
     return layout
-
-
-def _one_cta(bases: Iterable[Sequence[int]]) -> None:
-    if list(bases):
-        raise ValueError(
-            "a tensor over several CTAs (cga_layout, block_bases) is not supported: a program runs "
-            "in one block of threads"
-        )
 
 
 def _shape_per_cta(shape: list[int], bases: Bases) -> list[int]:

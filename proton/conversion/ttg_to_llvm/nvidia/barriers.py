@@ -74,23 +74,25 @@ def _expect(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(ttng.WaitBarrierOp)
 def _wait(ctx: Lowering, site: Site) -> list[Value]:
-    barrier, phase, *condition = site.operands
-    address = nvidia.shared_address(barrier)
+    _poll(site)
+    return []
+
+
+def _poll(site: Site) -> None:
+    barrier, phase, *_ = site.operands
     # In one line: LLVM takes each further one for the next line of the source.
-    if condition:
-        text = (
-            "{ .reg .pred done; @!$2 bra.uni go_on; again: "
-            "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
-            "@!done bra.uni again; go_on: }"
-        )
-        nvidia.assembly(text, "r,r,b,~{memory}", None, address, phase, *condition)
-        return []
     text = (
         "{ .reg .pred done; again: "
         "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
         "@!done bra.uni again; }"
     )
-    nvidia.assembly(text, "r,r,~{memory}", None, address, phase)
+    nvidia.assembly(text, "r,r,~{memory}", None, nvidia.shared_address(barrier), phase)
+
+
+@lowers(ttng.WaitBarrierIfOp)
+def _wait_if(ctx: Lowering, site: Site) -> list[Value]:
+    _, _, condition = site.operands
+    v.when(condition, lambda: _poll(site))
     return []
 
 
