@@ -158,7 +158,7 @@ def view_desc(
 ) -> Type:
     """The type of a view; `shape` has the dimensions ahead of the view's, too."""
     layout = view.layout
-    if layout is not None:
+    if layout is not None and layout.total_in_bits:  # of one element there are no bases
         return mem_desc(shape, element, layout, is_mutable)
     places = [_bases_attr(view.places.bases(name)) for name in view.places.in_names]
     encoding = SharedViewAttr.get(

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, Issues, Retires
-from proton.dialect.kinds import isa
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
+from proton.dialect.kinds import isa
 from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
 from proton.dialect.ttg_core import (
     TTG,

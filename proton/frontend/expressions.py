@@ -38,7 +38,6 @@ from proton.frontend.suggestions import instead_of_missing
 from proton.language import core, profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
-from proton.language.gluon.core import ABSENT
 from proton.language.function import (
     HIDDEN,
     MEMBERS,
@@ -48,6 +47,7 @@ from proton.language.function import (
     ExternFunction,
     ExternPython,
 )
+from proton.language.gluon.core import ABSENT
 from proton.language.target_info import compiling_for
 from proton.language.value import tensor
 

@@ -245,9 +245,7 @@ def _by_threads(
     g: CodeGenerator, a: tensor, b: tensor, acc: tensor, type_: distributed_type
 ) -> tensor:
     """A product in fp32, which no tensor core has, in the layout that is asked for."""
-    op = tt.DotOp(
-        a.handle, b.handle, acc.handle, string_attr("ieee"), i32_attr(0), to_ir(type_)
-    )
+    op = tt.DotOp(a.handle, b.handle, acc.handle, string_attr("ieee"), i32_attr(0), to_ir(type_))
     return wrap(op, type_)
 
 

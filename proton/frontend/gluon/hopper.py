@@ -58,7 +58,11 @@ def _needs(g: CodeGenerator, what: str) -> None:
 
 @generator_rule(mbarrier.expect)
 def _expect(
-    g: CodeGenerator, mbarrier: Any, bytes_per_cta: Any = None, pred: Any = True, from_cta: Any = None
+    g: CodeGenerator,
+    mbarrier: Any,
+    bytes_per_cta: Any = None,
+    pred: Any = True,
+    from_cta: Any = None,
 ) -> None:
     check_own_cta(from_cta, "expect")
     if not isinstance(bytes_per_cta, int) or bytes_per_cta < 0:
@@ -122,7 +126,9 @@ def _make(
         raise error(f"{what}: Expected layout to be a NVMMASharedLayout, got {shown(layout)}", "..")
     last = listed(strides)[-1:]
     if isinstance(last[0] if last else None, tensor) or last != (1,):
-        raise error(f"{what}: Tensor descriptor last dim must be 1 but got {shown(last)}", "write 1")
+        raise error(
+            f"{what}: Tensor descriptor last dim must be 1 but got {shown(last)}", "write 1"
+        )
     try:
         ty.check_descriptor_block(element, sizes)
     except ValueError as problem:
@@ -150,7 +156,9 @@ def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads:
     try:
         linear = type_.layout.linear(memory_.shape, bits)
     except ValueError as problem:
-        raise error(f"{type_.layout} is no layout of {list(memory_.shape)}: {problem}", "") from None
+        raise error(
+            f"{type_.layout} is no layout of {list(memory_.shape)}: {problem}", ""
+        ) from None
     block = ir.RankedTensorType.get(memory_.shape, element, encoding=ttg.shared_attr(linear))
     # A store by a map that fills with NaN is an illegal instruction.
     padding = string_attr(type_.padding if loads else "zero")

@@ -55,7 +55,9 @@ def _misplaced(g: CodeGenerator, what: str) -> Exception:
 
 def _checked(pair: Any, what: str) -> tuple[DeviceFunction, tuple[Any, ...]]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise error(f"{what}: pairs of a function and its arguments, got {shown(pair)}", "(f, (x,))")
+        raise error(
+            f"{what}: pairs of a function and its arguments, got {shown(pair)}", "(f, (x,))"
+        )
     function, args = pair
     if not isinstance(function, DeviceFunction):
         raise error(f"{what}: {shown(function)} is no @gluon.jit function", "decorate it")
@@ -70,7 +72,9 @@ def _checked(pair: Any, what: str) -> tuple[DeviceFunction, tuple[Any, ...]]:
 def _counts(values: Any, wanted: int, noun: str, what: str) -> list[int]:
     found = list(values) if isinstance(values, tuple | list) else [values]
     if len(found) != wanted:
-        raise error(f"{what} got {wanted} partitions but {len(found)} {noun}", "one for each worker")
+        raise error(
+            f"{what} got {wanted} partitions but {len(found)} {noun}", "one for each worker"
+        )
     if not all(isinstance(value, int) for value in found):
         raise error(f"{what}: {noun} must be constexprs, got {shown(values)}", "[4, 1]")
     return found

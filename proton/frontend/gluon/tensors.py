@@ -279,9 +279,7 @@ def _store(
     cache_policy: Any = None,
 ) -> None:
     modifier, eviction = caching(cache_policy, cache_modifier, eviction_policy)
-    memory.store(
-        pointer, value, mask, cache_modifier=modifier, eviction_policy=eviction
-    )
+    memory.store(pointer, value, mask, cache_modifier=modifier, eviction_policy=eviction)
 
 
 @generator_rule(core.histogram)
@@ -326,4 +324,3 @@ def _barrier(cluster: bool = False) -> None:
 def sizes_of(layout: LinearLayout) -> tuple[int, ...]:
     """The shape of a layout's tensor."""
     return tuple(layout.out_size(dim(axis)) for axis in range(len(layout.outs)))
-

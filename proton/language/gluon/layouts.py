@@ -350,7 +350,8 @@ class PaddedSharedLayout(SharedLayout):
 
     def _check(self) -> None:
         pairs = self.interval_padding_pairs
-        assert pairs and all(len(pair) == 2 for pair in pairs), "pairs of an interval and a padding"
+        assert pairs, "there must be a pair of an interval and a padding"
+        assert all(len(pair) == 2 for pair in pairs), "pairs of an interval and a padding"
         powers = all(n > 0 and not n & (n - 1) for pair in pairs for n in pair)
         assert powers, "intervals and paddings must be powers of two"
         assert len({interval for interval, _ in pairs}) == len(pairs), "an interval comes twice"
@@ -389,7 +390,8 @@ class SharedLinearLayout(SharedLayout):
     __hash__ = _Layout.__hash__
 
     def _check(self) -> None:
-        assert self.offset_bases and self.offset_bases[0], "offset_bases must not be empty"
+        assert self.offset_bases, "offset_bases must not be empty"
+        assert self.offset_bases[0], "offset_bases must have a dimension"
         rank = len(self.offset_bases[0])
         assert all(len(basis) == rank for basis in (*self.offset_bases, *self.block_bases))
         power = self.alignment > 0 and not self.alignment & (self.alignment - 1)

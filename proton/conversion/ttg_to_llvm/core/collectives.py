@@ -41,9 +41,9 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
         place = v.create(llvm.TruncOp, i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
     ctx.threads.barrier()
-    return [read_shared(
-            ctx, i32, target.invert_and_compose(shared_row_major((bins,), (0,))), 1, base
-        )]
+    return [
+        read_shared(ctx, i32, target.invert_and_compose(shared_row_major((bins,), (0,))), 1, base)
+    ]
 
 
 def _clear(address: Value) -> None:

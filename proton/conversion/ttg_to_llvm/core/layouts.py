@@ -399,9 +399,7 @@ def warps_write_shared(
         mma.store_matrices(nvidia.shared_address(address), chosen, way.is_transposed)
 
 
-def _matrices(
-    places: LinearLayout, view: SharedView | None, element: Type
-) -> MatrixAccess | None:
+def _matrices(places: LinearLayout, view: SharedView | None, element: Type) -> MatrixAccess | None:
     bytes_ = stored_bytes(element)
     if stored_type(element) != element:
         return None

@@ -15,9 +15,7 @@ def make_tensor_descriptor(base, shape, strides, block_shape, layout, padding_op
 
 
 @builtin
-def async_load(
-    tensor_desc, coord, barrier, result, pred=True, multicast=False, cache_policy=None
-):
+def async_load(tensor_desc, coord, barrier, result, pred=True, multicast=False, cache_policy=None):
     """Begins to copy the block at `coord` to shared memory, if `pred` holds; its bytes arrive at
     the barrier."""
 
@@ -66,10 +64,6 @@ def store_wait(pendings, read_only=True):
 _IM2COL = "copies of columns of an image (im2col)", "load the pixels through pointers"
 async_load_im2col = absent("async_load_im2col", *_IM2COL)
 _REMOVED = "a name that Triton has removed"
-async_copy_global_to_shared = absent(
-    "async_copy_global_to_shared", _REMOVED, "call async_load"
-)
-async_copy_shared_to_global = absent(
-    "async_copy_shared_to_global", _REMOVED, "call async_store"
-)
+async_copy_global_to_shared = absent("async_copy_global_to_shared", _REMOVED, "call async_load")
+async_copy_shared_to_global = absent("async_copy_shared_to_global", _REMOVED, "call async_store")
 async_copy_global_to_shared_im2col = absent("async_copy_global_to_shared_im2col", *_IM2COL)
