@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proton.base.targets import GPUTarget
 from proton.base.words import shown
 from proton.dialect import tt_block, ttg, ttng
 from proton.dialect.builtin import i32_attr, string_attr
@@ -48,8 +49,7 @@ _HOPPER = 90
 
 def _needs(g: CodeGenerator, what: str) -> None:
     """Raises CompilationError on a GPU without it."""
-    arch = getattr(g.target, "arch", _HOPPER)
-    if arch < _HOPPER:
+    if isinstance(g.target, GPUTarget) and g.target.arch < _HOPPER:
         raise error(f"{what} needs compute capability 9.0, and this is for {g.target}", "...")
 
 
