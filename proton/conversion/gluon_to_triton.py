@@ -32,6 +32,7 @@ from proton.layout.named import dim
 from proton.layout.shared_view import SharedView
 from proton.passes import Pass, register
 
+
 @register
 @dataclass(frozen=True)
 class GluonToTriton(Pass):
@@ -75,8 +76,11 @@ class _Lowering:
             set_constant_type(op)
         elif isa(op, func.FuncOp):
             known = ir.TypeAttr(op.attributes["function_type"]).value
-            types = [[_plain_type(t) for t in types] for types in (known.inputs, known.results)]
-            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+            inputs, results = (
+                [_plain_type(t) for t in types] for types in (known.inputs, known.results)
+            )
+            type_ = ir.FunctionType.get(inputs, results)
+            op.attributes["function_type"] = ir.TypeAttr.get(type_)
 
     def _plain(self, value: Value) -> None:
         if ttg.is_mem_desc(value.type):
@@ -284,7 +288,7 @@ def _scatter(ctx: _Lowering, op: Operation) -> list[Value]:
 def _index(ctx: _Lowering, op: Operation) -> list[Value]:
     memory, index = op.operands
     type_ = op.results[0].type
-    (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
+    (shape, _), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
     count = prod(shape[: len(shape) - len(view.shape)])
     size = count * view.padded(view.size)
     step = arith.MulIOp(index, constant(size, integer(32))).result

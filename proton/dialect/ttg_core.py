@@ -177,6 +177,12 @@ def _desc(type_: Type) -> MemDescType | MutableMemDescType:
     return (MutableMemDescType if is_mutable else MemDescType)(type_)
 
 
+def _encoding(type_: Type) -> Attribute:
+    """A SharedAttr, or a SharedViewAttr."""
+    plain: Attribute = _desc(type_).encoding
+    return plain.maybe_downcast()
+
+
 @functools.cache
 def mem_desc_block(type_: Type) -> tuple[tuple[int, ...], Type]:
     """(shape, element type) of a tensor in shared memory."""
@@ -188,7 +194,7 @@ def mem_desc_block(type_: Type) -> tuple[tuple[int, ...], Type]:
 def mem_desc_view(type_: Type) -> SharedView:
     """Where the elements of a tensor in shared memory lie; of the last dimensions, where several
     tensors lie one behind the other."""
-    encoding = _desc(type_).encoding.maybe_downcast()
+    encoding = _encoding(type_)
     if not isinstance(encoding, SharedViewAttr):
         return SharedView.of(mem_desc_parts(type_)[2])
     said = SharedViewAttr(encoding)
@@ -208,7 +214,7 @@ def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Type, LinearLayout]:
     one, which has a view alone."""
     desc = _desc(type_)
     shape = _integers(desc.sizes)
-    if isinstance(desc.encoding.maybe_downcast(), SharedViewAttr):
+    if isinstance(_encoding(type_), SharedViewAttr):
         raise ValueError(f"{type_} is a part of a tensor, or has paddings")
     bases = _bases(SharedAttr(desc.encoding).offset)
     # Of one element there are no bases: it is what all last dimensions of size 1 have.

@@ -14,6 +14,7 @@ from proton.dialect.mlir import Attribute, Operation, Type, arith, ir
 from proton.dialect.walk import source_span
 from proton.frontend.numbers import is_typed, typed
 from proton.language import types as ty
+from proton.language.gluon.changes import SHAPES, layout_of
 from proton.language.gluon.layouts import AutoLayout
 from proton.language.gluon.types import (
     distributed_type,
@@ -79,6 +80,7 @@ def to_ir(type_: ty.dtype) -> Type:
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
     if isinstance(type_, shared_memory_descriptor_type):
+        assert isinstance(type_.memory, Type)
         return type_.memory
     if isinstance(type_, warpgroup_mma_accumulator_type):
         return to_ir(type_.tensor_type)
@@ -212,21 +214,26 @@ def named(value: Any) -> Any:
 
 def splat(value: tensor, like: tuple[int, ...] | ty.dtype) -> tensor:
     """A scalar repeated in a block of a shape, or like one of a type."""
-    type_ = ty.block_type(value.type, like) if isinstance(like, tuple) else None
-    type_ = ty.with_scalar(like, value.type) if isinstance(like, ty.dtype) else type_
-    assert type_ is not None
+    if isinstance(like, tuple):
+        like = ty.block_type(value.type, like)
+    type_ = ty.with_scalar(like, value.type)
     return wrap(tt.SplatOp(value.handle, to_ir(type_)), type_)
 
 
 def changed(value: tensor, how: str, *arguments: object) -> ty.dtype:
-    """The type that a change of shape gives a block, as its type's method `how` has it."""
+    """The type that a change of shape gives a block (proton/language/gluon/changes.py)."""
+    shape = SHAPES[how](value.shape, *arguments)
+    if not shape:
+        return value.dtype
+    if not isinstance(value.type, distributed_type):
+        return ty.block_type(value.dtype, shape)
     try:
-        found: ty.dtype = getattr(value.type, how)(*arguments)
+        layout = layout_of(how, value.type.layout, value.shape, *arguments)
     except ValueError as problem:
         raise error(
             str(problem), f"the value has {value.type}: gl.convert_layout gives it another layout"
         ) from None
-    return found
+    return distributed_type(value.dtype, shape, layout)
 
 
 def broadcast_to(value: tensor, like: tuple[int, ...] | ty.dtype) -> tensor:
@@ -281,11 +288,16 @@ def broadcast_all(*values: tensor) -> list[tensor]:
     _check_ranks(laid_out)
     for other in laid_out:
         _check_layouts(first, other)
-    like = distributed_type(first.dtype, shape, first.type.layout)
+    like = distributed_type(first.dtype, shape, _layout(first))
     return [broadcast_to(value, like) for value in values]
 
 
 # Layouts of Gluon's tensors
+
+
+def _layout(value: tensor) -> Any:
+    assert isinstance(value.type, distributed_type)
+    return value.type.layout
 
 
 def _is_known(value: tensor) -> bool:
@@ -300,16 +312,16 @@ def _in_layout(value: tensor, like: ty.block_type) -> tensor:
             f"{value.type} meets {like}: one has a layout, and the other has none",
             "make blocks in Gluon with gl.arange, gl.full and gl.zeros",
         )
-    if not isinstance(like, distributed_type) or value.type.layout == like.layout:
+    if not isinstance(like, distributed_type) or _layout(value) == like.layout:
         return value
     if len(value.shape) != len(like.shape):
         raise error(
             f"Cannot broadcast, rank mismatch: {list(value.shape)}, {list(like.shape)}",
             "add dimensions with x[:, None]: in Gluon none is added in front",
         )
-    if like.layout.is_known and isinstance(value.type.layout, AutoLayout):
+    if like.layout.is_known and isinstance(_layout(value), AutoLayout):
         return set_layout(value, like.layout)
-    raise _mismatch(value, value.type.layout, like.layout, "")
+    raise _mismatch(value, like.layout, _layout(value), "")
 
 
 def agreed(*values: Any) -> tuple[Any, ...]:
@@ -317,7 +329,7 @@ def agreed(*values: Any) -> tuple[Any, ...]:
     known = next((v for v in values if isinstance(v, tensor) and _is_known(v)), None)
     if known is None:
         return values
-    layout = known.type.layout
+    layout = _layout(known)
     return tuple(
         set_layout(value, layout)
         if isinstance(value, tensor)
@@ -347,7 +359,7 @@ def _check_ranks(values: list[tensor]) -> None:
 
 def _check_layouts(left: tensor, right: tensor) -> None:
     """Raises CompilationError where two known layouts differ."""
-    mine, theirs = left.type.layout, right.type.layout  # type: ignore[attr-defined]
+    mine, theirs = _layout(left), _layout(right)
     if mine != theirs and not isinstance(theirs, AutoLayout):
         raise _mismatch(right, mine, theirs, _made_at(left))
 

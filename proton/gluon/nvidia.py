@@ -4,7 +4,7 @@ that TMA copies blocks to. `hopper` is where Triton has them."""
 import functools
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.errors import LaunchError
@@ -23,7 +23,7 @@ sys.modules |= {f"{__name__}.{name}": hopper for name in ("hopper", "blackwell")
 class LayoutDescriptor(PlainDescriptor):
     """A tensor of which TMA copies blocks of `block_shape` to shared memory of `layout`."""
 
-    layout: NVMMASharedLayout
+    layout: NVMMASharedLayout = field(default_factory=lambda: NVMMASharedLayout(0, 8))
 
     def __init__(
         self,

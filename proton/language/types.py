@@ -328,37 +328,6 @@ class block_type(dtype):
     def with_element_ty(self, element_ty: dtype) -> dtype:
         return block_type(element_ty, self._shape)
 
-    # What ops that change the shape make of it. Blocks with a layout say what becomes of that.
-
-    def expanded(self, axis: int) -> dtype:
-        """With a dimension of size 1 at `axis`."""
-        return block_type(self.element_ty, (*self._shape[:axis], 1, *self._shape[axis:]))
-
-    def broadcast(self, shape: tuple[int, ...]) -> dtype:
-        """Of larger sizes."""
-        return block_type(self.element_ty, shape)
-
-    def permuted(self, order: tuple[int, ...]) -> dtype:
-        """Dimension i is dimension order[i] of this one."""
-        return block_type(self.element_ty, tuple(self._shape[axis] for axis in order))
-
-    def reshaped(self, shape: tuple[int, ...]) -> dtype:
-        """The same elements, row-major, in another shape."""
-        return block_type(self.element_ty, shape)
-
-    def joined(self) -> dtype:
-        """With a last dimension of size 2."""
-        return block_type(self.element_ty, (*self._shape, 2))
-
-    def halved(self) -> dtype:
-        """Without a last dimension of size 2."""
-        return block_type(self.element_ty, self._shape[:-1])
-
-    def reduced(self, axis: int) -> dtype:
-        """Without the dimension `axis`; of one dimension the element's type."""
-        left = (*self._shape[:axis], *self._shape[axis + 1 :])
-        return block_type(self.element_ty, left) if left else self.element_ty
-
     def __eq__(self, other: object) -> bool:
         return (
             type(other) is block_type

@@ -53,7 +53,7 @@ _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store,
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 
 # Options that launches ask for, too.
-_OF_LAUNCHES = ("num_warps", "num_ctas", "launch_pdl", "launch_cooperative_grid")
+_OF_LAUNCHES = ("num_ctas", "launch_pdl", "launch_cooperative_grid")
 
 
 def compile_kernel(
@@ -78,7 +78,7 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-        options = _with_workers(module, options)
+            options = _with_workers(module, options)
         module = _on_tiles(module, stages, options, text, fn.has_layouts)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
@@ -101,8 +101,7 @@ def compile_kernel(
             _warn_of_waits(fn, cubin)
     data = {
         "target": str(target),
-        **{name: getattr(options, name) for name in _OF_LAUNCHES},
-        "num_warps": options.program_warps,
+        **_of_launches(options),
         "num_stages": options.num_stages,
         "shared": shared,
         "n_regs": cubin.registers,
@@ -114,9 +113,15 @@ def compile_kernel(
         "signature": f"{signature}, num_warps={options.num_warps}",
     }
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
-    code = {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
-    files |= {"schedule.txt": schedule.encode(), **code}
+    files |= {"schedule.txt": schedule.encode()}
+    files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _of_launches(options: GPUOptions) -> dict[str, object]:
+    """What launches must know of the options."""
+    found = {name: getattr(options, name) for name in _OF_LAUNCHES}
+    return {"num_warps": options.program_warps, **found}
 
 
 def _bytes(kernel: Operation, name: str) -> int:

@@ -1,6 +1,6 @@
 """Rules of what came with Ampere: copies that go on, barriers in shared memory, `mma`."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from proton.base.words import shown
 from proton.dialect import tt, ttg, ttng
@@ -41,13 +41,13 @@ from proton.layout.tensor_cores import mma_tiling_of
 
 @rule(async_copy.async_load)
 def _async_load(
-    smem: Any,
-    pointer: Any,
-    mask: Any = None,
-    cache_modifier: Any = None,
-    eviction_policy: Any = None,
-    volatile: Any = False,
-    cache_policy: Any = None,
+    smem: object,
+    pointer: object,
+    mask: object = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    volatile: object = False,
+    cache_policy: object = None,
 ) -> None:
     what = "async_copy.async_load"
     caching(cache_policy, cache_modifier, eviction_policy)  # hints, which are not taken
@@ -55,28 +55,28 @@ def _async_load(
     own = type_of(target)
     if not isinstance(pointer, tensor) or not pointer.dtype.is_ptr():
         raise error(f"{what}: pointer must be a block of pointers, got {shown(pointer)}", "...")
-    pointer, mask = agreed(pointer, mask)
-    if mask is not None:
-        pointer, mask = broadcast_all(pointer, to_bool(mask))
-    if pointer.shape != own.shape:
+    pointers, chosen = agreed(pointer, mask)
+    if chosen is not None:
+        pointers, chosen = broadcast_all(pointers, to_bool(chosen))
+    if pointers.shape != own.shape:
         raise error(
             "expected smem shape to match pointer shape but got smem.shape = "
-            f"{list(own.shape)}, pointer.shape = {list(pointer.shape)}",
+            f"{list(own.shape)}, pointer.shape = {list(pointers.shape)}",
             "copy to memory.index(i), or to memory.slice(...)",
         )
-    pointee = pointer.dtype.element_ty  # type: ignore[attr-defined]
+    pointee = pointers.dtype.element_ty
     if pointee != own.element_ty:
         raise error(f"{what}: pointers to {pointee}, and memory of {own.element_ty}", "cast one")
     stored = memory_type(pointee)
     assert stored == memory_type(own.element_ty)
     token = ttg.AsyncTokenType.get()
     ttg.AsyncCopyOp(
-        pointer.handle, target.handle, token, mask=None if mask is None else mask.handle
+        pointers.handle, target.handle, token, mask=None if chosen is None else chosen.handle
     )
 
 
 @rule(async_copy.mbarrier_arrive)
-def _copies_arrive(mbarrier: Any, increment_count: Any = True) -> None:
+def _copies_arrive(mbarrier: object, increment_count: object = True) -> None:
     increments = ir.BoolAttr.get(bool(increment_count))
     ttng.ArriveBehindCopiesOp(barrier(mbarrier, "mbarrier_arrive"), increments)
 
@@ -87,7 +87,7 @@ def _commit() -> None:
 
 
 @rule(async_copy.wait_group)
-def _wait_group(num_outstanding: Any = 0) -> None:
+def _wait_group(num_outstanding: object = 0) -> None:
     if not isinstance(num_outstanding, int) or num_outstanding < 0:
         raise error(
             f"wait_group: num_outstanding must be a constexpr, got {shown(num_outstanding)}", "0"
@@ -98,7 +98,7 @@ def _wait_group(num_outstanding: Any = 0) -> None:
 # Barriers
 
 
-def barrier(value: Any, what: str) -> Value:
+def barrier(value: object, what: str) -> Value:
     """The SSA value of barriers."""
     found = memory(value, f"mbarrier.{what}")
     if type_of(found).element_ty != ty.int64:
@@ -109,17 +109,17 @@ def barrier(value: Any, what: str) -> Value:
     return found.handle
 
 
-def condition(pred: Any) -> Value:
+def condition(pred: object) -> Value:
     """The SSA value of a predicate."""
     return item(to_bool(as_tensor(pred))).handle
 
 
-def always(pred: Any) -> bool:
+def always(pred: object) -> bool:
     """True if a predicate is known to hold."""
     return not isinstance(pred, tensor) and bool(pred)
 
 
-def check_own_cta(from_cta: Any, what: str) -> None:
+def check_own_cta(from_cta: object, what: str) -> None:
     """Raises CompilationError for arrivals from another block of a cluster."""
     if from_cta not in (None, 0):
         raise error(
@@ -129,19 +129,19 @@ def check_own_cta(from_cta: Any, what: str) -> None:
 
 
 @rule(mbarrier.init)
-def _init(mbarrier: Any, count: Any) -> None:
+def _init(mbarrier: object, count: object) -> None:
     if not isinstance(count, int) or count < 1:
         raise error(f"mbarrier.init: count must be a constexpr, got {shown(count)}", "count=1")
     ttng.InitBarrierOp(barrier(mbarrier, "init"), i32_attr(count))
 
 
 @rule(mbarrier.invalidate)
-def _invalidate(mbarrier: Any) -> None:
+def _invalidate(mbarrier: object) -> None:
     ttng.InvalBarrierOp(barrier(mbarrier, "invalidate"))
 
 
 @rule(mbarrier.wait)
-def _wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = ()) -> None:
+def _wait(mbarrier: object, phase: object, pred: object = True, deps: object = ()) -> None:
     parity = cast(item(as_tensor(phase)), ty.int32)
     place = barrier(mbarrier, "wait")
     if always(pred):
@@ -151,11 +151,11 @@ def _wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = ()) -> None:
 
 
 @rule(mbarrier.arrive)
-def _arrive(mbarrier: Any, pred: Any = True, from_cta: Any = None) -> None:
+def _arrive(mbarrier: object, pred: object = True, from_cta: object = None) -> None:
     arrive(mbarrier, 1, pred, from_cta)
 
 
-def arrive(mbarrier: Any, count: Any, pred: Any, from_cta: Any) -> None:
+def arrive(mbarrier: object, count: object, pred: object, from_cta: object) -> None:
     """One thread arrives for all."""
     check_own_cta(from_cta, "arrive")
     if not isinstance(count, int) or count < 1:
@@ -166,7 +166,7 @@ def arrive(mbarrier: Any, count: Any, pred: Any, from_cta: Any) -> None:
 # Products
 
 
-def operand_of(value: Any, side: int, acc: distributed_type, what: str) -> tensor:
+def operand_of(value: object, side: int, acc: distributed_type, what: str) -> tensor:
     """An operand of a product, whose layout is that of the accumulator's operand."""
     name = "ab"[side]
     layout = value.type.layout if isinstance(value, tensor) else None  # type: ignore[attr-defined]
@@ -187,7 +187,7 @@ def operand_of(value: Any, side: int, acc: distributed_type, what: str) -> tenso
     return value
 
 
-def accumulator(acc: Any, kind: type, what: str) -> distributed_type:
+def accumulator(acc: object, kind: type, what: str) -> distributed_type:
     """The type of what products are added to, whose layout must be of a class."""
     type_ = acc.type if isinstance(acc, tensor) else None
     if not isinstance(type_, distributed_type) or not isinstance(type_.layout, kind):
@@ -196,7 +196,13 @@ def accumulator(acc: Any, kind: type, what: str) -> distributed_type:
     return type_
 
 
-def check_shapes(a: Any, b: Any, acc: distributed_type, what: str) -> None:
+def version_of(acc: distributed_type) -> list[int]:
+    """The generation of tensor cores that a result's layout is of."""
+    assert isinstance(acc.layout, NVMMADistributedLayout)
+    return acc.layout.version
+
+
+def check_shapes(a: Sequence[int], b: Sequence[int], acc: distributed_type, what: str) -> None:
     """Raises CompilationError where sizes do not fit."""
     rank = len(acc.shape)
     fits = len(a) == len(b) == rank and a[-1] == b[-2]
@@ -208,12 +214,15 @@ def check_shapes(a: Any, b: Any, acc: distributed_type, what: str) -> None:
 
 
 @generator_rule(ampere.mma_v2)
-def _mma_v2(g: CodeGenerator, a: Any, b: Any, acc: Any, input_precision: Any = None) -> tensor:
+def _mma_v2(
+    g: CodeGenerator, a: object, b: object, acc: tensor, input_precision: object = None
+) -> tensor:
     what = "mma_v2"
     type_ = accumulator(acc, NVMMADistributedLayout, what)
-    if type_.layout.version != [2, 0]:
+    version = version_of(type_)
+    if version != [2, 0]:
         raise error(
-            f"{what}: MMA layout must have version 2.0, got {type_.layout.version}",
+            f"{what}: MMA layout must have version 2.0, got {version}",
             "version=[2, 0], or hopper.warpgroup_mma for [3, 0]",
         )
     left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))
@@ -250,7 +259,7 @@ def _by_threads(
 
 
 @generator_rule(core.dot_fma)
-def _dot_fma(g: CodeGenerator, a: Any, b: Any, acc: Any) -> tensor:
+def _dot_fma(g: CodeGenerator, a: object, b: object, acc: tensor) -> tensor:
     what = "dot_fma"
     type_ = accumulator(acc, BlockedLayout, what)
     left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))

@@ -19,6 +19,7 @@ from proton.frontend.gluon.ampere import (
     check_shapes,
     condition,
     operand_of,
+    version_of,
 )
 from proton.frontend.gluon.memory import memory, type_of
 from proton.frontend.gluon.tensors import caching, converted
@@ -59,10 +60,10 @@ def _needs(g: CodeGenerator, what: str) -> None:
 @generator_rule(mbarrier.expect)
 def _expect(
     g: CodeGenerator,
-    mbarrier: Any,
-    bytes_per_cta: Any = None,
-    pred: Any = True,
-    from_cta: Any = None,
+    mbarrier: object,
+    bytes_per_cta: object = None,
+    pred: object = True,
+    from_cta: object = None,
 ) -> None:
     check_own_cta(from_cta, "expect")
     if not isinstance(bytes_per_cta, int) or bytes_per_cta < 0:
@@ -77,24 +78,26 @@ def _expect(
 
 
 @rule(mbarrier.arrive)
-def _arrive(mbarrier: Any, count: Any = 1, pred: Any = True, from_cta: Any = None) -> None:
+def _arrive(
+    mbarrier: object, count: object = 1, pred: object = True, from_cta: object = None
+) -> None:
     arrive(mbarrier, count, pred, from_cta)
 
 
 @rule(hopper.fence_async_shared)
-def _fence(cluster: Any = False) -> None:
+def _fence(cluster: object = False) -> None:
     ttng.FenceAsyncSharedOp()
 
 
 @rule(cluster.barrier)
-def _cluster_barrier(relaxed: Any = False) -> None:
+def _cluster_barrier(relaxed: object = False) -> None:
     ttg.BarrierOp()
 
 
 # Descriptors
 
 
-def _descriptor(value: Any, what: str) -> layout_descriptor_type:
+def _descriptor(value: object, what: str) -> layout_descriptor_type:
     type_ = value.type if isinstance(value, tensor) else None
     if not isinstance(type_, layout_descriptor_type):
         found = shown(value) if type_ is None else type_
@@ -110,11 +113,11 @@ def _descriptor(value: Any, what: str) -> layout_descriptor_type:
 def _make(
     g: CodeGenerator,
     base: Any,
-    shape: Any,
-    strides: Any,
-    block_shape: Any,
-    layout: Any,
-    padding_option: Any = "zero",
+    shape: object,
+    strides: object,
+    block_shape: object,
+    layout: object,
+    padding_option: str = "zero",
 ) -> tensor:
     what = "tma.make_tensor_descriptor"
     _needs(g, what)
@@ -173,7 +176,9 @@ def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads:
         return ttng.TensorMapOp(value, [], [], map_type).result
 
 
-def _checked(desc: Any, memory_: Any, coord: Any, what: str) -> tuple[Any, tensor, list[object]]:
+def _checked(
+    desc: object, memory_: object, coord: object, what: str
+) -> tuple[Any, tensor, list[object]]:
     """(type of the descriptor, memory, indices) of a copy, which fit each other."""
     type_ = _descriptor(desc, what)
     found = memory(memory_, what)
@@ -194,13 +199,13 @@ def _checked(desc: Any, memory_: Any, coord: Any, what: str) -> tuple[Any, tenso
 @generator_rule(tma.async_load)
 def _async_load(
     g: CodeGenerator,
-    tensor_desc: Any,
-    coord: Any,
-    barrier: Any,
-    result: Any,
-    pred: Any = True,
-    multicast: Any = False,
-    cache_policy: Any = None,
+    tensor_desc: tensor,
+    coord: object,
+    barrier: object,
+    result: object,
+    pred: object = True,
+    multicast: object = False,
+    cache_policy: object = None,
 ) -> None:
     what = "tma.async_load"
     _needs(g, what)
@@ -211,12 +216,14 @@ def _async_load(
     ttng.AsyncTMACopyOp(map_, place, target.handle, condition(pred), indices)
 
 
-def _barrier_of(value: Any) -> Value:
+def _barrier_of(value: object) -> Value:
     """Of what comes in a parameter that has the function's name."""
     return barrier(value, "async_load")
 
 
-def _store(g: CodeGenerator, desc: Any, coord: Any, src: Any, kind: str, what: str) -> None:
+def _store(
+    g: CodeGenerator, desc: tensor, coord: object, src: object, kind: str, what: str
+) -> None:
     _needs(g, what)
     type_, source, indices = _checked(desc, src, coord, what)
     element = type_.block_type.element_ty
@@ -231,7 +238,7 @@ def _store(g: CodeGenerator, desc: Any, coord: Any, src: Any, kind: str, what: s
 
 @generator_rule(tma.async_store)
 def _async_store(
-    g: CodeGenerator, tensor_desc: Any, coord: Any, src: Any, cache_policy: Any = None
+    g: CodeGenerator, tensor_desc: tensor, coord: object, src: object, cache_policy: object = None
 ) -> None:
     caching(cache_policy, None, None)
     _store(g, tensor_desc, coord, src, ttng.NO_REDUCTION, "tma.async_store")
@@ -241,7 +248,7 @@ def _define_reduction(kind: str) -> None:
     op = getattr(tma, f"async_atomic_{kind}")
 
     @generator_rule(op)
-    def _(g: CodeGenerator, tensor_desc: Any, coord: Any, src: Any) -> None:
+    def _(g: CodeGenerator, tensor_desc: tensor, coord: object, src: object) -> None:
         _store(g, tensor_desc, coord, src, kind, f"tma.{op.__name__}")
 
 
@@ -250,7 +257,7 @@ for _kind in ("add", "min", "max", "and", "or", "xor"):
 
 
 @rule(tma.store_wait)
-def _store_wait(pendings: Any, read_only: Any = True) -> None:
+def _store_wait(pendings: object, read_only: object = True) -> None:
     if not isinstance(pendings, int) or pendings < 0:
         raise error(f"store_wait: pendings must be a constexpr, got {shown(pendings)}", "0")
     ttng.TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(not read_only))
@@ -260,12 +267,12 @@ def _store_wait(pendings: Any, read_only: Any = True) -> None:
 
 
 @rule(hopper.warpgroup_mma_init)
-def _init(value: Any) -> tensor:
+def _init(value: tensor) -> tensor:
     type_ = accumulator(value, NVMMADistributedLayout, "warpgroup_mma_init")
     return tensor(value.handle, warpgroup_mma_accumulator_type(type_))
 
 
-def _tensor_type(acc: Any, what: str) -> distributed_type:
+def _tensor_type(acc: object, what: str) -> distributed_type:
     if isinstance(acc, tensor) and isinstance(acc.type, warpgroup_mma_accumulator_type):
         return acc.type.tensor_type
     return accumulator(acc, NVMMADistributedLayout, what)
@@ -274,18 +281,18 @@ def _tensor_type(acc: Any, what: str) -> distributed_type:
 @generator_rule(hopper.warpgroup_mma)
 def _warpgroup_mma(
     g: CodeGenerator,
-    a: Any,
-    b: Any,
-    acc: Any,
-    use_acc: Any = True,
-    precision: Any = None,
-    max_num_imprecise_acc: Any = None,
-    is_async: Any = False,
+    a: object,
+    b: object,
+    acc: tensor,
+    use_acc: object = True,
+    precision: object = None,
+    max_num_imprecise_acc: int | None = None,
+    is_async: object = False,
 ) -> tensor:
     what = "warpgroup_mma"
     _needs(g, what)
     type_ = _tensor_type(acc, what)
-    if type_.layout.version[0] != 3:
+    if version_of(type_)[0] != 3:
         raise error(f"{what}: acc's layout must be of version [3, 0], got {type_.layout}", "...")
     tiling = group_tiling_of(type_.layout.linear(type_.shape))
     if tiling is None:
@@ -316,7 +323,7 @@ def _warpgroup_mma(
     return wrap(ttng.WarpGroupDotWaitOp(issued, i32_attr(0), ir_type), type_)
 
 
-def _left(a: Any, acc: distributed_type, tiling: WarpGroupTiling, what: str) -> tensor:
+def _left(a: object, acc: distributed_type, tiling: WarpGroupTiling, what: str) -> tensor:
     """The left operand: in swizzled memory, or in registers as `wgmma` takes it."""
     if isinstance(a, shared_memory_descriptor):
         found = memory(a, what)
@@ -348,14 +355,14 @@ def _check_matrix(value: tensor, k_axis: int, what: str) -> None:
 
 
 @rule(hopper.warpgroup_mma_wait)
-def _warpgroup_mma_wait(num_outstanding: Any = 0, deps: Any = None) -> Any:
+def _warpgroup_mma_wait(num_outstanding: int = 0, deps: object = None) -> Any:
     if deps is None:
         raise error("warpgroup_mma_wait deps must be given", "deps=(acc,)")
     results = [_waited(dep, num_outstanding) for dep in listed(deps)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _waited(dep: Any, pendings: int) -> Any:
+def _waited(dep: object, pendings: int) -> Any:
     if not isinstance(dep, tensor) or isinstance(dep, shared_memory_descriptor):
         return dep
     type_ = dep.type

@@ -4,7 +4,7 @@ A view's type has the memory's type in IR, which says where each element lies; i
 the author would call that.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -36,7 +36,7 @@ Memory = shared_memory_descriptor_type
 _BYTE = 8
 
 
-def memory(value: Any, what: str) -> tensor:
+def memory(value: object, what: str) -> tensor:
     """A value that must be shared memory."""
     if not isinstance(value, shared_memory_descriptor):
         found = value.type if isinstance(value, tensor) else shown(value)
@@ -54,7 +54,7 @@ def type_of(value: tensor) -> Memory:
     return value.type
 
 
-def sizes(shape: Any, what: str) -> tuple[int, ...]:
+def sizes(shape: object, what: str) -> tuple[int, ...]:
     """A shape from the user, each size a power of two but that of a first dimension, which counts
     parts."""
     found = shape if isinstance(shape, tuple | list) else (shape,)
@@ -66,7 +66,7 @@ def sizes(shape: Any, what: str) -> tuple[int, ...]:
 
 
 def shared_type(
-    element: ty.dtype, shape: tuple[int, ...], layout: Any, alloc_shape: Any, what: str
+    element: ty.dtype, shape: tuple[int, ...], layout: object, alloc_shape: object, what: str
 ) -> Memory:
     """The type of memory of a shape in a layout from the user."""
     if not isinstance(element, ty.dtype):
@@ -91,14 +91,20 @@ def shared_type(
 
 
 def _typed(
-    element: ty.dtype, shape: Any, layout: SharedLayout, alloc_shape: Any, view: SharedView
+    element: ty.dtype,
+    shape: Sequence[int],
+    layout: SharedLayout,
+    alloc_shape: object,
+    view: SharedView,
 ) -> Memory:
     desc = ttg.view_desc(tuple(shape), to_ir(memory_type(element)), view)
     return Memory(element, shape, layout, alloc_shape, desc)
 
 
 @generator_rule(core.allocate_shared_memory)
-def _allocate(g: CodeGenerator, element_ty: Any, shape: Any, layout: Any, value: Any = None) -> Any:
+def _allocate(
+    g: CodeGenerator, element_ty: ty.dtype, shape: object, layout: object, value: object = None
+) -> Any:
     what = "gl.allocate_shared_memory"
     found = sizes(shape, what)
     type_ = shared_type(element_ty, found, layout, list(found), what)
@@ -109,7 +115,7 @@ def _allocate(g: CodeGenerator, element_ty: Any, shape: Any, layout: Any, value:
 
 
 @generator_rule(shared_memory_descriptor.load)
-def load(g: CodeGenerator, self: Any, layout: Any) -> tensor:
+def load(g: CodeGenerator, self: object, layout: object) -> tensor:
     """What lies in memory."""
     source = memory(self, "load")
     own = type_of(source)
@@ -121,7 +127,7 @@ def load(g: CodeGenerator, self: Any, layout: Any) -> tensor:
 
 
 @rule(shared_memory_descriptor.store)
-def _store(self: Any, value: Any) -> None:
+def _store(self: object, value: object) -> None:
     target = memory(self, "store")
     own, source = type_of(target), laid_out(value, "store")
     _check_same("store", own, source)
@@ -171,7 +177,7 @@ def _leading(type_: Memory) -> int:
 
 
 @rule(shared_memory_descriptor.slice)
-def _slice(self: Any, start: Any, length: Any, dim: Any = 0) -> tensor:
+def _slice(self: object, start: int, length: int, dim: int = 0) -> tensor:
     source = memory(self, "slice")
     own = type_of(source)
     for name, value in (("start", start), ("length", length), ("dim", dim)):
@@ -203,7 +209,7 @@ def _slice(self: Any, start: Any, length: Any, dim: Any = 0) -> tensor:
     return _folded(source, own, shape, view.sliced(starts, shape[leading:]))
 
 
-def _folded(source: tensor, own: Memory, shape: Any, view: SharedView) -> tensor:
+def _folded(source: tensor, own: Memory, shape: Sequence[int], view: SharedView) -> tensor:
     """A part of memory, whose first element has an address of its own where offsets are not
     exchanged."""
     offset = view.padded(view.start) * _element_bytes(own) if view.is_foldable else 0
@@ -213,7 +219,7 @@ def _folded(source: tensor, own: Memory, shape: Any, view: SharedView) -> tensor
 
 
 @rule(shared_memory_descriptor.index)
-def _index(self: Any, index: Any) -> tensor:
+def _index(self: object, index: object) -> tensor:
     source = memory(self, "index")
     own, number = type_of(source), item(as_tensor(index))
     if not number.dtype.is_int() or number.dtype.primitive_bitwidth > 32:
@@ -264,7 +270,7 @@ def _layout_of(view: SharedView, like: SharedLayout, shape: tuple[int, ...]) -> 
 
 
 @rule(shared_memory_descriptor.permute)
-def _permute(self: Any, order: Any) -> tensor:
+def _permute(self: object, order: object) -> tensor:
     source = memory(self, "permute")
     own = type_of(source)
     dims = tuple(order) if isinstance(order, tuple | list) else (order,)
@@ -291,7 +297,7 @@ def _permute(self: Any, order: Any) -> tensor:
 def _permuted_layout(own: Memory, order: list[int]) -> SharedLayout:
     layout, view = own.layout, _view(own)
     if order == list(range(len(order))):
-        return layout  # type: ignore[no-any-return]
+        return layout
     if isinstance(layout, SwizzledSharedLayout):
         moved = [order.index(axis) for axis in layout.order]
         return SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, moved)
@@ -312,7 +318,7 @@ def _permuted_layout(own: Memory, order: list[int]) -> SharedLayout:
 
 
 @rule(shared_memory_descriptor.reshape)
-def _reshape(self: Any, shape: Any) -> tensor:
+def _reshape(self: object, shape: object) -> tensor:
     source = memory(self, "reshape")
     own, new = type_of(source), sizes(shape, "reshape")
     if prod(new) != prod(own.shape):
@@ -349,7 +355,9 @@ def _reshaped_layout(own: Memory, view: SharedView, shape: tuple[int, ...]) -> S
 
 
 @rule(shared_memory_descriptor.reinterpret)
-def _reinterpret(self: Any, dtype: Any = None, shape: Any = None, layout: Any = None) -> tensor:
+def _reinterpret(
+    self: object, dtype: ty.dtype | None = None, shape: object = None, layout: object = None
+) -> tensor:
     source = memory(self, "reinterpret")
     own = type_of(source)
     element = own.element_ty if dtype is None else dtype
@@ -376,14 +384,14 @@ def _bytes(type_: Memory) -> int:
 
 
 @rule(shared_memory_descriptor._keep_alive)
-def _keep_alive(self: Any) -> None:
+def _keep_alive(self: object) -> None:
     ttg.LocalDeallocOp(memory(self, "_keep_alive").handle)
 
 
 # Elements at indices
 
 
-def _indexed(self: Any, indices: Any, axis: Any, what: str) -> tuple[tensor, tensor]:
+def _indexed(self: object, indices: object, axis: Any, what: str) -> tuple[tensor, tensor]:
     source, found = memory(self, what), laid_out(indices, what)
     own = type_of(source)
     if len(found.shape) != len(own.shape):
@@ -399,7 +407,7 @@ def _indexed(self: Any, indices: Any, axis: Any, what: str) -> tuple[tensor, ten
 
 
 @rule(shared_memory_descriptor.gather)
-def _gather(self: Any, indices: Any, axis: Any) -> tensor:
+def _gather(self: object, indices: object, axis: int) -> tensor:
     source, found = _indexed(self, indices, axis, "gather")
     element = type_of(source).element_ty
     type_ = ty.with_scalar(found.type, memory_type(element))
@@ -409,7 +417,7 @@ def _gather(self: Any, indices: Any, axis: Any) -> tensor:
 
 
 def _scattered(
-    self: Any, values: Any, indices: Any, axis: Any, mask: Any, what: str
+    self: object, values: object, indices: object, axis: Any, mask: object, what: str
 ) -> tuple[tensor, tensor, tensor, Value | None]:
     from proton.frontend.builder import broadcast_all
 
@@ -432,7 +440,7 @@ def _scattered(
 
 
 @rule(shared_memory_descriptor.scatter)
-def _scatter(self: Any, values: Any, indices: Any, axis: Any) -> None:
+def _scatter(self: object, values: object, indices: object, axis: int) -> None:
     target, written, found, _ = _scattered(self, values, indices, axis, None, "scatter")
     stored = cast(written, ty.int8) if written.dtype.is_bool() else written
     ttg.LocalScatterOp(target.handle, stored.handle, found.handle, i32_attr(axis))

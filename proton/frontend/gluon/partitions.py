@@ -4,6 +4,7 @@ Each worker is an op with a region, which is compiled in place, as the default f
 them: what that returns are values like any others.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from proton.base.words import shown
@@ -20,7 +21,10 @@ from proton.language.gluon import core
 
 @generator_rule(core.warp_specialize)
 def _warp_specialize(
-    g: CodeGenerator, functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None
+    g: CodeGenerator,
+    functions_and_args: Iterable[object],
+    worker_num_warps: object,
+    worker_num_regs: object = None,
 ) -> Any:
     what = "warp_specialize"
     pairs = [_checked(pair, what) for pair in functions_and_args]
@@ -53,7 +57,7 @@ def _misplaced(g: CodeGenerator, what: str) -> Exception:
     )
 
 
-def _checked(pair: Any, what: str) -> tuple[DeviceFunction, tuple[Any, ...]]:
+def _checked(pair: object, what: str) -> tuple[DeviceFunction, tuple[Any, ...]]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise error(
             f"{what}: pairs of a function and its arguments, got {shown(pair)}", "(f, (x,))"
@@ -69,8 +73,8 @@ def _checked(pair: Any, what: str) -> tuple[DeviceFunction, tuple[Any, ...]]:
     return function, tuple(args)
 
 
-def _counts(values: Any, wanted: int, noun: str, what: str) -> list[int]:
-    found = list(values) if isinstance(values, tuple | list) else [values]
+def _counts(values: object, wanted: int, noun: str, what: str) -> list[int]:
+    found: list[Any] = list(values) if isinstance(values, tuple | list) else [values]
     if len(found) != wanted:
         raise error(
             f"{what} got {wanted} partitions but {len(found)} {noun}", "one for each worker"

@@ -39,7 +39,7 @@ from proton.layout.conversion import Permutation, plan
 from proton.layout.named import dim
 
 
-def known_layout(layout: Any, what: str) -> Any:
+def known_layout(layout: object, what: str) -> Any:
     """A layout of tensors, from the user."""
     if not isinstance(layout, DistributedLayout):
         raise error(
@@ -49,7 +49,7 @@ def known_layout(layout: Any, what: str) -> Any:
     return layout
 
 
-def block(element: ty.dtype, shape: tuple[int, ...], layout: Any, what: str) -> distributed_type:
+def block(element: ty.dtype, shape: tuple[int, ...], layout: object, what: str) -> distributed_type:
     """The type of a block in a layout from the user, None: to be chosen."""
     known = known_layout(AutoLayout() if layout is None else layout, what)
     try:
@@ -74,7 +74,7 @@ def check_warps(g: CodeGenerator, type_: distributed_type) -> None:
 
 
 @generator_rule(core.arange)
-def _arange(g: CodeGenerator, start: Any, end: Any, layout: Any = None) -> tensor:
+def _arange(g: CodeGenerator, start: int, end: int, layout: object = None) -> tensor:
     for name, value in (("start", start), ("end", end)):
         if not isinstance(value, int):
             raise error(f"gl.arange: {name} must be a constexpr integer, got {shown(value)}", "...")
@@ -87,7 +87,9 @@ def _arange(g: CodeGenerator, start: Any, end: Any, layout: Any = None) -> tenso
 
 
 @generator_rule(core.full)
-def full(g: CodeGenerator, shape: Any, value: Any, dtype: Any, layout: Any = None) -> tensor:
+def full(
+    g: CodeGenerator, shape: object, value: Any, dtype: object, layout: object = None
+) -> tensor:
     """A block filled with a number."""
     sizes = check_shape(shape)
     if not isinstance(dtype, ty.dtype):
@@ -104,18 +106,18 @@ def full(g: CodeGenerator, shape: Any, value: Any, dtype: Any, layout: Any = Non
 
 
 @generator_rule(core.zeros)
-def _zeros(g: CodeGenerator, shape: Any, dtype: Any, layout: Any = None) -> tensor:
+def _zeros(g: CodeGenerator, shape: object, dtype: object, layout: object = None) -> tensor:
     return full(g, shape, 0, dtype, layout)
 
 
 @generator_rule(core.full_like)
 def _full_like(
     g: CodeGenerator,
-    input: Any,
-    value: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
+    input: object,
+    value: object,
+    shape: object = None,
+    dtype: object = None,
+    layout: object = None,
 ) -> tensor:
     like = as_tensor(input)
     own = getattr(like.type, "layout", None)
@@ -130,7 +132,11 @@ def _full_like(
 
 @generator_rule(core.zeros_like)
 def _zeros_like(
-    g: CodeGenerator, input: Any, shape: Any = None, dtype: Any = None, layout: Any = None
+    g: CodeGenerator,
+    input: object,
+    shape: object = None,
+    dtype: object = None,
+    layout: object = None,
 ) -> tensor:
     return _full_like(g, input, 0, shape, dtype, layout)
 
@@ -138,7 +144,7 @@ def _zeros_like(
 # Layouts
 
 
-def laid_out(value: Any, what: str) -> tensor:
+def laid_out(value: object, what: str) -> tensor:
     """A value that must be a block with a layout."""
     if not isinstance(value, tensor) or not isinstance(value.type, distributed_type):
         found = value.type if isinstance(value, tensor) else shown(value)
@@ -146,7 +152,7 @@ def laid_out(value: Any, what: str) -> tensor:
     return value
 
 
-def converted(value: tensor, layout: Any) -> tensor:
+def converted(value: tensor, layout: object) -> tensor:
     """A block in another layout."""
     type_ = distributed_type(value.dtype, value.shape, layout)
     if type_ == value.type:
@@ -155,7 +161,9 @@ def converted(value: tensor, layout: Any) -> tensor:
 
 
 @generator_rule(core.convert_layout)
-def _convert(g: CodeGenerator, value: Any, layout: Any, assert_trivial: bool = False) -> tensor:
+def _convert(
+    g: CodeGenerator, value: object, layout: object, assert_trivial: bool = False
+) -> tensor:
     source = laid_out(value, "gl.convert_layout")
     target = block(source.dtype, source.shape, layout, "gl.convert_layout")
     check_warps(g, target)
@@ -173,7 +181,7 @@ def _convert(g: CodeGenerator, value: Any, layout: Any, assert_trivial: bool = F
 
 
 @generator_rule(core.set_auto_layout)
-def _set_auto(g: CodeGenerator, value: Any, layout: Any) -> tensor:
+def _set_auto(g: CodeGenerator, value: object, layout: object) -> tensor:
     source = laid_out(value, "gl.set_auto_layout")
     known = known_layout(layout, "gl.set_auto_layout")
     own = source.type.layout  # type: ignore[attr-defined]
@@ -187,7 +195,7 @@ def _set_auto(g: CodeGenerator, value: Any, layout: Any) -> tensor:
 
 
 @rule(core.to_linear_layout)
-def _to_linear(layout: Any, shape: Any) -> Any:
+def _to_linear(layout: object, shape: object) -> Any:
     sizes = check_shape(shape)
     if isinstance(layout, AutoLayout | DistributedLinearLayout | SharedLinearLayout):
         return layout
@@ -204,7 +212,7 @@ def _bits_of(layout: SharedLayout) -> int:
 
 
 @rule(core.bank_conflicts)
-def _bank_conflicts(distr_ty: Any, shared_ty: Any) -> int:
+def _bank_conflicts(distr_ty: distributed_type, shared_ty: Any) -> int:
     """More wavefronts than it needs, of an access of a warp's registers."""
     shape, bits = tuple(distr_ty.shape), distr_ty.scalar.primitive_bitwidth
     if shape != tuple(shared_ty.shape):
@@ -238,7 +246,7 @@ def _conflicts(places: LinearLayout, size: int) -> int:
 # Memory, and ops that are the tile language's with a layout
 
 
-def caching(policy: Any, modifier: Any, eviction: Any) -> tuple[str, str]:
+def caching(policy: object, modifier: str | None, eviction: str | None) -> tuple[str, str]:
     """(cache modifier, eviction policy) of an access; hints that PTX has no word for are left."""
     if policy is not None and (modifier or eviction):
         raise error("cache_policy stands in the place of cache_modifier and eviction_policy", "...")
@@ -255,28 +263,34 @@ def caching(policy: Any, modifier: Any, eviction: Any) -> tuple[str, str]:
 @generator_rule(core.load)
 def _load(
     g: CodeGenerator,
-    pointer: Any,
-    mask: Any = None,
-    other: Any = None,
-    cache_modifier: Any = None,
-    eviction_policy: Any = None,
-    volatile: Any = False,
-    cache_policy: Any = None,
+    pointer: object,
+    mask: object = None,
+    other: object = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    volatile: object = False,
+    cache_policy: object = None,
 ) -> Any:
     modifier, eviction = caching(cache_policy, cache_modifier, eviction_policy)
-    options = {"cache_modifier": modifier, "eviction_policy": eviction, "volatile": volatile}
-    return memory.load(pointer, mask, other, **options)
+    return memory.load(
+        pointer,
+        mask,
+        other,
+        cache_modifier=modifier,
+        eviction_policy=eviction,
+        volatile=bool(volatile),
+    )
 
 
 @generator_rule(core.store)
 def _store(
     g: CodeGenerator,
-    pointer: Any,
-    value: Any,
-    mask: Any = None,
-    cache_modifier: Any = None,
-    eviction_policy: Any = None,
-    cache_policy: Any = None,
+    pointer: object,
+    value: object,
+    mask: object = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    cache_policy: object = None,
 ) -> None:
     modifier, eviction = caching(cache_policy, cache_modifier, eviction_policy)
     memory.store(pointer, value, mask, cache_modifier=modifier, eviction_policy=eviction)
@@ -284,7 +298,7 @@ def _store(
 
 @generator_rule(core.histogram)
 def _histogram(
-    g: CodeGenerator, input: Any, num_bins: Any, mask: Any = None, layout: Any = None
+    g: CodeGenerator, input: object, num_bins: object, mask: object = None, layout: object = None
 ) -> tensor:
     value = laid_out(input, "gl.histogram")
     if len(value.shape) != 1:
@@ -302,7 +316,7 @@ def _histogram(
 
 
 @rule(core.expect_zero)
-def _expect_zero(value: Any, mask: Any = None) -> Any:
+def _expect_zero(value: object, mask: object = None) -> Any:
     return value
 
 

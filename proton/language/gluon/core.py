@@ -157,8 +157,8 @@ class _ByType(type):
 
 
 class shared_memory_descriptor(metaclass=_ByType):
-    """Shared memory, or a view of it: `dtype`, `shape`, `rank`, `numel`, `layout`, `nbytes_per_cta`,
-    and the methods here."""
+    """Shared memory, or a view of it: `dtype`, `shape`, `rank`, `numel`, `layout`,
+    `nbytes_per_cta`, and the methods here."""
 
     @builtin
     def load(self, layout):

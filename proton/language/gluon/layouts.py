@@ -16,7 +16,7 @@ from typing import Any
 from proton.language.composite import constexpr_type
 from proton.language.constants import unwrap
 from proton.language.function import constexpr_function
-from proton.layout import LinearLayout, encodings, named, shapes
+from proton.layout import LinearLayout, encodings, named
 
 Bases = list[list[int]]
 _CHUNK = 16  # bytes that are not torn by a swizzle
@@ -197,14 +197,17 @@ class DistributedLinearLayout(DistributedLayout):
 
     def linear(self, shape: Sequence[int]) -> LinearLayout:
         registers = [*self.reg_bases, *self.block_bases]
-        parts = (registers, self.lane_bases, self.warp_bases, [])
+        none: Bases = []
+        parts = (registers, self.lane_bases, self.warp_bases, none)
         return encodings.of_bases(dict(zip(named.DISTRIBUTED, parts, strict=True)), shape)
 
     @classmethod
     def of(cls, layout: LinearLayout) -> "DistributedLinearLayout":
         """The class for a linear layout."""
-        parts = [[list(basis) for basis in layout.bases(name)] for name in named.DISTRIBUTED]
-        return cls(*parts, [size for _, size in layout.outs])
+        register, lane, warp, block = (
+            [list(basis) for basis in layout.bases(name)] for name in named.DISTRIBUTED
+        )
+        return cls(register, lane, warp, block, [size for _, size in layout.outs])
 
 
 @dataclass(frozen=True, eq=True)
@@ -452,72 +455,3 @@ def _places(layout: Any, shape: Sequence[int]) -> list[tuple[tuple[int, ...], st
         text = ", ".join(f"{name}={value}" for name, value in place.items() if name != "block")
         found.setdefault(index, []).append(text)
     return [(index, " | ".join(places)) for index, places in sorted(found.items())]
-
-
-# What a change of shape makes of a layout
-
-
-def expanded(layout: Any, shape: Sequence[int], axis: int) -> Any:
-    """With a dimension of size 1 at `axis`: the parent of a slice. Others have none: ValueError."""
-    if not layout.is_known:
-        return layout
-    if not isinstance(layout, SliceLayout):
-        raise ValueError(f"expected expand_dims input to have a SliceLayout, but got: {layout}")
-    if layout.dim != axis:
-        raise ValueError(
-            f"expected expand_dims input layout to be sliced in axis {axis} but got {layout.dim}"
-        )
-    return layout.parent
-
-
-def permuted(layout: Any, shape: Sequence[int], order: Sequence[int]) -> Any:
-    """Dimension i becomes what dimension order[i] was."""
-    if isinstance(layout, BlockedLayout):
-        inverse = [list(order).index(axis) for axis in range(len(order))]
-        parts = (layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta)
-        moved = [[part[axis] for axis in order] for part in parts]
-        cga = [[basis[axis] for axis in order] for basis in layout.cga_layout]
-        return BlockedLayout(*moved, [inverse[axis] for axis in layout.order], cga)
-    return _through(layout, shape, lambda linear: shapes.trans(linear, tuple(order)))
-
-
-def reshaped(layout: Any, shape: Sequence[int], new: Sequence[int]) -> Any:
-    """The same row-major index in other dimensions."""
-    return _through(layout, shape, lambda linear: shapes.reshape(linear, tuple(new)))
-
-
-def joined(layout: Any, shape: Sequence[int]) -> Any:
-    """With a last dimension of size 2, whose elements a thread has side by side."""
-    if isinstance(layout, BlockedLayout):
-        rank = layout.rank
-        cga = [[*basis, 0] for basis in layout.cga_layout]
-        return BlockedLayout(
-            [*layout.size_per_thread, 2],
-            [*layout.threads_per_warp, 1],
-            [*layout.warps_per_cta, 1],
-            [rank, *layout.order],
-            cga,
-        )
-    return _through(layout, shape, shapes.join)
-
-
-def halved(layout: Any, shape: Sequence[int]) -> Any:
-    """Without a last dimension of size 2."""
-    is_pair = isinstance(layout, BlockedLayout) and layout.size_per_thread[-1] == 2
-    if is_pair and layout.threads_per_warp[-1] == layout.warps_per_cta[-1] == 1:
-        rank = layout.rank - 1
-        return BlockedLayout(
-            layout.size_per_thread[:-1],
-            layout.threads_per_warp[:-1],
-            layout.warps_per_cta[:-1],
-            [axis for axis in layout.order if axis != rank],
-            [basis[:-1] for basis in layout.cga_layout],
-        )
-    return _through(layout, shape, shapes.split)
-
-
-def _through(layout: Any, shape: Sequence[int], change: Any) -> Any:
-    """What a change of linear layouts makes of a layout."""
-    if not layout.is_known:
-        return layout
-    return DistributedLinearLayout.of(change(layout.linear(tuple(shape))))

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -29,37 +28,6 @@ class distributed_type(ty.block_type):
 
     def with_element_ty(self, element_ty: ty.dtype) -> ty.dtype:
         return distributed_type(element_ty, self.shape, self.layout)
-
-    def _with(self, shape: Sequence[int], change: Callable[..., Any], *given: object) -> ty.dtype:
-        """A type of another shape, in what `change` makes of the layout."""
-        return distributed_type(self.element_ty, shape, change(self.layout, self.shape, *given))
-
-    def expanded(self, axis: int) -> ty.dtype:
-        shape = (*self.shape[:axis], 1, *self.shape[axis:])
-        return self._with(shape, layouts.expanded, axis)
-
-    def broadcast(self, shape: tuple[int, ...]) -> ty.dtype:
-        return distributed_type(self.element_ty, shape, self.layout)
-
-    def permuted(self, order: tuple[int, ...]) -> ty.dtype:
-        return self._with([self.shape[axis] for axis in order], layouts.permuted, order)
-
-    def reshaped(self, shape: tuple[int, ...]) -> ty.dtype:
-        return self._with(shape, layouts.reshaped, shape)
-
-    def joined(self) -> ty.dtype:
-        return self._with((*self.shape, 2), layouts.joined)
-
-    def halved(self) -> ty.dtype:
-        return self._with(self.shape[:-1], layouts.halved)
-
-    def reduced(self, axis: int) -> ty.dtype:
-        left = (*self.shape[:axis], *self.shape[axis + 1 :])
-        if not left:
-            return self.element_ty
-        is_known = self.layout.is_known
-        layout = layouts.SliceLayout(axis, self.layout) if is_known else self.layout
-        return distributed_type(self.element_ty, left, layout)
 
     def __eq__(self, other: object) -> bool:
         return (

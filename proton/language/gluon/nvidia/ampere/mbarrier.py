@@ -7,7 +7,6 @@ from proton.language import core, types
 from proton.language.function import DeviceFunction, builtin, constexpr_function
 from proton.language.gluon import core as gluon
 from proton.language.gluon.layouts import SwizzledSharedLayout
-from proton.language.types import constexpr
 
 _int64 = types.int64
 
@@ -28,9 +27,9 @@ class MBarrierLayout(SwizzledSharedLayout):
 
 
 @DeviceFunction
-def allocate_mbarrier(batch: constexpr = None, two_ctas: constexpr = False):
+def allocate_mbarrier(batch: Any = None, two_ctas: Any = False):
     """Memory for a barrier, or for `batch` of them, of which `.index(i)` takes one."""
-    shape: constexpr = [1] if batch is None else [batch, 1]
+    shape = (1,) if batch is None else (batch, 1)
     core.static_assert(not two_ctas, "barriers of two blocks of a cluster are not supported")
     return gluon.allocate_shared_memory(_int64, shape, MBarrierLayout())
 
