@@ -47,7 +47,9 @@ def is_tensor_map(type_: Type) -> bool:
 
 
 class TensorMapOp(
-    TTNG.Operation, name="tensor_map", traits=[t.Pure, t.Speculatable, t.PassesPointers]
+    TTNG.Operation,
+    name="tensor_map",
+    traits=[t.Pure, t.Speculatable, t.PassesPointers, t.TileIndex],
 ):
     """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
     out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
