@@ -15,6 +15,7 @@ from proton.gluon.language.nvidia.hopper import (
     mbarrier,
     tma,
     warpgroup_mma,
+    warpgroup_mma_accumulator,
     warpgroup_mma_init,
     warpgroup_mma_wait,
 )
@@ -716,3 +717,254 @@ def a_small_attention(rng: np.random.Generator) -> None:
     powers = np.exp2(q.astype(np.float64) @ k.astype(np.float64).T * scale)
     wanted = powers @ v.astype(np.float64) / powers.sum(1, keepdims=True)
     np.testing.assert_allclose(out, wanted, rtol=2e-2, atol=2e-3)
+
+
+# Tiles in turn, and the state of products in an aggregate
+
+
+@gluon.constexpr_function
+def layout_for(dtype, m, n, warps):
+    return gl.NVMMADistributedLayout(
+        version=[3, 0],
+        warps_per_cta=[warps, 1],
+        instr_shape=[16, min(n, 256), 256 // dtype.primitive_bitwidth],
+    )
+
+
+@gluon.aggregate
+class Products:
+    acc: warpgroup_mma_accumulator | gl.tensor
+    use_acc: gl.tensor
+
+    @gluon.constexpr_function
+    def __init__(self, acc, use_acc):
+        self.acc = acc
+        self.use_acc = use_acc
+
+    @gluon.jit
+    def begin(dtype: gl.constexpr, M: gl.constexpr, N: gl.constexpr, num_warps: gl.constexpr):
+        layout: gl.constexpr = layout_for(dtype, M, N, num_warps)
+        return Products(gl.zeros((M, N), dtype=gl.float32, layout=layout), gl.to_tensor(False))
+
+    @gluon.jit
+    def issue(self, a, b):
+        acc = warpgroup_mma(a, b, self.acc, is_async=True, use_acc=self.use_acc)
+        return Products(acc, gl.to_tensor(True))
+
+    @gluon.jit
+    def wait(self, n: gl.constexpr):
+        return Products(warpgroup_mma_wait(n, (self.acc,)), self.use_acc)
+
+    @gluon.jit
+    def take(self):
+        return self.acc, Products(self.acc, gl.to_tensor(False))
+
+
+def grouped(size):
+    G = gl.constexpr(size)
+
+    @gluon.aggregate
+    class Impl:
+        start: gl.tensor
+        tiles_m: gl.tensor
+        in_group: gl.tensor
+        tiles: gl.tensor
+
+        @gluon.constexpr_function
+        def __init__(self, start, tiles_m, in_group, tiles):
+            self.start = start
+            self.tiles_m = tiles_m
+            self.in_group = in_group
+            self.tiles = tiles
+
+        @gluon.jit
+        def begin(M, N, BM: gl.constexpr, BN: gl.constexpr):
+            tm = gl.cdiv(M, BM)
+            tn = gl.cdiv(N, BN)
+            return Impl(gl.program_id(axis=0), tm, G * tn, tm * tn)
+
+        @gluon.jit
+        def count(self):
+            return gl.cdiv(self.tiles - self.start, gl.num_programs(axis=0))
+
+        @gluon.jit
+        def tile(self, i):
+            t = self.start + i * gl.num_programs(axis=0)
+            group = t // self.in_group
+            first = group * G
+            size = min(self.tiles_m - first, G)
+            return first + t % size, t % self.in_group // size
+
+    Impl.__name__ = f"grouped({G.value})"
+    return Impl
+
+
+@gluon.jit
+def fetched(
+    producer,
+    a_desc,
+    b_desc,
+    row,
+    column,
+    k,
+    bars,
+    a,
+    b,
+    steal: gl.constexpr,
+    S: gl.constexpr,
+    pred=True,
+):
+    i = producer % S
+    j = producer % (S + steal)
+    producer += 1
+    bar = bars.index(i)
+    mbarrier.expect(bar, a_desc.block_type.nbytes + b_desc.block_type.nbytes, pred=pred)
+    tma.async_load(a_desc, [row, k], bar, a.index(i), pred)
+    tma.async_load(b_desc, [k, column], bar, b.index(j), pred)
+    return producer
+
+
+@gluon.jit
+def one_behind(consumer, mma, bars, a, b, steal: gl.constexpr, S: gl.constexpr):
+    i = consumer % S
+    j = consumer % (S + steal)
+    phase = consumer // S & 1
+    consumer += 1
+    mbarrier.wait(bars.index(i), phase)
+    mma = mma.wait(0)
+    mma = mma.issue(a.index(i), b.index(j))
+    return consumer, mma
+
+
+@gluon.jit
+def one_tile_after_another(
+    a_desc,
+    b_desc,
+    c_desc,
+    MMA: gl.constexpr,
+    Tiles: gl.constexpr,
+    S: gl.constexpr,
+    num_warps: gl.constexpr,
+):
+    BM: gl.constexpr = c_desc.block_type.shape[0]
+    BN: gl.constexpr = c_desc.block_type.shape[1]
+    BK: gl.constexpr = a_desc.block_type.shape[1]
+    dtype: gl.constexpr = a_desc.dtype
+    K = a_desc.shape[1]
+    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(S):
+        mbarrier.init(bars.index(i), count=1)
+    producer = 0
+    consumer = 0
+    mma = MMA.begin(dtype, BM, BN, num_warps)
+    tiles = Tiles.begin(c_desc.shape[0], c_desc.shape[1], BM, BN)
+    for idx in range(tiles.count()):
+        pm, pn = tiles.tile(idx)
+        row = pm * BM
+        column = pn * BN
+        a = gl.allocate_shared_memory(dtype, [S, *a_desc.block_type.shape], a_desc.layout)
+        b = gl.allocate_shared_memory(dtype, [S, *b_desc.block_type.shape], b_desc.layout)
+        for k in gl.static_range(0, BK * (S - 2), BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, 0, S)
+        for k in range(BK * (S - 2), K, BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, 0, S)
+            consumer, mma = one_behind(consumer, mma, bars, a, b, 0, S)
+        for _ in gl.static_range(S - 2):
+            consumer, mma = one_behind(consumer, mma, bars, a, b, 0, S)
+        mma = mma.wait(0)
+        out = gl.allocate_shared_memory(dtype, c_desc.block_type.shape, c_desc.layout)
+        c, mma = mma.take()
+        out.store(c.to(dtype))
+        fence_async_shared()
+        tma.async_store(c_desc, [row, column], out)
+        tma.store_wait(pendings=0)
+
+
+@gluon.jit
+def tiles_that_overlap(
+    a_desc,
+    b_desc,
+    c_desc,
+    MMA: gl.constexpr,
+    Tiles: gl.constexpr,
+    S: gl.constexpr,
+    STEAL: gl.constexpr,
+    num_warps: gl.constexpr,
+):
+    BM: gl.constexpr = c_desc.block_type.shape[0]
+    BN: gl.constexpr = c_desc.block_type.shape[1]
+    BK: gl.constexpr = a_desc.block_type.shape[1]
+    dtype: gl.constexpr = a_desc.dtype
+    K = a_desc.shape[1]
+    a = gl.allocate_shared_memory(dtype, [S, *a_desc.block_type.shape], a_desc.layout)
+    b = gl.allocate_shared_memory(dtype, [S + STEAL, *b_desc.block_type.shape], b_desc.layout)
+    if not STEAL:
+        out = gl.allocate_shared_memory(dtype, c_desc.block_type.shape, c_desc.layout)
+    else:
+        gl.static_assert(2 * BN * BK >= BM * BN, "too small")
+    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(S):
+        mbarrier.init(bars.index(i), count=1)
+    producer = 0
+    consumer = 0
+    mma = MMA.begin(dtype, BM, BN, num_warps)
+    tiles = Tiles.begin(c_desc.shape[0], c_desc.shape[1], BM, BN)
+    count = tiles.count()
+    idx = 0
+    pm, pn = tiles.tile(idx)
+    row = pm * BM
+    column = pn * BN
+    for k in gl.static_range(0, BK * (S - 1), BK):
+        producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S)
+    for _ in range(count):
+        consumer, mma = one_behind(consumer, mma, bars, a, b, STEAL, S)
+        if STEAL:
+            tma.store_wait(pendings=0)
+        for k in range(BK * (S - 1), K, BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S)
+            consumer, mma = one_behind(consumer, mma, bars, a, b, STEAL, S)
+        old_row = row
+        old_column = column
+        idx += 1
+        pm, pn = tiles.tile(idx)
+        row = pm * BM
+        column = pn * BN
+        pred = idx < count
+        for k in gl.static_range(0, BK * (S - 2), BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S, pred)
+            consumer, mma = one_behind(consumer, mma, bars, a, b, STEAL, S)
+        k = BK * (S - 2)
+        producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S, pred)
+        mma = mma.wait(0)
+        c, mma = mma.take()
+        c = c.to(dtype)
+        if not STEAL:
+            buf = out
+            tma.store_wait(pendings=0)
+        else:
+            buf = b.index(producer % (S + STEAL)).reinterpret(
+                dtype, c_desc.block_type.shape, c_desc.layout
+            )
+        buf.store(c)
+        fence_async_shared()
+        tma.async_store(c_desc, [old_row, old_column], buf)
+    tma.store_wait(pendings=0)
+
+
+@check
+def tiles_of_a_product_in_turn(rng: np.random.Generator) -> None:
+    for tiles in (grouped(2), grouped(1)):
+        for stages in (2, 3):
+            _check_product(
+                rng,
+                lambda *arrays, t=tiles, s=stages: one_tile_after_another[(3,)](
+                    *arrays, Products, t, s, num_warps=4
+                ),
+            )
+    for stages, stolen in ((3, 0), (4, 1)):
+        _check_product(
+            rng,
+            lambda *arrays, s=stages, steal=stolen: tiles_that_overlap[(3,)](
+                *arrays, Products, grouped(8), s, steal, num_warps=4
+            ),
+        )

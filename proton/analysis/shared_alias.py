@@ -71,6 +71,10 @@ class SharedAliases(ForwardDataflow[None]):
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
+        elif isa(op, ttg.MemDescViewOp):
+            self.memory[op.results[0]] = frozenset(
+                _viewed(part, op) for part in self.memory.get(op.operands[0], ())
+            )
         elif has(op, PassesMemory) and op.results:
             is_view = len(op.operands) == 1
             passed = [v for v in op.operands if is_view or v.type == op.results[0].type]
@@ -107,6 +111,12 @@ def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> boo
     before = known.get(target, frozenset())
     known[target] = before | known.get(source, frozenset())
     return known[target] != before
+
+
+def _viewed(part: SharedPart, op: Operation) -> SharedPart:
+    """A part as another type; all that was allocated, where that takes more than the part."""
+    is_more = desc_bytes(op.results[0].type) > part.size
+    return SharedPart(part.op, 0, desc_bytes(part.op.results[0].type)) if is_more else part
 
 
 def _indexed(part: SharedPart, op: Operation) -> SharedPart:

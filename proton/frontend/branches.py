@@ -280,7 +280,7 @@ class _Join:
             return Undefined(live.name, "it is the variable of a loop in a branch of an if")
         if not isinstance(live, tensor):
             return live
-        if not isinstance(dead, tensor) or dead.type != live.type:
+        if not isinstance(dead, tensor) or dead.type.settled != live.type.settled:
             with ir.InsertionPoint((self.other if is_left else self.then).block):
                 dead = _zero(live.type)
         return self._add(live, dead) if is_left else self._add(dead, live)
@@ -291,12 +291,13 @@ class _Join:
             left = _materialize(left, right)
         with ir.InsertionPoint(self.other.block):
             right = _materialize(right, left)
-        if left.type != right.type or left.dtype.is_const() != right.dtype.is_const():
+        same = left.type.settled == right.type.settled
+        if not same or left.dtype.is_const() != right.dtype.is_const():
             named = what if what in (_RETURN, _TERNARY) else f"Mismatched type for {what}"
             raise error(
                 f"{named}: {left.type} after one branch of the if and {right.type} after the other",
                 "leave tl.const out of one parameter's annotation"
-                if left.type == right.type
+                if same
                 else "cast one of them with .to(...)",
             )
         return self._add(left, right)

@@ -276,7 +276,7 @@ def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
     fits = type_.scalar.is_floating() or not isinstance(value, float)
     if is_number(value) and fits and not type_.scalar.is_ptr():
         value = constant(value, type_)
-    if not isinstance(value, tensor) or value.type != type_:
+    if not isinstance(value, tensor) or value.type.settled != type_.settled:
         raise error(
             f"the loop carries {name} as {type_}, and its body makes it {_text(value)}",
             "give it its final type before the loop, or cast it with .to(...)",

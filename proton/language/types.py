@@ -93,6 +93,11 @@ class dtype:
         return self
 
     @property
+    def settled(self) -> "dtype":
+        """What a value of it will be where it is not yet computed."""
+        return self
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return ()
 

@@ -184,7 +184,7 @@ plain[(1,)](x)
 print(x[0])
 uses = {
     "launch": lambda: helper[(1,)](x),
-    "tuned": lambda: tuned[(1,)](np.zeros(64, np.float32), 4, gl.BlockedLayout([1], [32], [4], [0])),
+    "tuned": lambda: tuned[(1,)](np.zeros(64), 4, gl.BlockedLayout([1], [32], [4], [0])),
     "warmup": lambda: helper.warmup(x, grid=(1,)),
     "call": lambda: caller[(1,)](x),
     "source": lambda: GluonASTSource(helper, {"x_ptr": "*fp32"}),
@@ -365,8 +365,8 @@ def test_kernels_in_gluon_run_beside_those_of_tiles(tmp_path: Path) -> None:
     wanted = [
         "2.0",
         *(f"{name} works" for name in ("launch", "tuned", "warmup", "call", "source", "chip")),
-        "tensor memory CompilationError allocate_tensor_memory is an op of Blackwell (10.0), which is "
-        "not supported",
+        "tensor memory CompilationError allocate_tensor_memory is an op of Blackwell (10.0), which "
+        "is not supported",
     ]
     assert run(GLUON, tmp_path) == wanted
     assert run(GLUON, tmp_path, PROTON_INTERPRET="1") == wanted

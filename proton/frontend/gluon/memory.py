@@ -9,9 +9,10 @@ from math import prod
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect import ttg
+from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Type, Value
+from proton.dialect.walk import defining_op
 from proton.frontend.builder import as_tensor, error, memory_type, to_ir, wrap
 from proton.frontend.gluon.tensors import block, check_warps, laid_out
 from proton.frontend.interface import CodeGenerator
@@ -364,7 +365,7 @@ def _reinterpret(
     new = own.shape if shape is None else sizes(shape, "reinterpret")
     target = own.layout if layout is None else layout
     type_ = shared_type(element, new, target, list(new), "reinterpret")
-    before, after = (_bytes(t) for t in (own, type_))
+    before, after = _whole(source), _bytes(type_)
     if after > before:
         raise error(
             f"reinterpret: {list(new)} elements of {element} are {after} bytes, and the memory has "
@@ -375,6 +376,16 @@ def _reinterpret(
     if view.start:
         raise error("reinterpret of a part whose elements are exchanged is not supported", "...")
     return _viewed(source, type_)
+
+
+def _whole(source: tensor) -> int:
+    """Bytes of memory; of a part at an index, those of all parts, since they lie in a row."""
+    op = defining_op(source.handle)
+    part = _bytes(type_of(source))
+    if op is None or not isa(op, ttg.MemDescIndexOp):
+        return part
+    shape, _ = ttg.mem_desc_block(op.operands[0].type)
+    return int(shape[0]) * part
 
 
 def _bytes(type_: Memory) -> int:

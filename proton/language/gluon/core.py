@@ -10,7 +10,10 @@ from typing import Any
 
 from proton.language.function import Builtin, builtin
 from proton.language.gluon.layouts import plain
-from proton.language.gluon.types import shared_memory_descriptor_type
+from proton.language.gluon.types import (
+    shared_memory_descriptor_type,
+    warpgroup_mma_accumulator_type,
+)
 from proton.language.value import tensor
 
 
@@ -148,15 +151,28 @@ def allocate_shared_memory(element_ty, shape, layout, value=None):
 
 
 class _ByType(type):
-    """An object is of the class if the type of the value that it stands for is memory's."""
+    """A value is of the class if its type is `of_type`."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, object], of_type: type):
+        return super().__new__(cls, name, bases, members)
+
+    def __init__(
+        cls, name: str, bases: tuple[type, ...], members: dict[str, object], of_type: type
+    ) -> None:
+        super().__init__(name, bases, members)
+        cls.of_type = of_type
 
     def __instancecheck__(cls, value: object) -> bool:
         if isinstance(value, tensor):
-            return isinstance(value.type, shared_memory_descriptor_type)
+            return isinstance(value.type, cls.of_type)
         return issubclass(type(value), cls)
 
 
-class shared_memory_descriptor(metaclass=_ByType):
+class warpgroup_mma_accumulator(metaclass=_ByType, of_type=warpgroup_mma_accumulator_type):
+    """What a product that goes on will be: `warpgroup_mma_wait` gives the tensor."""
+
+
+class shared_memory_descriptor(metaclass=_ByType, of_type=shared_memory_descriptor_type):
     """Shared memory, or a view of it: `dtype`, `shape`, `rank`, `numel`, `layout`,
     `nbytes_per_cta`, and the methods here."""
 

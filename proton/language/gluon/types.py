@@ -124,6 +124,10 @@ class warpgroup_mma_accumulator_type(ty.dtype):
     def shape(self) -> tuple[int, ...]:
         return self.tensor_type.shape
 
+    @property
+    def settled(self) -> ty.dtype:
+        return self.tensor_type
+
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, warpgroup_mma_accumulator_type)
         return same and other.tensor_type == self.tensor_type  # type: ignore[attr-defined]

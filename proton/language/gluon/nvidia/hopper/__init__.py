@@ -2,6 +2,7 @@
 
 from proton.language.function import builtin
 from proton.language.gluon.core import absent
+from proton.language.gluon.core import warpgroup_mma_accumulator as warpgroup_mma_accumulator
 from proton.language.gluon.nvidia.ampere import CachePolicy as CachePolicy
 from proton.language.gluon.nvidia.ampere import FractionalEvictionPolicy as FractionalEvictionPolicy
 from proton.language.gluon.nvidia.ampere import async_copy as async_copy
