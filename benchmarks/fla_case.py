@@ -7,6 +7,7 @@ so that gradients flow through it.
 
 import importlib
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,10 @@ from library_results import compare_norms
 CASES: dict[str, Case] = {}
 HALF = (torch.bfloat16,)  # ops that refuse fp32
 FULL = (torch.float32,)
-B, T, H, HQ, K, V, D = 2, 100, 2, 4, 32, 64, 32
+# FLA_LENGTH and FLA_HEAD: tokens, and the size of heads, where times are asked for.
+HEAD = int(os.environ.get("FLA_HEAD", 0))
+B, T, H, HQ = 2, int(os.environ.get("FLA_LENGTH", 100)), 2, 4
+K, V, D = HEAD or 32, HEAD or 64, HEAD or 32
 MANY = normal(B, T, HQ, K)
 KEYS, VALUES, HEADS = normal(B, T, H, K), normal(B, T, H, V), normal(B, T, H)
 QKV = (KEYS, KEYS, VALUES)

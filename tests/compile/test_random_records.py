@@ -27,6 +27,7 @@ from tests.cpu.harness import kernels_of
 from tests.draws import PROGRAMS
 
 ARGUMENTS = 6
+LAUNCH = 77  # the number of a launch in a slab
 TURN = ("",)  # in place of the loops around a record that each turn makes
 Rings = list[tuple[int, np.ndarray]]
 Record = tuple[Any, ...]  # name, iteration, payload
@@ -181,6 +182,8 @@ def options_of(rng: np.random.Generator) -> tuple[int, dict[str, Any]]:
     }
     if not how["capacity"]:
         del how["capacity"]
+    if rng.random() < 0.3:
+        how |= {"strategy": "flush", "buffer": "auto"}
     if warps > 1 and rng.random() < 0.5:
         how["granularity"] = str(rng.choice(["cta", "warp_2"]))
     elif warps > 1 and rng.random() < 0.5:
@@ -202,6 +205,10 @@ def ran(
         records = [bool(profile.sampled_units >> unit & 1) for unit in range(block.units)]
         block.tables(buffer)[0] *= np.array(records, np.uint64)
     given, threads = [x, *numbers, buffer], 32 * profile.unit_warps
+    slab = np.zeros(wire.slab_bytes(rng.choice([0, 1000, 1 << 20])), np.uint8)
+    slab[:8].view(np.uint32)[1] = wire.slab_room(slab.size)
+    if profile.takes_chunks:
+        given += [slab, LAUNCH]
     ptx, shared = kernel.asm["ptx"], kernel.shared
     run_on_arrays(ptx, (1, 1, 1), 32 * warps, shared, given, rng, unit=threads, clock=clock)
     header = block.headers(buffer)[0]
@@ -218,8 +225,34 @@ def ran(
         start = block.segment(unit)
         ring = buffer[start : start + block.segment_bytes].view(profile.schema.dtype)
         newest = np.arange(max(0, count - block.capacity), count) % block.capacity
-        found.append((count, ring[newest]))
+        if profile.takes_chunks:
+            found.append((count, flushed(ring, slab, unit, count)))
+        else:
+            found.append((count, ring[newest]))
     return x, found
+
+
+def flushed(ring: np.ndarray, slab: np.ndarray, unit: int, count: int) -> np.ndarray:
+    """What a unit has left: its chunks in the slab, read as docs/buffer-format.md has them; where
+    there was no room for one, the rest of its records is lost but the last of them, in its ring."""
+    capacity, record = ring.size, ring.dtype.itemsize
+    size = wire.aligned(32 + capacity * record, 16)
+    words = slab.view(np.uint32)
+    room, taken = 16 * int(words[1]), 16 * int(words[0])
+    firsts = {}
+    for place in range(16, 16 + min(room, taken) - size + 1, size):
+        program, of_unit, first, _, launch, bytes_ = words[place // 4 :][:6].tolist()
+        assert (program, launch, bytes_) == (0, LAUNCH, size)
+        if of_unit == unit:
+            firsts[first] = slab[place + 32 :][: capacity * record].view(ring.dtype)
+    parts = []
+    for first in range(0, count, capacity):
+        is_last = first + capacity >= count
+        chunk = firsts.pop(first, ring if is_last else None)
+        # What is behind a loss is all that is compared.
+        parts = [*parts, chunk[: count - first]] if chunk is not None else []
+    assert all(first >= count for first in firsts)  # one may have been reserved for nothing
+    return np.concatenate(parts) if parts else ring[:0]
 
 
 def source_of(body: list[Statement]) -> str:
@@ -295,9 +328,15 @@ def unchanged(self: CompactIterations, module: Module) -> None:
 def check(kernel: GPUKernel, found: Rings, others: Rings, records: list[Record]) -> None:
     """Each unit that records has the newest of these, the same as in the other rings."""
     check_records(kernel, found, records)
+    profile = kernel.profile
+    assert profile is not None
     for (count, ring), (other_count, other) in zip(found, others, strict=True):
         assert count == other_count
-        check_equal(ring, other)
+        if profile.takes_chunks:  # by one thread, which the others leave behind: they read clocks
+            assert (np.diff(ring["end"]) < 1 << 31).all()
+            assert (ring["end"] - ring["start"] < 1 << 31).all()
+        else:
+            check_equal(ring, other)
 
 
 def check_records(kernel: GPUKernel, found: Rings, records: list[Record]) -> None:
@@ -395,6 +434,7 @@ BEHIND = {
 
 @pytest.mark.parametrize("how", [
     {"capacity": 4}, {"capacity": 4, "buffer": "global"}, {"buffer": "global", "clock_bits": 64},
+    {"strategy": "flush", "capacity": 8},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("behind", BEHIND)

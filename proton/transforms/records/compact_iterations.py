@@ -59,6 +59,9 @@ iteration n in registers, from which others have them by a shuffle.
 Other loops run in chunks where the ring buffer is in global memory (`strip_mine`), each of which
 keeps its readings, and writes its records or its batch at its end.
 
+Where units take chunks (strategy flush) all loops run so: what a loop keeps is written to the chunk
+of its unit, and to the next one, which it takes where the first has no room left.
+
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the iteration
 does not say) stays as it is: a ring buffer in shared memory costs such a loop less. So does one
@@ -72,7 +75,7 @@ from math import prod
 from typing import ClassVar, NamedTuple
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
-from proton.dialect import isa
+from proton.dialect import isa, names_of
 from proton.dialect import proton_gpu as pg
 from proton.dialect.asynchronous import DOTS, Issues
 from proton.dialect.attributes import SHARED_BYTES
@@ -101,7 +104,7 @@ from proton.transforms.records.iteration_batches import batch_iteration, is_iter
 from proton.transforms.records.kept_readings import keeping_place, stores
 from proton.transforms.records.strip_mine import strip_mine
 
-RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
+_RECORDS = names_of(pg.RECORD_OPS[Strategy.CIRCULAR], pg.RECORD_OPS[Strategy.FLUSH])
 MOST_SLOTS = 16  # records of an iteration
 _AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
 _LONG = 1 << 18  # multiply-adds of an iteration that leave time to write records
@@ -185,6 +188,7 @@ class _CompactLoop:
     schema: RecordSchema
     writes: bool  # each so many iterations the loop itself writes their records
     in_chunks: bool
+    takes_chunks: bool = False  # of a slab: what is written at once is no more than one of them
     in_lanes: bool = False  # what is kept is in registers: an iteration in each lane's
     at_once: int = 0  # records that the loop writes, or some more
     number: int | None = None  # among the kernel's loops that write batches; None: it does not
@@ -196,11 +200,12 @@ class _CompactLoop:
 
     def kept(self, capacity: int) -> int:
         """How many iterations are kept, a power of two: those with the newest records of a ring
-        buffer, or a chunk; those that a loop itself writes at once are no more than a ring buffer
-        holds."""
+        buffer, or a chunk; those that are written at once by the loop itself, or to a slab, are no
+        more than a segment holds."""
         records = self.at_once if self.writes else _CHUNK if self.in_chunks else capacity
         iterations = 1 << (-(-records // len(self.records)) - 1).bit_length()
-        while self.writes and iterations * len(self.records) > capacity:
+        is_limited = self.writes or self.takes_chunks
+        while is_limited and iterations * len(self.records) > capacity:
             iterations //= 2
         return min(iterations, WARP_SIZE) if self.in_lanes else iterations
 
@@ -213,7 +218,7 @@ class _CompactLoop:
     @cached_property
     def batch(self) -> IterationRecords | None:
         """What its iterations are in batches; None if it writes records."""
-        if not self.is_written_soon:
+        if self.takes_chunks or not self.is_written_soon:
             return None
         return batch_iteration(self.records, self.readings, self.loop, self.schema)
 
@@ -235,7 +240,7 @@ class _CompactLoop:
 
 def _loops(kernel: Operation, profile: KernelProfile) -> list[_CompactLoop]:
     """The innermost loops with records; none where one of them cannot be rewritten."""
-    records = ops_named(kernel, RECORD)
+    records = ops_named(kernel, *_RECORDS)
     around = (loop_around(op) for op in records)
     loops = dict.fromkeys(op for op in around if op is not None)
     innermost = [op for op in loops if not any(is_inside(o, op) for o in loops if o != op)]
@@ -249,9 +254,11 @@ def _loops(kernel: Operation, profile: KernelProfile) -> list[_CompactLoop]:
             return []
         in_chunks = not writes and profile.ring is None
         view = ForLoop(op)
-        if not all(_is_plain(record, view) for record in own):
+        is_short = profile.takes_chunks and len(own) > profile.capacity
+        if is_short or not all(_is_plain(record, view) for record in own):
             return []
-        found.append(_CompactLoop(view, own, profile.schema, writes, in_chunks))
+        takes_chunks = profile.takes_chunks
+        found.append(_CompactLoop(view, own, profile.schema, writes, in_chunks, takes_chunks))
     return found
 
 

@@ -22,12 +22,12 @@ from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.records.blocks import COMMENT, byte_at
+from proton.conversion.ttg_to_llvm.records.chunks import reserve_chunk, take_span
 from proton.conversion.ttg_to_llvm.records.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.records.units import (
     KeptIterations,
     LoopRecords,
     Unit,
-    cursor_of,
     ring_place,
     signed,
     store_pending,
@@ -68,6 +68,8 @@ def _begin_iterations(ctx: Lowering, site: Site) -> list[Value]:
         v.store(place, v.i32(0), 4)
     for place in (*iterations.pending, *iterations.lanes):
         v.store(place, v.constant(0, clock), 4)
+    if unit.slab is not None and iterations.kept is None:  # no product to wait beside
+        reserve_chunk(unit, unit.slab, iterations.most * iterations.slots)
     found = v.i32(0)  # what later ops find it by
     unit.iterations = ctx.iterations[found] = iterations
     return [found]
@@ -141,7 +143,8 @@ def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
     v.store(unit.count, count, 4)
     if unit.pending.live is not None:
         v.store(unit.pending.live, v.constant(0, v.integer(1)), 1)
-    v.store(cursor_of(unit).place, ring_place(unit, count), 4)
+    if unit.cursor is not None:
+        v.store(unit.cursor.place, ring_place(unit, count), 4)
     return []
 
 
@@ -152,8 +155,7 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.warp_barrier()
     if iterations.kept is None:
         assert iterations.made is not None, "of loops that write no records, behind them"
-        count = v.binary(llvm.SubOp, v.load(unit.count, v.integer(32), 4), iterations.made.first)
-        oldest, end = _saturated(count, unit.profile.capacity), iterations.made.count
+        oldest, end = _oldest(unit, iterations.made.first), iterations.made.count
     else:  # no record of the loop is older than a ring buffer is long
         slots, written = v.i32(iterations.slots), v.load(iterations.number, v.integer(32), 4)
         oldest = v.binary(llvm.MulOp, written, slots)
@@ -161,6 +163,8 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
             end = iterations.made.count
         else:
             end = v.add(oldest, v.i32(iterations.most * iterations.slots))
+    if unit.slab is not None:
+        iterations.span = take_span(unit, _first_record(unit, iterations), oldest, end)
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         end = v.select(in_first, end, v.i32(0))
@@ -169,9 +173,20 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     return [v.add(oldest, unit.lane), end]
 
 
-def _saturated(number: Value, less: int) -> Value:
-    """A u32 less a number; 0 where it is smaller."""
-    return v.create(llvm.USubSat, v.integer(32), number, v.i32(less))
+def _oldest(unit: Unit, first: Value) -> Value:
+    """Of the records behind a number, the first that is still to be had: a ring buffer has the
+    newest, chunks have all."""
+    if unit.slab is not None:
+        return v.i32(0)
+    count = v.binary(llvm.SubOp, v.load(unit.count, v.integer(32), 4), first)
+    return v.create(llvm.USubSat, v.integer(32), count, v.i32(unit.profile.capacity))
+
+
+def _first_record(unit: Unit, iterations: KeptIterations) -> Value:
+    """The number of the loop's first record, i32."""
+    if iterations.made is None:
+        return v.load(unit.count, v.integer(32), 4)
+    return iterations.made.first
 
 
 @lowers(pg.KeptReadingsOp)
@@ -239,11 +254,11 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _target(unit: Unit, iterations: KeptIterations, record: Value) -> Value:
-    """Where in the ring buffer a record of the loop lies, counted from its first."""
-    first = (
-        v.load(unit.count, v.integer(32), 4) if iterations.made is None else iterations.made.first
-    )
-    return byte_at(unit.segments, wide(ring_place(unit, v.add(first, record))))
+    """Where a record of the loop goes, counted from its first: in the ring buffer or a chunk."""
+    if iterations.span is not None:
+        return iterations.span.place(unit, record)
+    number = v.add(_first_record(unit, iterations), record)
+    return byte_at(unit.segments, wide(ring_place(unit, number)))
 
 
 @lowers(pg.WriteBatchOp)

@@ -33,6 +33,7 @@ from proton.conversion.ttg_to_llvm.records.blocks import (
     finish,
     now,
 )
+from proton.conversion.ttg_to_llvm.records.chunks import NONE, give_back_chunk, take_chunk
 from proton.conversion.ttg_to_llvm.records.readings import mark_readings
 from proton.conversion.ttg_to_llvm.records.units import (
     FlushSlab,
@@ -96,10 +97,11 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         firsts.append(unit.cursor.first)
         variables.append(unit.cursor.place)
     if unit.slab is not None:
-        firsts += [
+        given = (
             argument(ctx.function, kind) for kind in (AddedArgument.SLAB, AddedArgument.LAUNCH)
-        ]
-        variables += [unit.slab.address, unit.slab.launch]
+        )
+        firsts += [*given, v.i32(NONE)]
+        variables += [unit.slab.address, unit.slab.launch, unit.slab.reserved]
     # Where control has one way, LLVM knows what it is.
     if ops_named(ctx.function, pg.BeginIterationsOp):
         pending.live = variable(ctx.function, v.integer(1))
@@ -152,9 +154,9 @@ def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
 
 def _variable_types(profile: KernelProfile) -> list[Type]:
     """Of the number of records, the pending record's place and values, the chunk's address; of the
-    cursor, where there is one, and where chunks are taken of the slab's address and the number of
-    the launch."""
-    slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.takes_chunks else []
+    cursor, where there is one, and where chunks are taken of the slab's address, the number of the
+    launch and the chunk that is reserved."""
+    slab = [v.pointer(v.GLOBAL), v.integer(32), v.integer(32)] if profile.takes_chunks else []
     record = _record_types(profile.schema).values()
     cursor = [v.integer(32)] if _has_cursor(profile) else []
     return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *cursor, *slab]
@@ -204,7 +206,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     variables = _variables(profile, state)
     slab = cursor = None
     if profile.takes_chunks:
-        slab, variables = FlushSlab(*variables[-2:]), variables[:-2]
+        slab, variables = FlushSlab(*variables[-3:]), variables[:-3]
     if _has_cursor(profile):
         first = v.binary(llvm.MulOp, unit_number, v.i32(segment_bytes))
         cursor = RingCursor(variables.pop(), first)
@@ -273,6 +275,8 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
     nvidia.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
+    if unit.slab is not None:
+        give_back_chunk(unit, unit.slab, number)
     if unit.ring is not None:
         _copy_ring(unit, unit.ring, number)
     nvidia.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
@@ -351,7 +355,7 @@ class _Record:
         begins = v.binary(llvm.AndOp, is_first, self.unit.is_writer)
         if self.when is not None:
             begins = v.binary(llvm.AndOp, begins, self.when)
-        v.when(begins, lambda: _take_chunk(self.unit, slab, number))
+        v.when(begins, lambda: take_chunk(self.unit, slab, number))
 
     def place(self, slot: Value) -> Value:
         """Where a slot lies in the chunk, bytes."""
@@ -383,25 +387,3 @@ class _Record:
         if self.when is not None:
             value = v.select(self.when, value, v.load(place, value.type, 4))
         v.store(place, value, 4)
-
-
-def _take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
-    """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
-    slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
-    size = wire.chunk_bytes(unit.profile.block)
-    words = size // wire.RECORD_ALIGNMENT
-    taken = nvidia.fetch_add(slab, words, COMMENT)
-    place = byte_at(slab, wire.slab_room_offset())
-    (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
-    fits = v.compare("ule", v.add(taken, v.i32(words)), room)
-    offset = v.binary(llvm.MulOp, wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
-    chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
-    of = [v.create(llvm.TruncOp, v.integer(32), n) for n in (unit.program, unit.number)]
-    launch = v.load(of_slab.launch, v.integer(32), 4)
-    for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
-        place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
-        nvidia.store(place, pair, predicate=fits, note=COMMENT)
-    first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
-    nvidia.store(first, [wide(record)], predicate=fits, note=COMMENT)
-    records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
-    v.store(unit.chunk, v.select(fits, records, unit.segment), 8)

@@ -24,6 +24,7 @@ class FlushSlab:
 
     address: Value  # where the address of the slab is
     launch: Value  # where the number of the launch is
+    reserved: Value  # where the offset of the next chunk is, in units of RECORD_ALIGNMENT, or NONE
 
 
 @dataclass
@@ -70,6 +71,23 @@ class Pending:
 
 
 @dataclass(frozen=True)
+class ChunkSpan:
+    """Where some records of a loop go that take chunks, the same in all lanes: those below `end` to
+    the chunk that the unit had, the others to the next one."""
+
+    loop_first: Value  # the number of the loop's first record, i32
+    end: Value  # counted from that one, i32
+    old: Value  # the address of the records of a chunk
+    new: Value
+
+    def place(self, unit: Unit, record: Value) -> Value:
+        """The address of a record, counted from the loop's first."""
+        chunk = v.select(v.compare("ult", record, self.end), self.old, self.new)
+        slot = ring_slot(unit, v.add(self.loop_first, record))
+        return byte_at(chunk, wide(place_of(unit, slot)))
+
+
+@dataclass(frozen=True)
 class LoopRecords:
     """The records of a loop that keeps readings, behind it."""
 
@@ -96,6 +114,7 @@ class KeptIterations:
     clock: Type  # the type of a reading
     count: int  # how many these are
     made: LoopRecords | None = None  # None in the loop
+    span: ChunkSpan | None = None  # while records are written to chunks
 
     def row(self, iteration: Value) -> Value:
         """Where among the iterations that are kept one is."""
@@ -170,15 +189,10 @@ def store_pending(unit: Unit) -> None:
         )
 
 
-def cursor_of(unit: Unit) -> RingCursor:
-    """The cursor of a unit that has one, as all have whose loops keep readings alone."""
-    assert unit.cursor is not None, "the ring buffer lies in shared memory"
-    return unit.cursor
-
-
 def ring_place(unit: Unit, number: Value) -> Value:
     """Where the record of a number lies among the ring buffers in global memory, bytes."""
-    return v.add(cursor_of(unit).first, place_of(unit, ring_slot(unit, number)))
+    assert unit.cursor is not None, "the ring buffer lies in shared memory"
+    return v.add(unit.cursor.first, place_of(unit, ring_slot(unit, number)))
 
 
 def ring_slot(unit: Unit, number: Value) -> Value:

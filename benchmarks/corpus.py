@@ -1,0 +1,363 @@
+"""Kernels of public libraries on a GPU, as their users call them: by Proton and by Triton.
+
+    python benchmarks/corpus.py [--only REGEX] [--libraries liger fla gems] [--repeats 5]
+                                [--rounds 2] [--processes 8] [--seconds 300] [--json FILE] [--all]
+
+Needs torch, Triton, and without their dependencies liger-kernel, fla-core and flag-gems (einops,
+expecttest, sqlalchemy and pyyaml beside them). The ops are those of liger_cases.py at sizes of
+128 MiB of fp32 (rows of 4096, and rows of 16384 or 32000), of fla_cases.py with 2048 tokens and
+heads of 128, and flag-gems' operators on torch's own samples, which take a few us.
+
+First each op runs under both compilers, in several processes at once, and the results and gradients
+of one are compared with the other's (with torch's they are in public_libraries.py); what differs is
+not timed. Then a process of each compiler runs all
+ops, in turns. Times are those that CUPTI gives torch's profiler, with cold caches; of a kernel the
+median of its launches. Both compile the same source with the configuration that the library asks
+for; of a list to choose from, the middle one.
+
+Half of the kernels, drawn by a hash of their names, are only measured: `held out` has their sums
+alone, and their rows are shown with `--all` only, which nobody who works on the compiler asks for.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROTON, TRITON = "proton", "triton"
+CHECK, TIME = "check", "time"
+SAID = "corpus:"
+TOLERANCE = 0.02  # of a result's norm: most are products of bf16 or tf32
+BAR, WORST_BAR, MEAN_BAR = 1.05, 1.15, 0.95
+FLUSHED_BYTES = 256 << 20  # more than the second-level cache of any GPU
+LENGTH, HEAD = 2048, 128  # of fla-core's ops where they are timed
+SAMPLES = 2  # of torch's samples of an operator
+PACKAGES = ("liger_kernel.", "fla.", "flag_gems.")
+Rows = dict[tuple[str, str], list[float]]  # us of launches by work and kernel
+
+
+@dataclass(frozen=True)
+class Work:
+    """An op, and what makes a call of it that can be repeated."""
+
+    key: str  # library, op, dtype or sample, size
+    make: Callable[[], Callable[[], object]]
+    is_random: bool = False
+
+
+def liger() -> Iterator[Work]:
+    import torch
+    from liger_cases import CASES
+
+    torch.set_default_device("cuda")
+    for case in CASES.values():
+        yield from _of_case("liger", case, case.timed)
+
+
+def fla() -> Iterator[Work]:
+    import torch
+
+    os.environ |= {"FLA_LENGTH": str(LENGTH), "FLA_HEAD": str(HEAD)}
+    torch.set_default_device("cuda")
+    from fla_cases import CASES
+
+    for case in CASES.values():
+        yield from _of_case("fla", case, ("small",))
+
+
+def _of_case(library: str, case: Any, sizes: tuple[str, ...]) -> Iterator[Work]:
+    from library_case import run
+
+    def work(dtype: Any, size: str) -> Work:
+        def make() -> Callable[[], object]:
+            op, _, leaves = case.made(dtype, size)
+            return lambda: run(op, leaves)
+
+        key = f"{library} {case.name} {str(dtype).removeprefix('torch.')} {size}"
+        return Work(key, make)
+
+    return (work(dtype, size) for dtype in case.dtypes for size in sizes)
+
+
+def gems() -> Iterator[Work]:
+    import flag_gems
+    import gems_cases
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    torch.set_default_device("cpu")
+    gems_cases._database()
+
+    def work(name: str, function: Any, number: int) -> Work:
+        def make() -> Callable[[], object]:
+            call = gems_cases._calls(name, gems_cases._operator(name), SAMPLES)[number]
+            args, kwargs = tree_map_only(torch.Tensor, lambda t: t.detach().cuda(), call)
+            return lambda: function(*args, **kwargs)
+
+        is_random = any(part in name for part in gems_cases.RANDOM)
+        return Work(f"gems {name} sample {number}", make, is_random)
+
+    for name, function, *when in flag_gems._FULL_CONFIG:
+        if (not when or when[0]()) and gems_cases._operator(name) is not None:
+            yield from (work(name, function, number) for number in range(SAMPLES))
+
+
+LIBRARIES: dict[str, Callable[[], Iterator[Work]]] = {"liger": liger, "fla": fla, "gems": gems}
+
+
+def is_held_out(kernel: str) -> bool:
+    """True of half of the kernels, by name."""
+    return bool(zlib.crc32(kernel.partition(" ")[0].encode()) & 1)
+
+
+def inner(compiler: str, step: str, given: dict[str, Any]) -> None:
+    """What a process does under one compiler; it prints what it found as it goes."""
+    if compiler == PROTON:
+        import proton
+
+        proton.install_as_triton()
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
+    launched = _note_launches()
+    flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
+    for library in given["libraries"]:
+        every = [w for w in LIBRARIES[library]() if re.search(given["only"], w.key)]
+        if step == CHECK:
+            every = every[given["part"] :: given["parts"]]
+        else:
+            every = [work for work in every if work.key in given["keys"]]
+        for work in every:
+            if time.time() > given["until"]:
+                return
+            _choose_configurations()
+            launched.clear()
+            if step == CHECK:
+                found: Any = _verdict(work)
+            else:
+                found = _timed(work, launched, flushed, given["repeats"])
+            print(f"\n{SAID}", json.dumps([work.key, found]), flush=True)
+            torch.cuda.empty_cache()
+
+
+def _verdict(work: Work) -> list[list[float]] | str:
+    """Of each result of an op its norm, and its product with a random vector; or its error."""
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    tensors: list[Any] = []
+    try:
+        torch.manual_seed(0)
+        tree_map_only(torch.Tensor, tensors.append, work.make()())
+        return [] if work.is_random else [_fingerprint(tensor) for tensor in tensors]
+    except Exception as problem:
+        return f"{type(problem).__name__}: {problem}"[:300]
+
+
+def _fingerprint(tensor: Any) -> list[float]:
+    import torch
+
+    numbers = tensor.detach().double().flatten().nan_to_num(7.0, 11.0, -13.0)
+    generator = torch.Generator(numbers.device).manual_seed(1)
+    weights = torch.randn(
+        numbers.shape, generator=generator, device=numbers.device, dtype=torch.float64
+    )
+    return [numbers.norm().item(), torch.dot(numbers, weights).item()]
+
+
+def agree(ours: Any, theirs: Any) -> bool:
+    """True if two compilers gave the same results, as far as their fingerprints tell."""
+    if not isinstance(ours, list) or not isinstance(theirs, list) or len(ours) != len(theirs):
+        return False
+    return all(
+        abs(mine - other) <= TOLERANCE * max(pair[0][0], pair[1][0], 1e-6)
+        for pair in zip(ours, theirs, strict=True)
+        for mine, other in zip(*pair, strict=True)
+    )
+
+
+def _timed(work: Work, launched: list[str], flushed: Any, repeats: int) -> list[list[Any]]:
+    """(kernel, us) of the launches of some calls: `#2` is the second one of a kernel in a call."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    call = work.make()
+    call()
+    torch.cuda.synchronize()
+    launched.clear()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(repeats):
+            flushed.zero_()
+            call()
+        torch.cuda.synchronize()
+    events = found.profiler.kineto_results.events()
+    on_gpu = [e for e in events if str(e.device_type()).endswith("CUDA")]
+    by_kernel: dict[str, list[float]] = {}
+    for event in sorted(on_gpu, key=lambda event: event.start_ns()):
+        by_kernel.setdefault(event.name().rstrip("$"), []).append(event.duration_ns() / 1e3)
+    left = {name: iter(times) for name, times in by_kernel.items()}
+    each, rows = len(launched) // repeats, []
+    for number, name in enumerate(launched):
+        before = launched[number - number % each : number].count(name)
+        us = next(left.get(name, iter(())), None)
+        if us is not None:
+            rows.append([name + (f" #{before + 1}" if before else ""), us])
+    return rows
+
+
+def _choose_configurations() -> None:
+    """Has each kernel that is tuned take the middle of its configurations."""
+    from triton.runtime.autotuner import Autotuner
+
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(PACKAGES):
+            continue
+        for kernel in list(vars(module).values()):
+            while kernel is not None and not isinstance(kernel, Autotuner):
+                kernel = getattr(kernel, "fn", None) if hasattr(kernel, "run") else None
+            if kernel is not None and len(getattr(kernel, "configs", ())) > 1:
+                kernel.configs = [kernel.configs[len(kernel.configs) // 2]]
+
+
+def _note_launches() -> list[str]:
+    """The names of kernels, in the order in which they will be launched."""
+    triton = importlib.import_module("triton")
+    names: list[str] = []
+    triton.knobs.runtime.launch_enter_hook.add(lambda facts: names.append(facts.get()["name"]))
+    return names
+
+
+def said(printed: str) -> Iterator[tuple[str, Any]]:
+    """What a process of `inner` said: work, and what was found."""
+    for line in printed.splitlines():
+        if line.startswith(SAID):
+            yield tuple(json.loads(line.removeprefix(SAID)))
+
+
+def started(compiler: str, step: str, **given: Any) -> subprocess.Popen[str]:
+    request = json.dumps([compiler, step, given])
+    return subprocess.Popen(
+        [sys.executable, __file__, "--inner", request],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(process: subprocess.Popen[str], seconds: float) -> Iterator[tuple[str, Any]]:
+    """What a process said; it is killed after so many seconds."""
+    try:
+        out, error = process.communicate(timeout=max(seconds, 1))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, error = process.communicate()
+    if process.returncode > 0:
+        print(error[-1500:])
+    return said(out)
+
+
+def checked(given: argparse.Namespace, until: float) -> dict[str, dict[str, Any]]:
+    """By work and compiler what came of it. Fills the caches on disk."""
+    common = {"libraries": given.libraries, "only": given.only, "until": until}
+    processes = {
+        (compiler, part): started(compiler, CHECK, part=part, parts=given.processes, **common)
+        for part in range(given.processes)
+        for compiler in (PROTON, TRITON)
+    }
+    verdicts: dict[str, dict[str, Any]] = {}
+    for (compiler, _), process in processes.items():
+        for key, verdict in answer(process, until + 30 - time.time()):
+            verdicts.setdefault(key, {})[compiler] = verdict
+    return verdicts
+
+
+def comparison(times: dict[str, Rows]) -> list[dict[str, Any]]:
+    """A row for each kernel that both have run."""
+    return [
+        {"work": row[0], "kernel": row[1]}
+        | {compiler: statistics.median(times[compiler][row]) for compiler in (PROTON, TRITON)}
+        for row in times[PROTON].keys() & times[TRITON].keys()
+    ]
+
+
+def ratio(row: dict[str, Any]) -> float:
+    return float(row[PROTON] / row[TRITON])
+
+
+def summary(name: str, rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return f"{name}: nothing"
+    ratios = sorted(map(ratio, rows))
+    above = sum(r > BAR for r in ratios)
+    return (
+        f"{name}: {len(rows)} kernels, geometric mean {statistics.geometric_mean(ratios):.3f} (bar "
+        f"{MEAN_BAR}), {above} above {BAR} ({100 * above / len(rows):.1f} %; bar 3), "
+        f"{sum(r > WORST_BAR for r in ratios)} above {WORST_BAR} (bar 0), worst {ratios[-1]:.3f}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--only", default="", help="work whose words match, as 'norm|large'")
+    parser.add_argument("--libraries", nargs="+", default=list(LIBRARIES), choices=LIBRARIES)
+    parser.add_argument("--repeats", type=int, default=5, help="calls of an op in a process")
+    parser.add_argument("--rounds", type=int, default=2, help="processes of each, in turns")
+    parser.add_argument("--processes", type=int, default=8, help="of each compiler, for the checks")
+    parser.add_argument("--seconds", type=float, default=300, help="what is late is left out")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--all", action="store_true", help="rows of the half that is held out, too")
+    parser.add_argument("--inner", type=json.loads, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inner:
+        inner(*given.inner)
+        return 0
+    begin = time.time()
+    end = begin + given.seconds
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ |= {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"}
+        verdicts = checked(given, begin + 0.5 * given.seconds)
+        right = [key for key, of in verdicts.items() if agree(of.get(PROTON), of.get(TRITON))]
+        print(f"{len(right)} of {len(verdicts)} ops agree, {time.time() - begin:.0f} s")
+        for key, of in verdicts.items():
+            if key not in right and isinstance(of.get(TRITON), list):
+                print(f"differs: {key}: {str(of.get(PROTON))[:200]} for {str(of[TRITON])[:200]}")
+        times: dict[str, Rows] = {PROTON: {}, TRITON: {}}
+        order = [TRITON, PROTON] * given.rounds
+        for number, compiler in enumerate(order):
+            until = time.time() + (end - time.time()) / (len(order) - number) - 3
+            process = started(
+                compiler, TIME, libraries=given.libraries, only=given.only, until=until,
+                keys=right, repeats=given.repeats,
+            )  # fmt: skip
+            for key, launches in answer(process, until + 5 - time.time()):
+                for kernel, us in launches:
+                    times[compiler].setdefault((key, kernel), []).append(us)
+            print(f"{compiler}: {len(times[compiler])} kernels, {time.time() - begin:.0f} s")
+    rows = comparison(times)
+    seen = [row for row in rows if not is_held_out(row["kernel"])]
+    for row in sorted(rows if given.all else seen, key=ratio):
+        if given.all or ratio(row) > BAR or ratio(row) < 1 / BAR:
+            times_us = f"{ratio(row):6.3f} {row[PROTON]:9.1f} {row[TRITON]:9.1f}"
+            print(f"{times_us}  {row['work']}: {row['kernel']}")
+    for library in given.libraries:
+        print(summary(library, [row for row in rows if row["work"].startswith(library)]))
+    print(summary("seen", seen))
+    print(summary("held out", [row for row in rows if is_held_out(row["kernel"])]))
+    if given.json:
+        given.json.write_text(json.dumps({"rows": rows, "verdicts": verdicts}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
