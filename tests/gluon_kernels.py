@@ -235,6 +235,46 @@ def elements_of_memory_by_index(rng: np.random.Generator) -> None:
         assert (y[1] == wanted).all()
 
 
+@gluon.jit
+def counted(places, counts, before, largest, M: gl.constexpr, N: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
+    memory: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    index = gl.load(places + at)
+    zeros = gl.zeros([M, N], gl.float32, layout)
+    bins = gl.allocate_shared_memory(gl.float32, [M, N], memory, zeros)
+    gl.barrier()
+    old = bins.atomic_scatter_add(zeros + 1.0, index, axis=1, mask=index > 0)
+    gl.barrier()
+    gl.store(before + at, old)
+    gl.store(counts + at, bins.load(layout))
+    tops = gl.allocate_shared_memory(gl.int32, [M, N], memory, gl.zeros([M, N], gl.int32, layout))
+    gl.barrier()
+    tops.atomic_scatter_max(j[None, :], index, axis=1)
+    gl.barrier()
+    gl.store(largest + at, tops.load(layout))
+
+
+@check
+def memory_that_threads_add_to(rng: np.random.Generator) -> None:
+    for m, n in ((16, 32), (2, 16)):  # the second has copies of each element
+        places = rng.integers(0, n // 4, (m, n), np.int32)
+        counts, before = (np.zeros((m, n), np.float32) for _ in range(2))
+        largest = np.zeros((m, n), np.int32)
+        counted[(1,)](places, counts, before, largest, m, n, num_warps=4)
+        for row in range(m):
+            wanted = np.bincount(places[row], minlength=n)
+            wanted[0] = 0
+            assert (counts[row] == wanted).all()
+            for place in range(1, n):
+                found = np.sort(before[row][places[row] == place])
+                assert (found == np.arange(wanted[place])).all()
+            tops = [np.flatnonzero(places[row] == place).max(initial=0) for place in range(n)]
+            assert (largest[row] == tops).all()
+
+
 # Copies
 
 

@@ -124,7 +124,11 @@ def scratch_bytes(op: Operation) -> int:
         case tt.GatherOp.OPERATION_NAME:
             source = op.operands[0]
             return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
-        case tt.AtomicRMWOp.OPERATION_NAME | tt.AtomicCASOp.OPERATION_NAME:
+        case (
+            tt.AtomicRMWOp.OPERATION_NAME
+            | tt.AtomicCASOp.OPERATION_NAME
+            | ttg.LocalAtomicScatterOp.OPERATION_NAME
+        ):
             return _atomic_bytes(op)
     return desc_bytes(op.results[0].type) if has(op, AllocatesShared) else 0
 

@@ -284,6 +284,17 @@ def _scatter(ctx: _Lowering, op: Operation) -> list[Value]:
     return []
 
 
+@_RULES.of(ttg.LocalAtomicScatterOp)
+def _atomic_scatter(ctx: _Lowering, op: Operation) -> list[Value]:
+    memory, values, indices = list(op.operands)[:3]
+    _, _, view = ctx.parts(memory)
+    axis = int(ir.IntegerAttr(op.attributes["axis"]).value)
+    at = _pointers(memory, _offsets(view, indices, axis), shape_of(indices))
+    words = op.attributes["rmw_op"], string_attr("relaxed"), string_attr("cta")
+    mask = optional_operand(op, 3)
+    return [tt.AtomicRMWOp(at, values, *words, values.type, mask=mask).result]
+
+
 @_RULES.of(ttg.MemDescIndexOp)
 def _index(ctx: _Lowering, op: Operation) -> list[Value]:
     memory, index = op.operands

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, Issues, Retires
-from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
+from proton.dialect.diagnostics import check_block, check_choice, element_of, reject, shape_of
 from proton.dialect.kinds import isa
 from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
+from proton.dialect.tt_memory import RMW_OPS
 from proton.dialect.ttg_core import (
     TTG,
     MemDescType,
@@ -173,6 +174,32 @@ class LocalScatterOp(
     @staticmethod
     def verify_invariants(op: "LocalScatterOp") -> bool:
         return _verify_mutable(op, op.dst) and _verify_indexed(op, op.dst, op.indices, op.values)
+
+
+class LocalAtomicScatterOp(
+    TTG.Operation,
+    name="local_atomic_scatter",
+    traits=[t.Writes, t.LayoutAnchor, t.SharedEffects(reads=(0,), writes=(0,))],
+):
+    """`ttg.local_atomic_scatter %desc, %values, %indices, %mask? {rmw_op, axis}`: combines what
+    lies at each index along the axis with a value; what lay there before."""
+
+    dst: Operand[AnyType]
+    values: Operand[AnyType]
+    indices: Operand[AnyType]
+    rmw_op: ir.StringAttr
+    axis: ir.IntegerAttr
+    result: Result[AnyType]
+    mask: Operand[AnyType] | None = None
+
+    @staticmethod
+    def verify_invariants(op: "LocalAtomicScatterOp") -> bool:
+        return (
+            check_choice(op, "rmw_op", op.rmw_op, RMW_OPS)
+            and _verify_mutable(op, op.dst)
+            and _verify_indexed(op, op.dst, op.indices, op.values)
+            and _verify_indexed(op, op.dst, op.indices, op.result)
+        )
 
 
 class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[t.Pure, t.PassesMemory]):

@@ -10,12 +10,13 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import isa, ttg
-from proton.dialect.builtin import i32_attr
+from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Type, Value
 from proton.dialect.walk import defining_op
-from proton.frontend.builder import as_tensor, error, memory_type, to_ir, wrap
+from proton.frontend.builder import as_tensor, broadcast_all, error, memory_type, to_ir, wrap
 from proton.frontend.gluon.tensors import block, check_warps, laid_out
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.memory import check_atomic_element
 from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import item
@@ -430,8 +431,6 @@ def _gather(self: object, indices: object, axis: int) -> tensor:
 def _scattered(
     self: object, values: object, indices: object, axis: Any, mask: object, what: str
 ) -> tuple[tensor, tensor, tensor, Value | None]:
-    from proton.frontend.builder import broadcast_all
-
     target, found = _indexed(self, indices, axis, what)
     written, element = laid_out(values, what), type_of(target).element_ty
     if written.dtype != element:
@@ -455,6 +454,36 @@ def _scatter(self: object, values: object, indices: object, axis: int) -> None:
     target, written, found, _ = _scattered(self, values, indices, axis, None, "scatter")
     stored = cast(written, ty.int8) if written.dtype.is_bool() else written
     ttg.LocalScatterOp(target.handle, stored.handle, found.handle, i32_attr(axis))
+
+
+def _define_atomic(kind: str, op: Any) -> None:
+    what = f"atomic_scatter_{kind}"
+
+    @rule(op)
+    def _atomic(
+        self: object, values: object, indices: object, axis: int, mask: object = None
+    ) -> tensor:
+        target, written, found, chosen = _scattered(self, values, indices, axis, mask, what)
+        element = written.dtype
+        takes_floats = kind in ("add", "xchg")
+        check_atomic_element(element, what, takes_floats)
+        name = "fadd" if kind == "add" and element.is_floating() else kind
+        if kind in ("max", "min") and element.is_int_unsigned():
+            name = f"u{kind}"
+        made = ttg.LocalAtomicScatterOp(
+            target.handle,
+            written.handle,
+            found.handle,
+            string_attr(name),
+            i32_attr(axis),
+            to_ir(written.type),
+            mask=chosen,
+        )
+        return wrap(made, written.type)
+
+
+for _kind in ("add", "max", "min", "and", "or", "xor", "xchg"):
+    _define_atomic(_kind, getattr(shared_memory_descriptor, f"atomic_scatter_{_kind}"))
 
 
 # What a kernel reads of memory

@@ -19,8 +19,9 @@ from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import both, first_thread, group
+from proton.conversion.ttg_to_llvm.core.shared_memory import element_addresses
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
-from proton.dialect import tt
+from proton.dialect import tt, ttg
 from proton.dialect.attributes import READS
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.emit import emit_if
@@ -148,6 +149,29 @@ def _combined(
         ordering=i64_attr(_ORDERINGS[ordering]),
         **attributes,
     )
+
+
+@lowers(ttg.LocalAtomicScatterOp)
+def _scatter(ctx: Lowering, site: Site) -> list[Value]:
+    base, values, indices = site.operands[:3]
+    mask, kind = site.optional(3), site.text("rmw_op")
+    layout = layout_of(site.operand_types[1])
+    desc, axis = site.operand_types[0], site.number("axis")
+    places = element_addresses(ctx, base, desc, indices, axis, layout)
+    scope, owner = {"syncscope": string_attr(_SCOPES["cta"])}, ctx.threads.owns(layout)
+
+    def combined(address: Value, operand: Value) -> Value:
+        return _combined(kind, "relaxed", address, operand, scope)
+
+    results = []
+    for register, place in enumerate(places):
+        predicate = both(None if mask is None else v.extract(mask, register), owner)
+        operands = [place, v.extract(values, register)]
+        results.append(_guarded(predicate, operands, combined))
+    whole = v.from_elements(results)
+    if has_copies(layout) and list(site.op.results[0].uses):
+        return [_share(ctx, site, whole, layout)]
+    return [whole]
 
 
 @lowers(tt.AtomicCASOp)

@@ -115,7 +115,7 @@ def _local_dealloc(ctx: Lowering, site: Site) -> list[Value]:
 # Elements at indices
 
 
-def _element_addresses(
+def element_addresses(
     ctx: Lowering, base: Value, desc: Type, indices: Value, axis: int, layout: LinearLayout
 ) -> list[Value]:
     """The address of each register's element: its own place, but for the index along an axis."""
@@ -143,7 +143,7 @@ def _local_gather(ctx: Lowering, site: Site) -> list[Value]:
     base, indices = site.operands
     desc, layout = site.operand_types[0], ttg.layout_of(site.result_type)
     element = _stored(ttg.mem_desc_block(desc)[1])
-    places = _element_addresses(ctx, base, desc, indices, site.number("axis"), layout)
+    places = element_addresses(ctx, base, desc, indices, site.number("axis"), layout)
     size = stored_bytes(element)
     return [v.from_elements([v.load(place, element, size) for place in places])]
 
@@ -153,7 +153,7 @@ def _local_scatter(ctx: Lowering, site: Site) -> list[Value]:
     base, values, indices = site.operands
     desc, layout = site.operand_types[0], ttg.layout_of(site.operand_types[1])
     element = _stored(ttg.mem_desc_block(desc)[1])
-    places = _element_addresses(ctx, base, desc, indices, site.number("axis"), layout)
+    places = element_addresses(ctx, base, desc, indices, site.number("axis"), layout)
     for register, place in enumerate(places):
         v.store(place, v.extract(values, register), stored_bytes(element))
     return []
