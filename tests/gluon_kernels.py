@@ -236,6 +236,69 @@ def elements_of_memory_by_index(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def widened(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, dtype: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    wide = gl.fp4_to_fp(gl.load(x + i[:, None] * N + j[None, :]), dtype, AXIS)
+    rows = gl.arange(0, wide.shape[0], layout=gl.SliceLayout(1, wide.type.layout))
+    columns = gl.arange(0, wide.shape[1], layout=gl.SliceLayout(0, wide.type.layout))
+    gl.store(y + rows[:, None] * wide.shape[1] + columns[None, :], wide.to(gl.float32))
+
+
+@check
+def numbers_of_four_bits(rng: np.random.Generator) -> None:
+    positive = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+    numbers = np.concatenate([positive, -positive])
+    x = rng.integers(0, 256, (32, 16), np.uint8)
+    for axis in (0, 1):
+        wanted = np.stack([numbers[x & 15], numbers[x >> 4]], axis + 1)
+        for dtype in (gl.float16, gl.bfloat16):
+            y = np.zeros((64, 16) if axis == 0 else (32, 32), np.float32)
+            widened[(1,)](x, y, 32, 16, axis, dtype, num_warps=4)
+            assert (y == wanted.reshape(y.shape)).all()
+
+
+@gluon.constexpr_function
+def biased(outputs, inputs):
+    (out,), (x, bias) = outputs, inputs
+    return " ".join(f"add.f32 {y}, {of}, {bias[0]};" for y, of in zip(out, x, strict=True))
+
+
+@gluon.jit
+def assembled(x, bias, y, words, N: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    at = gl.arange(0, N, layout=layout)
+    value = gl.load(x + at)
+    sums = gl.inline_asm(biased, ("=&f", "f", "f"), [value, bias], value.type, is_pure=True)
+    gl.store(y + at, sums)
+    memory = gl.allocate_shared_memory(gl.int32, [32], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    memory.store(gl.zeros([32], gl.int32, gl.BlockedLayout([1], [32], [4], [0])))
+    gl.barrier()
+    gl.inline_asm("st.shared.b32 [$0], $1;", ("r", "r"), [memory.slice(4, 4), 7])
+    gl.barrier()
+    gl.store(
+        words + gl.arange(0, 32, layout=gl.BlockedLayout([1], [32], [4], [0])),
+        memory.load(gl.BlockedLayout([1], [32], [4], [0])),
+    )
+    types: gl.constexpr = (gl.int32, gl.int32)
+    one, two = gl.inline_asm("add.s32 $0, $2, 1; add.s32 $1, $2, 2;", "=r,=r,r", [N], types)
+    gl.store(words + 32, one)
+    gl.store(words + 33, two)
+
+
+@check
+def assembly_of_threads(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(1024, np.float32)
+    y, words = np.zeros_like(x), np.zeros(34, np.int32)
+    assembled[(1,)](x, 0.5, y, words, 1024, num_warps=4)
+    assert (y == x + np.float32(0.5)).all()
+    assert words[4] == 7
+    assert np.count_nonzero(words[:32]) == 1
+    assert (words[32:] == (1025, 1026)).all()
+
+
+@gluon.jit
 def counted(places, counts, before, largest, M: gl.constexpr, N: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
     memory: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])

@@ -122,10 +122,13 @@ def _pointer_type(element: Type) -> Type:
     return tt.PointerType.get(ir.TypeAttr.get(element))
 
 
+_WORDS = {"ttg.thread_assembly": "inline_asm"}
+
+
 def _refused(op: Operation) -> CompilationError:
     span = source_span(op.location)
     return CompilationError(
-        f"{op.name} is not supported on a CPU",
+        f"{_WORDS.get(op.name, op.name)} is not supported on a CPU",
         span if span.file else None,
         "run the kernel on a GPU",
     )

@@ -290,7 +290,8 @@ def transpose(input: object, *dims: object) -> tensor:
 
 
 @rule(core.join)
-def _join(a: object, b: object) -> tensor:
+def join(a: object, b: object) -> tensor:
+    """Both along a new last dimension."""
     left, right = broadcast_all(as_tensor(a), as_tensor(b))
     if to_ir(left.dtype) != to_ir(right.dtype):  # integers of one width may differ in their sign
         raise error(
@@ -299,7 +300,7 @@ def _join(a: object, b: object) -> tensor:
         )
     if not left.is_block():
         left, right = splat(left, (1,)), splat(right, (1,))
-        return reshape(_join(left, right), (2,))
+        return reshape(join(left, right), (2,))
     type_ = changed(left, "joined")
     return wrap(tt.JoinOp(left.handle, right.handle, to_ir(type_)), type_)
 

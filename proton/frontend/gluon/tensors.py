@@ -1,5 +1,6 @@
 """Rules of Gluon's tensors: those whose layout is said, and what changes it."""
 
+import dataclasses
 from typing import Any
 
 from proton.base.words import shown
@@ -7,6 +8,7 @@ from proton.dialect import tt, ttg
 from proton.dialect import tt_collective as tc
 from proton.dialect.builtin import i32_attr
 from proton.frontend import memory
+from proton.frontend.arithmetic import binary
 from proton.frontend.builder import (
     as_tensor,
     broadcast_to,
@@ -18,14 +20,22 @@ from proton.frontend.builder import (
     wrap,
 )
 from proton.frontend.interface import CodeGenerator
-from proton.frontend.promotion import cast, to_bool
+from proton.frontend.promotion import bitcast, cast, to_bool
 from proton.frontend.rules import generator_rule, rule
-from proton.frontend.shapes import check_shape, item
+from proton.frontend.shapes import (
+    check_shape,
+    item,
+    join,
+    normalize_axis,
+    permute,
+    reshape,
+)
 from proton.language import types as ty
 from proton.language.gluon import core
 from proton.language.gluon.core import CachePolicy
 from proton.language.gluon.layouts import (
     AutoLayout,
+    BlockedLayout,
     DistributedLayout,
     DistributedLinearLayout,
     SharedLayout,
@@ -313,6 +323,40 @@ def _histogram(
     type_ = block(ty.int32, (bins,), layout, "gl.histogram")
     wide = cast(value, ty.int32)
     return wrap(tc.HistogramOp(wide.handle, to_ir(type_), mask=mask), type_)
+
+
+@rule(core.fp4_to_fp)
+def _fp4_to_fp(src: object, elem_type: object, axis: Any) -> tensor:
+    """Of each byte the number in its low half, and behind it that in its high half."""
+    source = laid_out(src, "gl.fp4_to_fp")
+    if source.dtype.primitive_bitwidth != 8 or not source.dtype.is_int():
+        raise error(f"gl.fp4_to_fp: src must be of bytes, got {source.type}", "load uint8")
+    if not isinstance(elem_type, ty.dtype) or not elem_type.is_floating():
+        raise error(
+            f"gl.fp4_to_fp: elem_type must be a dtype of floats, got {shown(elem_type)}",
+            "pass gl.bfloat16 or gl.float16",
+        )
+    place, rank = normalize_axis(axis, len(source.shape), "gl.fp4_to_fp"), len(source.shape)
+    bits = cast(source, ty.int16)
+    halves = [_of_e2m1(binary(">>", bits, shift), elem_type) for shift in (0, 4)]
+    order = (*range(place + 1), rank, *range(place + 1, rank))
+    shape = tuple(size * (2 if n == place else 1) for n, size in enumerate(source.shape))
+    result = reshape(permute(join(*halves), *order), shape)
+    own = source.type.layout  # type: ignore[attr-defined]
+    if isinstance(own, BlockedLayout):  # as the author would write it
+        sizes = [n * (2 if i == place else 1) for i, n in enumerate(own.size_per_thread)]
+        like = dataclasses.replace(own, size_per_thread=sizes)
+        if like.linear(shape) == result.type.layout.linear(shape):  # type: ignore[attr-defined]
+            return converted(result, like)
+    return result
+
+
+def _of_e2m1(bits: tensor, type_: ty.dtype) -> tensor:
+    """The low four bits as a number: those of fp16 with the exponent's bias of E2M1."""
+    sign = binary("<<", binary("&", bits, 8), 12)
+    magnitude = binary("<<", binary("&", bits, 7), 9)
+    number = bitcast(binary("|", sign, magnitude), ty.float16)
+    return cast(binary("*", number, float(1 << 14)), type_)
 
 
 @rule(core.expect_zero)
