@@ -22,7 +22,17 @@ from proton.base.words import shown
 from proton.dialect.mlir import Block, Operation, ir, ub
 from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
-from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth, warn
+from proton.frontend.builder import (
+    as_tensor,
+    constant,
+    emit,
+    error,
+    is_number,
+    joined_by,
+    to_ir,
+    truth,
+    warn,
+)
 from proton.frontend.flow import FELL_OFF, EndedLoop, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import same_number
@@ -298,7 +308,7 @@ class _Join:
                 f"{named}: {left.type} after one branch of the if and {right.type} after the other",
                 "leave tl.const out of one parameter's annotation"
                 if same
-                else "cast one of them with .to(...)",
+                else joined_by(left.type, right.type, "cast one of them with .to(...)"),
             )
         return self._add(left, right)
 

@@ -391,3 +391,11 @@ def check_unpacked(value: object, names: int) -> None:
     else:
         return
     raise error(what, "write one name for each value")
+
+
+def joined_by(left: object, right: object, instead: str) -> str:
+    """A hint how to make one type of two: by another layout, if they differ in that alone."""
+    laid = [one for one in (left, right) if isinstance(one, distributed_type)]
+    if len({(one.scalar, one.shape) for one in laid}) == 1 and len(laid) == 2:
+        return "convert one of them: gl.convert_layout(x, y.type.layout)"
+    return instead

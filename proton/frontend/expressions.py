@@ -28,7 +28,7 @@ from proton.frontend import (
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
 from proton.frontend.facts import call_python
-from proton.frontend.gluon import ampere, assembly, hopper, partitions, tensors  # noqa: F401
+from proton.frontend.gluon import ampere, assembly, hopper, indexed, partitions, tensors  # noqa: F401
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
 from proton.frontend.overflow import binary_checked

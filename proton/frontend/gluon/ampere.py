@@ -54,7 +54,9 @@ def _async_load(
     target = memory(smem, what)
     own = type_of(target)
     if not isinstance(pointer, tensor) or not pointer.dtype.is_ptr():
-        raise error(f"{what}: pointer must be a block of pointers, got {shown(pointer)}", "...")
+        raise error(
+            f"{what}: pointer must be a block of pointers, got {shown(pointer)}", "add gl.arange"
+        )
     pointers, chosen = agreed(pointer, mask)
     if chosen is not None:
         pointers, chosen = broadcast_all(pointers, to_bool(chosen))
@@ -235,7 +237,10 @@ def _mma_v2(
         return _by_threads(g, left, right, acc, type_)
     tiling = mma_tiling_of(type_.layout.linear(type_.shape))
     if tiling is None:
-        raise error(f"{what}: {type_.layout} is no result of `mma` of {list(type_.shape)}", "...")
+        raise error(
+            f"{what}: {type_.layout} is no result of `mma` of {list(type_.shape)}",
+            "instr_shape=[16, 8]",
+        )
     sides = (
         tiling.operand_a(left.shape[1], bits),
         tiling.operand_b(right.shape[0], bits),

@@ -51,7 +51,9 @@ _HOPPER = 90
 def _needs(g: CodeGenerator, what: str) -> None:
     """Raises CompilationError on a GPU without it."""
     if isinstance(g.target, GPUTarget) and g.target.arch < _HOPPER:
-        raise error(f"{what} needs compute capability 9.0, and this is for {g.target}", "...")
+        raise error(
+            f"{what} needs compute capability 9.0, and this is for {g.target}", "see nvidia.ampere"
+        )
 
 
 # Barriers
@@ -293,7 +295,10 @@ def _warpgroup_mma(
     _needs(g, what)
     type_ = _tensor_type(acc, what)
     if version_of(type_)[0] != 3:
-        raise error(f"{what}: acc's layout must be of version [3, 0], got {type_.layout}", "...")
+        raise error(
+            f"{what}: acc's layout must be of version [3, 0], got {type_.layout}",
+            "NVMMADistributedLayout",
+        )
     tiling = group_tiling_of(type_.layout.linear(type_.shape))
     if tiling is None:
         raise error(

@@ -10,13 +10,12 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import isa, ttg
-from proton.dialect.builtin import i32_attr, string_attr
-from proton.dialect.mlir import Type, Value
+from proton.dialect.builtin import i32_attr
+from proton.dialect.mlir import Type
 from proton.dialect.walk import defining_op
-from proton.frontend.builder import as_tensor, broadcast_all, error, memory_type, to_ir, wrap
+from proton.frontend.builder import as_tensor, error, memory_type, to_ir, wrap
 from proton.frontend.gluon.tensors import block, check_warps, laid_out
 from proton.frontend.interface import CodeGenerator
-from proton.frontend.memory import check_atomic_element
 from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import item
@@ -72,7 +71,9 @@ def shared_type(
 ) -> Memory:
     """The type of memory of a shape in a layout from the user."""
     if not isinstance(element, ty.dtype):
-        raise error(f"{what}: expected 'element_ty' to be a dtype but got {shown(element)}", "...")
+        raise error(
+            f"{what}: expected 'element_ty' to be a dtype but got {shown(element)}", "gl.float16"
+        )
     if not isinstance(layout, SharedLayout):
         raise error(
             f"{what}: expected 'layout' to be a SharedLayout but got {shown(layout)}",
@@ -80,7 +81,10 @@ def shared_type(
         )
     rank = layout.order_rank
     if rank > len(shape):
-        raise error(f"{what}: {layout} is of {rank} dimensions, and the shape {list(shape)}", "...")
+        raise error(
+            f"{what}: {layout} is of {rank} dimensions, and the shape {list(shape)}",
+            "give it one of each",
+        )
     try:
         linear = layout.linear(shape[len(shape) - rank :], element.primitive_bitwidth)
         view = SharedView.of(linear, layout.paddings)
@@ -277,7 +281,9 @@ def _permute(self: object, order: object) -> tensor:
     own = type_of(source)
     dims = tuple(order) if isinstance(order, tuple | list) else (order,)
     if not all(isinstance(axis, int) for axis in dims):
-        raise error(f"all elements of 'order' must be integers but got {shown(order)}", "...")
+        raise error(
+            f"all elements of 'order' must be integers but got {shown(order)}", "write [1, 0]"
+        )
     rank, leading = len(own.shape), _leading(own)
     if sorted(dims) != list(range(rank)):
         raise error(
@@ -375,7 +381,10 @@ def _reinterpret(
         )
     view = _view(own)
     if view.start:
-        raise error("reinterpret of a part whose elements are exchanged is not supported", "...")
+        raise error(
+            "reinterpret of a part whose elements are exchanged is not supported",
+            "reinterpret the whole",
+        )
     return _viewed(source, type_)
 
 
@@ -398,92 +407,6 @@ def _bytes(type_: Memory) -> int:
 @rule(shared_memory_descriptor._keep_alive)
 def _keep_alive(self: object) -> None:
     ttg.LocalDeallocOp(memory(self, "_keep_alive").handle)
-
-
-# Elements at indices
-
-
-def _indexed(self: object, indices: object, axis: Any, what: str) -> tuple[tensor, tensor]:
-    source, found = memory(self, what), laid_out(indices, what)
-    own = type_of(source)
-    if len(found.shape) != len(own.shape):
-        raise error(
-            f"indices rank must match memdesc rank: got {len(found.shape)} and {len(own.shape)}",
-            "add dimensions with x[:, None]",
-        )
-    if not isinstance(axis, int) or not 0 <= axis < len(own.shape):
-        raise error(f"axis {shown(axis)} is out of bounds for memdesc rank {len(own.shape)}", "...")
-    if not found.dtype.is_int():
-        raise error(f"indices must have integer dtype, got {found.dtype}", "add .to(gl.int32)")
-    return source, cast(found, ty.int32)
-
-
-@rule(shared_memory_descriptor.gather)
-def _gather(self: object, indices: object, axis: int) -> tensor:
-    source, found = _indexed(self, indices, axis, "gather")
-    element = type_of(source).element_ty
-    type_ = ty.with_scalar(found.type, memory_type(element))
-    op = ttg.LocalGatherOp(source.handle, found.handle, i32_attr(axis), to_ir(type_))
-    value = wrap(op, type_)
-    return cast(value, element) if element.is_bool() else value
-
-
-def _scattered(
-    self: object, values: object, indices: object, axis: Any, mask: object, what: str
-) -> tuple[tensor, tensor, tensor, Value | None]:
-    target, found = _indexed(self, indices, axis, what)
-    written, element = laid_out(values, what), type_of(target).element_ty
-    if written.dtype != element:
-        raise error(
-            "values element type must match destination element type: got "
-            f"{written.dtype} and {element}",
-            f"convert it with .to({element!s})",
-        )
-    if mask is None:
-        written, found = broadcast_all(written, found)
-        return target, written, found, None
-    chosen = as_tensor(mask)
-    if not chosen.dtype.is_bool():
-        raise error(f"mask must have boolean dtype, got {chosen.dtype}", "write mask != 0")
-    written, found, chosen = broadcast_all(written, found, chosen)
-    return target, written, found, chosen.handle
-
-
-@rule(shared_memory_descriptor.scatter)
-def _scatter(self: object, values: object, indices: object, axis: int) -> None:
-    target, written, found, _ = _scattered(self, values, indices, axis, None, "scatter")
-    stored = cast(written, ty.int8) if written.dtype.is_bool() else written
-    ttg.LocalScatterOp(target.handle, stored.handle, found.handle, i32_attr(axis))
-
-
-def _define_atomic(kind: str, op: Any) -> None:
-    what = f"atomic_scatter_{kind}"
-
-    @rule(op)
-    def _atomic(
-        self: object, values: object, indices: object, axis: int, mask: object = None
-    ) -> tensor:
-        target, written, found, chosen = _scattered(self, values, indices, axis, mask, what)
-        element = written.dtype
-        takes_floats = kind in ("add", "xchg")
-        check_atomic_element(element, what, takes_floats)
-        name = "fadd" if kind == "add" and element.is_floating() else kind
-        if kind in ("max", "min") and element.is_int_unsigned():
-            name = f"u{kind}"
-        made = ttg.LocalAtomicScatterOp(
-            target.handle,
-            written.handle,
-            found.handle,
-            string_attr(name),
-            i32_attr(axis),
-            to_ir(written.type),
-            mask=chosen,
-        )
-        return wrap(made, written.type)
-
-
-for _kind in ("add", "max", "min", "and", "or", "xor", "xchg"):
-    _define_atomic(_kind, getattr(shared_memory_descriptor, f"atomic_scatter_{_kind}"))
 
 
 # What a kernel reads of memory

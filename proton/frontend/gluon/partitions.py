@@ -29,7 +29,9 @@ def _warp_specialize(
     what = "warp_specialize"
     pairs = [_checked(pair, what) for pair in functions_and_args]
     if not pairs:
-        raise error(f"{what}: expected at least one function for the default partition", "...")
+        raise error(
+            f"{what}: expected at least one function for the default partition", "write [(f, ())]"
+        )
     (default, default_args), *workers = pairs
     warps = _counts(worker_num_warps, len(workers), "warp counts", what)
     asked = [0] * len(workers) if worker_num_regs is None else worker_num_regs

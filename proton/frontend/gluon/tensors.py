@@ -87,7 +87,9 @@ def check_warps(g: CodeGenerator, type_: distributed_type) -> None:
 def _arange(g: CodeGenerator, start: int, end: int, layout: object = None) -> tensor:
     for name, value in (("start", start), ("end", end)):
         if not isinstance(value, int):
-            raise error(f"gl.arange: {name} must be a constexpr integer, got {shown(value)}", "...")
+            raise error(
+                f"gl.arange: {name} must be a constexpr integer, got {shown(value)}", "gl.constexpr"
+            )
     size = end - start
     if size <= 0 or size & (size - 1):
         raise error("arange's range must be a power of 2", f"end - start is {size}")
@@ -259,7 +261,10 @@ def _conflicts(places: LinearLayout, size: int) -> int:
 def caching(policy: object, modifier: str | None, eviction: str | None) -> tuple[str, str]:
     """(cache modifier, eviction policy) of an access; hints that PTX has no word for are left."""
     if policy is not None and (modifier or eviction):
-        raise error("cache_policy stands in the place of cache_modifier and eviction_policy", "...")
+        raise error(
+            "cache_policy stands in the place of cache_modifier and eviction_policy",
+            "pass one of them",
+        )
     if isinstance(policy, CachePolicy):
         modifier, eviction = policy.cache_modifier, policy.eviction_policy
     elif isinstance(policy, NVIDIACachePolicy):
