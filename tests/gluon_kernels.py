@@ -444,7 +444,7 @@ def blocks_by_tma(rng: np.random.Generator) -> None:
         assert (x == y).all()
 
 
-# Products
+# Dots
 
 
 @gluon.jit
@@ -499,7 +499,7 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> tu
 
 
 @check
-def products_of_warp_groups(rng: np.random.Generator) -> None:
+def dots_of_warp_groups(rng: np.random.Generator) -> None:
     f16, f32 = gl.float16, gl.float32
     rows: list[tuple[Any, ...]] = [  # dtype, of sums, (m, n, k), warps, swizzles, registers, async
         (f16, f32, (64, 64, 64), [4, 1], (128, 128), False, False),
@@ -544,7 +544,7 @@ def by_each_warp(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, lay
 
 
 @check
-def products_of_warps_and_threads(rng: np.random.Generator) -> None:
+def dots_of_warps_and_threads(rng: np.random.Generator) -> None:
     mma = [gl.NVMMADistributedLayout([2, 0], warps, [16, 8]) for warps in ([2, 2], [4, 1], [1, 4])]
     blocked = gl.BlockedLayout([2, 2], [4, 8], [2, 2], [1, 0])
     for layout, dtype, width, by_threads in (
@@ -605,11 +605,11 @@ def _load(
 
 
 @check
-def a_pipelined_product(rng: np.random.Generator) -> None:
-    _check_product(rng, lambda *arrays: matmul[(2, 2)](*arrays, 64, 64, 32, 3, num_warps=4))
+def a_pipelined_matmul(rng: np.random.Generator) -> None:
+    _check_matmul(rng, lambda *arrays: matmul[(2, 2)](*arrays, 64, 64, 32, 3, num_warps=4))
 
 
-def _check_product(rng: np.random.Generator, launch: Callable[..., object]) -> None:
+def _check_matmul(rng: np.random.Generator, launch: Callable[..., object]) -> None:
     m, n, k = 128, 128, 160
     a, b = (rng.standard_normal(s, np.float32).astype(np.float16) for s in ((m, k), (k, n)))
     c = np.zeros((m, n), np.float16)
@@ -696,8 +696,8 @@ def specialized(
 
 
 @check
-def a_product_by_roles(rng: np.random.Generator) -> None:
-    _check_product(rng, lambda *arrays: specialized[(2, 2)](*arrays, 64, 64, 32, 2, num_warps=4))
+def a_matmul_by_roles(rng: np.random.Generator) -> None:
+    _check_matmul(rng, lambda *arrays: specialized[(2, 2)](*arrays, 64, 64, 32, 2, num_warps=4))
 
 
 @gluon.jit
@@ -822,7 +822,7 @@ def a_small_attention(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(out, wanted, rtol=2e-2, atol=2e-3)
 
 
-# Tiles in turn, and the state of products in an aggregate
+# Persistent programs, and the state of dots in an aggregate
 
 
 @gluon.constexpr_function
@@ -835,7 +835,7 @@ def layout_for(dtype, m, n, warps):
 
 
 @gluon.aggregate
-class Products:
+class Dots:
     acc: warpgroup_mma_accumulator | gl.tensor
     use_acc: gl.tensor
 
@@ -847,20 +847,20 @@ class Products:
     @gluon.jit
     def begin(dtype: gl.constexpr, M: gl.constexpr, N: gl.constexpr, num_warps: gl.constexpr):
         layout: gl.constexpr = layout_for(dtype, M, N, num_warps)
-        return Products(gl.zeros((M, N), dtype=gl.float32, layout=layout), gl.to_tensor(False))
+        return Dots(gl.zeros((M, N), dtype=gl.float32, layout=layout), gl.to_tensor(False))
 
     @gluon.jit
     def issue(self, a, b):
         acc = warpgroup_mma(a, b, self.acc, is_async=True, use_acc=self.use_acc)
-        return Products(acc, gl.to_tensor(True))
+        return Dots(acc, gl.to_tensor(True))
 
     @gluon.jit
     def wait(self, n: gl.constexpr):
-        return Products(warpgroup_mma_wait(n, (self.acc,)), self.use_acc)
+        return Dots(warpgroup_mma_wait(n, (self.acc,)), self.use_acc)
 
     @gluon.jit
     def take(self):
-        return self.acc, Products(self.acc, gl.to_tensor(False))
+        return self.acc, Dots(self.acc, gl.to_tensor(False))
 
 
 def grouped(size):
@@ -1055,19 +1055,19 @@ def tiles_that_overlap(
 
 
 @check
-def tiles_of_a_product_in_turn(rng: np.random.Generator) -> None:
+def tiles_one_after_another(rng: np.random.Generator) -> None:
     for tiles in (grouped(2), grouped(1)):
         for stages in (2, 3):
-            _check_product(
+            _check_matmul(
                 rng,
                 lambda *arrays, t=tiles, s=stages: one_tile_after_another[(3,)](
-                    *arrays, Products, t, s, num_warps=4
+                    *arrays, Dots, t, s, num_warps=4
                 ),
             )
     for stages, stolen in ((3, 0), (4, 1)):
-        _check_product(
+        _check_matmul(
             rng,
             lambda *arrays, s=stages, steal=stolen: tiles_that_overlap[(3,)](
-                *arrays, Products, grouped(8), s, steal, num_warps=4
+                *arrays, Dots, grouped(8), s, steal, num_warps=4
             ),
         )

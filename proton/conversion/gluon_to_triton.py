@@ -1,7 +1,7 @@
 """Kernels in Gluon without threads: what they compute, in the order in which it is written.
 
 A CPU runs a program in one thread. Layouts say nothing there, shared memory is a buffer of the
-program, copies and products that go on take effect where they begin, and barriers hold nobody up.
+program, asynchronous copies and dots take effect where they begin, and barriers hold nobody up.
 
     %m = ttg.local_reserve                       %m = memref.alloc, as a pointer
     ttng.async_tma_copy_global_to_local          tt.descriptor_load, tt.store
@@ -122,13 +122,11 @@ def _pointer_type(element: Type) -> Type:
     return tt.PointerType.get(ir.TypeAttr.get(element))
 
 
-_WORDS = {"ttg.thread_assembly": "inline_asm"}
-
-
 def _refused(op: Operation) -> CompilationError:
     span = source_span(op.location)
+    name = "inline_asm" if isa(op, ttg.ThreadAssemblyOp) else op.name
     return CompilationError(
-        f"{_WORDS.get(op.name, op.name)} is not supported on a CPU",
+        f"{name} is not supported on a CPU",
         span if span.file else None,
         "run the kernel on a GPU",
     )
@@ -384,7 +382,7 @@ def _tma_store(ctx: _Lowering, op: Operation) -> None:
     op.erase()
 
 
-# Products
+# Dots
 
 
 def _operand(ctx: _Lowering, value: Value) -> Value:

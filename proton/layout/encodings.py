@@ -55,7 +55,7 @@ def of_bases(ins: Mapping[str, Sequence[Sequence[int]]], shape: Sequence[int]) -
 def tensor_core_result(
     shape: Sequence[int], version: int, warps: Sequence[int], n: int
 ) -> LinearLayout:
-    """The result of a product on tensor cores of a generation, of `n` columns an instruction."""
+    """The result of a dot on tensor cores of a generation, of `n` columns an instruction."""
     rank = len(shape)
     if rank not in _ORDERS or len(warps) != rank or version not in (AMPERE, HOPPER):
         raise ValueError(f"there are no results of {rank} dimensions of version {version}")
@@ -69,7 +69,7 @@ def tensor_core_result(
 def tensor_core_operand(
     shape: Sequence[int], side: int, version: int, warps: Sequence[int], k_width: int
 ) -> LinearLayout:
-    """The left (0) or right (1) operand of such a product in registers, each of which holds
+    """The left (0) or right (1) operand of such a dot in registers, each of which holds
     `k_width` elements side by side, of whatever type: conversions of types keep the layout."""
     rank = len(shape)
     if rank not in _ORDERS or len(warps) != rank or not 1 <= k_width <= REGISTER_BITS:
@@ -92,7 +92,7 @@ def blocked_operand(
     warps_per_cta: Sequence[int],
     order: Sequence[int],
 ) -> LinearLayout:
-    """An operand of a product by multiply-adds: each thread has all of the inner dimension, for the
+    """An operand of a dot by multiply-adds: each thread has all of the inner dimension, for the
     rows or columns that are its results."""
     rank = len(shape)
     inner = rank - 1 if side == 0 else rank - 2

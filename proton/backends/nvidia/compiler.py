@@ -145,10 +145,10 @@ def _with_workers(module: Module, options: GPUOptions) -> GPUOptions:
     """The options with the warps of the groups that the kernel has beside its own, and, where these
     ask for registers, with those that a thread begins with."""
     found = worker_groups(module)
-    if not found.warps:
-        return options
-    options = dataclasses.replace(options, worker_warps=found.rounded(options.num_warps))
-    check_threads(options.program_warps)
+    if found.warps:
+        options = dataclasses.replace(options, worker_warps=found.rounded(options.num_warps))
+        check_threads(options.program_warps)
+    options.check_samples()
     if found.has_registers and options.maxnreg is None:
         most = most_registers(1, options.program_warps * WARP_SIZE)
         options = dataclasses.replace(options, maxnreg=min(most, MOST_AT_FIRST))

@@ -49,8 +49,7 @@ class GPUOptions:
     def __post_init__(self) -> None:
         if self.ir_override is not None:
             object.__setattr__(self, "ir_override", IRText.read(self.ir_override))
-        warps = self.num_warps
-        check_num_warps(warps)
+        check_num_warps(self.num_warps)
         if not _is_int(self.num_stages) or self.num_stages < 0:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
         if self.target.arch < CLUSTERS and self.num_ctas != 1:
@@ -59,13 +58,16 @@ class GPUOptions:
             raise _invalid("num_ctas", f"one of {CLUSTER_SIZES}", self.num_ctas)
         if self.launch_pdl and self.target.arch < DEPENDENT_LAUNCH:
             raise _invalid("launch_pdl", f"False on {self.target.facts.chip}", self.launch_pdl)
-        profiled = self.instrumentation
-        if profiled is not None and not profiled.sampled_units(warps):
-            raise _invalid("sample_warps", f"of warps below {warps}", profiled.sample_warps)
         if self.maxnreg is not None and (
             not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
         ):
             raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
+
+    def check_samples(self) -> None:
+        """Raises InvalidOption where no warp of a program records."""
+        profiled, warps = self.instrumentation, self.program_warps
+        if profiled is not None and not profiled.sampled_units(warps):
+            raise _invalid("sample_warps", f"of warps below {warps}", profiled.sample_warps)
 
     @property
     def program_warps(self) -> int:

@@ -165,11 +165,11 @@ def arrive(mbarrier: object, count: object, pred: object, from_cta: object) -> N
     ttng.ArriveOnceOp(barrier(mbarrier, "arrive"), condition(pred), i32_attr(count))
 
 
-# Products
+# Dots
 
 
 def operand_of(value: object, side: int, acc: distributed_type, what: str) -> tensor:
-    """An operand of a product, whose layout is that of the accumulator's operand."""
+    """An operand of a dot, whose layout is that of the accumulator's operand."""
     name = "ab"[side]
     layout = value.type.layout if isinstance(value, tensor) else None  # type: ignore[attr-defined]
     if not isinstance(layout, DotOperandLayout):
@@ -190,7 +190,7 @@ def operand_of(value: object, side: int, acc: distributed_type, what: str) -> te
 
 
 def accumulator(acc: object, kind: type, what: str) -> distributed_type:
-    """The type of what products are added to, whose layout must be of a class."""
+    """The type of an accumulator, whose layout must be of a class."""
     type_ = acc.type if isinstance(acc, tensor) else None
     if not isinstance(type_, distributed_type) or not isinstance(type_.layout, kind):
         found = shown(acc) if type_ is None else type_
@@ -258,7 +258,7 @@ def _mma_v2(
 def _by_threads(
     g: CodeGenerator, a: tensor, b: tensor, acc: tensor, type_: distributed_type
 ) -> tensor:
-    """A product in fp32, which no tensor core has, in the layout that is asked for."""
+    """A dot in fp32, which no tensor core has, in the layout that is asked for."""
     op = tt.DotOp(a.handle, b.handle, acc.handle, string_attr("ieee"), i32_attr(0), to_ir(type_))
     return wrap(op, type_)
 

@@ -1,4 +1,4 @@
-"""Rules of what came with Hopper: TMA, barriers that count bytes, products of warp groups."""
+"""Rules of what came with Hopper: TMA, barriers that count bytes, dots of warp groups."""
 
 from typing import Any
 
@@ -265,7 +265,7 @@ def _store_wait(pendings: object, read_only: object = True) -> None:
     ttng.TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(not read_only))
 
 
-# Products of warp groups
+# Dots of warp groups
 
 
 @rule(hopper.warpgroup_mma_init)

@@ -1,7 +1,7 @@
 """`from proton.gluon import language as gl`: what a kernel in Gluon is written in.
 
 Gluon is the tile language with layouts: each tensor says which thread holds which element, shared
-memory and barriers are allocated, and copies and products that go on are waited for by the author.
+memory and barriers are allocated, and asynchronous copies and dots are waited for by the author.
 Names and meanings are those of Triton's `triton.experimental.gluon.language`.
 """
 

@@ -93,7 +93,7 @@ def store(
 
 @builtin
 def dot_fma(a, b, acc):
-    """The product of `a` and `b` by multiply-adds, added to `acc`, which has a blocked layout, and
+    """The dot of `a` and `b` by multiply-adds, added to `acc`, which has a blocked layout, and
     whose operands' layouts are of that."""
 
 
@@ -169,7 +169,7 @@ class _ByType(type):
 
 
 class warpgroup_mma_accumulator(metaclass=_ByType, of_type=warpgroup_mma_accumulator_type):
-    """What a product that goes on will be: `warpgroup_mma_wait` gives the tensor."""
+    """The accumulator of an asynchronous dot: `warpgroup_mma_wait` gives the tensor."""
 
 
 class shared_memory_descriptor(metaclass=_ByType, of_type=shared_memory_descriptor_type):

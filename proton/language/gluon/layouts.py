@@ -212,7 +212,7 @@ class DistributedLinearLayout(DistributedLayout):
 
 @dataclass(frozen=True, eq=True)
 class NVMMADistributedLayout(DistributedLayout):
-    """The result of a product on tensor cores of `version` ([2, 0]: `mma`, [3, 0]: `wgmma`)."""
+    """The result of a dot on tensor cores of `version` ([2, 0]: `mma`, [3, 0]: `wgmma`)."""
 
     version: list[int]
     warps_per_cta: list[int]
@@ -232,7 +232,7 @@ class NVMMADistributedLayout(DistributedLayout):
 
 @dataclass(frozen=True, eq=True)
 class DotOperandLayout(DistributedLayout):
-    """The left (0) or right (1) operand of a product whose result has the layout `parent`, with
+    """The left (0) or right (1) operand of a dot whose result has the layout `parent`, with
     `k_width` elements side by side."""
 
     operand_index: int

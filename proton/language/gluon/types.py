@@ -113,7 +113,7 @@ class layout_descriptor_type(ty.tensor_descriptor_type):
 
 
 class warpgroup_mma_accumulator_type(ty.dtype):
-    """What a product that goes on will be."""
+    """The accumulator of an asynchronous dot."""
 
     def __init__(self, tensor_type: distributed_type) -> None:
         self.tensor_type = tensor_type

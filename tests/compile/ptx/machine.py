@@ -209,28 +209,32 @@ class Machine(Copies, Matrices):
     def _ready_program(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         block = int(self.pc[np.flatnonzero(here)[0]])
         instruction = self.kernel.blocks[block].instructions[0]
+        waiting = self._waiting(instruction.text)
         if len(instruction.operands) < 2:
-            return self._meets(instruction.text, here, live)
-        names, counts = self._meeting(self.bound[instruction.text])
-        found = np.zeros_like(here)
-        for program, name in np.unique(np.stack([self.program_of, names])[:, here], axis=1).T:
-            waiting = here & (self.program_of == program) & (names == name)
-            arrived = waiting.sum() + self.arrived.get((int(program), int(name)), 0)
-            found |= waiting & (counts == arrived)
-        return found
-
-    def _meets(self, text: str, here: np.ndarray, live: np.ndarray) -> np.ndarray:
-        """Of threads at a barrier of the program those that all others have come to, at whatever
-        place. Those elsewhere go on later, and have met now."""
-        blocks = [n for n, b in enumerate(self.kernel.blocks)
-                  if b.instructions and b.instructions[0].text == text]  # fmt: skip
-        waiting = np.isin(self.pc, blocks) & ~self.met
-        complete = self._complete(waiting & live, live, self.program_threads)
-        if (here & complete).any():
-            others = complete & ~here
+            complete = self._complete(waiting & live, live, self.program_threads)
+        else:
+            complete = self._met_by_count(self.bound[instruction.text], waiting)
+        others = complete & ~here
+        if (here & complete).any():  # those elsewhere go on later, and have met now
             self.clock.program[others] = self.program_of[others] * (1 << 16) + self.barriers + 1
             self.met |= others
         return here & (complete | self.met)
+
+    def _waiting(self, text: str) -> np.ndarray:
+        """The threads at a barrier, at whatever place."""
+        blocks = [n for n, b in enumerate(self.kernel.blocks)
+                  if b.instructions and b.instructions[0].text == text]  # fmt: skip
+        return np.isin(self.pc, blocks) & ~self.met
+
+    def _met_by_count(self, op: Any, waiting: np.ndarray) -> np.ndarray:
+        """Of threads at a barrier of so many those that are as many."""
+        names, counts = self._meeting(op)
+        found = np.zeros_like(waiting)
+        for program, name in np.unique(np.stack([self.program_of, names])[:, waiting], axis=1).T:
+            some = waiting & (self.program_of == program) & (names == name)
+            arrived = some.sum() + self.arrived.get((int(program), int(name)), 0)
+            found |= some & (counts == arrived)
+        return found
 
     @staticmethod
     def _meeting(op: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What came with Blackwell (10.0): tensor memory, its products, launches that go on. It is there by
+"""What came with Blackwell (10.0): tensor memory, its dots, launches that go on. It is there by
 name, and calling it in a kernel is an error that says so."""
 
 from proton.language.gluon.core import ForeignModule, OfOtherChip, absent
@@ -26,7 +26,7 @@ class TensorMemoryLayout(OfOtherChip):
 
 
 class TensorMemoryScalesLayout(OfOtherChip):
-    """Where the scales of a product lie there."""
+    """Where the scales of a dot lie there."""
 
 
 _OF_TMA = {name: of for name, of in vars(_tma).items() if not name.startswith("_")}

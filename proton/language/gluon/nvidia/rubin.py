@@ -8,7 +8,7 @@ _OPS = ("add4", "sub4", "mul4", "fma4")
 
 
 class RubinScalesLayout(_Scales):
-    """Where the scales of a product lie."""
+    """Where the scales of a dot lie."""
 
 
 TensorMemoryScalesLayout = RubinScalesLayout

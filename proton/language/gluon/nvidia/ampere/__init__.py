@@ -67,5 +67,5 @@ CachePolicy = NVIDIACachePolicy
 
 @builtin
 def mma_v2(a, b, acc, input_precision=None):
-    """The product of `a` and `b` on tensor cores, added to `acc`, which has an
+    """The dot of `a` and `b` on tensor cores, added to `acc`, which has an
     NVMMADistributedLayout of version [2, 0], and whose operands' layouts are of that."""

@@ -1,4 +1,4 @@
-"""What came with Hopper (9.0): TMA, barriers that count bytes, products of warp groups."""
+"""What came with Hopper (9.0): TMA, barriers that count bytes, dots of warp groups."""
 
 from proton.language.function import builtin
 from proton.language.gluon.core import absent
@@ -22,7 +22,7 @@ def fence_async_shared(cluster=False):
 
 @builtin
 def warpgroup_mma_init(value):
-    """A tensor as the accumulator of products that go on."""
+    """A tensor as the accumulator of asynchronous dots."""
 
 
 @builtin
@@ -36,14 +36,14 @@ def warpgroup_mma(
     max_num_imprecise_acc=None,
     is_async=False,
 ):
-    """The product of `a`, in registers or shared memory, and `b`, in shared memory, by four warps
+    """The dot of `a`, in registers or shared memory, and `b`, in shared memory, by four warps
     together, added to `acc` where `use_acc` holds. With `is_async` it goes on, and its result is
     what `warpgroup_mma_wait` gives."""
 
 
 @builtin
 def warpgroup_mma_wait(num_outstanding=0, deps=None):
-    """Until at most so many products are under way: those of `deps`, as tensors, of several as a
+    """Until at most so many dots are under way: those of `deps`, as tensors, of several as a
     tuple."""
 
 
