@@ -22,7 +22,6 @@ from proton.layout.named import (
     shared_row_major,
     shared_swizzled,
     sliced,
-    wgmma_accumulator,
     wgmma_operand_a,
 )
 
@@ -52,17 +51,23 @@ def of_bases(ins: Mapping[str, Sequence[Sequence[int]]], shape: Sequence[int]) -
     return layout if own == list(shape) else fit(layout, shape)
 
 
+def is_tensor_core(shape: Sequence[int], version: int | None, warps: Sequence[int]) -> bool:
+    """Whether there are results of so many dimensions on tensor cores of a generation."""
+    rank = len(shape)
+    return rank in _ORDERS and len(warps) == rank and version in (AMPERE, HOPPER)
+
+
 def tensor_core_result(
     shape: Sequence[int], version: int, warps: Sequence[int], n: int
 ) -> LinearLayout:
     """The result of a dot on tensor cores of a generation, of `n` columns an instruction."""
     rank = len(shape)
-    if rank not in _ORDERS or len(warps) != rank or version not in (AMPERE, HOPPER):
+    if not is_tensor_core(shape, version, warps):
         raise ValueError(f"there are no results of {rank} dimensions of version {version}")
     if version == AMPERE:
         return mma_v2(shape, warps)
-    if rank == _MATRIX:
-        return wgmma_accumulator(shape, n, warps)
+    if n % 8 or not 8 <= n <= 256:
+        raise ValueError(f"n is a multiple of 8 up to 256, got {n}")
     return mma_results(shape, n, warps, _ORDERS[rank])
 
 
