@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proton.base.errors import LocatedError, PassError
+from proton.base.errors import LocatedError, PassError, ProtonError
 from proton.base.knobs import knobs
+from proton.base.targets import GPUTarget
 from proton.dialect.mlir import Context, Module, PassManager, ir
 from proton.dialect.readable import check_readable
 from proton.dialect.text import module_text
@@ -231,6 +232,11 @@ def _parse_pass(cls: type[Pass], text: str) -> Pass:
             known = ", ".join(f.replace("_", "-") for f in fields) or "none"
             raise PassError(f"pass {cls.name} has no option {key!r}; its options: {known}")
         options[name] = _parse_option(cls, fields[name], value)
+    for name, known_field in fields.items():
+        if name not in options and known_field.default is dataclasses.MISSING:
+            raise PassError(
+                f"pass {cls.name} needs the option {name}: {cls.name}{{target=cuda:90}}"
+            )
     return cls(**options)
 
 
@@ -239,9 +245,12 @@ def _parse_option(cls: type[Pass], option: Any, text: str) -> Any:
         bool: {"true": True, "false": False}.__getitem__,
         int: int,
         str: str,
+        GPUTarget: GPUTarget.parse,
     }
     try:
         return parsers[option.type](text)
+    except ProtonError as problem:
+        raise PassError(f"option {option.name} of pass {cls.name}: {problem}") from None
     except (KeyError, ValueError):
         raise PassError(
             f"option {option.name} of pass {cls.name} is {option.type.__name__}, got {text!r}"

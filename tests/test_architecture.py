@@ -264,8 +264,8 @@ def test_what_sessions_and_launches_share_names_no_back_end() -> None:
     """A back end is its folders: what is beside them in `runtime` asks the object."""
     folder = PROTON / "runtime"
     homes = {file.parent.name for file in folder.glob("*/backend.py")}
-    assert homes == {"cpu", "nvidia"}
-    names = homes | {"cuda", "cupti"}
+    assert homes == {"amd", "cpu", "nvidia"}
+    names = homes | {"cuda", "cupti", "hip"}
     allowed = {
         "backend.py": ["cpu"],  # the host's, which is asked first
         "driver.py": ["cuda"],  # an example in a message
@@ -292,6 +292,25 @@ def test_a_back_end_that_is_named_is_seen() -> None:
     )
     found = named_backends(ast.parse(source), {"cpu", "nvidia", "cuda", "gpu"})
     assert sorted(found) == ["GPUThing", "cuda", "cuda_error", "on_cpu", "proton.runtime.nvidia"]
+
+
+def test_what_all_gpus_share_imports_no_kind_of_gpu() -> None:
+    """What threads do is behind `core/primitives.py`; a kind of GPU is a folder beside it."""
+    folder = PROTON / "conversion" / "ttg_to_llvm"
+    kinds = {"amd", "nvidia"}
+    assert {path.name for path in folder.iterdir() if path.is_dir()} - {"__pycache__"} == kinds | {
+        "core",
+        "records",
+    }
+    wrong = {
+        (str(file.relative_to(folder)), name)
+        for part in ("core", "records", *kinds)
+        for file in (folder / part).glob("*.py")
+        for name in imported_modules(file)
+        for kind in kinds - {part}
+        if f".ttg_to_llvm.{kind}" in name or (name.endswith(("nvvm", "rocdl")) and part != "nvidia")
+    }
+    assert not wrong
 
 
 # Passes

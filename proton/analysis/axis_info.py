@@ -28,6 +28,7 @@ from proton.analysis.axis_rules import (
 )
 from proton.analysis.call_graph import callee_name, callers_first, function_name
 from proton.analysis.dataflow import ForwardDataflow
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.diagnostics import shape_of
@@ -151,9 +152,9 @@ def adjacent_elements(pointer: Value, infos: AxisInfos) -> tuple[int, ...]:
 
 
 def vector_elements(pointer: Value, mask: Value | None, infos: AxisInfos) -> tuple[int, ...]:
-    """For each dimension, how many consecutive elements one access of at most 16 bytes may take:
+    """For each dimension, how many consecutive elements one access may take at most:
     they lie side by side, the address is a multiple of their size, and one mask is for all."""
-    most_of_all = max(1, 16 // element_bytes(pointer))
+    most_of_all = max(1, ACCESS_BYTES // element_bytes(pointer))
     result = []
     for axis, run in enumerate(adjacent_elements(pointer, infos)):
         most = min(run, most_of_all)

@@ -12,7 +12,6 @@ would by way of another argument.
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.cost import Cost, cost
-from proton.base.targets import WARP_SIZE
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import block_type, element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, func
@@ -30,10 +29,10 @@ from proton.dialect.walk import all_ops, defining_op
 
 
 class Reloads:
-    """The answers for one function of a program of so many warps."""
+    """The answers for one function of a program of so many threads."""
 
-    def __init__(self, function: Operation, warps: int) -> None:
-        self.function, self.threads = function, WARP_SIZE * warps
+    def __init__(self, function: Operation, threads: int) -> None:
+        self.function, self.threads = function, threads
         self.known: dict[Value, bool] = {}
         self.roots: Roots | None = None
         self.written: set[int] = set()

@@ -6,6 +6,7 @@ plans in `proton/layout` that this module adds up.
 
 from math import prod
 
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, tt, ttg, ttng
 from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.diagnostics import element_of, shape_of
@@ -19,7 +20,7 @@ from proton.layout.reduction import plan_reduction
 from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_map import ALIGNMENT as BOX_ALIGNMENT
 
-ALIGNMENT = 16  # bytes: the widest access
+ALIGNMENT = ACCESS_BYTES
 
 
 def alignment(op: Operation) -> int:

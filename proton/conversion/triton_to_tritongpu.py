@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.base.errors import CompilationError, OutOfResources
-from proton.base.targets import MAX_WARPS, WARP_SIZE
+from proton.base.targets import MAX_THREADS, WARP_SIZE
 from proton.dialect import OpRules, isa, tt
-from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.attributes import NUM_WARPS, THREADS_PER_WARP
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
@@ -31,7 +31,7 @@ from proton.passes import Pass, register
 MAX_ELEMENTS = 512
 
 
-_LEGALIZE = OpRules[Callable[[Operation, int], None]]()
+_LEGALIZE = OpRules[Callable[[Operation, "TritonToTritonGPU"], None]]()
 
 
 @register
@@ -51,32 +51,37 @@ class TritonToTritonGPU(Pass):
 
     num_warps: int = 4
     program_warps: int = 0  # those of groups that run beside these, too; 0: there are none
+    lanes: int = WARP_SIZE
 
     def run(self, module: Module) -> None:
-        if not is_power_of_two(self.num_warps) or self.num_warps > MAX_WARPS:
+        most = MAX_THREADS // self.lanes
+        if not is_power_of_two(self.num_warps) or self.num_warps > most:
             raise CompilationError(
-                f"num_warps must be a power of two up to {MAX_WARPS}, got {self.num_warps}",
+                f"num_warps must be a power of two up to {most}, got {self.num_warps}",
                 hint="pass num_warps=4 or another power of two to the launch",
             )
         program = self.program_warps or self.num_warps
         module.operation.attributes[NUM_WARPS] = i32_attr(program)
+        if self.lanes != WARP_SIZE:
+            module.operation.attributes[THREADS_PER_WARP] = i32_attr(self.lanes)
         ops = all_ops(module)
         self._check_sizes(ops)
         for op in ops:
             self._assign(op)
         for op in ops:
             if op.name in _LEGALIZE:
-                _LEGALIZE[op.name](op, self.num_warps)
+                _LEGALIZE[op.name](op, self)
 
     def _type(self, type_: Type, op: Operation) -> Type:
         if not is_tensor(type_) or type_.encoding is not None:
             return type_
         warps = group_warps(op, self.num_warps) if self.program_warps else self.num_warps
-        return with_layout(type_, shapes.default(tuple(type_.shape), warps))
+        return with_layout(type_, shapes.default(tuple(type_.shape), warps, self.lanes))
 
     def _check_sizes(self, ops: list[Operation]) -> None:
         """Raises OutOfResources where a block does not fit into the threads."""
-        largest = MAX_ELEMENTS * WARP_SIZE * self.num_warps
+        threads = self.lanes * self.num_warps
+        largest = MAX_ELEMENTS * threads
         shapes = [(op, tuple(r.type.shape)) for op in ops for r in op.results if is_tensor(r.type)]
         large = [(op, shape) for op, shape in shapes if math.prod(shape) > largest]
         if not large:
@@ -87,7 +92,7 @@ class TritonToTritonGPU(Pass):
         shape = large[which][1]
         raise OutOfResources(
             f"a block of {list(shape)} with num_warps={self.num_warps} has "
-            f"{math.prod(shape) // (WARP_SIZE * self.num_warps)} elements per thread, and a thread "
+            f"{math.prod(shape) // threads} elements per thread, and a thread "
             f"takes {MAX_ELEMENTS}: {largest} elements in all",
             spans[which] if spans[which].file else None,
             "loop over smaller blocks, or pass a larger num_warps to the launch",
@@ -123,7 +128,7 @@ def _convert_operand(op: Operation, number: int, layout: LinearLayout) -> None:
 
 
 @_LEGALIZE.of(tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp)
-def _operands(op: Operation, num_warps: int) -> None:
+def _operands(op: Operation, given: TritonToTritonGPU) -> None:
     layouts = operand_layouts(op, layout_of(op.results[0].type))
     assert layouts is not None, "these ops have a rule"
     for number, layout in enumerate(layouts):
@@ -131,7 +136,7 @@ def _operands(op: Operation, num_warps: int) -> None:
 
 
 @_LEGALIZE.of(tt.JoinOp, tt.ReduceOp)
-def _results(op: Operation, num_warps: int) -> None:
+def _results(op: Operation, given: TritonToTritonGPU) -> None:
     layout = result_layout(op, layout_of(op.operands[0].type))
     assert layout is not None, "these ops have a rule"
     for number, result in enumerate(op.results):
@@ -140,15 +145,15 @@ def _results(op: Operation, num_warps: int) -> None:
 
 
 @_LEGALIZE.of(tt.SplitOp)
-def _split(op: Operation, num_warps: int) -> None:
+def _split(op: Operation, given: TritonToTritonGPU) -> None:
     _convert_operand(op, 0, shapes.join(layout_of(op.results[0].type)))
 
 
 @_LEGALIZE.of(tt.ScanOp)
-def _scan(op: Operation, num_warps: int) -> None:
+def _scan(op: Operation, given: TritonToTritonGPU) -> None:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     warps = layout_of(op.operands[0].type).in_size("warp")
-    layout = shapes.scan(shape_of(op.operands[0]), axis, warps)
+    layout = shapes.scan(shape_of(op.operands[0]), axis, warps, given.lanes)
     for number in range(len(op.operands)):
         _convert_operand(op, number, layout)
         retype_result(op, number, layout)

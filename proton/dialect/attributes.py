@@ -2,6 +2,7 @@
 
 # On a module
 NUM_WARPS = "ttg.num-warps"  # i32: warps of a program
+THREADS_PER_WARP = "ttg.threads-per-warp"  # i32: lanes, where they are not 32
 
 # On a function
 KERNEL = "tt.kernel"  # unit: it is launched, not called

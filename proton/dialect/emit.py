@@ -124,7 +124,7 @@ def emit_if(
     return list(made.op.results)
 
 
-def emit_when(condition: Value, then: Callable[[], None]) -> None:
+def emit_when(condition: Value, then: Callable[[], object]) -> None:
     """An `scf.if` without results and without another branch."""
     made = If.create(condition)
     with ir.InsertionPoint(made.add_block(0)):

@@ -368,6 +368,11 @@ def loop_around(op: Operation) -> Operation | None:
     return None
 
 
+def in_loop_here() -> bool:
+    """True if ops are emitted into a loop of a function."""
+    return in_loop(ir.InsertionPoint.current.block.owner.operation)
+
+
 def in_loop(op: Operation) -> bool:
     """True if an op is in a loop of its function."""
     return loop_around(op) is not None

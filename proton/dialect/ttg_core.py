@@ -8,8 +8,9 @@ moves data between layouts, and into shared memory and back (ttg_memory.py).
 
 import functools
 
+from proton.base.chips.chip import WARP_SIZE
 from proton.dialect import traits as t
-from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.attributes import NUM_WARPS, THREADS_PER_WARP
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import AnyAttr, AnyType, Attribute, Module, Operand, Result, Type, ext, ir
@@ -227,6 +228,12 @@ def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Type, LinearLayout]:
 def num_warps(module: Module) -> int:
     """Warps of a program, as `convert-triton-to-tritongpu` noted them on the module."""
     return int(module.operation.attributes[NUM_WARPS].value)
+
+
+def lanes(module: Module) -> int:
+    """Threads of a warp, likewise."""
+    attributes = module.operation.attributes
+    return int(attributes[THREADS_PER_WARP].value) if THREADS_PER_WARP in attributes else WARP_SIZE
 
 
 class ConvertLayoutOp(

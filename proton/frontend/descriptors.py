@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from proton.base.targets import Target
+from proton.base.targets import GPUTarget, Target
 from proton.base.words import shown
 from proton.dialect import tt_block
 from proton.dialect.builtin import i32_attr, string_attr
@@ -16,11 +16,9 @@ from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.language import descriptor as dsc
 from proton.language import types as ty
-from proton.language.target_info import is_gpu_of
 from proton.language.value import tensor
 
 _LEAST_ROWS = 8  # of a gather, as Triton has it
-_TMA = 9  # the first compute capability that has it
 
 
 @rule(dsc.make_tensor_descriptor)
@@ -198,9 +196,9 @@ def _check_least_or_most(element: ty.dtype, what: str, target: Target) -> None:
             f"{what} is not defined on {element}",
             "use tl.atomic_min and tl.atomic_max of pointers",
         )
-    if not is_gpu_of(target, _TMA):
+    if not isinstance(target, GPUTarget) or not target.facts.has_tma:
         raise error(
-            f"{what} of {element} needs TMA, of compute capability {_TMA}.0 or later",
+            f"{what} of {element} needs TMA, of compute capability 9.0 or later",
             "use integers, or pointers",
         )
 

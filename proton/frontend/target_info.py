@@ -1,10 +1,12 @@
 """Rules of `tl.target_info`."""
 
+from collections.abc import Callable
+
 from proton.base.targets import Target
 from proton.base.words import shown
 from proton.frontend.builder import error
 from proton.frontend.interface import CodeGenerator
-from proton.frontend.rules import generator_rule, rule
+from proton.frontend.rules import generator_rule
 from proton.language import target_info
 
 
@@ -29,5 +31,9 @@ def _cuda_capability_geq(g: CodeGenerator, major: object, minor: object = 0) -> 
     return target_info.is_gpu_of(g.target, major, minor)
 
 
-for _op in target_info.OF_OTHERS:
-    rule(_op)(target_info.never)
+def _asks_for_amd(chips: tuple[str, ...]) -> Callable[[CodeGenerator], bool]:
+    return lambda g: target_info.is_chip_of_amd(g.target, chips)
+
+
+for _op, _chips in target_info.OF_AMD:
+    generator_rule(_op)(_asks_for_amd(_chips))

@@ -47,7 +47,8 @@ def _target() -> Target | None:
 
 @builtin
 def current_target():
-    """The target: `backend` ("cuda" or "cpu") and `arch`, the compute capability times ten."""
+    """The target: `backend` ("cuda", "hip" or "cpu") and `arch`, the compute capability times ten,
+    or the name of AMD's chip."""
 
 
 @builtin
@@ -62,32 +63,38 @@ def cuda_capability_geq(major, minor=0):
 
 @builtin
 def is_hip():
-    """Whether it is a GPU of AMD: never."""
+    """Whether it is a GPU of AMD."""
 
 
 @builtin
 def is_hip_cdna3():
-    """Whether it is a CDNA3 of AMD: never."""
+    """Whether it is a CDNA3 of AMD."""
 
 
 @builtin
 def is_hip_cdna4():
-    """Whether it is a CDNA4 of AMD: never."""
+    """Whether it is a CDNA4 of AMD."""
 
 
 @builtin
 def is_hip_gfx1250():
-    """Whether it is a GFX1250 of AMD: never."""
+    """Whether it is a GFX1250 of AMD."""
 
 
 def is_gpu_of(target: Target | None, major: int = 0, minor: int = 0) -> bool:
     """True if a target is an NVIDIA GPU of at least this compute capability."""
-    return isinstance(target, GPUTarget) and target.arch >= 10 * major + minor
+    return (
+        isinstance(target, GPUTarget)
+        and target.backend == "cuda"
+        and target.capability >= 10 * major + minor
+    )
 
 
-def never() -> bool:
-    """No target is a GPU of another vendor."""
-    return False
+def is_chip_of_amd(target: Target | None, chips: tuple[str, ...]) -> bool:
+    """True if a target is a GPU of AMD, and one of these chips where there are some."""
+    if not isinstance(target, GPUTarget) or target.backend != "hip":
+        return False
+    return not chips or target.arch in chips
 
 
 current_target.on_host = _target
@@ -95,6 +102,11 @@ is_cuda.on_host = lambda: is_gpu_of(_target())
 cuda_capability_geq.on_host = lambda major, minor=0: is_gpu_of(
     _target(), unwrap(major), unwrap(minor)
 )
-OF_OTHERS = (is_hip, is_hip_cdna3, is_hip_cdna4, is_hip_gfx1250)
-for _op in OF_OTHERS:
-    _op.on_host = never
+OF_AMD = (
+    (is_hip, ()),
+    (is_hip_cdna3, ("gfx942",)),
+    (is_hip_cdna4, ("gfx950",)),
+    (is_hip_gfx1250, ("gfx1250",)),
+)
+for _op, _chips in OF_AMD:
+    _op.on_host = lambda chips=_chips: is_chip_of_amd(_target(), chips)

@@ -28,13 +28,12 @@ import functools
 import operator
 from dataclasses import dataclass
 
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.layout.linear import LinearLayout, _insert, log2
 from proton.layout.matrix_access import MOST, matrix_access
-from proton.layout.named import WARP_SIZE
 
 BANK_BYTES = 4
 ROW_BYTES = 128  # all banks
-MAX_ACCESS_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def _choice(needed: LinearLayout) -> tuple[int, int]:
     others = [b[column] for n, bases in needed.ins if n not in ("register", "lane") for b in bases]
     found = {change for change in changes if change}
     if len(found) > 1 or any(others):
-        return 0, WARP_SIZE - 1
+        return 0, (1 << len(changes)) - 1
     return max(found, default=0), sum(1 << bit for bit, change in enumerate(changes) if change)
 
 
@@ -264,7 +263,7 @@ class _Way:
 @functools.cache
 def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> list[_Way]:
     """An exchange for each choice of the vector that may be the best."""
-    most = log2(MAX_ACCESS_BYTES // element_bytes)
+    most = log2(ACCESS_BYTES // element_bytes)
     both = _common(source, target, most)
     choices = {(tuple(both), len(both)): None}
     if len(both) < most:
@@ -336,7 +335,7 @@ def _cost(
     matrices = matrix_access(places, element_bytes) if has_matrices else None
     if matrices is not None:
         count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
-        each = _wavefronts(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
+        each = _wavefronts(lanes, ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
     else:
         count = (1 << len(_extend([], _flat(places, "register")))) // vector
         each = _wavefronts(_flat(places, "lane"), vector * element_bytes, element_bytes)
@@ -350,7 +349,7 @@ def _wavefronts(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
     numbers = [offset * element_bytes // width for offset in phase]
     banks = [number % (ROW_BYTES // width) for number in numbers]
     conflicts = len(_extend([], numbers)) - len(_extend([], banks))
-    return 1 << (log2(WARP_SIZE) - _served(access_bytes) + conflicts)
+    return 1 << (max(0, len(lanes) - _served(access_bytes)) + conflicts)
 
 
 def _extend(basis: list[int], candidates: list[int]) -> list[int]:
@@ -374,7 +373,7 @@ def _common(source: LinearLayout, target: LinearLayout, most: int) -> list[int]:
 def _served(access_bytes: int) -> int:
     """Bits of a lane's number in which those differ that are served together: a warp's, a half's,
     a quarter's."""
-    return log2(min(WARP_SIZE, ROW_BYTES // max(BANK_BYTES, access_bytes)))
+    return log2(ROW_BYTES // max(BANK_BYTES, access_bytes))
 
 
 def _phase(layout: LinearLayout, vector: tuple[int, ...], access_bytes: int) -> list[int]:

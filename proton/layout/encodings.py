@@ -51,7 +51,7 @@ def of_bases(ins: Mapping[str, Sequence[Sequence[int]]], shape: Sequence[int]) -
     return layout if own == list(shape) else fit(layout, shape)
 
 
-def is_tensor_core(shape: Sequence[int], version: int | None, warps: Sequence[int]) -> bool:
+def is_tensor_core(shape: Sequence[int], version: int, warps: Sequence[int]) -> bool:
     """Whether there are results of so many dimensions on tensor cores of a generation."""
     rank = len(shape)
     return rank in _ORDERS and len(warps) == rank and version in (AMPERE, HOPPER)

@@ -13,8 +13,8 @@ offsets, is the words of a row times a layout of the rows.
 import functools
 from dataclasses import dataclass
 
+from proton.base.chips.chip import WARP_SIZE
 from proton.layout.linear import Basis, LinearLayout, NotDivisible, log2
-from proton.layout.named import WARP_SIZE
 
 WORD_BYTES, ROW_BYTES = 4, 16
 MOST = 4  # matrices of one instruction

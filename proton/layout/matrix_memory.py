@@ -10,11 +10,11 @@ Layout" and "Matrix Descriptor Format".
 import functools
 from dataclasses import dataclass
 
+from proton.base.chips.chip import WARP_SIZE
 from proton.layout.linear import LinearLayout, log2
 from proton.layout.named import (
     CHUNK_BYTES,
     SWIZZLES,
-    WARP_SIZE,
     blocked,
     dim,
     shared_nvmma,

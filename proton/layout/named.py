@@ -8,9 +8,9 @@ of the PTX ISA, sections on `mma.m16n8k16`, `ldmatrix` and the asynchronous `wgm
 from collections.abc import Sequence
 from math import prod
 
+from proton.base.chips.chip import WARP_SIZE
 from proton.layout.linear import LinearLayout, log2
 
-WARP_SIZE = 32
 DISTRIBUTED = ("register", "lane", "warp", "block")
 CHUNK_BYTES = 16  # what swizzles permute: the widest access of a thread
 SWIZZLES = (128, 64, 32)  # bytes of a row of memory that `wgmma` and TMA swizzle
@@ -68,11 +68,12 @@ def blocked(
     threads_per_warp: Sequence[int],
     warps_per_cta: Sequence[int],
     order: Sequence[int],
+    lanes: int = WARP_SIZE,
 ) -> LinearLayout:
     """Triton's blocked encoding: registers, then lanes, then warps tile the tensor; `order`
     names the dimensions, fastest first."""
-    if prod(threads_per_warp) != WARP_SIZE:
-        raise ValueError(f"a warp has {WARP_SIZE} threads, got {list(threads_per_warp)}")
+    if prod(threads_per_warp) != lanes:
+        raise ValueError(f"a warp has {lanes} threads, got {list(threads_per_warp)}")
     tile = (
         _spread(size_per_thread, "register", order)
         * _spread(threads_per_warp, "lane", order)
@@ -87,22 +88,23 @@ def spread(
     order: Sequence[int],
     num_warps: int,
     repeats: int = 1,
+    lanes: int = WARP_SIZE,
 ) -> LinearLayout:
     """A blocked layout in which lanes, then warps cover the tensor, the fastest dimension first;
     threads that are left over hold copies. Along that dimension warps leave room for each thread to
     come `repeats` times."""
-    lanes, warps = WARP_SIZE, num_warps
+    left_lanes, warps = lanes, num_warps
     threads, groups = [1] * len(shape), [1] * len(shape)
     for axis in order:
         left = max(1, shape[axis] // per_thread[axis])
-        threads[axis] = min(lanes, left)
-        lanes //= threads[axis]
+        threads[axis] = min(left_lanes, left)
+        left_lanes //= threads[axis]
         left //= threads[axis] * (repeats if axis == order[0] else 1)
         groups[axis] = min(warps, max(1, left))
         warps //= groups[axis]
-    threads[order[-1]] *= lanes
+    threads[order[-1]] *= left_lanes
     groups[order[-1]] *= warps
-    return blocked(shape, per_thread, threads, groups, order)
+    return blocked(shape, per_thread, threads, groups, order, lanes)
 
 
 def sliced(parent: LinearLayout, axis: int) -> LinearLayout:

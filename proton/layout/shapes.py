@@ -8,26 +8,32 @@ their numbers unless a function says otherwise.
 import functools
 from math import prod
 
+from proton.base.chips.chip import WARP_SIZE
 from proton.layout.linear import Basis, LinearLayout
-from proton.layout.named import WARP_SIZE, blocked, dim, sliced, spread, standard
+from proton.layout.named import blocked, dim, sliced, spread, standard
 
 
 @functools.cache
-def default(shape: tuple[int, ...], num_warps: int) -> LinearLayout:
+def default(shape: tuple[int, ...], num_warps: int, lanes: int = WARP_SIZE) -> LinearLayout:
     """The layout of a tensor nobody has an opinion about: neighbours in neighbouring lanes."""
     order = tuple(reversed(range(len(shape))))
-    return spread(shape, (1,) * len(shape), order, num_warps)
+    return spread(shape, (1,) * len(shape), order, num_warps, lanes=lanes)
 
 
 @functools.cache
 def vectorized(
-    shape: tuple[int, ...], order: tuple[int, ...], vector: int, num_warps: int, repeats: int = 1
+    shape: tuple[int, ...],
+    order: tuple[int, ...],
+    vector: int,
+    num_warps: int,
+    repeats: int = 1,
+    lanes: int = WARP_SIZE,
 ) -> LinearLayout:
     """Threads hold `vector` elements along the fastest dimension `repeats` times at least, and
     lanes follow each other."""
     per_thread = [1] * len(shape)
     per_thread[order[0]] = min(vector, shape[order[0]])
-    return spread(shape, per_thread, order, num_warps, repeats)
+    return spread(shape, per_thread, order, num_warps, repeats, lanes)
 
 
 def _mapped(layout: LinearLayout, outs: dict[str, int], basis: object) -> LinearLayout:
@@ -127,20 +133,20 @@ def reduce(source: LinearLayout, axis: int) -> LinearLayout:
 
 
 @functools.cache
-def scan(shape: tuple[int, ...], axis: int, num_warps: int) -> LinearLayout:
+def scan(shape: tuple[int, ...], axis: int, num_warps: int, lanes: int = WARP_SIZE) -> LinearLayout:
     """Along `axis` each thread holds a run, lanes continue it, then warps: so a prefix of the axis
     is registers of a thread, then lanes below, then warps below."""
     order = (axis, *(a for a in reversed(range(len(shape))) if a != axis))
-    threads = WARP_SIZE * num_warps
+    threads = lanes * num_warps
     others = prod(shape) // shape[axis]
     # Threads that the other dimensions cannot use help along the axis.
     along = max(1, min(shape[axis], threads // min(threads, others)))
     per_thread = [1] * len(shape)
     per_thread[axis] = shape[axis] // along
-    lanes = min(WARP_SIZE, along)
+    along_lanes = min(lanes, along)
     lane_sizes, warp_sizes = [1] * len(shape), [1] * len(shape)
-    lane_sizes[axis], warp_sizes[axis] = lanes, along // lanes
-    left_lanes, left_warps = WARP_SIZE // lanes, num_warps // warp_sizes[axis]
+    lane_sizes[axis], warp_sizes[axis] = along_lanes, along // along_lanes
+    left_lanes, left_warps = lanes // along_lanes, num_warps // warp_sizes[axis]
     for a in order[1:]:
         lane_sizes[a] = min(left_lanes, shape[a])
         left_lanes //= lane_sizes[a]
@@ -149,4 +155,4 @@ def scan(shape: tuple[int, ...], axis: int, num_warps: int) -> LinearLayout:
     # Threads that are left over hold copies, above those in use.
     lane_sizes[order[-1]] *= left_lanes
     warp_sizes[order[-1]] *= left_warps
-    return blocked(shape, per_thread, lane_sizes, warp_sizes, order)
+    return blocked(shape, per_thread, lane_sizes, warp_sizes, order, lanes)

@@ -59,7 +59,9 @@ class WarpGroupTiling:
 
 
 @functools.cache
-def warp_group_tiling(shape: Shape, num_warps: int) -> WarpGroupTiling | None:
+def warp_group_tiling(
+    shape: Shape, num_warps: int, most_columns: int = MAX_N
+) -> WarpGroupTiling | None:
     """Warp groups along rows as far as there are rows, then along columns; None where a product is
     too small for them."""
     groups = num_warps // GROUP_WARPS
@@ -67,7 +69,7 @@ def warp_group_tiling(shape: Shape, num_warps: int) -> WarpGroupTiling | None:
         return None
     down = min(groups, shape[0] // GROUP_ROWS)
     across = groups // down
-    n = min(MAX_N, shape[1] // across)
+    n = min(most_columns, shape[1] // across)
     return WarpGroupTiling(shape, (down, across), n) if n >= MMA_COLUMNS else None
 
 

@@ -33,7 +33,7 @@ from math import prod
 
 from proton.analysis.cost import Cost, cost
 from proton.analysis.scratch import scratch_bytes
-from proton.base.targets import Architecture
+from proton.base.chips.chip import Chip
 from proton.dialect import isa
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation
@@ -61,7 +61,7 @@ LEAST_STAGES = 3  # copies of two would be waited for as soon as another group h
 LEAST_WORK, MOST_WORK = 1 / 8, 1.5
 
 
-def alternate(schedule: Schedule, chip: Architecture) -> None:
+def alternate(schedule: Schedule, chip: Chip) -> None:
     """Has the warp groups of a loop alternate, where they can and where it pays."""
     if schedule.copies is None or schedule.copies.tiles is not None or not chip.dot_per_cycle:
         return
@@ -115,7 +115,7 @@ def _is_computation(op: Operation) -> bool:
     return has(op, Pure) and not op.regions and bool(op.results) and is_tensor(op.results[0].type)
 
 
-def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Operation] | None:
+def _longest_work(schedule: Schedule, chip: Chip) -> tuple[Operation, Operation] | None:
     """The wait and the dot that the most work lies between, if it is worth it."""
     most, found, wait = 0.0, None, None
     cycles, dots = 0.0, 0.0
@@ -131,14 +131,14 @@ def _longest_work(schedule: Schedule, chip: Architecture) -> tuple[Operation, Op
     return found if LEAST_WORK * dots <= most <= MOST_WORK * dots else None
 
 
-def _special_cycles(op: Operation, chip: Architecture) -> float:
+def _special_cycles(op: Operation, chip: Chip) -> float:
     """The cycles of an SM that special functions take; 0 of other ops."""
     if cost(op) is not Cost.SPECIAL or not is_tensor(op.results[0].type):
         return 0
     return prod(shape_of(op.results[0])) / chip.special_per_cycle
 
 
-def _dot_cycles(op: Operation, chip: Architecture) -> float:
+def _dot_cycles(op: Operation, chip: Chip) -> float:
     """The cycles of an SM that a dot takes."""
     (depth, _), element, _ = mem_desc_parts(op.operands[1].type)
     return prod(shape_of(op.results[0])) * depth * element.width / (16 * chip.dot_per_cycle)

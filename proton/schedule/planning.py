@@ -7,7 +7,7 @@ from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
-from proton.base.targets import Architecture
+from proton.base.chips.chip import Chip
 from proton.dialect import isa, ttg
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.mlir import Module, Operation, func, ir, scf
@@ -39,7 +39,7 @@ class Planner:
     module: Module
     function: Operation
     stages: int
-    chip: Architecture
+    chip: Chip
 
     def schedules(self) -> list[Schedule]:
         """Those of loops whose loads begin early, and of blocks that wait for dots: loops last, as

@@ -110,7 +110,12 @@ def compile_ahead_of_time(
 
 
 def _target(name: str) -> Target:
-    return CPUTarget() if name in ("", "cpu") else GPUTarget.parse(name)
+    if name in ("", "cpu"):
+        return CPUTarget()
+    target = GPUTarget.parse(name)
+    if target.backend != "cuda":
+        raise ProtonError(f"C sources launch kernels for cpu and cuda, not for {target}")
+    return target
 
 
 def _sizes(grid: str) -> list[str]:

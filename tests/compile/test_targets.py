@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
+import proton
 import proton.language as tl
 from proton.backends.nvidia import cubin, tools
 from proton.backends.nvidia.target import GPUKernel
+from proton.base.chips.chip import MatrixInstruction, MMAKind, OperandPlace
 from proton.base.errors import PassError, PerformanceWarning, ProtonError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
-from proton.base.targets import ARCHITECTURES, GPUTarget
+from proton.base.targets import ARCHITECTURES, CHIPS, GPUTarget
 from tests.compile import target_kernels
 from tests.compile.cubins import EM_CUDA, read_cubin
 from tests.compile.target_kernels import CASES
 
-CHIPS = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a", 100: "sm_100a", 120: "sm_120a"}
+NAMES = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a", 100: "sm_100a", 120: "sm_120a"}
 
 
 def compiled(case: str, arch: int = 90, **options: object) -> GPUKernel:
@@ -33,11 +35,11 @@ def declared(ptx: str) -> int:
     return sum(int(size) for size in re.findall(r"\.local .*\[(\d+)\];", ptx))
 
 
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("arch", NAMES)
 @pytest.mark.parametrize("case", CASES)
 def test_a_kernel_compiles_for_every_architecture(case: str, arch: int) -> None:
     kernel = compiled(case, arch)
-    assert f"\n.target {CHIPS[arch]}\n" in kernel.asm["ptx"]
+    assert f"\n.target {NAMES[arch]}\n" in kernel.asm["ptx"]
     assert f".visible .entry {mangled(case)}(" in kernel.asm["ptx"]
     code = read_cubin(kernel.asm["cubin"])
     assert (code.machine, code.arch) == (EM_CUDA, arch)
@@ -49,7 +51,66 @@ def test_a_kernel_compiles_for_every_architecture(case: str, arch: int) -> None:
 
 
 def test_these_are_all_architectures() -> None:
-    assert {arch: facts.chip for arch, facts in ARCHITECTURES.items()} == CHIPS
+    assert {arch: facts.name for arch, facts in ARCHITECTURES.items()} == NAMES
+
+
+@proton.jit
+def dot(a_ptr, b_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a, b = tl.load(a_ptr + m[:, None] * K + k), tl.load(b_ptr + k[:, None] * N + n)
+    tl.store(out_ptr + m[:, None] * N + n, tl.dot(a, b))
+
+
+HOPPER = ARCHITECTURES[90]
+GROUP = next(found for found in HOPPER.mma if found.kind is MMAKind.WARP_GROUP)
+NARROW = dataclasses.replace(GROUP, columns=128, left=(OperandPlace.REGISTERS,))
+
+
+@pytest.mark.parametrize(
+    ("mma", "element", "there", "absent"),
+    [
+        (HOPPER.mma, tl.float16, "wgmma.mma_async.sync.aligned.m64n256k16", "ldmatrix"),
+        ((HOPPER.mma[0], NARROW), tl.float16, r"m64n128k16.f32.f16.f16 {[^}]*},\s*{", "m64n256"),
+        (HOPPER.mma[:1], tl.float16, "mma.sync.aligned.m16n8k16.*f32.f16.f16.f32", "wgmma"),
+        ((), tl.float16, "fma.rn.f32", "mma"),
+        (HOPPER.mma, tl.float64, "mma.sync.aligned.m16n8k16.row.col.f64", "m8n8k4"),
+        (ARCHITECTURES[80].mma, tl.float64, "mma.sync.aligned.m8n8k4.row.col.f64", "m16n8"),
+        (ARCHITECTURES[89].mma, tl.float8e4nv, "m16n8k32.row.col.f32.e4m3.e4m3", "m16n8k16"),
+        (ARCHITECTURES[86].mma, tl.float8e4nv, "m16n8k16.row.col.f32.f16.f16", "e4m3.e4m3"),
+    ],
+)
+def test_a_chip_with_other_matrix_instructions_is_an_entry_of_a_table(
+    monkeypatch: pytest.MonkeyPatch,
+    mma: tuple[MatrixInstruction, ...],
+    element: tl.dtype,
+    there: str,
+    absent: str,
+) -> None:
+    monkeypatch.setitem(CHIPS, ("cuda", 90), dataclasses.replace(HOPPER, mma=mma))
+    sizes = (64, 256, 64) if element is tl.float16 else (32, 32, 32)
+    result = tl.float64 if element is tl.float64 else tl.float32
+    with knobs.scope(always_compile=True):
+        kernel = proton.jit(dot.fn).warmup(
+            element, element, result, *sizes, target=GPUTarget("cuda", 90)
+        )
+    assert re.search(there, kernel.asm["ptx"])
+    assert absent not in kernel.asm["ptx"]
+
+
+def test_a_chip_without_asynchronous_copies_pipelines_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel, arguments = CASES["matmul"]
+
+    def ptx() -> str:
+        with knobs.scope(always_compile=True):
+            made = proton.jit(kernel.fn).warmup(*arguments, target=GPUTarget("cuda", 90))
+        return str(made.asm["ptx"])
+
+    assert "cp.async" in ptx()
+    chip = dataclasses.replace(HOPPER, has_async_copies=False)
+    monkeypatch.setitem(CHIPS, ("cuda", 90), chip)
+    assert "cp.async" not in ptx()
 
 
 @pytest.mark.parametrize("warps", [1, 2, 8, 32])
@@ -207,7 +268,7 @@ def test_an_assembler_leaves_nothing_behind(fed: bool) -> None:
 
 
 @pytest.mark.parametrize("version, sound", [("12.9", False), ("13.3", False), ("13.4", True)])
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("arch", NAMES)
 def test_an_assembler_that_is_known_to_be_wrong_is_refused(
     tmp_path: Path, arch: int, version: str, sound: bool
 ) -> None:
@@ -223,7 +284,7 @@ def test_an_assembler_that_is_known_to_be_wrong_is_refused(
                 kernel.warmup(*arguments, target=GPUTarget("cuda", arch))
 
 
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("arch", NAMES)
 @pytest.mark.parametrize("operation", ["max", "min"])
 def test_the_assembler_keeps_the_sign_of_what_it_compares(arch: int, operation: str) -> None:
     """It did not (the reason for the least version): `max(max(a, -b), c)` became a maximum of
@@ -232,7 +293,7 @@ def test_the_assembler_keeps_the_sign_of_what_it_compares(arch: int, operation: 
     body = "".join(operand.format(n, 4 * n) for n in range(3)) + "neg.s32 %r3, %r1; "
     body += f"{operation}.s32 %r4, %r0, %r3; {operation}.s32 %r5, %r4, %r2; "
     head = ".version 8.7\n.target {}\n.address_size 64\n.visible .entry k(.param .u64 p) {{ "
-    ptx = head.format(CHIPS[arch]) + ".reg .b32 %r<6>; .reg .b64 %d1; ld.param.b64 %d1, [p]; "
+    ptx = head.format(NAMES[arch]) + ".reg .b32 %r<6>; .reg .b64 %d1; ld.param.b64 %d1, [p]; "
     ptx += body + "st.global.b32 [%d1], %r5; ret; }\n"
     sass = cubin.disassemble(assembled(ptx, arch).code)
     assert re.search(r"MNMX", sass)

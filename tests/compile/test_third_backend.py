@@ -137,7 +137,7 @@ def test_where_kernels_without_arrays_run() -> None:
         assert nothing[(2,)](3).metadata["target"] == "toy"
     with (
         proton.knobs.scope(backend="abacus"),
-        pytest.raises(ProtonError, match=r"PROTON_BACKEND='abacus': .* there are cpu, cuda, toy"),
+        pytest.raises(ProtonError, match=r"PROTON_BACKEND='abacus': .* cpu, cuda, hip, toy"),
     ):
         nothing[(2,)](4)
 

@@ -7,8 +7,10 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.compiler import Metadata
+from proton.backends.nvidia.options import GPUOptions
+from proton.base.chips.nvidia import ARCHITECTURES
 from proton.base.errors import ProfileError
-from proton.base.targets import SM_REGISTERS
 from proton.runtime.nvidia import launch as gpu_launch
 
 HOPPER = proton.GPUTarget("cuda", 90)
@@ -77,7 +79,8 @@ class Made:
     """A kernel of so many registers and bytes of spills, of four warps."""
 
     def __init__(self, registers: int, spills: int = 0) -> None:
-        self.metadata = {"num_warps": 4}
+        self.metadata = Metadata(num_warps=4)
+        self.metadata.options = GPUOptions(HOPPER)
         self.n_regs, self.n_spills = registers, spills
 
 
@@ -98,7 +101,7 @@ def test_records_keep_occupancy(first: int, limited: tuple[int, int] | None, cho
         return Made(*limited) if more and limited else Made(first)
 
     def fit(kernel: Any) -> int:
-        return int(SM_REGISTERS // (-(-kernel.n_regs // 8) * 8 * 128))
+        return int(ARCHITECTURES[90].sm_registers // (-(-kernel.n_regs // 8) * 8 * 128))
 
     found = gpu_launch._keeping_occupancy(Made(124), make, lambda kernel: kernel, fit)
     assert found.n_regs == chosen

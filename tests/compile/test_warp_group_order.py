@@ -211,7 +211,7 @@ def test_one_group_has_nobody_to_take_turns_with() -> None:
 
 
 ORDERED = Path(__file__).parents[1] / "ir/lit/passes/tritongpu-schedule-loops-groups.mlir"
-SCHEDULED = "tritongpu-schedule-loops{num-stages=3 arch=90}"
+SCHEDULED = "tritongpu-schedule-loops{num-stages=3 target=cuda:90}"
 ASSEMBLY = (
     '{asm_string = "bar.sync 0;", constraints = "=r", packed_element = 1 : i32, '
     f"resultSegmentSizes = array<i32: 1{', 0' * (MAX_ELEMENTWISE - 1)}>, "

@@ -53,7 +53,7 @@ def test_groups_have_their_own_numbers_and_barriers(tmp_path: Path) -> None:
 def lowered(text: str) -> str:
     with mlir_context():
         module = ir.Module.parse(text)
-        for step in (AllocateSharedMemory(), Membar(), TTGToLLVM()):
+        for step in (AllocateSharedMemory(), Membar(), TTGToLLVM(TARGET)):
             step.run(module)
         return str(module)
 
@@ -214,7 +214,7 @@ def test_readings_of_groups_lie_apart() -> None:
     256 bytes for 64 turns of one reading."""
     with mlir_context():
         module = ir.Module.parse(RECORDED)
-        steps = [CompactIterations(), Membar(), TTGToLLVM(), Upstream("canonicalize,cse")]
+        steps = [CompactIterations(), Membar(), TTGToLLVM(TARGET), Upstream("canonicalize,cse")]
         for step in steps:
             step.run(module)
         text = str(module)

@@ -231,6 +231,9 @@ def test_what_cannot_be_compiled_says_why(folder: Path) -> None:
     assert "no target has architecture 91" in refusal(
         folder, *one, "-s", six + "64", "-t", "cuda:91"
     )
+    assert "launch kernels for cpu and cuda, not for hip:gfx942" in refusal(
+        folder, *one, "-s", six + "64", "-t", "hip:gfx942"
+    )
 
 
 def test_headers_of_two_kernels_are_not_linked(folder: Path) -> None:

@@ -318,7 +318,10 @@ def fill(x_ptr, BLOCK: tl.constexpr):
 
 types = {"x_ptr": "*fp32", "BLOCK": "constexpr"}
 source = triton.compiler.ASTSource(fill, types, {"BLOCK": 16})
-for target in (GPUTarget("cpu", "", 1), GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)):
+for name, arch, lanes in (
+    ("cpu", "", 1), ("cuda", 90, 32), ("hip", "gfx942", 64), ("hip", "gfx90a", 64), ("xpu", "", 32)
+):
+    target = GPUTarget(name, arch, lanes)
     try:
         metadata = triton.compile(source, target=target).metadata
         options = make_backend(target).parse_options({"num_warps": 8, "of_others": 1})
@@ -338,8 +341,12 @@ def test_targets_of_every_device_can_be_named(tmp_path: Path) -> None:
         "64",
         "True 4 8",
         "64",
-        "no back end is named 'hip'; there are cpu, cuda",
-        "kernels are compiled for cpu and cuda, not for hip",
+        "True 4 8",
+        "64",
+        "of AMD GPUs kernels are compiled for gfx942 alone",
+        "of AMD GPUs kernels are compiled for gfx942 alone",
+        "no back end is named 'xpu'; there are cpu, cuda, hip",
+        "kernels are compiled for cpu and cuda and hip, not for xpu",
     ]
 
 
@@ -354,7 +361,7 @@ def test_hooks_of_sessions_hear_of_launches(tmp_path: Path) -> None:
 
 
 def test_one_plug_in_is_active_and_it_is_where_kernels_run(tmp_path: Path) -> None:
-    there = "['cpu', 'nvidia']"
+    there = "['amd', 'cpu', 'nvidia']"
     no_version = "/bin/true does not say its version, as ptxas does"
     facts = ["True", "True", "False", *["True"] * 4, no_version]
     assert run(PLUG_INS, tmp_path, PROTON_BACKEND="cpu") == [f"{{'cpu'}} cpu {there}", *facts]

@@ -168,7 +168,7 @@ def test_a_fault_of_a_pass_is_said_with_the_place_of_its_op(
     with pytest.raises(PassError) as caught:
         kernels_of(source).kernel.warmup(tl.float32, target=proton.GPUTarget("cuda", 90))
     lines = str(caught.value).splitlines()
-    assert lines[0].startswith("pass ttg-to-llvm failed on kernel-")
+    assert lines[0].startswith("pass ttg-to-llvm{target=cuda:90} failed on kernel-")
     assert re.fullmatch(r"at tt.store of .*kernels_\w+.py:6:5", lines[1])
     assert lines[2:4] == ["        tl.store(p, 1)", "        ^^^^^^^^^^^^^^"]
 

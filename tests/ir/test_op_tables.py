@@ -14,6 +14,7 @@ from proton.compat.triton.text.translator import FORMS
 from proton.conversion import triton_arith_to_linalg as tiles_on_cpu
 from proton.conversion import triton_pointers_to_llvm as pointers_on_cpu
 from proton.conversion.ttg_to_llvm.core.lowering import RULES as ON_GPU
+from proton.conversion.ttg_to_llvm.nvidia import NVIDIA
 from proton.dialect import name_of, proton_gpu, tt, ttg, ttng
 from proton.dialect import proton as profiling
 from proton.dialect.context import mlir_context
@@ -46,7 +47,7 @@ AS_POINTERS = because(
 # table -> (its rules, the dialects, what it lacks, and why)
 TABLES: dict[str, tuple[Mapping[str, Any], tuple[Any, ...], dict[str, str]]] = {
     "GPU": (
-        ON_GPU,
+        ON_GPU | NVIDIA.own,
         (tt.TT, ttg.TTG, ttng.TTNG, proton_gpu.ProtonGPU),
         IN_NO_TABLE
         | AS_POINTERS

@@ -1,5 +1,6 @@
 """Pipelines: dumps, edited dumps, reproducers, timings and their text."""
 
+import dataclasses
 import re
 import shlex
 import signal
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from proton import passes
 from proton.base.errors import CompilationError, PassError
 from proton.base.knobs import knobs
+from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, PassManager, arith, ir
 from proton.dialect.walk import all_ops, op_names, users
@@ -329,6 +331,15 @@ def test_options_reach_the_pass() -> None:
         ("test-fail{x=1}", "pass test-fail has no option 'x'; its options: none"),
         ("test-tag{value=three}", "option value of pass test-tag is int, got 'three'"),
         ("test-tag{loud=yes}", "option loud of pass test-tag is bool, got 'yes'"),
+        (
+            "tritongpu-coalesce",
+            "pass tritongpu-coalesce needs the option target: tritongpu-coalesce{target=cuda:90}",
+        ),
+        (
+            "tritongpu-coalesce{target=cuda}",
+            'option target of pass tritongpu-coalesce: a GPU target is written "cuda:90", '
+            "got 'cuda'",
+        ),
     ],
 )
 def test_a_wrong_option_is_an_error_that_says_what_there_is(text: str, message: str) -> None:
@@ -427,6 +438,12 @@ def test_a_simplification_runs_again_only_behind_something(
     assert seen == [both.text, both.text, moved.text, moved.text]
 
 
+def _made(cls: type[Pass]) -> Pass:
+    """A pass with what its options are by default."""
+    has_target = any(field.name == "target" for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+    return cls(target=GPUTarget("cuda", 90)) if has_target else cls()  # type: ignore[call-arg]
+
+
 def test_a_pass_does_nothing_without_what_it_is_for() -> None:
     """On the inputs of the tests of all passes."""
     parse_pipeline("")  # all passes are known now
@@ -443,7 +460,7 @@ def test_a_pass_does_nothing_without_what_it_is_for() -> None:
                 before, names = str(module), op_names(module)
                 for cls in limited:
                     if cls.only_for.isdisjoint(names):
-                        cls().run(module)
+                        _made(cls).run(module)
                         tried += 1
                         if str(module) != before:
                             wrong.append(f"{cls.name}: {file.name}")
@@ -465,7 +482,7 @@ def test_a_pass_makes_what_it_says() -> None:
                     try:
                         module = ir.Module.parse(text)
                         names = op_names(module)
-                        cls().run(module)
+                        _made(cls).run(module)
                     except (ir.MLIRError, PassError, ValueError):  # it is not for this pass
                         continue
                     tried += 1

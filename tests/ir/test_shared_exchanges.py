@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proton.base.targets import GPUTarget
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.attributes import SHARED_BYTES as SHARED
@@ -82,24 +83,35 @@ def shared_bytes(source: LinearLayout, target: LinearLayout, element: str, limit
 
 
 def check(
-    source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int, limit: int = 0
+    source: LinearLayout,
+    target: LinearLayout,
+    element: str,
+    body: str,
+    arch: int | str,
+    limit: int = 0,
 ) -> Any:
     """Runs the body, which makes %y of %x, and compares every register; the accesses by name."""
     return ran(source, target, element, body, arch, limit).accesses
 
 
 def ran(
-    source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int, limit: int = 0
+    source: LinearLayout,
+    target: LinearLayout,
+    element: str,
+    body: str,
+    arch: int | str,
+    limit: int = 0,
 ) -> ThreadInterpreter:
     """The same; what ran it."""
     warps, text = source.in_size("warp"), function(source, target, element, body)
     rng = np.random.default_rng(flat(target).size)
     bits = min(BITS[element], 62)
+    chip = GPUTarget("cuda" if isinstance(arch, int) else "hip", arch)
     elements = rng.integers(0, 1 << bits, 1 << source.total_out_bits)
     with mlir_context():
-        passes = [AllocateSharedMemory(limit=limit), TTGToLLVM(arch=arch)]
+        passes = [AllocateSharedMemory(limit=limit), TTGToLLVM(chip)]
         module = Pipeline(passes).run(ir.Module.parse(text))
-        program = ThreadInterpreter(warps, SHARED_BYTES)
+        program = ThreadInterpreter(warps, SHARED_BYTES, chip.warp_size)
         got = program.run(functions(module)[0], [elements[by_thread(source)]])
     np.testing.assert_array_equal(got, elements[by_thread(target)])
     return program
@@ -112,10 +124,10 @@ def by_thread(layout: LinearLayout) -> np.ndarray:
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout]:
+def pairs(draw: st.DrawFn, lanes: int = 32) -> tuple[LinearLayout, LinearLayout]:
     shape = draw(shapes_of_rank(draw(st.integers(1, 3))))
     warps = draw(st.sampled_from([1, 2, 4]))
-    return draw(distributed(shape, warps)), draw(distributed(shape, warps))
+    return draw(distributed(shape, warps, lanes)), draw(distributed(shape, warps, lanes))
 
 
 @examples(60)
@@ -123,6 +135,15 @@ def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout]:
 def test_any_conversion(pair: tuple[LinearLayout, LinearLayout], element: str, arch: int) -> None:
     source, target = pair
     check(source, target, element, converted(source, target, element), arch)
+
+
+@examples(40)
+@given(pairs(lanes=64), st.sampled_from(sorted(BITS)))
+def test_any_conversion_of_waves_of_64_lanes(
+    pair: tuple[LinearLayout, LinearLayout], element: str
+) -> None:
+    source, target = pair
+    check(source, target, element, converted(source, target, element), "gfx942")
 
 
 @pytest.mark.parametrize("arch", [80, 90])

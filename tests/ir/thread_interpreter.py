@@ -1,7 +1,8 @@
 """Runs what `ttg-to-llvm` makes of a straight-line function, for all threads of a program at once.
 
 Values are bits: an array of int64 with one row a thread, and a column for each element of a vector.
-Matrices move as the PTX ISA has it in "ldmatrix" and "stmatrix".
+Matrices move as the PTX ISA has it in "ldmatrix" and "stmatrix"; instructions of AMD's GPUs are as
+their instruction set architecture has it.
 """
 
 import operator
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, ir
 
 WARP = 32
@@ -18,11 +20,15 @@ POISON = -1
 _ARITHMETIC = {
     "llvm.and": operator.and_,
     "llvm.xor": operator.xor,
+    "llvm.or": operator.or_,
     "llvm.add": operator.add,
+    "arith.addi": operator.add,
+    "llvm.sub": operator.sub,
     "llvm.mul": operator.mul,
     "llvm.shl": operator.lshift,
     "llvm.lshr": operator.rshift,
 }
+_COMPARED = {"eq": operator.eq, "ne": operator.ne, "ult": operator.lt, "uge": operator.ge}
 _MATRICES = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.shared\.b16 ")
 
 
@@ -58,8 +64,8 @@ def permuted_bytes(low: np.ndarray, high: np.ndarray, selector: np.ndarray) -> n
 class ThreadInterpreter:
     """A program of `warps` warps; `accesses` counts what was done to shared memory, by name."""
 
-    def __init__(self, warps: int, shared_bytes: int) -> None:
-        self.threads = np.arange(WARP * warps)
+    def __init__(self, warps: int, shared_bytes: int, lanes: int = WARP) -> None:
+        self.lanes, self.threads = lanes, np.arange(lanes * warps)
         self.memory = np.zeros(shared_bytes, np.uint8)
         self.is_written = False  # since the last barrier
         self.values: dict[Any, Any] = {}
@@ -108,27 +114,65 @@ class ThreadInterpreter:
                 return list(given[0].T)
             case "llvm.extractvalue":
                 return [given[0][next(iter(ir.DenseI64ArrayAttr(op.attributes["position"])))]]
+            case "llvm.call_intrinsic":
+                return self.intrinsic(ir.StringAttr(op.attributes["intrin"]).value, *given)
+            case "llvm.intr.fence" | "llvm.fence":
+                return []
             case "nvvm.barrier":
                 self.is_written = False
                 return []
             case "llvm.extractelement":
                 return [given[0][:, int(np.ravel(given[1])[0])]]
-            case "arith.cmpi" if op.attributes["predicate"].value == 1:  # ne
-                return [given[0] != given[1]]
+            case "arith.cmpi":
+                return [_COMPARED[predicate_of(op).name.lower()](*given)]
             case "llvm.select":
                 condition = given[0].reshape(-1, *[1] * (given[1].ndim - 1))
                 return [np.where(condition, given[1], given[2])]
             case "nvvm.shfl.sync":
                 self.shuffles += 1
-                _, word, lane, _ = given
-                return [word[self.threads // WARP * WARP + lane % WARP]]
+                kind = re.search(r"shfl_kind (\w+)", str(op.attributes["kind"]))
+                assert kind
+                return [self.shuffled(kind[1], *given[1:3])]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
                 return [permuted_bytes(*given)]
-            case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("mov.b32 "):
+            case "llvm.inline_asm" if op.attributes["asm_string"].value[:8] in ("", "mov.b32 "):
                 return given
             case "llvm.load" | "llvm.store" | "llvm.inline_asm":
                 return self.access(op, given)
         raise AssertionError(f"no rule for {op}")
+
+    def of_lane(self, word: np.ndarray, lane: np.ndarray) -> np.ndarray:
+        return np.asarray(word[self.threads // self.lanes * self.lanes + lane % self.lanes])
+
+    def shuffled(self, kind: str, word: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """PTX's `shfl`, where lanes outside of the warp are the thread's own."""
+        own = self.threads % self.lanes
+        if kind in ("idx", "bfly"):
+            return self.of_lane(word, given if kind == "idx" else own ^ given)
+        lane = own - given if kind == "up" else own + given
+        return self.of_lane(word, np.where((lane >= 0) & (lane < self.lanes), lane, own))
+
+    def intrinsic(self, name: str, *given: np.ndarray) -> list[np.ndarray]:
+        """Those of AMD's GPUs."""
+        match name.removeprefix("llvm.amdgcn."):
+            case "workitem.id.x":
+                return [self.threads]
+            case "ds.bpermute":
+                self.shuffles += 1
+                return [self.of_lane(given[1], given[0] >> 2)]
+            case "perm":  # a byte of the selector names one of the second word and the first
+                names = [given[2] >> 8 * n & 0xFF for n in range(4)]
+                return [
+                    permuted_bytes(given[1], given[0], sum(b << 4 * n for n, b in enumerate(names)))
+                ]
+            case "mbcnt.lo":  # lanes below the thread's, of the first 32
+                return [np.minimum(self.threads % self.lanes, 32) + given[1]]
+            case "mbcnt.hi":
+                return [np.maximum(self.threads % self.lanes - 32, 0) + given[1]]
+            case "s.barrier":
+                self.is_written = False
+                return []
+        raise AssertionError(f"no rule for {name}")
 
     def constant(self, op: Operation) -> np.ndarray:
         value = op.attributes["value"]

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout
+from proton.layout.linear import log2
 from proton.layout.named import DISTRIBUTED, blocked, dim
 
 Shape = tuple[int, ...]
@@ -26,16 +27,17 @@ def _split(draw: st.DrawFn, rank: int, bits: int) -> list[int]:
 
 
 @st.composite
-def blocked_layouts(draw: st.DrawFn, shape: Shape, warps: int) -> LinearLayout:
+def blocked_layouts(draw: st.DrawFn, shape: Shape, warps: int, lanes: int = 32) -> LinearLayout:
     """What a load has, or the default: registers, lanes and warps tile the tensor."""
     rank = len(shape)
     per_thread = _split(draw, rank, draw(st.integers(0, 4)))
-    lanes, groups = _split(draw, rank, 5), _split(draw, rank, warps.bit_length() - 1)
-    return blocked(shape, per_thread, lanes, groups, draw(st.permutations(range(rank))))
+    threads, groups = _split(draw, rank, log2(lanes)), _split(draw, rank, warps.bit_length() - 1)
+    order = draw(st.permutations(range(rank)))
+    return blocked(shape, per_thread, threads, groups, order, lanes)
 
 
 @st.composite
-def permuted_layouts(draw: st.DrawFn, shape: Shape, warps: int) -> LinearLayout:
+def permuted_layouts(draw: st.DrawFn, shape: Shape, warps: int, lanes: int = 32) -> LinearLayout:
     """Each bit of the index is some bit of register, lane or warp; those left over are copies."""
     bits = [
         tuple((1 << b) * (a == axis) for a in range(len(shape)))
@@ -44,11 +46,12 @@ def permuted_layouts(draw: st.DrawFn, shape: Shape, warps: int) -> LinearLayout:
     ]
     bits = draw(st.permutations(bits))
     zero = (0,) * len(shape)
-    lanes = [bits.pop() if bits and draw(st.integers(0, 7)) else zero for _ in range(5)]
+    count = log2(lanes)
+    threads = [bits.pop() if bits and draw(st.integers(0, 7)) else zero for _ in range(count)]
     groups = [bits.pop() if bits and draw(st.integers(0, 3)) else zero for _ in range(warps >> 1)]
     groups = groups[: warps.bit_length() - 1]
     groups += [zero] * (warps.bit_length() - 1 - len(groups))
-    used = [b for b in lanes + groups if any(b)]
+    used = [b for b in threads + groups if any(b)]
     registers = [
         b
         for axis, size in enumerate(shape)
@@ -56,13 +59,13 @@ def permuted_layouts(draw: st.DrawFn, shape: Shape, warps: int) -> LinearLayout:
         if (b := tuple((1 << bit) * (a == axis) for a in range(len(shape)))) not in used
     ]
     registers = draw(st.permutations(registers))
-    ins = {"register": registers, "lane": lanes, "warp": groups, "block": []}
+    ins = {"register": registers, "lane": threads, "warp": groups, "block": []}
     return LinearLayout.of(ins, {dim(a): size for a, size in enumerate(shape)})
 
 
-def distributed(shape: Shape, warps: int) -> st.SearchStrategy[LinearLayout]:
+def distributed(shape: Shape, warps: int, lanes: int = 32) -> st.SearchStrategy[LinearLayout]:
     """Any of them."""
-    return st.one_of(blocked_layouts(shape, warps), permuted_layouts(shape, warps))
+    return st.one_of(blocked_layouts(shape, warps, lanes), permuted_layouts(shape, warps, lanes))
 
 
 def indices(layout: LinearLayout) -> np.ndarray:

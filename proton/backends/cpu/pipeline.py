@@ -77,11 +77,14 @@ def memref_passes(
     """Buffers, and the final order of the work: from here on nothing moves across anything."""
     in_order = instrumentation is not None and instrumentation.placement == "program"
     passes: list[Pass] = [
+        # Before bufferization, which would have to know of both sides of a call.
         CallsToBuffers(),
         StructuredToMemref(disjoint=disjoint),
         Upstream("canonicalize,cse"),
+        # Bufferization keeps in place what this arranges.
         LoopDestinations(),
         Upstream("one-shot-bufferize,canonicalize,cse"),
+        # Of the copies that bufferization made.
         MemrefCopyToLinalg(),
         LinalgMatmulToVector(vector_bits=vector_bits),
         # In this order: the former takes loops that write no memory.
@@ -115,7 +118,9 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         # After linalg, when every function is applied to a scalar.
         ExpandMath(scales=vector_bits == 512),
         ExpandNarrowFloats(),
+        # When nothing computes with bf16 any more.
         BF16ToBits(),
+        # When all loops are there, and before passes whose time is quadratic in them.
         OutlineLoops(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(

@@ -25,12 +25,7 @@ from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PTXASError
 from proton.base.symbols import mangled
-from proton.base.targets import (
-    WARP_SIZE,
-    GPUTarget,
-    check_threads,
-    most_registers,
-)
+from proton.base.targets import WARP_SIZE, GPUTarget, check_threads
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation
@@ -150,7 +145,7 @@ def _with_workers(module: Module, options: GPUOptions) -> GPUOptions:
         check_threads(options.program_warps)
     options.check_samples()
     if found.has_registers and options.maxnreg is None:
-        most = most_registers(1, options.program_warps * WARP_SIZE)
+        most = options.target.facts.most_registers(1, options.program_warps * WARP_SIZE)
         options = dataclasses.replace(options, maxnreg=min(most, MOST_AT_FIRST))
     return options
 
@@ -171,7 +166,7 @@ def _on_tiles(
         return stages.run("ttgir", module, foreign_passes(options) if text.is_triton else own)
     # Of two launches that overlap, each would have its maps where the other one has them.
     device, debug = not options.launch_pdl, options.debug
-    tma = TensorDescriptorToTMA(arch=options.target.arch, device=device, debug=debug)
+    tma = TensorDescriptorToTMA(options.target, device=device, debug=debug)
     simplify = ttir_passes(options.instrumentation, [tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     return stages.run("ttgir", module, ttgir_passes(options))
@@ -206,7 +201,9 @@ def _unspilled(
     threads = options.program_warps * WARP_SIZE
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
-    if cubin.registers >= most_registers(1, threads) or has_least_programs(ptx):
+    if cubin.registers >= options.target.facts.most_registers(1, threads) or has_least_programs(
+        ptx
+    ):
         return ptx, cubin
     fit = max(1, options.target.facts.programs_per_sm(threads, shared))
     room = cubin.threads(options.target, threads) // threads
@@ -234,7 +231,7 @@ def _one_more(
         return ptx, cubin
     if 2 * room >= facts.sm_threads or programs > facts.programs_per_sm(threads, shared):
         return ptx, cubin
-    most = most_registers(programs, threads)
+    most = facts.most_registers(programs, threads)
     if cubin.spills or cubin.registers > most * _FEW_MORE:
         return ptx, cubin
     limited = with_most_registers(ptx, most)
@@ -259,6 +256,6 @@ def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
             "shared memory",
             shared,
             limit,
-            f"{fn.__name__} needs so many bytes, and a program on {target.facts.chip} has no more",
+            f"{fn.__name__} needs so many bytes, and a program on {target.facts.name} has no more",
             "reduce the block sizes, or num_stages",
         )

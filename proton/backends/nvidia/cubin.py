@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from proton.backends.nvidia import tools
 from proton.base.errors import PassError, ProtonError, PTXASError
 from proton.base.knobs import environment
-from proton.base.targets import REGISTER_UNIT, SM_REGISTERS, GPUTarget
+from proton.base.targets import GPUTarget
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -45,8 +45,8 @@ class Cubin:
 
     def threads(self, target: GPUTarget, program: int) -> int:
         """Threads of programs of so many that an SM has registers for."""
-        each = -(-self.registers // REGISTER_UNIT) * REGISTER_UNIT
-        return min(SM_REGISTERS // (each * program), target.facts.sm_threads // program) * program
+        by_registers = target.facts.programs_by_registers(self.registers, program)
+        return min(by_registers, target.facts.sm_threads // program) * program
 
 
 class Assembler:
@@ -65,7 +65,7 @@ class Assembler:
         # Memory, and no folder or pipes: there is nothing to remove, and nobody has to read along.
         self.result, self.log = (_above_standard(os.memfd_create(n)) for n in ("cubin", "log"))
         read, self.input = map(_above_standard, os.pipe())
-        command = [str(tools.ptxas(target)), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
+        command = [str(tools.ptxas(target)), f"-arch={target.facts.name}", "-v", "-lineinfo"]
         ends = ((read, 0), (self.log, 1), (self.log, 2), (self.result, _RESULT))
         self.process: int | None = os.posix_spawn(
             command[0],

@@ -3,15 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from proton.base.chips.nvidia import CLUSTER_SIZES
 from proton.base.errors import CompilationError, InvalidOption
-from proton.base.targets import (
-    CLUSTER_SIZES,
-    CLUSTERS,
-    DEPENDENT_LAUNCH,
-    MAX_REGISTERS,
-    GPUTarget,
-    check_num_warps,
-)
+from proton.base.targets import GPUTarget, check_num_warps
 from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
@@ -52,16 +46,17 @@ class GPUOptions:
         check_num_warps(self.num_warps)
         if not _is_int(self.num_stages) or self.num_stages < 0:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
-        if self.target.arch < CLUSTERS and self.num_ctas != 1:
-            raise _invalid("num_ctas", f"1 on {self.target.facts.chip}", self.num_ctas)
+        if not self.target.facts.has_clusters and self.num_ctas != 1:
+            raise _invalid("num_ctas", f"1 on {self.target.facts.name}", self.num_ctas)
         if not _is_int(self.num_ctas) or self.num_ctas not in CLUSTER_SIZES:
             raise _invalid("num_ctas", f"one of {CLUSTER_SIZES}", self.num_ctas)
-        if self.launch_pdl and self.target.arch < DEPENDENT_LAUNCH:
-            raise _invalid("launch_pdl", f"False on {self.target.facts.chip}", self.launch_pdl)
+        if self.launch_pdl and not self.target.facts.has_dependent_launch:
+            raise _invalid("launch_pdl", f"False on {self.target.facts.name}", self.launch_pdl)
+        most = self.target.facts.max_registers
         if self.maxnreg is not None and (
-            not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
+            not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= most
         ):
-            raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
+            raise _invalid("maxnreg", f"from 1 to {most}", self.maxnreg)
 
     def check_samples(self) -> None:
         """Raises InvalidOption where no warp of a program records."""

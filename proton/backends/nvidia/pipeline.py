@@ -16,7 +16,7 @@ from proton.conversion.allocate_tensor_maps import AllocateTensorMaps
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
-from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.conversion.ttg_to_llvm import THREADS_TO_LLVM, TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.hopper.allocate_warp_groups import AllocateWarpGroups
@@ -64,8 +64,9 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
-        Coalesce(arch=options.target.arch),
-        AccelerateMatmul(arch=options.target.arch),
+        # Before instructions are chosen: operands in shared memory lie in the order of their loads.
+        Coalesce(options.target),
+        AccelerateMatmul(options.target),
         RemoveLayoutConversions(),
         OptimizeThreadLocality(),
         LICM(),
@@ -74,17 +75,23 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         ReorderInstructions(),
         SinkScalars(),
         Upstream("canonicalize,cse"),
+        # While loads are `tt.load`, of which hints are attributes.
         KeepRereadBlocks(),
-        ScheduleLoops(num_stages=options.num_stages, arch=options.target.arch),
-        KeepOperandsInMemory(arch=options.target.arch),
+        ScheduleLoops(options.target, num_stages=options.num_stages),
+        # Buffers of pipelines have shared memory first.
+        KeepOperandsInMemory(options.target),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
-        TMALowering(),
+        TMALowering(),  # what no pipeline took
+        # Behind all copies: a map is made again where none by it is under way.
         CreateTensorMaps(),
+        # When waits are where they stay: the former reads beside them, the latter behind loops.
         PlaceLocalLoads(),
         OptimizeAccumulatorInit(),
+        # Behind all that writes shared memory; then loads and stores have their final order.
         FenceInsertion(),
         OrderCopiedLoads(),
+        # Its second factor is fused with an addition behind it.
         ShareReciprocals(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
@@ -99,7 +106,7 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
     return [
         SplitBatchedDot(),
         TritonToTritonGPU(num_warps=options.num_warps),
-        AccelerateMatmul(arch=options.target.arch),
+        AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
         OrderCopiedLoads(),
@@ -133,7 +140,7 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
     return [
         ResolveAutoEncodings(),
         TritonToTritonGPU(num_warps=options.num_warps, program_warps=options.program_warps),
-        AccelerateMatmul(arch=options.target.arch),
+        AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
         FenceInsertion(),
@@ -151,6 +158,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         return []
     passes: list[Pass] = []
     if instrumentation.placement == "schedule":
+        # Before records are placed: ahead of a wait indices would be a slice of their own.
         passes += [SinkIntoScopes(), PlaceRecords(work="tiles")]
     if _is_ready(options):
         # Where barriers are is decided before, so that records make no difference to it, and both
@@ -163,6 +171,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
     if instrumentation.every > 1:
         passes.append(ForkIterations(every=instrumentation.every))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
+    # Both look for the clock samples that `instrument` made.
     return [*passes, instrument, HoistCopyAddresses(), InsertOptimizationBarriers()]
 
 
@@ -185,6 +194,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
     ]
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.program_warps)
+        # Ring buffers lie behind the kernel's own memory, what iterations keep in their place.
         passes.append(
             AllocateProfile(
                 strategy=instrumentation.strategy,
@@ -192,22 +202,19 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
                 units=options.program_warps // unit_warps,
                 unit_warps=unit_warps,
                 clock_bits=instrumentation.clock_bits,
-                arch=options.target.arch,
+                arch=options.target.capability,
                 buffer=instrumentation.buffer,
                 sampled_units=instrumentation.sampled_units(options.program_warps),
                 sample_programs=instrumentation.sample_programs,
             )
         )
-        passes.append(CompactIterations(arch=options.target.arch))
+        passes.append(CompactIterations(arch=options.target.capability))
     return [
         *passes,
         *([] if is_ready else [Membar()]),
-        TTGToLLVM(arch=options.target.arch),
-        Upstream(
-            "convert-vector-to-llvm,convert-scf-to-cf,"
-            "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
-            "reconcile-unrealized-casts,canonicalize,cse"
-        ),
+        TTGToLLVM(options.target),
+        THREADS_TO_LLVM,
+        # When loops are those that LLVM unrolls.
         *([UnrollRecordedLoops()] if instrumentation is not None else []),
         LLVMToGPUModule(max_registers=options.maxnreg or 0),
     ]

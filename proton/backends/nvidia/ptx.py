@@ -31,7 +31,7 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     """
     disable_llvm_pass(_LEFT_OUT)
     facts = target.facts
-    options = f"chip={facts.chip} features=+ptx{facts.ptx} O=3"
+    options = f"chip={facts.name} features=+ptx{facts.ptx} O=3"
     if _needs_libdevice(module):
         options += f" l={tools.libdevice()}"
     Upstream(

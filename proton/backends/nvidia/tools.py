@@ -15,9 +15,7 @@ from proton.base.targets import GPUTarget
 
 PTXAS_WHEEL = "nvidia-cuda-nvcc"
 NVDISASM_WHEEL = "nvidia-cuda-nvdisasm"
-# For the chips that have a maximum of three integers (docs/decisions.md, 44).
-SOUND_PTXAS = (13, 4)
-_WITH_MAXIMUM_OF_THREE = (90, 100)
+SOUND_PTXAS = (13, 4)  # where chips have a maximum of three integers (docs/decisions.md, 44)
 
 
 def find(knob: str, relative: str, package: str) -> Path:
@@ -75,7 +73,8 @@ _version = functools.cache(metadata.version)
 def ptxas(target: GPUTarget) -> Path:
     """The assembler; raises ProtonError where it assembles wrong code for the target."""
     path = find("ptxas", "bin/ptxas", PTXAS_WHEEL)
-    if target.arch in _WITH_MAXIMUM_OF_THREE and (found := _ptxas_version(path)) < SOUND_PTXAS:
+    has_maximum = target.facts.has_maximum_of_three
+    if has_maximum and (found := _ptxas_version(path)) < SOUND_PTXAS:
         raise ProtonError(
             f"{path} is of version {found[0]}.{found[1]}, which assembles wrong code for {target}: "
             "it drops the sign of an integer in max(max(a, -b), c); install "

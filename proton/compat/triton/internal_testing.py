@@ -23,7 +23,7 @@ import numpy as np
 from proton import language as tl
 from proton.base.foreign_knobs import FOREIGN
 from proton.base.knobs import KNOBS, knobs, set_environment
-from proton.base.targets import CLUSTERS, GPUTarget, Target
+from proton.base.targets import GPUTarget, Target
 from proton.compat.triton import install_as_triton
 from proton.language.types import dtype
 from proton.runtime.driver import active
@@ -71,7 +71,7 @@ def is_cuda() -> bool:
 def _capability() -> int:
     """The compute capability times ten; 0 where there is no GPU."""
     target = get_current_target()
-    return target.arch if isinstance(target, GPUTarget) else 0
+    return target.capability if isinstance(target, GPUTarget) else 0
 
 
 def is_ampere_or_newer() -> bool:
@@ -151,7 +151,7 @@ def tma_skip_msg(byval_only: bool = False) -> str:
 
 def skip_if_unsupported_cluster_size(num_ctas: int) -> None:
     """Skips a test that asks for clusters on a GPU of before 9.0."""
-    if is_cuda() and num_ctas > 1 and _capability() < CLUSTERS:
+    if is_cuda() and num_ctas > 1 and not is_hopper_or_newer():
         importlib.import_module("pytest").skip(f"num_ctas={num_ctas} needs compute capability 9.0")
 
 

@@ -26,11 +26,11 @@ class OtherTarget(targets.Target):
 class _AnyTarget(type):
     """Calls give the target that Proton has for a device, and all targets are instances."""
 
-    def __call__(cls, backend: str, arch: Any, warp_size: int = targets.WARP_SIZE) -> Any:
+    def __call__(cls, backend: str, arch: Any, warp_size: int = 0) -> Any:
         if backend == targets.CPUTarget.backend:
             return targets.CPUTarget()
-        if backend == "cuda":
-            return targets.GPUTarget("cuda", arch, warp_size)
+        if backend == "cuda" or (backend, arch) in targets.CHIPS:
+            return targets.GPUTarget(backend, arch, warp_size)  # type: ignore[arg-type]  # known
         return OtherTarget(backend, arch, warp_size)
 
     def __instancecheck__(cls, value: object) -> bool:

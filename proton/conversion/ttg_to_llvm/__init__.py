@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
+from proton.base.targets import GPUTarget
+from proton.conversion.ttg_to_llvm.amd import AMD
 from proton.conversion.ttg_to_llvm.core import (  # noqa: F401 - registers their rules
     atomics,
     calls,
@@ -16,16 +18,8 @@ from proton.conversion.ttg_to_llvm.core import (  # noqa: F401 - registers their
     reduce,
     shared_memory,
 )
-from proton.conversion.ttg_to_llvm.core.lowering import SHARED_SYMBOL, lowering
-from proton.conversion.ttg_to_llvm.nvidia import (  # noqa: F401 - registers their rules
-    assembly,
-    barriers,
-    debug,
-    tensor_cores,
-    tensor_maps,
-    tma,
-    warp_groups,
-)
+from proton.conversion.ttg_to_llvm.core.lowering import SHARED_SYMBOL, Hardware, lowering
+from proton.conversion.ttg_to_llvm.nvidia import NVIDIA
 from proton.conversion.ttg_to_llvm.records import (  # noqa: F401 - registers their rules
     kept_iterations,
     optimization_barriers,
@@ -36,29 +30,39 @@ from proton.dialect.attributes import DIVISIBILITY, ELEMENT, TENSOR_MAP
 from proton.dialect.mlir import Attribute, Context, Module, Operation, ir
 from proton.dialect.walk import functions, ops_named
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
-from proton.passes import Pass, register
+from proton.passes import Pass, Upstream, register
+
+# What upstream makes of the rest, behind this pass.
+THREADS_TO_LLVM = Upstream(
+    "convert-vector-to-llvm,convert-scf-to-cf,"
+    "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
+    "reconcile-unrealized-casts,canonicalize,cse"
+)
+# By the back end of a target.
+HARDWARE: dict[str, Hardware] = {"cuda": NVIDIA, "hip": AMD}
 
 
 @register
 @dataclass(frozen=True)
 class TTGToLLVM(Pass):
-    """Lowers all functions of a module to the `llvm`, `nvvm`, `arith`, `scf` and `func` dialects,
-    for a GPU of compute capability `arch` / 10.
+    """Lowers all functions of a module to the `llvm`, `arith`, `scf` and `func` dialects, and to
+    what the target's primitives are.
 
     It needs the attributes of `allocate-shared-memory` and the barriers of `membar`.
     """
 
     name: ClassVar[str] = "ttg-to-llvm"
 
-    arch: int = 90
+    target: GPUTarget
 
     def run(self, module: Module) -> None:
+        hardware = HARDWARE[self.target.backend]
         infos = AxisInfos(module)
         defined = functions(module)
         called_record = bool(ops_named(module, pg.AttachOp))
         _declare_shared(module)
         for function in defined:
-            lowering(module, function, infos, called_record, self.arch).run()
+            lowering(module, function, infos, called_record, self.target, hardware).run()
             _describe_arguments(function)
 
 

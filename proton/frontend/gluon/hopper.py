@@ -45,12 +45,10 @@ from proton.language.value import tensor
 from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_cores import WarpGroupTiling, group_tiling_of
 
-_HOPPER = 90
-
 
 def _needs(g: CodeGenerator, what: str) -> None:
     """Raises CompilationError on a GPU without it."""
-    if isinstance(g.target, GPUTarget) and g.target.arch < _HOPPER:
+    if isinstance(g.target, GPUTarget) and not g.target.facts.has_tma:
         raise error(
             f"{what} needs compute capability 9.0, and this is for {g.target}", "see nvidia.ampere"
         )

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from proton.base.chips.nvidia import MAX_GRID
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import MAX_GRID
 from proton.base.words import shown
 from proton.runtime.backend import KernelFunction
 from proton.runtime.launch.grid import grid_sizes

@@ -15,7 +15,7 @@ def loaded(device: int, name: str, text: str, **parts: int | str) -> int:
     """The function of the entry `name`, with `parts` in the places of `text` that they name."""
     target = cuda.target_of(device)
     head = _HEAD.format(
-        version="{}.{}".format(*divmod(target.facts.ptx, 10)), chip=target.facts.chip
+        version="{}.{}".format(*divmod(target.facts.ptx, 10)), chip=target.facts.name
     )
     with Assembler(target, name) as assembler:
         assembler.feed(head + text.format(**parts))

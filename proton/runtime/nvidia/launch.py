@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
+from proton.base.chips.chip import Chip
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import WARP_SIZE, GPUTarget, Target, most_registers, programs_by_registers
+from proton.base.targets import WARP_SIZE, GPUTarget, Target
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime.backend import KernelFunction, Launcher
@@ -267,7 +268,8 @@ def _keeping_occupancy(
     registers cost occupancy, and the kernel does with so few that they do not, and hardly spills,
     it gets those. `fit` says how many programs an SM holds."""
     first, wanted = make({}), fit(plain)
-    most = most_registers(wanted, WARP_SIZE * int(kernel(plain).metadata["num_warps"]))
+    chip: Chip = kernel(plain).metadata.target.facts
+    most = chip.most_registers(wanted, WARP_SIZE * int(kernel(plain).metadata["num_warps"]))
     if fit(first) >= wanted or most >= kernel(first).n_regs:
         return first
     other = make({"maxnreg": most})
@@ -278,18 +280,19 @@ def _keeping_occupancy(
 def _programs_per_sm(kernel: GPUKernel) -> int:
     """How many programs of a kernel an SM of its target holds, which need not be there."""
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    by_registers = programs_by_registers(kernel.n_regs, threads)
     target: GPUTarget = kernel.metadata.target
+    by_registers = target.facts.programs_by_registers(kernel.n_regs, threads)
     return min(by_registers, target.facts.programs_per_sm(threads, kernel.shared))
 
 
 def _check_runs_on(made_for: GPUTarget, target: GPUTarget) -> None:
     """Raises LaunchError unless a GPU runs machine code that is for another one: that of an earlier
     GPU of its generation, before 9.0, whose code is for itself alone."""
-    is_alike = made_for.arch // 10 == target.arch // 10 and made_for.arch < min(target.arch, 90)
-    if made_for.arch != target.arch and not is_alike:
+    made, own = made_for.capability, target.capability
+    is_alike = made // 10 == own // 10 and made < min(own, 90)
+    if made != own and not is_alike:
         raise LaunchError(
-            f"code for sm{made_for.arch} does not run on this GPU, {target}: leave arch out, or "
+            f"code for sm{made} does not run on this GPU, {target}: leave arch out, or "
             "compile only, with warmup(..., arch=...)"
         )
 

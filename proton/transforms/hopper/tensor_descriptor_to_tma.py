@@ -58,7 +58,6 @@ from proton.dialect.walk import (
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 
-TMA = 90  # the first compute capability that has it, times 10
 _LOAD, _STORE, _REDUCE = tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp
 _COPIED = names_of(_LOAD, _STORE, _REDUCE)
 _MAKE = tt.MakeTensorDescOp
@@ -76,18 +75,17 @@ _REDUCED = {  # elements; what adds fp64 up is not known to be there
 @register
 @dataclass(frozen=True)
 class TensorDescriptorToTMA(Pass):
-    """`ttng.tma_load` and `ttng.tma_store`, for a GPU of compute capability `arch` / 10; `device`:
+    """`ttng.tma_load` and `ttng.tma_store`, where the target has TMA; `device`:
     whether the kernel may make maps, too; `debug`: whether it says what TMA cannot take."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-tensor-descriptor-to-tma"
 
-    arch: int = 90
+    target: GPUTarget
     device: bool = True
     debug: bool = False
 
     def run(self, module: Module) -> None:
-        GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
-        if self.arch < TMA or not any(op.name in _COPIED for op in all_ops(module)):
+        if not self.target.facts.has_tma or not any(op.name in _COPIED for op in all_ops(module)):
             return
         if any(has(op, Orders) for op in all_ops(module)):
             return

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.scratch import stored_bytes
+from proton.base.chips.chip import Chip, MMAKind, OperandPlace
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from proton.dialect.walk import before, defining_op, ops_named, replace
@@ -42,38 +43,33 @@ from proton.passes import Pass, register
 from proton.schedule.loads import LOADS
 
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
-WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does
-MMA = 80  # the first architecture with `mma` of bf16, tf32, fp64 and int8
-MMA_FP8 = 89
-INSTRUCTION_TYPES = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "i8")  # of operands
-WARP_GROUP_BITS = (8, 16, 32)  # of operands of `wgmma`
+WIDENED = ("f8E4M3FN", "f8E5M2")  # to fp16, where no instruction takes them
 TENSOR_PRECISIONS = ("tf32", "tf32x3")
 
 
 @register
 @dataclass(frozen=True)
 class AccelerateMatmul(Pass):
-    """Rewrites all `tt.dot` for a GPU of compute capability `arch` / 10."""
+    """Rewrites all `tt.dot` by the matrix instructions of the target."""
 
     name: ClassVar[str] = "tritongpu-accelerate-matmul"
 
-    arch: int = 90
+    target: GPUTarget
 
     def run(self, module: Module) -> None:
-        GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
         program = ttg.num_warps(module)
         for op in ops_named(module, tt.DotOp):
             warps = ttg.group_warps(op, program)
             with before(op):
-                product = _Product(op, self.arch, warps)
+                product = _Product(op, self.target.facts, warps)
                 replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])
 
 
 class _Product:
     """One `tt.dot`, to be emitted otherwise at the insertion point."""
 
-    def __init__(self, op: Operation, arch: int, warps: int) -> None:
-        self.op, self.arch, self.warps = op, arch, warps
+    def __init__(self, op: Operation, chip: Chip, warps: int) -> None:
+        self.op, self.chip, self.warps = op, chip, warps
         self.a, self.b, self.acc = op.operands
         self.element, self.result = element_of(self.a), element_of(self.acc)
         self.precision = ir.StringAttr(op.attributes["inputPrecision"]).value
@@ -93,9 +89,7 @@ class _Product:
 
     def _is_for_tensor_cores(self) -> bool:
         """True if an instruction takes the types and the inner size."""
-        if self.arch < MMA or len(shape_of(self.acc)) != 2:
-            return False
-        if str(self.element) not in INSTRUCTION_TYPES:
+        if len(shape_of(self.acc)) != 2 or self.chip.mma_of(MMAKind.WARP, self._operand) is None:
             return False
         if self._is_f32 and self.precision not in TENSOR_PRECISIONS:
             return False
@@ -103,26 +97,36 @@ class _Product:
         return k * self._bits >= K_BITS and warp_tiling(shape_of(self.acc), self.warps) is not None
 
     @property
+    def _operand(self) -> Type:
+        """The element type that the instruction takes."""
+        has_own = self.chip.mma_of(MMAKind.WARP, self.element) is not None
+        is_widened = str(self.element) in WIDENED and not has_own
+        return ir.F16Type.get() if is_widened else self.element
+
+    @property
     def _bits(self) -> int:
         """Of an element, as the instruction takes it."""
-        is_fp8 = isinstance(self.element, ir.FloatType) and self.element.width == 8
-        return 16 if is_fp8 and self.arch < MMA_FP8 else int(self.element.width)
+        return int(self._operand.width)
 
     def _product(self, a: Value, b: Value, acc: Value) -> Value:
         shape = shape_of(acc)
-        if self.arch == WARP_GROUPS and self._bits in WARP_GROUP_BITS:
-            tiling = warp_group_tiling(shape, self.warps)
-            right = None if tiling is None else self._in_memory(b, 0)
+        if (instruction := self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)) is not None:
+            tiling = warp_group_tiling(shape, self.warps, instruction.columns)
+            in_memory = tiling is not None and OperandPlace.SHARED in instruction.right
+            right = self._in_memory(b, 0) if in_memory else None
             if tiling is not None and right is not None:
-                return self._warp_groups(tiling, a, right, acc)
+                in_memory = OperandPlace.SHARED in instruction.left and _loaded(a) is not None
+                left = self._in_memory(a, 1) if in_memory else None
+                return self._warp_groups(tiling, a, left, right, acc)
         warps = warp_tiling(shape, self.warps)
         assert warps is not None, "asked before"
         return self._mma(warps, a, b, acc)
 
     # Warp groups
 
-    def _warp_groups(self, tiling: WarpGroupTiling, a: Value, right: Value, acc: Value) -> Value:
-        left = self._in_memory(a, 1) if _loaded(a) is not None else None
+    def _warp_groups(
+        self, tiling: WarpGroupTiling, a: Value, left: Value | None, right: Value, acc: Value
+    ) -> Value:
         if left is None:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
         start = convert(acc, tiling.accumulator)
@@ -178,7 +182,7 @@ class _Product:
     # Threads
 
     def _multiply_adds(self) -> Value:
-        layout = dot_layout(shape_of(self.acc), self.warps)
+        layout = dot_layout(shape_of(self.acc), self.warps, self.chip.warp_size)
         # A thread reads some rows of a and some columns of b at each step: these lie together.
         sides = [
             ttg.LocalAllocOp(
@@ -193,10 +197,10 @@ class _Product:
         return ttg.SharedDotOp(*sides, start, start.type).result
 
 
-def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
+def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
     """A square of the result in each thread, lanes along rows of the result."""
     tile = tuple(min(DOT_TILE, size) for size in shape)
-    return spread(shape, tile, (1, 0), warps)
+    return spread(shape, tile, (1, 0), warps, lanes=lanes)
 
 
 def _through(value: Value) -> Value:

@@ -12,7 +12,8 @@ from proton.analysis.axis_info import (
 )
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.scratch import stored_bytes
-from proton.base.targets import WARP_SIZE
+from proton.base.chips.chip import ACCESS_BYTES, Chip
+from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
@@ -23,8 +24,6 @@ from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
-
-ACCESS_BYTES = 16
 
 
 @register
@@ -48,47 +47,48 @@ class Coalesce(Pass):
 
     name: ClassVar[str] = "tritongpu-coalesce"
 
-    arch: int = 90
+    target: GPUTarget
 
     def run(self, module: Module) -> None:
         infos = AxisInfos(module)
         ops = all_ops(module)
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
         copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
-        plans = [(op, *_wishes(op, infos, self.arch)) for op in accesses]
+        plans = [(op, *_wishes(op, infos, self.target.facts)) for op in accesses]
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
         for op, order, vector in plans:
             key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
             shortest[key] = min(shortest.get(key, run), run)
-        warps = num_warps(module)
+        warps, lanes = num_warps(module), self.target.warp_size
         for op, order, _ in plans:
             shape = shape_of(op.operands[0])
-            share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
+            share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[shape, order], share), 1
             if vector == 1:
-                repeats = min(share, max(1, shortest[shape, order] // WARP_SIZE))
-            _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats))
+                repeats = min(share, max(1, shortest[shape, order] // lanes))
+            _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))
         for op in copied:
-            _set_layout(op, _of_block(op.results[0], warps))
+            _set_layout(op, _of_block(op.results[0], warps, lanes))
 
 
-def _of_block(value: Value, warps: int) -> LinearLayout:
+def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
     """The layout of a block that TMA brought: rows, read from shared memory 16 bytes at a time."""
     shape = shape_of(value)
-    share = max(1, elements(value) // (WARP_SIZE * warps))
+    share = max(1, elements(value) // (lanes * warps))
     vector = min(ACCESS_BYTES // stored_bytes(element_of(value)), share)
-    return shapes.vectorized(shape, tuple(reversed(range(len(shape)))), vector, warps)
+    order = tuple(reversed(range(len(shape))))
+    return shapes.vectorized(shape, order, vector, warps, lanes=lanes)
 
 
-def _wishes(op: Operation, infos: AxisInfos, arch: int) -> tuple[tuple[int, ...], int]:
+def _wishes(op: Operation, infos: AxisInfos, chip: Chip) -> tuple[tuple[int, ...], int]:
     """(order of dimensions, elements of one access) that suit an access."""
     pointer = op.operands[0]
     order = order_of(infos[pointer])
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
-        return order, min(vector, atomic_elements(op, arch))
+        return order, min(vector, atomic_elements(op, chip))
     return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
 
 

@@ -28,7 +28,7 @@ from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
-from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, num_warps, with_layout
+from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
@@ -46,11 +46,11 @@ class RemoveLayoutConversions(Pass):
     name: ClassVar[str] = "tritongpu-remove-layout-conversions"
 
     def run(self, module: Module) -> None:
-        warps = num_warps(module)
+        threads = lanes(module) * num_warps(module)
         for op in module.body.operations:
             if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks):
                 function = op.operation
-                rewriter = _Rewriter(_preferences(function), Reloads(function, warps))
+                rewriter = _Rewriter(_preferences(function), Reloads(function, threads))
                 rewriter.function(function)
                 _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})
 

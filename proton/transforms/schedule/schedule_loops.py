@@ -18,17 +18,19 @@ from proton.schedule.planning import Planner
 @dataclass(frozen=True)
 class ScheduleLoops(Pass):
     """Pipelines innermost loops in `num_stages` stages, or in as many as `tt.num_stages` says, on a
-    GPU of compute capability `arch` / 10; in fewer where its shared memory has no room. Dots of
+    target with asynchronous copies; in fewer where its shared memory has no room. Dots of
     warp groups go on until their results are asked for, and warp groups alternate at them."""
 
     name: ClassVar[str] = "tritongpu-schedule-loops"
     only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp, WAIT)
 
+    target: GPUTarget
     num_stages: int = 3
-    arch: int = 90
 
     def run(self, module: Module) -> None:
-        chip = GPUTarget("cuda", self.arch).facts
+        chip = self.target.facts
+        if not chip.has_async_copies:
+            return
         for function in functions(module):
             schedules = Planner(module, function, self.num_stages, chip).schedules()
             texts = [str(schedule) for schedule in schedules if schedule.loop is not None]

@@ -5,8 +5,11 @@ Element (i0, i1, ...) of the block at `offsets` lies at
     base + sum over d of offsets[d] * strides[d]  +  sum over d of i_d * strides[d]
 
 where the first sum is a scalar, and the second one does not change with the offsets, so it leaves
-loops. It is inside of the tensor where 0 <= offsets[d] + i_d < shape[d] in each dimension. All of
-this is in 64 bits. Each function emits at the current insertion point and location.
+loops. Of a row outside of loops both sums are one, which is an offset that tensors of the same
+strides share: then no base is waited for to compute it (kernels of one block each, on an H200,
+benchmarks/corpus.py). The element is inside of the tensor where 0 <= offsets[d] + i_d < shape[d] in
+each dimension. All of this is in 64 bits. Each function emits at the current insertion point and
+location.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,6 +21,7 @@ from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.regions import in_loop_here
 
 _SIZE_BITS = 64
 
@@ -33,15 +37,19 @@ class Tensor:
 
     def pointers(self, offsets: Sequence[Value], block: Sequence[int]) -> Value:
         """The pointers to the elements of the block at i64 `offsets`."""
-        first = self.base
+        base, places = self.base, None
+        is_shared = len(block) == 1 and not in_loop_here()
         for offset, stride in zip(offsets, self.strides, strict=True):
-            first = tt.AddPtrOp(first, arith.MulIOp(offset, stride).result, first.type).result
-        places = None
+            ahead = arith.MulIOp(offset, stride).result
+            if is_shared:
+                places = splat(ahead, block)
+            else:
+                base = tt.AddPtrOp(base, ahead, base.type).result
         for axis, (size, stride) in enumerate(zip(block, self.strides, strict=True)):
             steps = arith.MulIOp(index_range(size), splat(stride, [size])).result
             along = spread(steps, axis, block)
             places = along if places is None else arith.AddIOp(places, along).result
-        pointers = splat(first, block)
+        pointers = splat(base, block)
         return tt.AddPtrOp(pointers, places, pointers.type).result
 
     def inside(

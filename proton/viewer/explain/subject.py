@@ -14,7 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from proton.base.targets import WARP_SIZE, Architecture, GPUTarget
+from proton.base.chips.chip import Chip
+from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.trace.flights import WAIT
 from proton.trace.model import Kernel, Scope
 from proton.trace.records import NONE
@@ -213,7 +214,7 @@ class KernelView:
         return self.kernel.units * self.kernel.unit_warps * WARP_SIZE
 
     @property
-    def architecture(self) -> Architecture | None:
+    def architecture(self) -> Chip | None:
         """What is known of its GPU; None on the CPU."""
         return GPUTarget.parse(self.kernel.target).facts if self.on_gpu else None
 

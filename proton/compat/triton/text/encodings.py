@@ -102,7 +102,8 @@ def _distributed(
     match encoding.name:
         case "#ttg.blocked":
             names = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
-            return blocked(shape, *(encoding.numbers(name) for name in names))
+            size, lanes, warps, order = (encoding.numbers(name) for name in names)
+            return blocked(shape, size, lanes, warps, order)
         case "#ttg.slice":
             axis = encoding.fields["dim"]
             whole = [*shape[:axis], 1, *shape[axis:]]
@@ -160,7 +161,7 @@ def _operand(cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int
     if parent.name == "#ttg.blocked":
         names = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
         return encodings.blocked_operand(shape, side, *(parent.numbers(name) for name in names))
-    version = parent.fields.get("versionMajor")
+    version = parent.fields.get("versionMajor", 0)
     warps = parent.fields.get("warpsPerCTA", [])
     is_known = parent.name == "#ttg.nvidia_mma" and encodings.is_tensor_core(shape, version, warps)
     if not is_known or (version == HOPPER and side):

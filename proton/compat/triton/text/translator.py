@@ -2,6 +2,7 @@
 
 import contextlib
 
+from proton.base.chips.chip import WARP_SIZE
 from proton.base.words import did_you_mean
 from proton.compat.triton.text import (
     accesses,
@@ -19,7 +20,13 @@ from proton.compat.triton.text.made import Context, Made, Rule
 from proton.compat.triton.text.syntax import OpReader, ParsedOp
 from proton.compat.triton.text.translation import Piece, Translation
 from proton.compat.triton.text.types import TypeReader
-from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY, NUM_WARPS
+from proton.dialect.attributes import (
+    CONSTANCY,
+    CONTIGUITY,
+    DIVISIBILITY,
+    NUM_WARPS,
+    THREADS_PER_WARP,
+)
 
 FORMS: dict[str, tuple[str, Rule]] = {
     **tiles.FORMS,
@@ -185,7 +192,7 @@ class _Translator:
         if not self.cursor.accept("attributes"):
             return
         attributes = self.reader.attributes()
-        for name, wanted in (("ttg.threads-per-warp", 32), ("ttg.num-ctas", 1)):
+        for name, wanted in ((THREADS_PER_WARP, WARP_SIZE), ("ttg.num-ctas", 1)):
             said = attributes.get(name, f"{wanted}")
             if self.reader.integers(said, token) != [wanted]:
                 self.cursor.unsupported(

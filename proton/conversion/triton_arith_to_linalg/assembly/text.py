@@ -9,6 +9,8 @@ import re
 import struct
 from dataclasses import dataclass
 
+from proton.base.chips.chip import WARP_SIZE
+
 
 class Untranslatable(Exception):
     """What is wrong with the text, or what of it has no translation; and what to do instead."""
@@ -326,7 +328,7 @@ class _Parser:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
-        return Integer(name, _WARP_SIZE) if name == "WARP_SZ" else Other(name)
+        return Integer(name, WARP_SIZE) if name == "WARP_SZ" else Other(name)
 
     def _address(self, behind: str) -> Other:
         """What is in [ ], as its text."""
@@ -341,7 +343,6 @@ class _Parser:
 
 _MAX_REGISTERS = 1024
 _MAX_DIGITS = 66  # of 64 bits, 0b1...
-_WARP_SIZE = 32
 
 
 def shown(operand: Operand) -> str:

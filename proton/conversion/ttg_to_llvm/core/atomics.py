@@ -20,7 +20,6 @@ from proton.conversion.ttg_to_llvm.core.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import both, first_thread, group
 from proton.conversion.ttg_to_llvm.core.shared_memory import element_addresses
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import tt, ttg
 from proton.dialect.attributes import READS
 from proton.dialect.builtin import i64_attr, string_attr
@@ -30,27 +29,12 @@ from proton.dialect.ttg import is_tensor, layout_of
 from proton.layout import LinearLayout
 from proton.layout.named import shared_row_major
 
-# tt's name -> LLVM's AtomicBinOp
-_KINDS = {
-    "add": "add",
-    "fadd": "fadd",
-    "max": "max",
-    "umax": "umax",
-    "fmax": "fmax",
-    "min": "min",
-    "umin": "umin",
-    "fmin": "fmin",
-    "and": "_and",
-    "or": "_or",
-    "xor": "_xor",
-    "xchg": "xchg",
-}
-_BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
+_BIN_OPS = {  # tt's name -> LLVM's enum AtomicBinOp
     "xchg": 0,
     "add": 1,
-    "_and": 3,
-    "_or": 5,
-    "_xor": 6,
+    "and": 3,
+    "or": 5,
+    "xor": 6,
     "max": 7,
     "min": 8,
     "umax": 9,
@@ -62,13 +46,12 @@ _BIN_OPS = {  # LLVM dialect, enum AtomicBinOp
 # Kinds of floats -> those of integers that do it for values from zero on, and below zero.
 _BY_INTEGERS = {"fmax": ("max", "umin"), "fmin": ("min", "umax")}
 WORD_BITS = 32  # of the narrowest integers that atomics compare
-_ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
-_SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
+ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum AtomicOrdering
 
 
-def _attributes(site: Site) -> dict[str, Attribute]:
+def _attributes(ctx: Lowering, site: Site) -> dict[str, Attribute]:
     result = {}
-    if scope := _SCOPES[site.text("scope")]:
+    if scope := ctx.primitives.SCOPES[site.text("scope")]:
         result["syncscope"] = string_attr(scope)
     return result
 
@@ -77,8 +60,8 @@ def _attributes(site: Site) -> dict[str, Attribute]:
 def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value = site.operands[:2]
     mask = site.optional(2)
-    kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(site)
-    native = is_native(kind, v.element(value), ctx.arch)
+    kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(ctx, site)
+    native = is_native(kind, v.element(value), ctx.chip)
     # Of one instruction the ordering is its own.
     several = v.count_of(value) > site.access
     inner = "relaxed" if several else ordering
@@ -86,16 +69,20 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
 
     def one(predicate: Value | None, address: Value, operand: Value) -> Value:
         if is_read:
-            return nvidia.atomic_load(inner, site.text("scope"), address, operand.type, predicate)
+            return ctx.primitives.atomic_load(
+                inner, site.text("scope"), address, operand.type, predicate
+            )
         if native:
-            return nvidia.atomic(kind, inner, site.text("scope"), address, operand, predicate)
+            return ctx.primitives.atomic(
+                kind, inner, site.text("scope"), address, operand, predicate
+            )
         if kind in _BY_INTEGERS and v.bits_of(operand.type) >= WORD_BITS:
-            return _by_integers(kind, inner, site.text("scope"), address, operand, predicate)
+            return _by_integers(ctx, kind, inner, site.text("scope"), address, operand, predicate)
 
-        def combined(address: Value, operand: Value) -> Value:
-            return _combined(kind, inner, address, operand, attributes)
+        def alone(address: Value, operand: Value) -> Value:
+            return combined(kind, inner, address, operand, attributes)
 
-        return _guarded(predicate, [address, operand], combined)
+        return _guarded(predicate, [address, operand], alone)
 
     if several and ordering in ("release", "acq_rel"):
         _fence(attributes)
@@ -106,7 +93,13 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _by_integers(
-    kind: str, ordering: str, scope: str, address: Value, value: Value, predicate: Value | None
+    ctx: Lowering,
+    kind: str,
+    ordering: str,
+    scope: str,
+    address: Value,
+    value: Value,
+    predicate: Value | None,
 ) -> Value:
     """A maximum or minimum of floats by two instructions for integers, of which one runs: floats
     are ordered as their bits are, those below zero the other way round. A value that is no number
@@ -119,7 +112,7 @@ def _by_integers(
     is_negative = v.compare("slt", given, v.constant(0, bits))
     is_positive = v.compare("sge", given, v.constant(0, bits))
     found = [
-        nvidia.atomic(name, ordering, scope, address, given, both(predicate, condition))
+        ctx.primitives.atomic(name, ordering, scope, address, given, both(predicate, condition))
         for name, condition in ((above, is_positive), (below, is_negative))
     ]
     return v.bitcast(v.select(is_negative, found[1], found[0]), type_)
@@ -127,26 +120,27 @@ def _by_integers(
 
 def _fence(attributes: dict[str, Attribute]) -> None:
     """What is before it is before what is behind it, for all of a scope."""
-    ordering = i64_attr(_ORDERINGS["acq_rel"])
+    ordering = i64_attr(ORDERINGS["acq_rel"])
     v.effect(llvm.FenceOp, ordering=ordering, **attributes)
 
 
-def relaxed(kind: str, address: Value, operand: Value) -> Value:
+def relaxed(ctx: Lowering, kind: str, address: Value, operand: Value) -> Value:
     """One element, combined with the GPU's memory by what `tt` calls `kind`; what it was before."""
-    scope = {"syncscope": string_attr(_SCOPES["gpu"])}
-    return _combined(kind, "relaxed", address, operand, scope)
+    scope = {"syncscope": string_attr(ctx.primitives.SCOPES["gpu"])}
+    return combined(kind, "relaxed", address, operand, scope)
 
 
-def _combined(
+def combined(
     kind: str, ordering: str, address: Value, operand: Value, attributes: dict[str, Attribute]
 ) -> Value:
+    """LLVM's atomic for `kind`; `attributes` are of its scope. What was there before."""
     return v.create(
         llvm.AtomicRMWOp,
         operand.type,
         address,
         operand,
-        bin_op=i64_attr(_BIN_OPS[_KINDS[kind]]),
-        ordering=i64_attr(_ORDERINGS[ordering]),
+        bin_op=i64_attr(_BIN_OPS[kind]),
+        ordering=i64_attr(ORDERINGS[ordering]),
         **attributes,
     )
 
@@ -158,16 +152,17 @@ def _scatter(ctx: Lowering, site: Site) -> list[Value]:
     layout = layout_of(site.operand_types[1])
     desc, axis = site.operand_types[0], site.number("axis")
     places = element_addresses(ctx, base, desc, indices, axis, layout)
-    scope, owner = {"syncscope": string_attr(_SCOPES["cta"])}, ctx.threads.owns(layout)
+    scope = {"syncscope": string_attr(ctx.primitives.SCOPES["cta"])}
+    owner = ctx.threads.owns(layout)
 
-    def combined(address: Value, operand: Value) -> Value:
-        return _combined(kind, "relaxed", address, operand, scope)
+    def alone(address: Value, operand: Value) -> Value:
+        return combined(kind, "relaxed", address, operand, scope)
 
     results = []
     for register, place in enumerate(places):
         predicate = both(None if mask is None else v.extract(mask, register), owner)
         operands = [place, v.extract(values, register)]
-        results.append(_guarded(predicate, operands, combined))
+        results.append(_guarded(predicate, operands, alone))
     whole = v.from_elements(results)
     if has_copies(layout) and list(site.op.results[0].uses):
         return [_share(ctx, site, whole, layout)]
@@ -179,7 +174,7 @@ def _cas(ctx: Lowering, site: Site) -> list[Value]:
     ordering, scope = site.text("sem"), site.text("scope")
 
     def one(predicate: Value | None, *operands: Value) -> Value:
-        return nvidia.compare_and_swap(ordering, scope, operands, predicate)
+        return ctx.primitives.compare_and_swap(ordering, scope, operands, predicate)
 
     return _each(ctx, site, site.operands, None, one)
 

@@ -34,12 +34,12 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     i64 = v.like(values, v.integer(64))
     wide = values if values.type == i64 else v.create(llvm.SExtOp, i64, values)
     inside = v.compare("ult", wide, v.constant(bins, wide.type))
-    one = v.i32(1)
+    one, scope = v.i32(1), ctx.primitives.SCOPES["cta"]
     for register in range(v.count_of(values)):
         counted = both(v.extract(inside, register), owner)
         counted = both(counted, None if mask is None else v.extract(mask, register))
         place = v.create(llvm.TruncOp, i32, v.extract(wide, register))
-        v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
+        v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one, scope))
     ctx.threads.barrier()
     return [
         read_shared(ctx, i32, target.invert_and_compose(shared_row_major((bins,), (0,))), 1, base)
@@ -50,7 +50,7 @@ def _clear(address: Value) -> None:
     v.store(address, v.i32(0), 4)
 
 
-def _count(address: Value, one: Value) -> None:
+def _count(address: Value, one: Value, scope: str) -> None:
     v.create(
         llvm.AtomicRMWOp,
         one.type,
@@ -58,7 +58,7 @@ def _count(address: Value, one: Value) -> None:
         one,
         bin_op=ir.IntegerAttr.get(v.integer(64), 1),
         ordering=ir.IntegerAttr.get(v.integer(64), 2),
-        syncscope=string_attr("block"),
+        syncscope=string_attr(scope),
     )
 
 

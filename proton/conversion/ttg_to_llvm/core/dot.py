@@ -1,5 +1,6 @@
 """Products by multiply-adds, from operands in shared memory."""
 
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.float8 import widen_float8
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
@@ -9,7 +10,6 @@ from proton.dialect.regions import ForLoop, yield_values
 from proton.layout import LinearLayout
 
 UNROLL = 8  # steps along the inner dimension in one round of the loop
-MAX_ACCESS_BYTES = 16
 
 
 @lowers(ttg.SharedDotOp)
@@ -69,7 +69,7 @@ class _Side:
         registers = [int(x) for x in layout.table("register")[..., number].ravel()]
         distinct = sorted(set(registers))
         self.picks = [distinct.index(r) for r in registers]
-        self.runs = _runs(distinct, max(1, MAX_ACCESS_BYTES // (self.stored.width // 8)))
+        self.runs = _runs(distinct, max(1, ACCESS_BYTES // (self.stored.width // 8)))
 
     def at(self, base: Value, k: Value) -> Value:
         """The elements of step k, one for each register of the result."""

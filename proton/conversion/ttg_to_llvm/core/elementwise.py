@@ -14,17 +14,11 @@ from proton.conversion.ttg_to_llvm.core.lowering import (
     llvm_type,
     lowers,
 )
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
-from proton.conversion.ttg_to_llvm.nvidia.libdevice import call_libdevice, symbol_of
 from proton.dialect import isa, tt
 from proton.dialect.emit import intrinsic
 from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
 from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
-
-
-def _f(bits: int) -> Type:
-    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
 def scalar_type(type_: Type) -> Type:
@@ -40,9 +34,9 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
     if is_tensor(type_):
         attribute = ir.DenseElementsAttr(attribute).get_splat_value()
     if is_float8(scalar_type(type_)):
-        wide = ir.FloatAttr.get(_f(32), float(ir.FloatAttr(attribute).value))
-        value = v.create(llvm.ConstantOp, _f(32), value=wide)
-        return [_spread(narrow_float8(value, scalar_type(type_), arch=0), target)]
+        wide = ir.FloatAttr.get(v.floating(32), float(ir.FloatAttr(attribute).value))
+        value = v.create(llvm.ConstantOp, v.floating(32), value=wide)
+        return [_spread(narrow_float8(ctx, value, scalar_type(type_), is_constant=True), target)]
     if isinstance(target, ir.VectorType):
         attribute = ir.DenseElementsAttr.get_splat(target, attribute)
     elif not isinstance(target, ir.IntegerType | ir.FloatType):
@@ -97,11 +91,11 @@ def _divide(ctx: Lowering, site: Site) -> list[Value]:
     if element.width == 64:
         return [v.binary(llvm.FDivOp, left, right)]
     if "arcp" in str(site.op.attributes["fastmath"]):
-        return [v.binary(llvm.FMulOp, left, nvidia.approximate("reciprocal", right))]
+        return [v.binary(llvm.FMulOp, left, ctx.primitives.approximate("reciprocal", right))]
     if element.width == 32:
-        return [nvidia.approximate("divide", left, right)]
-    wide = v.like(left, _f(32))
-    quotient = nvidia.approximate(
+        return [ctx.primitives.approximate("divide", left, right)]
+    wide = v.like(left, v.floating(32))
+    quotient = ctx.primitives.approximate(
         "divide",
         v.create(llvm.FPExtOp, wide, left),
         v.create(llvm.FPExtOp, wide, right),
@@ -134,23 +128,18 @@ def _in_arith(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _in_float32(ctx: Lowering, name: str, *values: Value) -> Value:
-    """A libdevice function, on halves through fp32."""
+    """A mathematical function, on halves through fp32."""
     element = v.element(values[0])
     if element.width >= 32:
-        return _libdevice(ctx, name, *values)
-    wide = v.like(values[0], _f(32))
-    result = _libdevice(ctx, name, *(v.create(llvm.FPExtOp, wide, value) for value in values))
+        return _function_of(ctx, name, *values)
+    wide = v.like(values[0], v.floating(32))
+    result = _function_of(ctx, name, *(v.create(llvm.FPExtOp, wide, value) for value in values))
     return v.create(llvm.FPTruncOp, values[0].type, result)
 
 
-def _libdevice(ctx: Lowering, name: str, *values: Value) -> Value:
-    """A function of the library of fp32 or fp64, on every element."""
-    symbol = symbol_of(name, v.element(values[0]))
-
-    def one(*scalars: Value) -> Value:
-        return call_libdevice(ctx, symbol, scalars[0].type, *scalars)
-
-    return v.each(one, *values)
+def _function_of(ctx: Lowering, name: str, *values: Value) -> Value:
+    """A function of fp32 or fp64, on every element."""
+    return v.each(lambda *scalars: ctx.primitives.function(ctx.module, name, *scalars), *values)
 
 
 def _function(name: str, *, is_approximate: bool = False) -> None:
@@ -160,7 +149,7 @@ def _function(name: str, *, is_approximate: bool = False) -> None:
     def _(ctx: Lowering, site: Site) -> list[Value]:
         (value,) = site.operands
         if is_approximate and v.element(value).width == 32:
-            return [nvidia.approximate(name, value)]
+            return [ctx.primitives.approximate(name, value)]
         return [_in_float32(ctx, name, value)]
 
 
@@ -177,27 +166,7 @@ def _exp(ctx: Lowering, site: Site) -> list[Value]:
     if v.element(value).width != 32:
         return [_in_float32(ctx, "exp", value)]
     scaled = v.binary(llvm.FMulOp, value, v.constant(math.log2(math.e), value.type))
-    return [nvidia.approximate("exp2", scaled)]
-
-
-@lowers(tt.ExternElementwiseOp)
-def _extern(ctx: Lowering, site: Site) -> list[Value]:
-    result = scalar_type(llvm_like(site))
-
-    def one(*scalars: Value) -> Value:
-        return call_libdevice(ctx, site.text("symbol"), result, *scalars)
-
-    operands = site.operands
-    if v.is_vector(operands[0].type):
-        columns = zip(*map(v.to_elements, operands), strict=True)
-        return [v.from_elements([one(*column) for column in columns])]
-    return [one(*operands)]
-
-
-def llvm_like(site: Site) -> Type:
-    """The element type of an op's result."""
-    type_ = site.result_type
-    return llvm_type(scalar_type(type_))
+    return [ctx.primitives.approximate("exp2", scaled)]
 
 
 # Conversions of 8-bit floats, and roundings that arith lacks
@@ -208,13 +177,13 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
     if is_float8(source) and is_float8(target):
-        return [narrow_float8(widen_float8(value, source, _f(32)), target, ctx.arch)]
+        return [narrow_float8(ctx, widen_float8(value, source, v.floating(32)), target)]
     if is_float8(source):
         return [widen_float8(value, source, target)]
     if is_float8(target):
-        return [narrow_float8(value, target, ctx.arch, _rounding(site))]
+        return [narrow_float8(ctx, value, target, _rounding(site))]
     if _rounding(site) == "rtz":
-        return [_towards_zero(value, target)]
+        return [_towards_zero(ctx, value, target)]
     name = llvm.FPExtOp if source.width < target.width else llvm.FPTruncOp
     return [v.create(name, v.like(value, target), value)]
 
@@ -223,12 +192,12 @@ def _rounding(site: Site) -> str:
     return site.text("rounding") if isa(site.op, tt.FpToFpOp) else "rtne"
 
 
-def _towards_zero(value: Value, target: Type) -> Value:
+def _towards_zero(ctx: Lowering, value: Value, target: Type) -> Value:
     """fp32 (or fp64) to a narrower float, rounded towards zero."""
     if v.element(value).width == 64 and target.width != 32:
         # Through fp32, towards zero as well: truncating twice truncates once.
-        value = _towards_zero(value, _f(32))
-    return v.each(lambda scalar: nvidia.narrowed_towards_zero(scalar, target), value)
+        value = _towards_zero(ctx, value, v.floating(32))
+    return v.each(lambda scalar: ctx.primitives.narrowed_towards_zero(scalar, target), value)
 
 
 @lowers(arith.BitcastOp)

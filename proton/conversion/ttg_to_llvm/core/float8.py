@@ -3,16 +3,11 @@ instruction where there is one; the formats are in proton/base/float8.py."""
 
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering
 from proton.dialect.mlir import Type, Value, arith, ir, llvm
 
-INSTRUCTION = 89  # the first architecture that narrows by one
 _INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
-
-
-def _f(bits: int) -> Type:
-    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
 def widen_float8(value: Value, source: Type, target: Type) -> Value:
@@ -25,7 +20,7 @@ def widen_float8(value: Value, source: Type, target: Type) -> Value:
         number = _half_of(byte, format_) if by_half else _float_of(byte, format_)
         if number.type == target:
             return number
-        wide = v.create(llvm.FPExtOp, _f(32), number) if by_half else number
+        wide = v.create(llvm.FPExtOp, v.floating(32), number) if by_half else number
         if target.width == 32:
             return wide
         return v.create(llvm.FPExtOp if target.width > 32 else llvm.FPTruncOp, target, wide)
@@ -38,22 +33,22 @@ def _half_of(byte: Value, format_: Float8) -> Value:
     i16 = v.integer(16)
     wide = v.create(llvm.ZExtOp, i16, byte)
     if format_.name == "float8e5":  # the upper half of an fp16
-        return v.bitcast(v.binary(llvm.ShlOp, wide, v.constant(8, i16)), _f(16))
+        return v.bitcast(v.binary(llvm.ShlOp, wide, v.constant(8, i16)), v.floating(16))
     # e4m3: sign | exponent and mantissa, moved to where fp16 has them; its exponent is 8 less.
     top = v.binary(llvm.AndOp, wide, v.constant(0x80, i16))
     sign = v.binary(llvm.ShlOp, top, v.constant(8, i16))
     rest = v.binary(llvm.AndOp, wide, v.constant(0x7F, i16))
-    moved = v.bitcast(v.binary(llvm.ShlOp, rest, v.constant(7, i16)), _f(16))
-    scaled = v.bitcast(v.binary(llvm.FMulOp, moved, v.constant(256.0, _f(16))), i16)
+    moved = v.bitcast(v.binary(llvm.ShlOp, rest, v.constant(7, i16)), v.floating(16))
+    scaled = v.bitcast(v.binary(llvm.FMulOp, moved, v.constant(256.0, v.floating(16))), i16)
     nan = v.compare("eq", rest, v.constant(0x7F, i16))
     magnitude = v.select(nan, v.constant(0x7FFF, i16), scaled)
-    return v.bitcast(v.binary(llvm.OrOp, magnitude, sign), _f(16))
+    return v.bitcast(v.binary(llvm.OrOp, magnitude, sign), v.floating(16))
 
 
 def _float_of(byte: Value, format_: Float8) -> Value:
     """The fp32 with the value of a byte, of a format without infinity: its bits moved to where
     fp32 has them, times a power of two that makes up for the biases."""
-    i32, f32 = v.integer(32), _f(32)
+    i32, f32 = v.integer(32), v.floating(32)
     bits = v.create(llvm.ZExtOp, i32, byte)
     rest = v.binary(llvm.AndOp, bits, v.i32(0x7F))
     moved = v.bitcast(v.binary(llvm.ShlOp, rest, v.i32(MANTISSA_32 - format_.mantissa)), f32)
@@ -66,46 +61,53 @@ def _float_of(byte: Value, format_: Float8) -> Value:
     return v.bitcast(v.binary(llvm.OrOp, magnitude, sign), f32)
 
 
-def narrow_float8(value: Value, target: Type, arch: int, rounding: str = "rtne") -> Value:
-    """To an 8-bit float, saturating; from other types through fp32. `arch`: 0 for constants, which
-    LLVM folds."""
+def narrow_float8(
+    ctx: Lowering,
+    value: Value,
+    target: Type,
+    rounding: str = "rtne",
+    *,
+    is_constant: bool = False,
+) -> Value:
+    """To an 8-bit float, saturating; from other types through fp32. LLVM folds constants."""
     element = v.element(value)
     if isinstance(element, ir.FloatType) and element.width == 64:
-        value = _odd_float32(value)  # an odd neighbour lies between the same codes
+        value = _odd_float32(ctx, value)  # an odd neighbour lies between the same codes
     elif element.width == 16:
-        value = v.create(llvm.FPExtOp, v.like(value, _f(32)), value)
+        value = v.create(llvm.FPExtOp, v.like(value, v.floating(32)), value)
     format_ = BY_TYPE[str(target)]
     name = _INSTRUCTION_NAMES.get(format_.name)
-    if arch >= INSTRUCTION and name is not None and rounding == "rtne":
-        return _narrowed_by_instruction(value, name)
+    narrows = ctx.chip.has_float8_narrowing and not is_constant
+    if narrows and name is not None and rounding == "rtne":
+        return _narrowed_by_instruction(ctx, value, name)
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)
 
 
-def _narrowed_by_instruction(value: Value, name: str) -> Value:
+def _narrowed_by_instruction(ctx: Lowering, value: Value, name: str) -> Value:
     """fp32 as bytes, two at a time."""
     if not v.is_vector(value.type):
-        pair = nvidia.narrowed_to_float8(value, value, name)
+        pair = ctx.primitives.narrowed_to_float8(value, value, name)
         return v.create(llvm.TruncOp, v.integer(8), pair)
     numbers = v.to_elements(value)
     numbers += numbers[len(numbers) // 2 * 2 :]  # an odd one twice
     pairs = [
-        nvidia.narrowed_to_float8(low, high, name)
+        ctx.primitives.narrowed_to_float8(low, high, name)
         for low, high in zip(numbers[::2], numbers[1::2], strict=True)
     ]
     bytes_ = v.bitcast(v.from_elements(pairs), v.vector(len(numbers), v.integer(8)))
     return v.shuffle(bytes_, range(v.count_of(value)))
 
 
-def _odd_float32(value: Value) -> Value:
+def _odd_float32(ctx: Lowering, value: Value) -> Value:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Value) -> Value:
-        narrow = nvidia.narrowed_towards_zero(wide, _f(32))
-        back = v.create(llvm.FPExtOp, _f(64), narrow)
+        narrow = ctx.primitives.narrowed_towards_zero(wide, v.floating(32))
+        back = v.create(llvm.FPExtOp, v.floating(64), narrow)
         inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, wide).result
         bits = v.bitcast(narrow, v.integer(32))
         odd = v.binary(llvm.OrOp, bits, v.create(llvm.ZExtOp, v.integer(32), inexact))
-        return v.bitcast(odd, _f(32))
+        return v.bitcast(odd, v.floating(32))
 
     return v.each(one, value)
 
@@ -137,7 +139,7 @@ def _narrow(value: Value, format_: Float8, rounding: str) -> Value:
 def _multiple(magnitude: Value, format_: Float8, rounding: str) -> Value:
     """How often the least number is in the bits of a small one. To nearest by adding a power of
     two whose unit in the last place is that number."""
-    i32, f32 = v.integer(32), _f(32)
+    i32, f32 = v.integer(32), v.floating(32)
     exponent = format_.least - format_.mantissa
     if rounding == "rtz":
         most = v.i32((BIAS_32 + format_.least) << MANTISSA_32)

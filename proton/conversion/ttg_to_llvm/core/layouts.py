@@ -9,8 +9,6 @@ import numpy as np
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type, lowers
-from proton.conversion.ttg_to_llvm.nvidia import mma
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import tt, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.mlir import Type, Value, llvm
@@ -27,21 +25,19 @@ from proton.layout.conversion import (
 from proton.layout.conversion import exchange as plan_exchange
 from proton.layout.linear import log2
 from proton.layout.matrix_access import MatrixAccess, matrix_access
-from proton.layout.named import WARP_SIZE
 from proton.layout.shared_view import SharedView
 
-MATRIX_ROW_BYTES = 16  # that `ldmatrix` and `stmatrix` take at an address
-STMATRIX_ARCH = 90  # the first compute capability that has it, times 10
+MATRIX_ROW_BYTES = 16  # that an instruction for matrices takes at an address
 
 
 @lowers(tt.GetProgramIdOp)
 def _program_id(ctx: Lowering, site: Site) -> list[Value]:
-    return [nvidia.program_id(site.number("axis"))]
+    return [ctx.primitives.program_id(site.number("axis"))]
 
 
 @lowers(tt.GetNumProgramsOp)
 def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
-    return [nvidia.program_count(site.number("axis"))]
+    return [ctx.primitives.program_count(site.number("axis"))]
 
 
 @lowers(tt.MakeRangeOp)
@@ -108,7 +104,7 @@ def _split(ctx: Lowering, site: Site) -> list[Value]:
 def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
     source, target = ttg.layout_of(site.operand_types[0]), ttg.layout_of(site.result_type)
     (value,) = site.operands
-    way = plan(source, target, stored_bytes(v.element(value)), ctx.arch >= STMATRIX_ARCH)
+    way = plan(source, target, stored_bytes(v.element(value)), ctx.chip.has_matrix_stores)
     match way:
         case Permutation(sources):
             return [v.shuffle(value, sources)]
@@ -125,7 +121,7 @@ def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
 def _exchanged_in_parts(ctx: Lowering, value: Value, parts: Parts, offset: int) -> Value:
     """A value through shared memory at `offset`, a part after the other."""
     bytes_ = stored_bytes(v.element(value))
-    way = plan_exchange(parts.source, parts.target, bytes_, ctx.arch >= STMATRIX_ARCH)
+    way = plan_exchange(parts.source, parts.target, bytes_, ctx.chip.has_matrix_stores)
     pieces: list[Value] = []
     order: list[int] = []
     for number, (own, theirs) in enumerate(parts.registers):
@@ -150,7 +146,7 @@ def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     for flip, registers in by_flip.items():
         lane = v.binary(llvm.XOrOp, base, v.i32(flip)) if flip else base
         chosen = v.shuffle(value, [way.sources[r] for r in registers])
-        parts += v.to_elements(nvidia.shuffle_lanes("idx", chosen, lane))
+        parts += v.to_elements(ctx.primitives.shuffle_lanes("idx", chosen, lane))
         order += registers
     return v.from_elements([parts[order.index(r)] for r in range(len(way.flips))])
 
@@ -183,7 +179,7 @@ def _halves_shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
 
 def _by_choice(ctx: Lowering, way: Shuffle, change: int) -> Value:
     """`change` in lanes that take the other choice, else 0, i32."""
-    bits = range(log2(WARP_SIZE))
+    bits = range(log2(ctx.threads.lanes))
     return ctx.threads.bits(tuple(change if way.choosers >> bit & 1 else 0 for bit in bits))
 
 
@@ -196,11 +192,11 @@ def _words_alone(ctx: Lowering, value: Value, way: Shuffle, firsts: list[int]) -
     def half(register: int) -> Value:
         pair, flip = way.sources[register : register + 2], way.flips[register]
         lane = v.binary(llvm.XOrOp, base, v.i32(flip)) if flip else base
-        word = nvidia.shuffle_lanes("idx", _word(value, [*pair, *_others(way, pair)]), lane)
+        word = ctx.primitives.shuffle_lanes("idx", _word(value, [*pair, *_others(way, pair)]), lane)
         return v.extract(word, 0)
 
     return {
-        first: nvidia.permuted_bytes(half(first), half(first + BANK_BYTES // 2), halves)
+        first: ctx.primitives.permuted_bytes(half(first), half(first + BANK_BYTES // 2), halves)
         for first in firsts
     }
 
@@ -230,11 +226,11 @@ def _words_in_pairs(
         one, other = (_word(value, chosen) for chosen in (registers, _others(way, registers)))
         asked = v.select(is_second, other, one), v.select(is_second, one, other)
         first, second = (
-            v.extract(nvidia.shuffle_lanes("idx", word, lane), 0)
+            v.extract(ctx.primitives.shuffle_lanes("idx", word, lane), 0)
             for word, lane in zip(asked, lanes, strict=True)
         )
         for register, halves in zip(pair, (low, high), strict=True):
-            words[register] = nvidia.permuted_bytes(first, second, halves)
+            words[register] = ctx.primitives.permuted_bytes(first, second, halves)
     return words
 
 
@@ -388,7 +384,7 @@ def warps_write_shared(
 ) -> None:
     """`write_shared` where no thread of a warp is left out: by matrices, if they lie so."""
     element = v.element(value)
-    way = _matrices(places, view, element) if ctx.arch >= STMATRIX_ARCH else None
+    way = _matrices(places, view, element) if ctx.chip.has_matrix_stores else None
     if way is None:
         write_shared(ctx, value, places, vector, base, view)
         return
@@ -396,7 +392,7 @@ def warps_write_shared(
     starts = addresses(ctx, way.rows, list(range(way.instructions)), base, element, view)
     for number, address in enumerate(starts):
         chosen = words[number * way.matrices : (number + 1) * way.matrices]
-        mma.store_matrices(nvidia.shared_address(address), chosen, way.is_transposed)
+        ctx.primitives.store_matrices(address, chosen, way.is_transposed)
 
 
 def _matrices(places: LinearLayout, view: SharedView | None, element: Type) -> MatrixAccess | None:
@@ -417,13 +413,12 @@ def warps_read_shared(
     view: SharedView | None = None,
 ) -> Value:
     """`read_shared` where no thread of a warp is left out: by matrices, if they lie so."""
-    way = _matrices(places, view, element)
+    way = _matrices(places, view, element) if ctx.chip.has_matrix_loads else None
     if way is None:
         return read_shared(ctx, element, places, vector, base, view)
     words: list[Value] = []
     rows = list(range(way.instructions))
     for address in addresses(ctx, way.rows, rows, base, element, view):
-        place = nvidia.shared_address(address)
-        words += mma.load_matrices(place, way.matrices, way.is_transposed)
+        words += ctx.primitives.load_matrices(address, way.matrices, way.is_transposed)
     type_ = v.vector(places.in_size("register"), element)
     return v.from_words(v.from_elements(words), type_)

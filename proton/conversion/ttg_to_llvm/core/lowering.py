@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 
 from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
+from proton.base.chips.chip import Chip
 from proton.base.errors import PassError
+from proton.base.targets import GPUTarget
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.core.carried_sums import carry_sums
+from proton.conversion.ttg_to_llvm.core.primitives import Primitives, RecordPrimitives
 from proton.conversion.ttg_to_llvm.core.scalars import Scalars
 from proton.conversion.ttg_to_llvm.core.threads import Threads
 from proton.conversion.ttg_to_llvm.records.units import KeptIterations, Unit
@@ -87,8 +90,22 @@ class Site:
 
 
 Rule = Callable[["Lowering", Site], list[Value]]
-RULES = OpRules[Rule]()
+RULES = OpRules[Rule]()  # of ops that each GPU has
 lowers = RULES.of  # an op's rule emits code before it, and gives its results' values
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A kind of GPU: what its threads do, and the rules of ops that only it has."""
+
+    primitives: Primitives
+    own: OpRules[Rule]
+    recording: RecordPrimitives | None = None  # where kernels record
+
+    def rule(self, op: Operation) -> Rule | None:
+        """The rule of an op."""
+        name = op.name
+        return RULES.get(name) or self.own.get(name)
 
 
 @dataclass
@@ -99,7 +116,8 @@ class Lowering:
     function: Operation
     infos: AxisInfos
     threads: Threads  # that run what is being lowered
-    arch: int  # compute capability, times 10
+    target: GPUTarget
+    hardware: Hardware
     called_record: bool = False  # functions that are called record: they get where, behind all else
     shared_base: Value | None = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
@@ -108,6 +126,23 @@ class Lowering:
     iterations: dict[Value, KeptIterations] = field(
         default_factory=dict
     )  # of loops that keep readings alone
+
+    @property
+    def chip(self) -> Chip:
+        """What the target can do."""
+        return self.target.facts
+
+    @property
+    def primitives(self) -> Primitives:
+        """What its threads do."""
+        return self.hardware.primitives
+
+    @property
+    def recording(self) -> RecordPrimitives:
+        """The same, with what records take; a PassError where kernels do not record."""
+        if self.hardware.recording is None:
+            raise PassError(f"kernels for {self.target} record nothing: run strip-records")
+        return self.hardware.recording
 
     # Shared memory
 
@@ -130,7 +165,7 @@ class Lowering:
     # The work
 
     def run(self) -> None:
-        sites = _sites(self.function, self.infos, self.threads, self.arch)
+        sites = _sites(self.function, self.infos, self.threads, self.chip)
         self._signature()
         loops = [site.op for site, _ in sites if isa(site.op, scf.ForOp)]
         for site, threads in sites:
@@ -143,7 +178,7 @@ class Lowering:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
         op = site.op
         with before(op):
-            rule = RULES.get(op.name)
+            rule = self.hardware.rule(op)
             found = rule(self, site) if rule is not None and self._applies(site) else None
             if found is not None:
                 for result, value in zip(op.results, found, strict=True):
@@ -197,24 +232,24 @@ def needs_rule(site: Site) -> bool:
 
 
 def _sites(
-    function: Operation, infos: AxisInfos, program: Threads, arch: int
+    function: Operation, infos: AxisInfos, program: Threads, chip: Chip
 ) -> list[tuple[Site, Threads]]:
     """The ops of a function in order, and who runs them; regions of reductions and scans belong to
     their op."""
     found: list[tuple[Site, Threads]] = []
     for block in function.regions[0].blocks:
-        _add_sites(found, block, program, infos, arch)
+        _add_sites(found, block, program, infos, chip)
     return found
 
 
 def _add_sites(
-    found: list[tuple[Site, Threads]], block: Block, threads: Threads, infos: AxisInfos, arch: int
+    found: list[tuple[Site, Threads]], block: Block, threads: Threads, infos: AxisInfos, chip: Chip
 ) -> None:
     """Adds those of a block. No function inside `_sites`: one that calls itself is a cycle, and
     keeps all that it knows until Python's garbage collector looks through it."""
     for view in block.operations:
         op = view.operation
-        found.append((_site(op, infos, arch), threads))
+        found.append((_site(op, infos, chip), threads))
         if has(op, Combines):
             continue
         groups = [threads] * len(op.regions)
@@ -222,13 +257,13 @@ def _add_sites(
             groups = threads.groups(op.attributes["warps"].value)
         for region, group in zip(op.regions, groups, strict=True):
             for inner in region.blocks:
-                _add_sites(found, inner, group, infos, arch)
+                _add_sites(found, inner, group, infos, chip)
 
 
 _CONDITIONS = names_of(arith.CmpIOp, arith.CmpFOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
 
-def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
+def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
     site = Site(op, [operand.type for operand in op.operands])
     if has(op, Accesses):
         _check_layouts(op)
@@ -236,7 +271,7 @@ def _site(op: Operation, infos: AxisInfos, arch: int) -> Site:
         site.access = access_elements(op, infos)
         site.adjacent = adjacent_registers(op.operands[0], infos)
     elif isa(op, tt.AtomicRMWOp):
-        site.access = min(access_elements(op, infos), atomic_elements(op, arch))
+        site.access = min(access_elements(op, infos), atomic_elements(op, chip))
     elif op.name in _CONDITIONS:
         site.equal = _equal_registers(op.results[0], infos)
     return site
@@ -294,9 +329,13 @@ def retype(op: Operation) -> None:
 
 
 def lowering(
-    module: Module, function: Operation, infos: AxisInfos, called_record: bool, arch: int
+    module: Module,
+    function: Operation,
+    infos: AxisInfos,
+    called_record: bool,
+    target: GPUTarget,
+    hardware: Hardware,
 ) -> Lowering:
     """The lowering of a function of a module."""
-    return Lowering(
-        module, function, infos, Threads(function, ttg.num_warps(module)), arch, called_record
-    )
+    threads = Threads(function, hardware.primitives, target.warp_size, ttg.num_warps(module))
+    return Lowering(module, function, infos, threads, target, hardware, called_record)

@@ -1,8 +1,8 @@
-"""Loads and stores: up to 16 bytes an access, predicated without branches.
+"""Loads and stores: up to 16 bytes an access.
 
 Consecutive registers whose elements lie side by side go in one access. Without a mask that is an
-`llvm.load` of a vector; with one it is inline PTX under a predicate, `@p ld.global.v4.b32`, so
-that nothing branches and masked-off registers keep `other`.
+`llvm.load` of a vector; with one it is a predicated access of the target's primitives: registers
+that are masked off keep `other`.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,19 +10,10 @@ from collections.abc import Callable, Sequence
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
 from proton.conversion.ttg_to_llvm.core.scalars import constant_apart, picked
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import tt
 from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_tensor, layout_of
-
-# PTX's names of an eviction policy (PTX ISA, "Cache Eviction Priority Hints").
-_EVICTION = {
-    "": "",
-    "evict_normal": ".L1::evict_normal",
-    "evict_first": ".L1::evict_first",
-    "evict_last": ".L1::evict_last",
-}
 
 
 def _registers(value: Value) -> Value:
@@ -68,8 +59,8 @@ class _Access:
         self.alignment = self.bits // 8
         self.adjacent = max(site.adjacent, self.count)
         cache, evict = site.text("cache"), site.text("evict")
-        # PTX takes one of the two: an eviction priority is but a hint (PTX ISA, `ld`).
-        self.modifiers = cache or _EVICTION[evict]
+        # An instruction takes one of the two: an eviction priority is but a hint.
+        self.modifiers = cache or evict
         self.plain = not self.modifiers and not self.is_volatile(site)
 
     @staticmethod
@@ -124,10 +115,10 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
         return [_like_source(v.concatenate(groups), site.result_type)]
     condition = _conditions(ctx, mask, starts)
     kept = _kept(access, pointers, mask, other)
-    modifiers = ".volatile" if access.is_volatile(site) else access.modifiers
+    modifiers = "volatile" if access.is_volatile(site) else access.modifiers
     words: list[Value] = []
     for start, address, offset in places:
-        words += nvidia.load(
+        words += ctx.primitives.load(
             address,
             access.word,
             access.words,
@@ -158,7 +149,7 @@ def _conditions(
     predicates, each is computed where it is asked for."""
     if mask is None:
         return lambda start: None
-    if len({picked(mask, start) for start in starts}) <= nvidia.PREDICATES:
+    if len({picked(mask, start) for start in starts}) <= ctx.primitives.PREDICATES:
         return lambda start: v.extract(mask, start)
     return lambda start: ctx.scalars.condition(mask, start)
 
@@ -180,7 +171,7 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     condition = _conditions(ctx, mask, starts)
     words = access.to_words(stored)
     for number, (start, address, offset) in enumerate(places):
-        nvidia.store(
+        ctx.primitives.store(
             address,
             words[number * access.words : (number + 1) * access.words],
             bits=access.word_bits,
@@ -225,7 +216,7 @@ def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
         start, ahead = constant_apart(ctx.scalars.element(base, index))
         place, more = constant_apart(ctx.scalars.element(offset, index))
         if (start, place) not in made:
-            made[start, place] = nvidia.address(start, place, size)
+            made[start, place] = ctx.primitives.address(start, place, size)
         found.append(made[start, place])
         found[-1] = v.bytes_behind(found[-1], ahead + more * size)
     return v.from_elements(found)

@@ -5,11 +5,9 @@ others is one op for each op of the region.
 """
 
 from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
-from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
-from proton.conversion.ttg_to_llvm.core.lowering import RULES, Lowering, Site, lowers, needs_rule
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers, needs_rule
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
 from proton.dialect.emit import remade
@@ -84,7 +82,7 @@ class RegionCode:
     def _lowered(self, scalar: Operation, op: Operation) -> Values:
         """An op that has a rule goes through it at once: nobody comes by here again."""
         site = Site(op, [operand.type for operand in scalar.operands])
-        rule = RULES.get(op.name)
+        rule = self.ctx.hardware.rule(op)
         if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
             return list(op.results)
         if isa(op, arith.ConstantOp):
@@ -168,7 +166,7 @@ def _butterfly(
 ) -> Values:
     """Combines lanes that differ in these bits; all of them have the result."""
     for bit in lane_bits:
-        others = [nvidia.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
+        others = [ctx.primitives.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
         values = _in_order(ctx, values, others, 1 << bit, combine)
     return values
 
@@ -290,10 +288,10 @@ def _scan_lanes(
     kind = "down" if reverse else "up"
     for number in range(len(bits)):
         distance = 1 << number
-        others = [nvidia.shuffle_lanes(kind, t, v.i32(distance * stride)) for t in totals]
+        others = [ctx.primitives.shuffle_lanes(kind, t, v.i32(distance * stride)) for t in totals]
         reaches = v.compare("uge", place, v.i32(distance))
         totals = _choose(reaches, combine(others, totals), totals)
-    before = [nvidia.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
+    before = [ctx.primitives.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
     return totals, (before, v.compare("ne", place, v.i32(0)))
 
 
@@ -302,19 +300,19 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
     if not bits:
         return totals
     mask = sum(1 << bit for bit in bits)
-    lane = v.binary(llvm.AndOp, ctx.threads.number, v.i32(WARP_SIZE - 1))
+    lane = v.binary(llvm.AndOp, ctx.threads.number, v.i32(ctx.threads.lanes - 1))
     if reverse:
-        source = v.binary(llvm.AndOp, lane, v.i32(WARP_SIZE - 1 - mask))
+        source = v.binary(llvm.AndOp, lane, v.i32(ctx.threads.lanes - 1 - mask))
     else:
         source = v.binary(llvm.OrOp, lane, v.i32(mask))
-    return [nvidia.shuffle_lanes("idx", total, source) for total in totals]
+    return [ctx.primitives.shuffle_lanes("idx", total, source) for total in totals]
 
 
 def _before_warp(
     ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: _Combine
 ) -> tuple[list[Value], Value]:
     """(what the warps before this one come to, whether there are any)"""
-    place = _coordinate(ctx, bits, WARP_SIZE.bit_length() - 1, reverse)
+    place = _coordinate(ctx, bits, log2(ctx.threads.lanes), reverse)
     groups = _group(v.count_of(gathered[0]), list(range(len(bits))))
     if reverse:
         groups.reverse()

@@ -1,24 +1,19 @@
-"""Tensors in shared memory: what is stored there and read again, and copies that go on."""
+"""Tensors in shared memory: what is stored there and read again."""
 
 from proton.analysis.scratch import stored_bytes
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import (
-    addresses,
-    groups,
     warps_read_shared,
     warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.dialect import ttg
 from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
 from proton.layout.named import dim
 from proton.layout.shared_view import SharedView
-
-COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
-MAX_ACCESS_BYTES = 16
 
 
 def contiguous(places: LinearLayout, element_bytes: int) -> int:
@@ -27,7 +22,7 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     registers = {b[0] for b in places.bases("register")}
     count = 1
     while (
-        count * element_bytes < MAX_ACCESS_BYTES
+        count * element_bytes < ACCESS_BYTES
         and count in registers
         and not any(other & count for other in others)
         and all(r == count or not r & count for r in registers)
@@ -36,7 +31,7 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     return count
 
 
-def _vector(places: LinearLayout, view: SharedView, element_bytes: int) -> int:
+def vector_of(places: LinearLayout, view: SharedView, element_bytes: int) -> int:
     """How many consecutive offsets one access of a view may take."""
     count = contiguous(places, element_bytes)
     breaks = [view.start, *(n for pair in view.paddings for n in pair)]
@@ -45,7 +40,7 @@ def _vector(places: LinearLayout, view: SharedView, element_bytes: int) -> int:
     return count
 
 
-def _stored(element: Type) -> Type:
+def stored(element: Type) -> Type:
     """The type of an element in shared memory."""
     return v.integer(8) if is_float8(element) else element
 
@@ -73,7 +68,7 @@ def _local_store(ctx: Lowering, site: Site) -> list[Value]:
 def _write(ctx: Lowering, value: Value, type_: Type, desc: Type, base: Value) -> None:
     view = ttg.mem_desc_view(desc)
     places = view.of_threads(ttg.layout_of(type_))
-    vector = _vector(places, view, stored_bytes(v.element(value)))
+    vector = vector_of(places, view, stored_bytes(v.element(value)))
     warps_write_shared(ctx, value, places, vector, base, view)
 
 
@@ -83,8 +78,8 @@ def _local_load(ctx: Lowering, site: Site) -> list[Value]:
     desc = site.operand_types[0]
     (_, element), view = ttg.mem_desc_block(desc), ttg.mem_desc_view(desc)
     places = view.of_threads(ttg.layout_of(site.result_type))
-    vector = _vector(places, view, stored_bytes(element))
-    return [warps_read_shared(ctx, _stored(element), places, vector, base, view)]
+    vector = vector_of(places, view, stored_bytes(element))
+    return [warps_read_shared(ctx, stored(element), places, vector, base, view)]
 
 
 @lowers(ttg.MemDescIndexOp)
@@ -134,7 +129,7 @@ def element_addresses(
         for interval, padding in view.paddings:
             count = v.binary(llvm.LShrOp, offset, v.i32(log2(interval)))
             padded = v.add(padded, v.binary(llvm.ShlOp, count, v.i32(log2(padding))))
-        found.append(v.offset_pointer(base, padded, _stored(element)))
+        found.append(v.offset_pointer(base, padded, stored(element)))
     return found
 
 
@@ -142,7 +137,7 @@ def element_addresses(
 def _local_gather(ctx: Lowering, site: Site) -> list[Value]:
     base, indices = site.operands
     desc, layout = site.operand_types[0], ttg.layout_of(site.result_type)
-    element = _stored(ttg.mem_desc_block(desc)[1])
+    element = stored(ttg.mem_desc_block(desc)[1])
     places = element_addresses(ctx, base, desc, indices, site.number("axis"), layout)
     size = stored_bytes(element)
     return [v.from_elements([v.load(place, element, size) for place in places])]
@@ -152,65 +147,14 @@ def _local_gather(ctx: Lowering, site: Site) -> list[Value]:
 def _local_scatter(ctx: Lowering, site: Site) -> list[Value]:
     base, values, indices = site.operands
     desc, layout = site.operand_types[0], ttg.layout_of(site.operand_types[1])
-    element = _stored(ttg.mem_desc_block(desc)[1])
+    element = stored(ttg.mem_desc_block(desc)[1])
     places = element_addresses(ctx, base, desc, indices, site.number("axis"), layout)
     for register, place in enumerate(places):
         v.store(place, v.extract(values, register), stored_bytes(element))
     return []
 
 
-# Copies
-
-
-@lowers(ttg.AsyncCopyOp)
-def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
-    """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
-    small for it are loaded and stored, which is there no later."""
-    pointers, base = site.operands[:2]
-    mask = site.optional(2)
-    desc = site.operand_types[1]
-    (_, element), view = ttg.mem_desc_block(desc), ttg.mem_desc_view(desc)
-    bytes_ = stored_bytes(element)
-    places = view.of_threads(ttg.layout_of(site.operand_types[0]))
-    vector = min(_vector(places, view, bytes_), site.access)
-    size = vector * bytes_
-    parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, _stored(element), view)
-    for (register, *_), target in zip(parts, starts, strict=True):
-        source = ctx.scalars.element(pointers, register)
-        inside = None if mask is None else v.extract(mask, register)
-        if size not in COPY_BYTES:
-            _copy(source, target, size, inside)
-            continue
-        nvidia.copy_async(target, source, size, inside)
-    return [v.i32(0)]
-
-
-def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:
-    """One or two bytes, or zeros."""
-    word = v.integer(16)
-    (found,) = nvidia.load(
-        source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
-    )
-    if size == 1:
-        found = v.create(llvm.TruncOp, v.integer(8), found)
-    v.store(target, found, size)
-
-
-@lowers(ttg.AsyncCommitGroupOp)
-def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.commit_copies()
-    return [v.i32(0)]
-
-
-@lowers(ttg.AsyncWaitGroupOp)
-def _async_wait_group(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.wait_copies(site.number("pendings"))
+@lowers(ttg.BarrierOp)
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
     ctx.threads.barrier()
-    return []
-
-
-@lowers(ttg.AsyncWaitOp)
-def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.wait_copies(site.number("pendings"))
     return []

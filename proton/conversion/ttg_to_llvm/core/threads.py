@@ -8,12 +8,12 @@ the thread alone is computed once, where the function begins.
 import contextlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proton.base.errors import PassError
-from proton.base.targets import MAX_WARPS, WARP_SIZE
+from proton.base.targets import MAX_THREADS
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.core.primitives import Primitives
 from proton.dialect.mlir import Operation, Value, ir, llvm
 from proton.dialect.walk import producer_of
 from proton.layout import LinearLayout
@@ -22,8 +22,7 @@ from proton.layout.linear import log2
 # Of what is known of the thread: what it is, and the numbers that it follows from.
 _Key = str | tuple[int, ...] | tuple[str, int | tuple[int, ...]]
 
-# Of a program. Source: PTX ISA, "bar".
-BARRIERS = 16
+BARRIERS = 16  # of a program that has groups of warps
 
 
 @dataclass
@@ -32,6 +31,8 @@ class Threads:
     the program's. Groups that run at once, and those that they are in, have each their own."""
 
     function: Operation
+    primitives: Primitives
+    lanes: int  # of a warp
     warps: int
     first: int = 0
     barrier_number: int = 0
@@ -48,7 +49,9 @@ class Threads:
         if len(numbers) < 2:
             raise PassError(f"groups of warps are more than {BARRIERS} barriers of hardware allow")
         return [
-            Threads(self.function, warps, start, number, free)
+            replace(
+                self, warps=warps, first=start, barrier_number=number, free_barriers=free, known={}
+            )
             for warps, start, number in zip(
                 (first, self.warps - first), (self.first, self.first + first), numbers, strict=True
             )
@@ -57,7 +60,7 @@ class Threads:
     @property
     def count(self) -> int:
         """How many they are."""
-        return WARP_SIZE * self.warps
+        return self.lanes * self.warps
 
     @property
     def number(self) -> Value:
@@ -66,10 +69,10 @@ class Threads:
             block = self.function.regions[0].blocks[0]
             with ir.InsertionPoint.at_block_begin(block), self.function.location:
                 # A group's is read where its function begins, by all.
-                warps = MAX_WARPS if self.barrier_number else self.warps
-                number = nvidia.thread_number(WARP_SIZE * warps)
+                count = MAX_THREADS if self.barrier_number else self.count
+                number = self.primitives.thread_number(count)
                 if self.first:
-                    number = v.add(number, v.i32(-WARP_SIZE * self.first))
+                    number = v.add(number, v.i32(-self.lanes * self.first))
                 self.known["thread"] = number
         return self.known["thread"]
 
@@ -81,7 +84,7 @@ class Threads:
         thread = self.number
         if "unbounded" not in self.known:
             with self._behind(thread):
-                self.known["unbounded"] = nvidia.copied(thread)
+                self.known["unbounded"] = self.primitives.copied(thread)
         return self.known["unbounded"]
 
     @property
@@ -90,20 +93,9 @@ class Threads:
         thread = self.number
         if "warp" not in self.known:
             with self._behind(thread):
-                number = v.binary(llvm.LShrOp, thread, v.i32(log2(WARP_SIZE)))
-                self.known["warp"] = nvidia.warp_uniform(number)
+                number = v.binary(llvm.LShrOp, thread, v.i32(log2(self.lanes)))
+                self.known["warp"] = self.primitives.warp_uniform(number)
         return self.known["warp"]
-
-    @property
-    def never(self) -> Value:
-        """An i1 that does not hold, which the assembler does not know: among the lanes below a
-        thread's own there is never lane 31, whose bit is the sign."""
-        if "never" not in self.known:
-            block = self.function.regions[0].blocks[0]
-            with ir.InsertionPoint.at_block_begin(block), self.function.location:
-                below = nvidia.lanes_below()
-                self.known["never"] = v.compare("slt", below, v.i32(0))
-        return self.known["never"]
 
     @contextlib.contextmanager
     def _behind(self, value: Value) -> Iterator[None]:
@@ -161,7 +153,7 @@ class Threads:
     def owns(self, layout: LinearLayout) -> Value | None:
         """Whether this thread is the one of several copies that acts, i1; None without copies."""
         free = layout.free_bits()
-        mask = free.get("lane", 0) | free.get("warp", 0) * WARP_SIZE
+        mask = free.get("lane", 0) | free.get("warp", 0) * self.lanes
         if not mask:
             return None
         key, thread = ("owner", mask), self.number
@@ -173,7 +165,7 @@ class Threads:
 
     def barrier(self) -> None:
         """All of them arrive before any goes on."""
-        nvidia.barrier(self.barrier_number, self.count if self.barrier_number else 0)
+        self.primitives.barrier(self.barrier_number, self.count if self.barrier_number else 0)
 
 
 def _thread_bases(layout: LinearLayout) -> list[tuple[int, ...]]:

@@ -1,7 +1,7 @@
 """Emitting code on a thread's registers: one vector per tensor, a few ops per step.
 
 Functions emit at the insertion point and take and give `llvm`-compatible values. All of it is
-LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
+LLVM's; the rest of what a thread does is in primitives.py.
 """
 
 import functools
@@ -21,6 +21,11 @@ create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, po
 def vector(count: int, element: Type) -> Type:
     """`vector<count x element>`."""
     return ir.VectorType.get([count], element)
+
+
+def floating(bits: int) -> Type:
+    """The IEEE type of so many bits."""
+    return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
 def is_vector(type_: Type) -> bool:
@@ -281,7 +286,7 @@ def repeat(first: Value, end: Value, step: Value, body: Callable[..., object]) -
         body(variable)
 
 
-def when(condition: Value | None, body: Callable[[], None]) -> None:
+def when(condition: Value | None, body: Callable[[], object]) -> None:
     """Emits under a condition; None is true."""
     if condition is None:
         body()

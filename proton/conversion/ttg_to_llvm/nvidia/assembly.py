@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import isa, tt, ttg
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor

@@ -14,11 +14,12 @@ The last group arrives at the first one's barrier when the order begins, and not
 from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
 from proton.conversion.ttg_to_llvm.core.threads import BARRIERS, Threads
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttng
-from proton.dialect.mlir import Value, llvm
+from proton.dialect.mlir import Value, ir, llvm
 from proton.layout.linear import log2
 from proton.layout.tensor_cores import GROUP_WARPS
 
@@ -168,11 +169,21 @@ def _pass(threads: Threads, condition: Value | None = None) -> None:
     nvidia.assembly(text, "b,r,r,~{memory}", None, condition, behind, both)
 
 
+def _never(threads: Threads) -> Value:
+    """An i1 that does not hold, which the assembler does not know: among the lanes below a
+    thread's own there is never lane 31, whose bit is the sign."""
+    if "never" not in threads.known:
+        block = threads.function.regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(block), threads.function.location:
+            threads.known["never"] = v.compare("slt", nvidia.lanes_below(), v.i32(0))
+    return threads.known["never"]
+
+
 def _take(threads: Threads) -> None:
     """Waits at the own barrier. `ptxas` would wait as early as it may, ahead of the work that the
     group has to do while it is the other's turn."""
     own, _ = _own(threads)
-    nvidia.hold_back(threads.never)
+    nvidia.hold_back(_never(threads))
     nvidia.meet(own, v.i32(2 * GROUP_WARPS * WARP_SIZE))
 
 

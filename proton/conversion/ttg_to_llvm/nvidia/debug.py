@@ -2,12 +2,12 @@
 
 import re
 
-from proton.base.targets import DEPENDENT_LAUNCH
 from proton.base.words import index_widths, number_format
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.libdevice import call, declare
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import isa, tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Type, Value, ir, llvm
@@ -161,7 +161,7 @@ def fail_where(ctx: Lowering, failed: Value, message: str) -> None:
 
 @lowers(tt.GridDependencyOp)
 def _grid_dependency(ctx: Lowering, site: Site) -> list[Value]:
-    if ctx.arch >= DEPENDENT_LAUNCH:
+    if ctx.chip.has_dependent_launch:
         nvidia.grid_dependency(site.text("kind"))
     return []
 

@@ -1,14 +1,14 @@
 """Calls of NVIDIA's libdevice, whose bitcode is linked when the code becomes PTX."""
 
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.dialect import isa
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
+from proton.dialect import isa, tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, Type, Value, ir, llvm
-
-if TYPE_CHECKING:
-    from proton.conversion.ttg_to_llvm.core.lowering import Lowering
+from proton.dialect.ttg import is_tensor
 
 
 def declare(module: Module, name: str, result: str | Type, arguments: list[Type]) -> None:
@@ -51,12 +51,27 @@ def call(name: str, result: Type | None, *operands: Value) -> Value | None:
     return None if result is None else op.result
 
 
-def symbol_of(name: str, element: Type) -> str:
-    """The symbol of a function by C's name for it in double precision."""
-    return f"__nv_{name}{'f' if element.width == 32 else ''}"
+def function(module: Module, name: str, *scalars: Value) -> Value:
+    """A function by C's name for it in double precision."""
+    type_ = scalars[0].type
+    return _called(module, f"__nv_{name}{'f' if type_.width == 32 else ''}", type_, *scalars)
 
 
-def call_libdevice(ctx: "Lowering", name: str, result: Type, *operands: Value) -> Value:
-    """A call of a libdevice function on scalars."""
-    declare(ctx.module, name, result, [operand.type for operand in operands])
-    return call(name, result, *operands)
+@lowers(tt.ExternElementwiseOp)
+def _extern(ctx: Lowering, site: Site) -> list[Value]:
+    type_, symbol = site.result_type, site.text("symbol")
+    result = llvm_type(type_.element_type if is_tensor(type_) else type_)
+
+    def one(*scalars: Value) -> Value:
+        return _called(ctx.module, symbol, result, *scalars)
+
+    operands = site.operands
+    if v.is_vector(operands[0].type):
+        columns = zip(*map(v.to_elements, operands), strict=True)
+        return [v.from_elements([one(*column) for column in columns])]
+    return [one(*operands)]
+
+
+def _called(module: Module, symbol: str, result: Type, *operands: Value) -> Value:
+    declare(module, symbol, result, [operand.type for operand in operands])
+    return call(symbol, result, *operands)

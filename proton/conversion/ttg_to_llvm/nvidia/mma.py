@@ -1,4 +1,4 @@
-"""The instructions of tensor cores: `mma`, `wgmma`, `ldmatrix` and `stmatrix`, as inline PTX.
+"""The instructions of tensor cores: `mma` and `wgmma`, as inline PTX.
 
 Names, registers and rules are those of the PTX ISA, "Warp Level Matrix Multiply-Accumulate
 Instructions" and "Asynchronous Warpgroup Level Matrix Instructions".
@@ -7,9 +7,11 @@ Instructions" and "Asynchronous Warpgroup Level Matrix Instructions".
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proton.base.chips.chip import MatrixInstruction
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia.primitives import assembly
+from proton.conversion.ttg_to_llvm.nvidia.primitives import assembly, braced
 from proton.dialect.mlir import Type, Value
+from proton.layout.tensor_cores import MMA_ROWS
 
 _NAMES = {
     "f16": "f16",
@@ -22,7 +24,7 @@ _NAMES = {
 }
 _RESULTS = {"f16": "f16", "f32": "f32", "f64": "f64", "i32": "s32"}
 _LETTERS = {"f32": "f", "f64": "d"}  # of registers in inline assembly; all others are "r"
-_LONG_F64 = 90  # the first architecture whose `mma` of fp64 takes 16 rows, and up to 16 of k
+STEP_BYTES = 32  # along k
 
 
 def operand_name(element: Type) -> str:
@@ -102,10 +104,6 @@ def _updated(
     return [result] if count == 1 else [v.member(result, n, t) for n, t in enumerate(types)]
 
 
-def _braced(first: int, count: int) -> str:
-    return "{" + ", ".join(f"${number}" for number in range(first, first + count)) + "}"
-
-
 # One warp
 
 
@@ -113,31 +111,26 @@ Sides = tuple[Sequence[Value], Sequence[Value]]  # the registers of a and b for 
 
 
 def mma_chain(
-    types: Types, arch: int, steps: Sequence[Sides], total: Sequence[Value]
+    types: Types, instruction: MatrixInstruction, steps: Sequence[Sides], total: Sequence[Value]
 ) -> list[Value]:
-    """16 rows and 8 columns of a product, 32 bytes along k in each step."""
-    if types.bits == 64:
-        return (_long_f64 if arch >= _LONG_F64 else _short_f64)(types, steps, list(total))
+    """16 rows and 8 columns of a dot, 32 bytes along k in each step. Where the instruction takes
+    more along k, the registers of several steps are one instruction's."""
+    if instruction.rows < MMA_ROWS:
+        return _in_halves(types, steps, total)
     sums = list(total)
-    for a, b in steps:
-        sums = _mma(f"m16n8k{types.k}", types, a, b, sums)
+    while steps:
+        most = min(len(steps), instruction.inner_bytes // STEP_BYTES)
+        count = 1 << most.bit_length() - 1
+        a, b = ([word for step in steps[:count] for word in step[side]] for side in (0, 1))
+        sums = _mma(f"m16n8k{count * types.k}", types, a, b, sums)
+        steps = steps[count:]
     return sums
 
 
-def _long_f64(types: Types, steps: Sequence[Sides], total: list[Value]) -> list[Value]:
-    """`m16n8k16`, `k8` and `k4`: the registers of several steps are one instruction's."""
-    while steps:
-        count = next(n for n in (4, 2, 1) if n <= len(steps))
-        a, b = ([word for step in steps[:count] for word in step[side]] for side in (0, 1))
-        total = _mma(f"m16n8k{count * types.k}", types, a, b, total)
-        steps = steps[count:]
-    return total
-
-
-def _short_f64(types: Types, steps: Sequence[Sides], total: list[Value]) -> list[Value]:
-    """`m8n8k4`: the upper 8 rows are the first half of a and of the sums."""
+def _in_halves(types: Types, steps: Sequence[Sides], total: Sequence[Value]) -> list[Value]:
+    """`m8n8k4`: the upper 8 rows are the first half of a and of the accumulator."""
     half = len(total) // 2
-    upper, lower = total[:half], total[half:]
+    upper, lower = list(total[:half]), list(total[half:])
     for (above, below), b in steps:
         upper = _mma(f"m8n8k{types.k}", types, [above], b, upper)
         lower = _mma(f"m8n8k{types.k}", types, [below], b, lower)
@@ -151,35 +144,10 @@ def _mma(
     bound = ".satfinite" if types.total == "s32" else ""  # sums of integers saturate, as in Triton
     text = (
         f"mma.sync.aligned.{shape}.row.col{bound}.{types}.{types.total} "
-        f"{_braced(0, len(total))}, "
-        f"{_braced(first, len(a))}, {_braced(first + len(a), len(b))}, {_braced(0, len(total))};"
+        f"{braced(0, len(total))}, "
+        f"{braced(first, len(a))}, {braced(first + len(a), len(b))}, {braced(0, len(total))};"
     )
     return _updated(text, total, *a, *b, letters="".join(map(_letter, (*a, *b))))
-
-
-def load_matrices(address: Value, count: int, is_transposed: bool) -> list[Value]:
-    """`ldmatrix`: 8 x 8 matrices of 16-bit elements, one register of each; the address, i32, is
-    that of the row which the lane is responsible for."""
-    trans = ".trans" if is_transposed else ""
-    words = [f"${number}" for number in range(count)]
-    text = (
-        f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{', '.join(words)}}}, [${count}];"
-    )
-    i32 = v.integer(32)
-    type_ = i32 if count == 1 else v.struct([i32] * count)
-    result = assembly(text, ",".join(["=r"] * count + ["r", "~{memory}"]), type_, address)
-    return [result] if count == 1 else [v.member(result, n, i32) for n in range(count)]
-
-
-def store_matrices(address: Value, words: list[Value], is_transposed: bool) -> None:
-    """`stmatrix`: what `load_matrices` gets, from compute capability 9.0 on."""
-    trans = ".trans" if is_transposed else ""
-    count = len(words)
-    text = f"stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 [$0], {_braced(1, count)};"
-    assembly(text, ",".join("r" * (count + 1)) + ",~{memory}", None, address, *words)
-
-
-# Warp groups
 
 
 def wgmma_fence() -> None:
@@ -232,12 +200,12 @@ def wgmma(
         operands, letters = [adds], "b"
     for number, step in enumerate(steps):
         place = base + len(operands)
-        left = _braced(place, len(step.a)) if step.in_registers else f"${place}"
+        left = braced(place, len(step.a)) if step.in_registers else f"${place}"
         operands += [*step.a, step.b]
         letters += ("r" * len(step.a) if step.in_registers else "l") + "l"
         predicate = "next" if number else "first"
         lines.append(
-            f"wgmma.mma_async.sync.aligned.m64n{n}k{types.k}.{types} {_braced(0, len(total))}, "
+            f"wgmma.mma_async.sync.aligned.m64n{n}k{types.k}.{types} {braced(0, len(total))}, "
             f"{left}, ${place + len(step.a)}, {predicate}{_modifiers(types, step, transposed)};"
         )
     # On one line: LLVM takes each further line of assembly for a further line of the source.

@@ -1,7 +1,4 @@
-"""The primitives of an NVIDIA GPU: all that a thread does which is not LLVM's own.
-
-Numbers of threads and programs, shuffles, barriers, predicated accesses, clocks, approximate
-arithmetic. `note` is a comment of an instruction in PTX; `libdevice.py` has NVIDIA's library.
+"""The primitives of an NVIDIA GPU (../core/primitives.py), and what only its rules here ask for.
 
 What the threads of a warp have to execute together is an op of `nvvm`: LLVM does not know that
 inline assembly is convergent, and may copy it into both ways of a branch.
@@ -10,8 +7,9 @@ inline assembly is convergent, and may copy it into both ways of a branch.
 from collections.abc import Sequence
 from typing import Any
 
-from proton.base.targets import MAX_GRID
+from proton.base.chips.nvidia import MAX_GRID
 from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.nvidia.libdevice import function as function
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import effect
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
@@ -19,6 +17,7 @@ from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
 FULL_MASK = -1  # all lanes of a warp
 MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
 PREDICATES = 7  # that a thread has
+SCOPES = {"cta": "block", "gpu": "device", "sys": ""}  # tt's -> NVPTX's
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
@@ -34,6 +33,12 @@ _ATOMICS = {
     "or": "or b{bits}",
     "xor": "xor b{bits}",
     "xchg": "exch b{bits}",
+}
+# tt's eviction policy -> PTX's (PTX ISA, "Cache Eviction Priority Hints").
+_MODIFIERS = {
+    "evict_normal": ".L1::evict_normal",
+    "evict_first": ".L1::evict_first",
+    "evict_last": ".L1::evict_last",
 }
 # Of fp32; docs/math.md has their errors.
 _APPROXIMATE = {
@@ -240,51 +245,30 @@ def fence_async_shared() -> None:
     assembly("fence.proxy.async.shared::cta;", "~{memory}", None)
 
 
-# Copies of blocks by the tensor memory accelerator. Addresses of shared memory are i32; under a
-# predicate that does not hold nothing happens.
-
-
-def prefetch_tensor_map(map_: Value, predicate: Value) -> None:
-    """Brings a map to where copies look for it."""
-    assembly("@$1 prefetch.tensormap [$0];", "l,b", None, map_, predicate)
-
-
-def copy_tensor_to_shared(
-    target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
-) -> None:
-    """Begins to copy a box; its bytes arrive at a barrier."""
-    count = len(coordinates)
-    text = (
-        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global.mbarrier::complete_tx::bytes "
-        f"[$1], [$2, {{{_names(4, count)}}}], [$3];"
+def load_matrices(address: Value, count: int, is_transposed: bool) -> list[Value]:
+    """`ldmatrix`: 8 x 8 matrices of 16-bit elements, one register of each; the address is
+    that of the row which the lane is responsible for."""
+    trans = ".trans" if is_transposed else ""
+    text = f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {braced(0, count)}, [${count}];"
+    i32 = v.integer(32)
+    type_ = i32 if count == 1 else v.struct([i32] * count)
+    result = assembly(
+        text, ",".join(["=r"] * count + ["r", "~{memory}"]), type_, shared_address(address)
     )
-    assembly(text, "b,r,l,r" + ",r" * count, None, predicate, target, map_, barrier, *coordinates)
+    return [result] if count == 1 else [v.member(result, n, i32) for n in range(count)]
 
 
-def copy_tensor_to_global(
-    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value, reduction: str = ""
-) -> None:
-    """Begins to copy a box to global memory, or to combine it with what is there: add, min, max,
-    and, or, xor."""
-    count, name = len(coordinates), "cp.reduce.async" if reduction else "cp.async"
-    combined = f".{reduction}" if reduction else ""
-    text = (
-        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group "
-        f"[$1, {{{_names(3, count)}}}], [$2];"
+def store_matrices(address: Value, words: list[Value], is_transposed: bool) -> None:
+    """`stmatrix`: what `load_matrices` gets, from compute capability 9.0 on."""
+    trans = ".trans" if is_transposed else ""
+    count = len(words)
+    text = f"stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 [$0], {braced(1, count)};"
+    assembly(
+        text, ",".join("r" * (count + 1)) + ",~{memory}", None, shared_address(address), *words
     )
-    assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
 
 
-def commit_bulk_copies(predicate: Value) -> None:
-    """The copies to global memory begun since the last time are a group."""
-    assembly("@$0 cp.async.bulk.commit_group;", "b", None, predicate)
-
-
-def wait_bulk_copies(predicate: Value, pendings: int, *, read: bool) -> None:
-    """Until all but so many of this thread's groups have landed, or have at least been read from
-    shared memory."""
-    kind = ".read" if read else ""
-    assembly(f"@$0 cp.async.bulk.wait_group{kind} {pendings};", "b,~{memory}", None, predicate)
+# Warp groups
 
 
 def _suffix(count: int, bits: int) -> str:
@@ -292,13 +276,14 @@ def _suffix(count: int, bits: int) -> str:
     return (f".v{count}" if count > 1 else "") + f".b{bits}"
 
 
-def _names(first: int, count: int) -> str:
-    return ", ".join(f"${first + number}" for number in range(count))
+def braced(first: int, count: int) -> str:
+    """The operands `$first...` as a vector of PTX."""
+    return f"{{{', '.join(f'${first + number}' for number in range(count))}}}"
 
 
 def _listed(first: int, count: int) -> str:
-    """The operands `$first...` as PTX takes them."""
-    return f"{{{_names(first, count)}}}" if count > 1 else _names(first, count)
+    """The same; one operand stands alone."""
+    return braced(first, count) if count > 1 else f"${first}"
 
 
 def address(base: Value, index: Value, size: int) -> Value:
@@ -336,7 +321,8 @@ def load(
         guard = f"@${count + 1} "
         operands += [predicate, *otherwise]
         constraints += ",b" + "".join(f",{number}" for number in range(count))
-    kind = f"ld.{space}{modifiers}" if modifiers != ".volatile" else f"ld.volatile.{space}"
+    modifiers = _MODIFIERS.get(modifiers, modifiers)
+    kind = f"ld.volatile.{space}" if modifiers == "volatile" else f"ld.{space}{modifiers}"
     place = f"${count}+{offset}" if offset else f"${count}"
     text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [{place}];"
     type_ = word if count == 1 else v.struct([word] * count)
@@ -363,7 +349,7 @@ def store(
         guard = f"@${count + 1} "
         operands.append(predicate)
         constraints += ",b"
-    kind = f"st.{space}{modifiers}{_suffix(count, bits or width)}"
+    kind = f"st.{space}{_MODIFIERS.get(modifiers, modifiers)}{_suffix(count, bits or width)}"
     place = f"$0+{offset}" if offset else "$0"
     text = f"{guard}{kind} [{place}], {_listed(1, count)};"
     assembly(text, constraints, None, *operands, note=note)

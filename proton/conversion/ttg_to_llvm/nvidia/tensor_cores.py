@@ -1,10 +1,12 @@
 """Products on tensor cores: which registers and which bytes of memory each instruction takes."""
 
 from proton.analysis.scratch import stored_bytes
+from proton.base.chips.chip import MMAKind
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia import mma
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, llvm
@@ -29,6 +31,8 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     assert tiling is not None, "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
+    instruction = ctx.chip.mma_of(MMAKind.WARP, elements[0])
+    assert instruction is not None, "as the pass chose it"
     k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
     # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
     left, right = (
@@ -43,7 +47,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
         for row in range(down):
             place = (column * down + row) * size
             steps = [(left[k * down + row], right[column * k_steps + k]) for k in range(k_steps)]
-            sums += mma.mma_chain(types, ctx.arch, steps, total[place : place + size])
+            sums += mma.mma_chain(types, instruction, steps, total[place : place + size])
     return [mma.from_accumulator_words(sums, acc.type)]
 
 
@@ -101,10 +105,10 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc, *adds = site.operands
     type_ = site.result_type
     shape = tuple(type_.shape)
-    tiling = group_tiling_of(layout_of(type_))
-    assert tiling is not None, "the pass chose another layout"
     left_type, right_type, *_ = site.operand_types
     (k, _), element = mem_desc_block(right_type)
+    tiling = group_tiling_of(layout_of(type_))
+    assert tiling is not None, "the pass chose another layout"
     types = mma.Types.of(type_.element_type, _element(left_type), element)
     right = _Memory(ctx, b, right_type, tiling, 1)
     left = _Memory(ctx, a, left_type, tiling, 0) if is_mem_desc(left_type) else None

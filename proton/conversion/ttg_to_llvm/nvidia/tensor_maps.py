@@ -16,9 +16,10 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.debug import fail_where
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import Kind, ttng
 from proton.dialect.abi import AddedArgument, argument
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, GLOBAL_SCRATCH_OFFSETS

@@ -1,6 +1,7 @@
 """The tensor memory accelerator. One thread of each warp issues the boxes of a block that fall to
 the warp. What the copies arrive at is in barriers.py."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -8,20 +9,71 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.atomics import relaxed
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.barriers import is_issuer, issues
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import isa, ttng
 from proton.dialect.mlir import Value, llvm
 from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.ttg import mem_desc_parts, mem_desc_view
 from proton.layout.linear import log2
 
+# Copies of blocks by the tensor memory accelerator. Addresses of shared memory are i32; under a
+# predicate that does not hold nothing happens.
+
+
+def _prefetch_tensor_map(map_: Value, predicate: Value) -> None:
+    """Brings a map to where copies look for it."""
+    nvidia.assembly("@$1 prefetch.tensormap [$0];", "l,b", None, map_, predicate)
+
+
+def _copy_tensor_to_shared(
+    target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
+) -> None:
+    """Begins to copy a box; its bytes arrive at a barrier."""
+    count = len(coordinates)
+    text = (
+        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        f"[$1], [$2, {nvidia.braced(4, count)}], [$3];"
+    )
+    nvidia.assembly(
+        text, "b,r,l,r" + ",r" * count, None, predicate, target, map_, barrier, *coordinates
+    )
+
+
+def _copy_tensor_to_global(
+    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value, reduction: str = ""
+) -> None:
+    """Begins to copy a box to global memory, or to combine it with what is there: add, min, max,
+    and, or, xor."""
+    count, name = len(coordinates), "cp.reduce.async" if reduction else "cp.async"
+    combined = f".{reduction}" if reduction else ""
+    text = (
+        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group "
+        f"[$1, {nvidia.braced(3, count)}], [$2];"
+    )
+    nvidia.assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
+
+
+def _commit_bulk_copies(predicate: Value) -> None:
+    """The copies to global memory begun since the last time are a group."""
+    nvidia.assembly("@$0 cp.async.bulk.commit_group;", "b", None, predicate)
+
+
+def _wait_bulk_copies(predicate: Value, pendings: int, *, read: bool) -> None:
+    """Until all but so many of this thread's groups have landed, or have at least been read from
+    shared memory."""
+    kind = ".read" if read else ""
+    nvidia.assembly(
+        f"@$0 cp.async.bulk.wait_group{kind} {pendings};", "b,~{memory}", None, predicate
+    )
+
 
 @lowers(ttng.PrefetchTensorMapOp)
 def _prefetch_map(ctx: Lowering, site: Site) -> list[Value]:
     (map_,) = site.operands
-    nvidia.prefetch_tensor_map(map_, is_issuer(ctx))
+    _prefetch_tensor_map(map_, is_issuer(ctx))
     return []
 
 
@@ -70,7 +122,7 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     arrives = nvidia.shared_address(barrier)
     for copy in _copies(ctx, site, memory, indices):
         issues = v.binary(llvm.AndOp, condition, copy.issues)
-        nvidia.copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
+        _copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
     return []
 
 
@@ -86,9 +138,9 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     reduction = _reduction(site)
     name = reduction if reduction in REDUCE_KINDS else reduction[1:]  # the map knows the type
     for copy in _copies(ctx, site, memory, indices):
-        nvidia.copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues, name)
+        _copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues, name)
     # Of every warp, though it be empty: a wait counts the same groups in all of them.
-    nvidia.commit_bulk_copies(nvidia.elected())
+    _commit_bulk_copies(nvidia.elected())
     return []
 
 
@@ -119,7 +171,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
         def write() -> None:
             target, value = v.offset_pointer(base, offset, stored), v.load(source, stored, size)
             if reduction:
-                relaxed(reduction, target, value)
+                relaxed(ctx, reduction, target, value)
             else:
                 v.store(target, value, size)
 
@@ -134,5 +186,5 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
 @lowers(ttng.TMAStoreWaitOp)
 def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
     read = not site.op.attributes["landed"].value
-    nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
+    _wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
     return []

@@ -1,16 +1,11 @@
 """Warps that work together: where they meet, and groups of them that run code of their own."""
 
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttg, ttng
 from proton.dialect.mlir import Value
 from proton.dialect.regions import If, yield_values
-
-
-@lowers(ttg.BarrierOp)
-def _barrier(ctx: Lowering, site: Site) -> list[Value]:
-    ctx.threads.barrier()
-    return []
 
 
 @lowers(ttg.WarpSpecializeOp)

@@ -5,7 +5,7 @@ The bytes are those of proton/trace/wire.py.
 
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.core.primitives import RecordPrimitives
 from proton.dialect.mlir import Value, llvm
 from proton.trace import wire
 
@@ -24,43 +24,51 @@ def byte_at(base: Value, offset: int | Value) -> Value:
 Now = tuple[Value, Value]  # the global timer and the clock of the SM
 
 
-def now() -> Now:
+def now(primitives: RecordPrimitives) -> Now:
     """Both, always read in this order, so that the time between does not count as time."""
-    return nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
+    return primitives.timer(COMMENT), primitives.clock(64, COMMENT)
 
 
-def begin(block: Value, layout: wire.Block, start: Now | None = None) -> None:
+def begin(
+    primitives: RecordPrimitives, block: Value, layout: wire.Block, start: Now | None = None
+) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
     has a whole header. `start`: when the program began; now if None."""
-    place = [nvidia.program_id(axis) for axis in range(3)]
-    sm = nvidia.multiprocessor(COMMENT)
-    timer, clock = now() if start is None else start
+    place = [primitives.program_id(axis) for axis in range(3)]
+    sm = primitives.multiprocessor(COMMENT)
+    timer, clock = now(primitives) if start is None else start
     version_and_state = v.i32(wire.VERSION | int(wire.ProgramState.STARTED) << 16)
     units, capacity = v.i32(layout.units), v.i32(layout.capacity)
     slots, bits = v.i32(layout.schema.payload_slots), v.i32(layout.schema.clock_bits)
-    _store_fields(block, "program_z", [place[2], sm, v.i32(0), units])
-    _store_fields(block, "capacity", [capacity, slots])
-    _store_fields(block, "clock_bits", [bits])
-    _store_fields(block, "clock_start", [clock])
-    _store_fields(block, "timer_start", [timer])
-    _store_fields(block, "magic", [v.i32(wire.MAGIC), version_and_state, place[0], place[1]])
+    _store_fields(primitives, block, "program_z", [place[2], sm, v.i32(0), units])
+    _store_fields(primitives, block, "capacity", [capacity, slots])
+    _store_fields(primitives, block, "clock_bits", [bits])
+    _store_fields(primitives, block, "clock_start", [clock])
+    _store_fields(primitives, block, "timer_start", [timer])
+    _store_fields(
+        primitives, block, "magic", [v.i32(wire.MAGIC), version_and_state, place[0], place[1]]
+    )
 
 
-def _store_fields(block: Value, first: str, values: list[Value]) -> None:
+def _store_fields(
+    primitives: RecordPrimitives, block: Value, first: str, values: list[Value]
+) -> None:
     """Stores consecutive fields at once."""
-    nvidia.store(byte_at(block, wire.header_offset(first)), values, note=COMMENT)
+    primitives.store(byte_at(block, wire.header_offset(first)), values, note=COMMENT)
 
 
-def finish(block: Value) -> None:
+def finish(primitives: RecordPrimitives, block: Value) -> None:
     """The end of the program in its header."""
-    timer, clock = now()
-    _store_fields(block, "clock_end", [clock])
-    _store_fields(block, "timer_end", [timer])
+    timer, clock = now(primitives)
+    _store_fields(primitives, block, "clock_end", [clock])
+    _store_fields(primitives, block, "timer_end", [timer])
     state = v.constant(int(wire.ProgramState.FINISHED), v.integer(16))
-    _store_fields(block, "state", [state])
+    _store_fields(primitives, block, "state", [state])
 
 
-def copy_ring(ring: Value, segment: Value, lane: Value, size: Value, most: int) -> None:
+def copy_ring(
+    primitives: RecordPrimitives, ring: Value, segment: Value, lane: Value, size: Value, most: int
+) -> None:
     """Copies `size` bytes of a ring buffer in shared memory, which has `most`, to global memory: 16
     a lane at a time. Several loads are under way before the first is stored, since nothing else
     goes on at the end of a program."""
@@ -73,12 +81,12 @@ def copy_ring(ring: Value, segment: Value, lane: Value, size: Value, most: int) 
         )
         places = [number * _TURN for number in range(at_once)]
         found = [
-            nvidia.load(byte_at(source, place), v.integer(32), 4, space="shared", note=COMMENT)
+            primitives.load(byte_at(source, place), v.integer(32), 4, space="shared", note=COMMENT)
             for place in places
         ]
         for place, words in zip(places, found, strict=True):
             is_in = v.compare("ult", v.add(offset, v.i32(place)), size) if place else None
-            nvidia.store(target, words, offset=place, predicate=is_in, note=COMMENT)
+            primitives.store(target, words, offset=place, predicate=is_in, note=COMMENT)
 
     first = v.binary(llvm.MulOp, lane, v.i32(wire.RECORD_ALIGNMENT))
     v.repeat(first, size, v.i32(_TURN * at_once), copy)

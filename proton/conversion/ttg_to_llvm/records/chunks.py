@@ -7,7 +7,6 @@ chunk that it will need ahead of the iterations that fill it, and waits for noth
 """
 
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.records.blocks import COMMENT, byte_at
 from proton.conversion.ttg_to_llvm.records.units import (
     ChunkSpan,
@@ -28,18 +27,18 @@ def take_span(unit: Unit, loop_first: Value, first: Value, end: Value) -> ChunkS
     slab, number = unit.slab, v.add(loop_first, first)
     # None where the first record begins a chunk.
     room = v.binary(llvm.AndOp, _negative(number), v.i32(unit.profile.capacity - 1))
-    old = _of_first_lane(v.load(unit.chunk, v.pointer(v.GLOBAL), 8))
+    old = _of_first_lane(unit, v.load(unit.chunk, v.pointer(v.GLOBAL), 8))
     is_more = v.compare("ult", room, v.binary(llvm.SubOp, end, first))
     due = v.binary(llvm.AndOp, unit.is_writer, is_more)
     v.when(due, lambda: take_chunk(unit, slab, v.add(number, room)))
-    new = _of_first_lane(v.load(unit.chunk, v.pointer(v.GLOBAL), 8))
+    new = _of_first_lane(unit, v.load(unit.chunk, v.pointer(v.GLOBAL), 8))
     return ChunkSpan(loop_first, v.add(first, room), old, new)
 
 
-def _of_first_lane(pointer: Value) -> Value:
+def _of_first_lane(unit: Unit, pointer: Value) -> Value:
     """An address that the first lane of each warp has."""
     number = v.create(llvm.PtrToIntOp, v.integer(64), pointer)
-    words = nvidia.shuffle_lanes("idx", v.splat(number, 1), v.i32(0), COMMENT)
+    words = unit.primitives.shuffle_lanes("idx", v.splat(number, 1), v.i32(0), COMMENT)
     return v.create(llvm.IntToPtrOp, pointer.type, v.extract(words, 0))
 
 
@@ -56,7 +55,7 @@ def reserve_chunk(unit: Unit, of_slab: FlushSlab, count: int) -> None:
 def _reserve(unit: Unit, of_slab: FlushSlab) -> None:
     slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
     words = wire.chunk_bytes(unit.profile.block) // wire.RECORD_ALIGNMENT
-    v.store(of_slab.reserved, nvidia.fetch_add(slab, words, COMMENT), 4)
+    v.store(of_slab.reserved, unit.primitives.fetch_add(slab, words, COMMENT), 4)
 
 
 def _negative(number: Value) -> Value:
@@ -87,7 +86,7 @@ def _chunk_with_head(unit: Unit, of_slab: FlushSlab, record: Value) -> tuple[Val
     taken = v.load(of_slab.reserved, v.integer(32), 4)
     size = wire.chunk_bytes(unit.profile.block)
     place = byte_at(slab, wire.slab_room_offset())
-    (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
+    (room,) = unit.primitives.load(place, v.integer(32), 1, note=COMMENT)
     behind = v.add(taken, v.i32(size // wire.RECORD_ALIGNMENT))
     fits = v.compare("ule", behind, room)
     offset = v.binary(llvm.MulOp, wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
@@ -96,7 +95,7 @@ def _chunk_with_head(unit: Unit, of_slab: FlushSlab, record: Value) -> tuple[Val
     launch = v.load(of_slab.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
         place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
-        nvidia.store(place, pair, predicate=fits, note=COMMENT)
+        unit.primitives.store(place, pair, predicate=fits, note=COMMENT)
     first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
-    nvidia.store(first, [wide(record)], predicate=fits, note=COMMENT)
+    unit.primitives.store(first, [wide(record)], predicate=fits, note=COMMENT)
     return fits, chunk

@@ -20,7 +20,6 @@ iteration for each lane.
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.records.blocks import COMMENT, byte_at
 from proton.conversion.ttg_to_llvm.records.chunks import reserve_chunk, take_span
 from proton.conversion.ttg_to_llvm.records.readings import is_written_in_loop
@@ -82,7 +81,7 @@ def _ring(ctx: Lowering, site: Site, iterations: int) -> Value:
     ring = byte_at(rings, v.binary(llvm.MulOp, number, v.i32(ctx.unit.profile.iteration_bytes)))
     if not is_written_in_loop(site.op):
         return ring
-    word = nvidia.copied(v.create(llvm.PtrToIntOp, v.integer(32), ring))
+    word = ctx.recording.copied(v.create(llvm.PtrToIntOp, v.integer(32), ring))
     return v.create(llvm.IntToPtrOp, ring.type, word)
 
 
@@ -152,7 +151,7 @@ def _end_iterations(ctx: Lowering, site: Site) -> list[Value]:
 def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
     """A lane that has nothing to write finds no record below the end."""
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
-    nvidia.warp_barrier()
+    ctx.recording.warp_barrier()
     if iterations.kept is None:
         assert iterations.made is not None, "of loops that write no records, behind them"
         oldest, end = _oldest(unit, iterations.made.first), iterations.made.count
@@ -197,19 +196,22 @@ def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
         row = iterations.row(iteration)
         kept = [
             v.extract(
-                nvidia.shuffle_lanes("idx", v.splat(_kept(iterations, n), 1), row, COMMENT), 0
+                ctx.recording.shuffle_lanes("idx", v.splat(_kept(iterations, n), 1), row, COMMENT),
+                0,
             )
             for n in range(1 + max(*starts, *ends))
         ]
         return [_of_slot(slot, [kept[n] for n in numbers]) for numbers in (starts, ends)]
     if (starts, ends) == ([0], [1]):
         source = byte_at(iterations.ring, iterations.place(iterations.row(iteration), v.i32(0)))
-        return nvidia.load(source, iterations.clock, 2, space="shared", note=COMMENT)
+        return ctx.recording.load(source, iterations.clock, 2, space="shared", note=COMMENT)
     sources = []
     for numbers in (starts, ends):
         word = _number(slot, numbers)
         sources.append(byte_at(iterations.ring, iterations.place(iterations.row(iteration), word)))
-    return [nvidia.load(s, iterations.clock, 1, space="shared", note=COMMENT)[0] for s in sources]
+    return [
+        ctx.recording.load(s, iterations.clock, 1, space="shared", note=COMMENT)[0] for s in sources
+    ]
 
 
 def _kept(iterations: KeptIterations, number: int) -> Value:
@@ -249,7 +251,7 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
         if not values.keys() >= set(names):
             continue  # payload, which records outside of loops have
         of = [values[name] for name in names]
-        nvidia.store(target, of, predicate=when, offset=offset, note=COMMENT)
+        ctx.recording.store(target, of, predicate=when, offset=offset, note=COMMENT)
     return []
 
 
@@ -268,7 +270,7 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
     unit, iterations = ctx.unit, _iterations_of(ctx, site)
     number, i32 = site.number("number"), v.integer(32)
     last = unit.profile.loops[number][-1]
-    nvidia.warp_barrier()
+    ctx.recording.warp_barrier()
     kept = end = v.load(iterations.number if iterations.kept is None else iterations.kept, i32, 4)
     if iterations.kept is not None:
         end = v.add(v.load(iterations.number, i32, 4), kept)  # iterations since `begin_iterations`
@@ -284,15 +286,15 @@ def _write_batch(ctx: Lowering, site: Site) -> list[Value]:
         readings = [*some, *some[-1:] * (MOST_READINGS - iterations.words)]
     else:
         source = byte_at(iterations.ring, iterations.place(iterations.row(lane), v.i32(0)))
-        readings = nvidia.load(
+        readings = ctx.recording.load(
             source, iterations.clock, MOST_READINGS, space="shared", note=COMMENT
         )
     record = v.add(v.binary(llvm.SubOp, behind, v.add(kept, v.i32(1))), lane)
-    nvidia.store(_target(unit, iterations, record), readings, predicate=writes, note=COMMENT)
+    ctx.recording.store(_target(unit, iterations, record), readings, predicate=writes, note=COMMENT)
     tag = v.binary(llvm.OrOp, v.i32(signed(batch_tag(number))), kept)
     whole = [readings[last.start], readings[last.end], tag, iteration]
     record = v.binary(llvm.SubOp, behind, v.i32(1))
-    nvidia.store(_target(unit, iterations, record), whole, predicate=ends, note=COMMENT)
+    ctx.recording.store(_target(unit, iterations, record), whole, predicate=ends, note=COMMENT)
     return []
 
 
@@ -308,7 +310,7 @@ def _of_slot(slot: Value, values: list[Value]) -> Value:
 @lowers(pg.ForgetIterationsOp)
 def _forget_iterations(ctx: Lowering, site: Site) -> list[Value]:
     iterations = _iterations_of(ctx, site)
-    nvidia.warp_barrier()
+    ctx.recording.warp_barrier()
     if iterations.kept is not None and iterations.made is None:  # in the loop
         v.store(iterations.kept, v.i32(0), 4)
         number = v.load(iterations.number, v.integer(32), 4)

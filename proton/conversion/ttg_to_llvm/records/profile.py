@@ -24,7 +24,6 @@ from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import first_thread
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.records.blocks import (
     COMMENT,
     begin,
@@ -63,11 +62,11 @@ from proton.trace.profile import KernelProfile
 NO_SCOPE = -1  # the tag of a record of nothing
 
 
-def _program() -> Value:
+def _program(ctx: Lowering) -> Value:
     """The linear number of this program, i64."""
     place, size = (
         [wide(number(axis)) for axis in range(3)]
-        for number in (nvidia.program_id, nvidia.program_count)
+        for number in (ctx.recording.program_id, ctx.recording.program_count)
     )
     row = v.add(v.binary(llvm.MulOp, place[2], size[1]), place[1])
     return v.add(v.binary(llvm.MulOp, row, size[0]), place[0])
@@ -110,9 +109,9 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         v.store(place, first, 4)
     mark_readings(ctx, profile.strategy, False)
     behind = _behind_first_copies(site.op)
-    start = now() if behind is not None else None
+    start = now(ctx.recording) if behind is not None else None
     with nullcontext() if behind is None else ir.InsertionPoint(behind):
-        v.when(first_thread(ctx), lambda: begin(unit.block, profile.block, start))
+        v.when(first_thread(ctx), lambda: begin(ctx.recording, unit.block, profile.block, start))
     return [unit.block]
 
 
@@ -186,7 +185,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     """What the records of a function know, given the buffer and the kernel's variables."""
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
-    program, stride = _program(), v.constant(layout.bytes, i64)
+    program, stride = _program(ctx), v.constant(layout.bytes, i64)
     block = byte_at(buffer, v.binary(llvm.MulOp, program, stride))
     threads = WARP_SIZE * profile.unit_warps
     unit_number = v.binary(llvm.LShrOp, ctx.threads.number, v.i32(threads.bit_length() - 1))
@@ -215,6 +214,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     pending = Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.state = buffer, state
     ctx.unit = Unit(
+        primitives=ctx.recording,
         profile=profile,
         block=block,
         segment=byte_at(segments, place),
@@ -274,13 +274,13 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
-    nvidia.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
+    ctx.recording.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.slab is not None:
         give_back_chunk(unit, unit.slab, number)
     if unit.ring is not None:
         _copy_ring(unit, unit.ring, number)
-    nvidia.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
-    v.when(first_thread(ctx), lambda: finish(unit.block))
+    ctx.recording.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
+    v.when(first_thread(ctx), lambda: finish(ctx.recording, unit.block))
     return []
 
 
@@ -295,8 +295,8 @@ def _copy_ring(unit: Unit, ring: Value, number: Value) -> None:
         size = v.select(in_first, size, v.i32(0))
     if unit.is_sampled is not None:
         size = v.select(unit.is_sampled, size, v.i32(0))
-    nvidia.warp_barrier()
-    copy_ring(ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
+    unit.primitives.warp_barrier()
+    copy_ring(unit.primitives, ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
 
 
 @lowers(pg.ReadCounterOp)
@@ -304,11 +304,11 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = ctx.unit
     bits = unit.schema.clock_bits
     if BEHIND_BARRIER in site.op.attributes:
-        nvidia.warp_barrier()
+        ctx.recording.warp_barrier()
     if CARRIED in site.op.attributes:
-        now = nvidia.clock_of_lane(bits, COMMENT, unit.is_writer)
+        now = ctx.recording.clock_of_lane(bits, COMMENT, unit.is_writer)
     else:
-        now = nvidia.clock(bits, COMMENT)
+        now = ctx.recording.clock(bits, COMMENT)
     if STORES in site.op.attributes:
         store_pending(unit)
     return [now]

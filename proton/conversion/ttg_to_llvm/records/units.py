@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.core.primitives import RecordPrimitives
 from proton.conversion.ttg_to_llvm.records.blocks import COMMENT, byte_at
 from proton.dialect.mlir import Operation, Type, Value, ir, llvm
 from proton.trace import wire
@@ -31,6 +31,7 @@ class FlushSlab:
 class Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
+    primitives: RecordPrimitives
     profile: KernelProfile
     block: Value  # address of the program's block
     segment: Value  # address of this unit's ring buffer in the block
@@ -126,13 +127,13 @@ class KeptIterations:
         row = v.binary(llvm.MulOp, row, v.i32(self.words * size))
         return v.add(row, v.binary(llvm.MulOp, word, v.i32(size)))
 
-    def store(self, is_writer: Value) -> None:
+    def store(self, primitives: RecordPrimitives, is_writer: Value) -> None:
         """Stores what is pending. Before there is any, that is nothing, where the first will be."""
         if self.ring is None:
             return
         place = byte_at(self.ring, v.load(self.offset, v.integer(32), 4))
         values = [v.load(value, self.clock, 4) for value in self.pending[: self.count]]
-        nvidia.store(place, values, space="shared", predicate=is_writer, note=COMMENT)
+        primitives.store(place, values, space="shared", predicate=is_writer, note=COMMENT)
 
 
 def variable(function: Operation, type_: Type) -> Value:
@@ -157,7 +158,7 @@ def store_pending(unit: Unit) -> None:
     """Stores the pending record: 16 bytes at once where it is as long as that. In a loop that keeps
     readings alone it is one of that loop."""
     if unit.iterations is not None:
-        unit.iterations.store(unit.is_writer)
+        unit.iterations.store(unit.primitives, unit.is_writer)
         return
     pending = unit.pending
     offset = v.load(pending.offset, v.integer(32), 4)
@@ -179,7 +180,7 @@ def store_pending(unit: Unit) -> None:
     values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
     in_ring = unit.ring is not None
     for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
-        nvidia.store(
+        unit.primitives.store(
             byte_at(place, start) if in_ring and start else place,
             [values[name] for name in names],
             space="shared" if in_ring else "global",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from proton.base.targets import REGISTER_UNIT, SM_REGISTERS, programs_by_registers
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
@@ -53,7 +52,7 @@ def limits(kernel: KernelView) -> dict[str, int]:
         "programs": chip.sm_programs,
     }
     if registers:
-        found["registers"] = programs_by_registers(registers, kernel.threads)
+        found["registers"] = chip.programs_by_registers(registers, kernel.threads)
     return found
 
 
@@ -94,8 +93,9 @@ def _finding(kernel: KernelView, fit: int, rows: np.ndarray) -> Finding | None:
 
 
 def _registers(kernel: KernelView, fit: int) -> int:
-    most = SM_REGISTERS // ((fit + 1) * kernel.threads)
-    return most - most % REGISTER_UNIT
+    chip = kernel.architecture
+    assert chip is not None
+    return chip.most_registers(fit + 1, kernel.threads)
 
 
 RULE = Rule(name="occupancy", about="too few programs on an SM to hide what each waits", find=find)

@@ -55,7 +55,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
   }
 }
 
-// -----// after tritongpu-coalesce //----- //
+// -----// after tritongpu-coalesce{target=cuda:90} //----- //
 #linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
 #linear1 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
 #linear2 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
@@ -119,7 +119,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
   }
 }
 
-// -----// after tritongpu-accelerate-matmul //----- //
+// -----// after tritongpu-accelerate-matmul{target=cuda:90} //----- //
 #linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
 #linear1 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
 #linear2 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
@@ -253,7 +253,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
   }
 }
 
-// -----// after tritongpu-schedule-loops //----- //
+// -----// after tritongpu-schedule-loops{target=cuda:90} //----- //
 #linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 #linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
 #linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>

@@ -1,5 +1,5 @@
 // RUN: proton-opt --pipeline='compact-iterations' %s | filecheck %s
-// RUN: proton-opt --pipeline='compact-iterations,ttg-to-llvm' %s | filecheck %s --check-prefix=LLVM
+// RUN: proton-opt --pipeline='compact-iterations,ttg-to-llvm{target=cuda:90}' %s | filecheck %s --check-prefix=LLVM
 // A loop keeps readings alone, each once; its records are written at the end. 64 records are 22 turns
 // of 3, rounded up to 32, of two readings: 32 * 8 = 256 bytes of each of 4 units behind the kernel's
 // own 1024.

@@ -32,7 +32,11 @@ func.func @whole(%base: !tt.ptr<f16>, %n: i64, %s: i64, %i: i32, %j: i32) {
 // CHECK-SAME: %{{.*}}: !tt.ptr<f32>, %[[N:arg1]]: i64, %[[I:arg2]]: i32, %[[D:arg3]]: i32)
 // CHECK: %[[NEXT:.*]] = arith.addi %[[I]], %[[D]] : i32
 // CHECK: %[[OFFSET:.*]] = arith.extsi %[[NEXT]] : i32 to i64
-// CHECK: %[[AT:.*]] = "tt.addptr"(%{{.*}}, %{{.*}}) : (tensor<8x!tt.ptr<f32>>, tensor<8xi64>)
+// CHECK: %[[AHEAD:.*]] = arith.muli %[[OFFSET]], %{{.*}} : i64
+// CHECK: %[[FIRST:.*]] = "tt.splat"(%[[AHEAD]])
+// CHECK: %[[PLACES:.*]] = arith.addi %[[FIRST]], %{{.*}} : tensor<8xi64>
+// CHECK: %[[ALL:.*]] = "tt.splat"(%arg0)
+// CHECK: %[[AT:.*]] = "tt.addptr"(%[[ALL]], %[[PLACES]]) : (tensor<8x!tt.ptr<f32>>, tensor<8xi64>)
 // CHECK: %[[START:.*]] = "tt.splat"(%[[OFFSET]])
 // CHECK: %[[INDEX:.*]] = arith.addi %[[START]], %{{.*}} : tensor<8xi64>
 // CHECK: %[[END:.*]] = "tt.splat"(%[[N]])
@@ -113,6 +117,22 @@ func.func @loops(%base: !tt.ptr<f32>, %n: i64, %i: i32, %c: i1) {
 // CHECK-NEXT: return %arg4, %arg0, %arg1, %arg2, %arg3
 func.func private @callee(%p: !row, %i: i32) -> (i32, !row) {
   return %i, %p : i32, !row
+}
+
+// In a loop the offset goes to the base, and the places leave the loop.
+
+// CHECK-LABEL: func.func @row_in_loop(
+// CHECK: scf.for
+// CHECK: %[[AHEAD:.*]] = arith.muli %{{.*}}, %{{.*}} : i64
+// CHECK: %[[FIRST:.*]] = "tt.addptr"(%{{.*}}, %[[AHEAD]]) : (!tt.ptr<f32>, i64)
+// CHECK: "tt.splat"(%[[FIRST]])
+func.func @row_in_loop(%base: !tt.ptr<f32>, %n: i64, %i: i32) {
+  %zero = arith.constant 0 : i32
+  scf.for %k = %zero to %i step %i : i32 {
+    %p = "tt.make_tensor_ptr"(%base, %n, %n, %k) {order = array<i32: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (!tt.ptr<f32>, i64, i64, i32) -> !row
+    %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!row) -> tensor<8xf32>
+  }
+  return
 }
 
 // Ordinary accesses stay.

@@ -1,6 +1,6 @@
-// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma,rewrite-tensor-descriptor-to-pointer,canonicalize,cse' %s | filecheck %s
-// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{device=false}' %s | filecheck %s --check-prefix=HOST
-// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{arch=80}' %s | filecheck %s --check-prefix=HOST
+// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{target=cuda:90},rewrite-tensor-descriptor-to-pointer,canonicalize,cse' %s | filecheck %s
+// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{device=false target=cuda:90}' %s | filecheck %s --check-prefix=HOST
+// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{target=cuda:80}' %s | filecheck %s --check-prefix=HOST
 
 // HOST-NOT: ttng
 

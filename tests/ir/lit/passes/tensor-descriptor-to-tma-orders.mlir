@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma' %s | filecheck %s
+// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{target=cuda:90}' %s | filecheck %s
 
 // Threads that meet may read what others wrote, by another argument: TMA would not see it.
 

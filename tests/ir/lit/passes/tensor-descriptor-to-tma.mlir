@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma,rewrite-tensor-descriptor-to-pointer' %s | filecheck %s
+// RUN: proton-opt --pipeline='triton-nvidia-gpu-tensor-descriptor-to-tma{target=cuda:90},rewrite-tensor-descriptor-to-pointer' %s | filecheck %s
 
 !block = !tt.tensordesc<tensor<64x32xf16>, "zero">
 !nan = !tt.tensordesc<tensor<64x32xf16>, "nan">

@@ -1,5 +1,5 @@
-// RUN: proton-opt --pipeline='convert-triton-to-tritongpu{num-warps=4},tritongpu-accelerate-matmul{arch=90}' %s | filecheck %s
-// RUN: proton-opt --pipeline='convert-triton-to-tritongpu{num-warps=4},tritongpu-accelerate-matmul{arch=80}' %s | filecheck %s --check-prefix=AMPERE
+// RUN: proton-opt --pipeline='convert-triton-to-tritongpu{num-warps=4},tritongpu-accelerate-matmul{target=cuda:90}' %s | filecheck %s
+// RUN: proton-opt --pipeline='convert-triton-to-tritongpu{num-warps=4},tritongpu-accelerate-matmul{target=cuda:80}' %s | filecheck %s --check-prefix=AMPERE
 
 // Four warps and 64 rows: a warp group. What was not loaded is multiplied from registers on the left,
 // and from swizzled memory on the right: 64 numbers of 16 bits are a row of 128 bytes, in which chunks

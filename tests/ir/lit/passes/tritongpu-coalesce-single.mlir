@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-coalesce' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-coalesce{target=cuda:90}' %s | filecheck %s
 
 #any = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
 #more = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>

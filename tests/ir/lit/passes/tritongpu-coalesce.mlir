@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-coalesce' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-coalesce{target=cuda:90}' %s | filecheck %s
 
 #one = #ttg.linear<[[32], [64]], [[1], [2], [4], [8], [16]], [], []>
 #one64 = #ttg.linear<[[32]], [[1], [2], [4], [8], [16]], [], []>

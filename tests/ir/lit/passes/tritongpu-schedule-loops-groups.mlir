@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=3 arch=90},triton-nvidia-gpu-fence-insertion' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=3 target=cuda:90},triton-nvidia-gpu-fence-insertion' %s | filecheck %s
 
 // Two warp groups take turns. What each has copied for the next iteration it tells the other when the
 // scores are there, of which one group of copies is left under way ahead of the loop, and none in it.

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=1}' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=1 target=cuda:90}' %s | filecheck %s
 
 #acc = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 #block = #ttg.linear<[[4, 0], [8, 0], [16, 0], [32, 0], [0, 32]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[1, 0], [2, 0]], []>

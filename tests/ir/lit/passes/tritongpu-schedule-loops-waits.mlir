@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=1},triton-nvidia-gpu-fence-insertion' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=1 target=cuda:90},triton-nvidia-gpu-fence-insertion' %s | filecheck %s
 
 // Two products are issued, then the first is waited for while the second goes on. One fence is enough
 // for both: nothing is written between them.

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=3 arch=90}' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-schedule-loops{num-stages=3 target=cuda:90}' %s | filecheck %s
 
 // Three buffers for each operand; the copies of two iterations begin ahead of the loop, those of
 // iteration i + 2 behind the wait for product i - 1, which goes on into iteration i. What is carried

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm,canonicalize' %s | filecheck %s
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm{target=cuda:90},canonicalize' %s | filecheck %s
 
 #sums = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm,canonicalize' %s | filecheck %s
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm{target=cuda:90},canonicalize' %s | filecheck %s
 
 #four = #ttg.linear<[[1], [2], [128], [256]], [[4], [8], [16], [32], [64]], [], []>
 

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='ttg-to-llvm' %s | filecheck %s
+// RUN: proton-opt --pipeline='ttg-to-llvm{target=cuda:90}' %s | filecheck %s
 // A barrier takes effect some cycles after it was issued: a reading of the clock that only pure ops
 // part from one stands behind a barrier of the warp.
 

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm' %s | filecheck %s
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm{target=cuda:90}' %s | filecheck %s
 
 #wide = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [], []>
 #narrow = #ttg.linear<[[4, 0], [8, 0], [16, 0]], [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0]], [], []>

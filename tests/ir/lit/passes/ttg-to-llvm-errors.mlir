@@ -1,4 +1,4 @@
-// RUN: not proton-opt --pipeline='ttg-to-llvm' %s 2>&1 | filecheck %s
+// RUN: not proton-opt --pipeline='ttg-to-llvm{target=cuda:90}' %s 2>&1 | filecheck %s
 // What an earlier pass should have done.
 
 // CHECK: PassError: ttg.convert_layout has no shared memory: run allocate-shared-memory

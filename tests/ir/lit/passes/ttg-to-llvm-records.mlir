@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm' %s | filecheck %s
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm{target=cuda:90}' %s | filecheck %s
 // A record is stored behind the next reading of the clock, or at the end; before there is any, it
 // is one of no scope.
 

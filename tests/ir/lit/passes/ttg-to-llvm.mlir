@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm' %s | filecheck %s
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm{target=cuda:90}' %s | filecheck %s
 
 #four = #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[0], [0]], []>
 #two = #ttg.linear<[[1]], [[2], [4], [8], [16], [32]], [[64], [0]], []>

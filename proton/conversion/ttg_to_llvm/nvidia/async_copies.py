@@ -1,0 +1,67 @@
+"""Copies of threads from global to shared memory that go on meanwhile: `cp.async`."""
+
+from proton.analysis.scratch import stored_bytes
+from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.layouts import addresses, groups
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
+from proton.conversion.ttg_to_llvm.core.shared_memory import stored, vector_of
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
+from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
+from proton.dialect import ttg
+from proton.dialect.mlir import Value, llvm
+
+COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
+
+
+@lowers(ttg.AsyncCopyOp)
+def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
+    """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
+    small for it are loaded and stored, which is there no later."""
+    pointers, base = site.operands[:2]
+    mask = site.optional(2)
+    desc = site.operand_types[1]
+    (_, element), view = ttg.mem_desc_block(desc), ttg.mem_desc_view(desc)
+    bytes_ = stored_bytes(element)
+    places = view.of_threads(ttg.layout_of(site.operand_types[0]))
+    vector = min(vector_of(places, view, bytes_), site.access)
+    size = vector * bytes_
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored(element), view)
+    for (register, *_), target in zip(parts, starts, strict=True):
+        source = ctx.scalars.element(pointers, register)
+        inside = None if mask is None else v.extract(mask, register)
+        if size not in COPY_BYTES:
+            _copy(source, target, size, inside)
+            continue
+        nvidia.copy_async(target, source, size, inside)
+    return [v.i32(0)]
+
+
+def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:
+    """One or two bytes, or zeros."""
+    word = v.integer(16)
+    (found,) = nvidia.load(
+        source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
+    )
+    if size == 1:
+        found = v.create(llvm.TruncOp, v.integer(8), found)
+    v.store(target, found, size)
+
+
+@lowers(ttg.AsyncCommitGroupOp)
+def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.commit_copies()
+    return [v.i32(0)]
+
+
+@lowers(ttg.AsyncWaitGroupOp)
+def _async_wait_group(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.wait_copies(site.number("pendings"))
+    ctx.threads.barrier()
+    return []
+
+
+@lowers(ttg.AsyncWaitOp)
+def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.wait_copies(site.number("pendings"))
+    return []
