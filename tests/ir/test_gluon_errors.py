@@ -127,6 +127,11 @@ def test_what_cannot_be_is_said_where_it_is_written(kernel: Any, said: str) -> N
     assert re.search(said, refused(kernel))
 
 
+def test_another_makers_gpu_is_refused() -> None:
+    with pytest.raises(proton.CompilationError, match="meeting is in Gluon, and hip:gfx942"):
+        meeting.warmup(gl.int32, 3, grid=(1,), target=proton.GPUTarget("hip", "gfx942"))
+
+
 def refused(kernel: Any) -> str:
     """What is said of a kernel that does not compile."""
     with pytest.raises(proton.CompilationError) as problem:
