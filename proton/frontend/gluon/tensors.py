@@ -64,7 +64,7 @@ def block(element: ty.dtype, shape: tuple[int, ...], layout: object, what: str) 
     known = known_layout(AutoLayout() if layout is None else layout, what)
     try:
         return distributed_type(element, shape, known)
-    except TypeError as problem:
+    except (TypeError, ValueError) as problem:
         raise error(f"{what}: {problem}", "slice a layout of the rank of the whole block") from None
 
 
