@@ -110,9 +110,16 @@ def of_images(x, n):
     tma.async_load_im2col(x)
 
 
+@gluon.jit
+def of_odd_rows(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(32, 32, rank=2)
+    tma.make_tensor_descriptor(x, [16, 16], [15, 1], [16, 16], layout)
+
+
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
+        (of_odd_rows, "strides must be 16-byte aligned, got 15 x 4 bytes"),
         (of_other_warps, "is for 8 warps, and this code runs on 4"),
         (of_no_slice, "expected expand_dims input to have a SliceLayout, but got: BlockedLayout"),
         (of_the_other_slice, "expand_dims input layout to be sliced in axis 1 but got 0"),

@@ -126,7 +126,10 @@ def _make(
         raise error(f"{what}: base must be a pointer, got {shown(base)}", "pass the tensor's")
     sizes, element = listed(block_shape), pointer.element_ty
     if not isinstance(layout, NVMMASharedLayout):
-        raise error(f"{what}: Expected layout to be a NVMMASharedLayout, got {shown(layout)}", "..")
+        raise error(
+            f"{what}: Expected layout to be a NVMMASharedLayout, got {shown(layout)}",
+            "get_default_for",
+        )
     last = listed(strides)[-1:]
     if isinstance(last[0] if last else None, tensor) or last != (1,):
         raise error(
@@ -138,6 +141,12 @@ def _make(
         raise error(f"{what}: {problem}", "use pointers for smaller blocks") from None
     if padding_option == "nan" and not element.is_floating():
         raise error("Padding option `nan` is not supported for integer blocks", '"zero"')
+    for stride in listed(strides)[:-1]:
+        if isinstance(stride, int) and stride * element.itemsize % ty.DESCRIPTOR_ROW_BYTES:
+            raise error(
+                f"{what}: strides must be 16-byte aligned, got {stride} x {element.itemsize} bytes",
+                "pad the rows, or load through pointers",
+            )
     block = ty.block_type(element, tuple(sizes))
     type_ = layout_descriptor_type(block, layout, padding_option)
     op = tt_block.MakeTensorDescOp(
