@@ -236,6 +236,24 @@ def elements_of_memory_by_index(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def bounded(x, y, rows, columns, M: gl.constexpr, N: gl.constexpr):
+    i = gl.program_id(0) * M + gl.arange(0, M, gl.AutoLayout())[:, None]
+    j = gl.arange(0, N, gl.AutoLayout())[None, :]
+    inside = (i < rows) & (j < columns)
+    value = gl.load(gl.set_auto_layout(x + i * columns + j, gl.CoalescedLayout()), mask=inside)
+    to = gl.set_auto_layout(y + i * columns + j, gl.CoalescedLayout())
+    gl.store(to, value * 2, mask=gl.set_auto_layout(inside, gl.CoalescedLayout()))
+
+
+@check
+def layouts_that_are_chosen(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((50, 100), np.float32)
+    y = np.zeros_like(x)
+    bounded[(2,)](x, y, 50, 100, 32, 128, num_warps=4)
+    assert (y == 2 * x).all()
+
+
+@gluon.jit
 def widened(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, dtype: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0])
     i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))

@@ -284,7 +284,7 @@ def broadcast_all(*values: tensor) -> list[tensor]:
     laid_out = [value for value in values if isinstance(value.type, distributed_type)]
     if not laid_out:
         return [broadcast_to(value, shape) for value in values]
-    first = next((value for value in laid_out if _is_known(value)), laid_out[0])
+    first = max(laid_out, key=_choice)
     _check_ranks(laid_out)
     for other in laid_out:
         _check_layouts(first, other)
@@ -300,8 +300,10 @@ def _layout(value: tensor) -> Any:
     return value.type.layout
 
 
-def _is_known(value: tensor) -> bool:
-    return isinstance(value.type, distributed_type) and bool(value.type.layout.is_known)
+def _choice(value: tensor) -> int:
+    """How much is said of a layout: all, by which rule to choose it, or nothing."""
+    layout = _layout(value)
+    return 2 if layout.is_known else 0 if isinstance(layout, AutoLayout) else 1
 
 
 def _in_layout(value: tensor, like: ty.block_type) -> tensor:
@@ -319,31 +321,29 @@ def _in_layout(value: tensor, like: ty.block_type) -> tensor:
             f"Cannot broadcast, rank mismatch: {list(value.shape)}, {list(like.shape)}",
             "add dimensions with x[:, None]: in Gluon none is added in front",
         )
-    if like.layout.is_known and isinstance(_layout(value), AutoLayout):
+    if isinstance(_layout(value), AutoLayout):
         return set_layout(value, like.layout)
     raise _mismatch(value, like.layout, _layout(value), "")
 
 
 def agreed(*values: Any) -> tuple[Any, ...]:
     """Operands of one access: blocks whose layout is still to be chosen get that of another one."""
-    known = next((v for v in values if isinstance(v, tensor) and _is_known(v)), None)
-    if known is None:
+    laid_out = [v for v in values if isinstance(getattr(v, "type", None), distributed_type)]
+    known = max(laid_out, key=_choice, default=None)
+    if known is None or not _choice(known):
         return values
-    layout = _layout(known)
+    layout, rank = _layout(known), len(known.shape)
     return tuple(
-        set_layout(value, layout)
-        if isinstance(value, tensor)
-        and isinstance(value.type, distributed_type)
-        and isinstance(value.type.layout, AutoLayout)
-        and len(value.shape) == len(known.shape)
-        else value
-        for value in values
+        set_layout(v, layout) if v in laid_out and not _choice(v) and len(v.shape) == rank else v
+        for v in values
     )
 
 
 def set_layout(value: tensor, layout: Any) -> tensor:
     """A block in the layout that it was still to get."""
     type_ = distributed_type(value.dtype, value.shape, layout)
+    if not layout.is_known:
+        return tensor(value.handle, type_)
     return wrap(ttg.SetAutoLayoutOp(value.handle, to_ir(type_)), type_)
 
 

@@ -4,6 +4,7 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import addresses, groups
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
+from proton.conversion.ttg_to_llvm.core.memory import conditions
 from proton.conversion.ttg_to_llvm.core.shared_memory import stored, vector_of
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
@@ -27,9 +28,10 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     size = vector * bytes_
     parts = groups(places, vector)
     starts = addresses(ctx, places, [part[0] for part in parts], base, stored(element), view)
+    condition = conditions(ctx, mask, [part[0] for part in parts])
     for (register, *_), target in zip(parts, starts, strict=True):
         source = ctx.scalars.element(pointers, register)
-        inside = None if mask is None else v.extract(mask, register)
+        inside = condition(register)
         if size not in COPY_BYTES:
             _copy(source, target, size, inside)
             continue
