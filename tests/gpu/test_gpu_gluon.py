@@ -36,3 +36,12 @@ def test_each_group_of_warps_has_its_scopes(
     assert by_warps["ready"] == by_warps["multiply"] == by_warps["store"] == consumers
     assert by_warps["empty"] == by_warps["fill"] == producers
     assert run.totals.lost == 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_the_library_that_benchmarks_compare_with(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = (torch.randn(s, device="cuda").to(getattr(torch, dtype)) for s in ((64, 32), (48, 32)))
+    c = torch.empty((64, 48), device="cuda", dtype=torch.float16 if "8" in dtype else a.dtype)
+    proton.testing.cublas().matmul(a, b, c)
+    torch.testing.assert_close(c.float(), a.float() @ b.float().T, rtol=2e-2, atol=2e-1)

@@ -29,6 +29,7 @@ _HOMES = {
     "triton._C.libtriton": "proton.compat.triton.libtriton",
     "triton._C.libtriton.gluon_ir": "proton.compat.triton.gluon_ir",
     "triton._C.libtriton.ir": "proton.compat.triton.libtriton",
+    "triton._C.libtriton.nvidia": "proton.compat.triton.nvidia",
     "triton._utils": "proton.compat.triton.utils",
     "triton._filecheck": "proton.compat.triton.filecheck",
     "triton._internal_testing": "proton.compat.triton.internal_testing",

@@ -42,7 +42,6 @@ ABSENT = {
     "triton.runtime.build": _STUBS,
     "triton.runtime.interpreter": "the interpreter is Proton's own: TRITON_INTERPRET=1",
     "triton.testing": "it is measured in another way",
-    "triton.testing.cublas": "torch has NVIDIA's products",
     "triton.testing.cuda_memcheck": (
         "PROTON_CHECK_BOUNDS=1 on the CPU, NVIDIA's compute-sanitizer on a GPU"
     ),
