@@ -525,6 +525,8 @@ def dots_of_warp_groups(rng: np.random.Generator) -> None:
         (f16, f32, (128, 64, 32), [8, 1], (32, 64), True, True),
         (f16, f32, (64, 128, 64), [4, 2], (128, 32), False, False),
         (f16, f32, (128, 32, 32), [4, 1], (0, 0), False, False),
+        (f16, f32, (64, 64, 32), [8, 1], (64, 128), False, True),  # two groups hold one result
+        (f16, f32, (64, 32, 32), [8, 1], (64, 64), True, False),
         (gl.bfloat16, f32, (64, 64, 32), [4, 1], (64, 128), True, False),
         (f32, f32, (64, 32, 32), [4, 1], (128, 64), False, False),
         (gl.int8, gl.int32, (64, 32, 64), [4, 1], (64, 64), False, False),

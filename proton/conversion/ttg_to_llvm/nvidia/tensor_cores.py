@@ -76,12 +76,14 @@ class _Memory:
         self.high = v.i32(_signed(self.bits >> 32))
 
     def _group_bases(self, tiling: WarpGroupTiling) -> tuple[int, ...]:
-        """What each bit of a warp group's number adds to the address, in bytes."""
-        step = GROUP_ROWS if self.axis == 0 else tiling.n
+        """What each bit of a warp group's number adds to the address, in bytes. Groups beyond the
+        tensor's end hold copies."""
+        step, size = GROUP_ROWS if self.axis == 0 else tiling.n, tiling.shape[self.axis]
         bases = []
         for axis, groups in enumerate(tiling.groups):
-            for bit in range(log2(groups)):
-                bases.append(self._offset(step << bit, 0) if axis == self.axis else 0)
+            for place in (step << bit for bit in range(log2(groups))):
+                is_own = axis == self.axis and place < size
+                bases.append(self._offset(place, 0) if is_own else 0)
         return tuple(bases)
 
     def _offset(self, place: int, k: int) -> int:
