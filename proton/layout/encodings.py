@@ -21,7 +21,6 @@ from proton.layout.named import (
     shared_nvmma,
     shared_row_major,
     shared_swizzled,
-    sliced,
     wgmma_operand_a,
 )
 
@@ -29,11 +28,6 @@ REGISTER_BITS = 32
 AMPERE, HOPPER = 2, 3  # generations of tensor cores
 _ORDERS = {2: (0, 1), 3: (1, 2, 0)}  # in which Hopper's warps go along the dimensions
 _MATRIX = 2  # dimensions
-
-
-def slice_of(parent: LinearLayout, axis: int) -> LinearLayout:
-    """What is left of a tensor whose dimension `axis` has the size 1."""
-    return sliced(parent, axis)
 
 
 def of_bases(ins: Mapping[str, Sequence[Sequence[int]]], shape: Sequence[int]) -> LinearLayout:

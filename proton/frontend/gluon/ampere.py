@@ -10,7 +10,6 @@ from proton.frontend.builder import (
     agreed,
     as_tensor,
     broadcast_all,
-    constant,
     error,
     memory_type,
     to_ir,
@@ -270,8 +269,3 @@ def _dot_fma(g: CodeGenerator, a: object, b: object, acc: tensor) -> tensor:
     left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))
     check_shapes(left.shape, right.shape, type_, what)
     return _by_threads(g, left, right, acc, type_)
-
-
-def zero_of(type_: ty.dtype) -> tensor:
-    """Zeros of a type."""
-    return constant(0, type_)

@@ -46,7 +46,6 @@ from proton.language.gluon.types import distributed_type
 from proton.language.value import tensor
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
-from proton.layout.named import dim
 
 
 def known_layout(layout: object, what: str) -> Any:
@@ -382,8 +381,3 @@ def _num_ctas(g: CodeGenerator) -> int:
 @rule(core.barrier)
 def _barrier(cluster: bool = False) -> None:
     tt.DebugBarrierOp()
-
-
-def sizes_of(layout: LinearLayout) -> tuple[int, ...]:
-    """The shape of a layout's tensor."""
-    return tuple(layout.out_size(dim(axis)) for axis in range(len(layout.outs)))
