@@ -83,8 +83,9 @@ class AccelerateMatmul(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        warps = ttg.num_warps(module)
+        program = ttg.num_warps(module)
         for op in ops_named(module, tt.DotOp):
+            warps = ttg.group_warps(op, program)
             with before(op):
                 product = _Product(op, self.target.facts, warps)
                 replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])
