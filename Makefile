@@ -32,7 +32,7 @@ BENCHMARKS ?= compile_time profiling trace_io viewer
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/bytecode
 
-.PHONY: bench bless clean demo docs docs-pictures format fuzz help lint lock replay setup style test \
+.PHONY: bench bless clean corpus demo docs docs-pictures format fuzz help lint lock replay setup style test \
 	test-fast test-gpu test-torch
 
 help: ## what the targets do
@@ -59,8 +59,13 @@ fuzz: $(STAMP) ## run the tests that draw random examples, more of them, from a 
 	PROTON_TEST_FUZZ=$(FUZZ) PROTON_TEST_SEED=$$seed \
 		$(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
 
+# JOBS=15: in so many processes. Without worksteal all tests of the GPU are one process's.
 test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip install torch)
-	@$(BIN)/python -m pytest tests/gpu $(PYTEST)
+	@$(BIN)/python -m pytest $(if $(filter-out auto,$(JOBS)),-n $(JOBS) --dist worksteal) tests/gpu $(PYTEST)
+
+# CORPUS='--only norm': see benchmarks/corpus.py. It needs a Python with torch and the libraries.
+corpus: $(STAMP) ## kernels of public libraries on a GPU, by Proton and by Triton
+	@$(TORCH) benchmarks/corpus.py $(CORPUS)
 
 # TORCH is a Python with torch (its wheel for CPUs will do) beside what the lock has.
 TORCH ?= $(BIN)/python

@@ -2,6 +2,9 @@
 
     python benchmarks/corpus.py [--only REGEX] [--libraries liger fla gems] [--repeats 5]
                                 [--rounds 2] [--processes 8] [--seconds 300] [--json FILE] [--all]
+                                [--against CHECKOUT]
+
+`--against` takes another checkout of this repository in the place of Triton.
 
 Needs torch, Triton, and without their dependencies liger-kernel, fla-core and flag-gems (einops,
 expecttest, sqlalchemy and pyyaml beside them). The ops are those of liger_cases.py at sizes of
@@ -35,7 +38,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROTON, TRITON = "proton", "triton"
+ROOT = Path(__file__).parents[1]
+PROTON, TRITON, OTHER = "proton", "triton", "other"  # another checkout of Proton
 CHECK, TIME = "check", "time"
 SAID = "corpus:"
 TOLERANCE = 0.02  # of a result's norm: most are products of bf16 or tf32
@@ -123,7 +127,7 @@ def is_held_out(kernel: str) -> bool:
 
 def inner(compiler: str, step: str, given: dict[str, Any]) -> None:
     """What a process does under one compiler; it prints what it found as it goes."""
-    if compiler == PROTON:
+    if compiler != TRITON:
         import proton
 
         proton.install_as_triton()
@@ -246,9 +250,15 @@ def said(printed: str) -> Iterator[tuple[str, Any]]:
 
 
 def started(compiler: str, step: str, **given: Any) -> subprocess.Popen[str]:
-    request = json.dumps([compiler, step, given])
+    request, against = json.dumps([compiler, step, given]), given["against"]
+    tree = against if compiler == OTHER else str(ROOT)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([tree, os.environ.get("PYTHONPATH", "")]),
+        "PROTON_CACHE_DIR": f"{os.environ['PROTON_CACHE_DIR']}/{compiler}",
+    }
     return subprocess.Popen(
         [sys.executable, __file__, "--inner", request],
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -267,13 +277,23 @@ def answer(process: subprocess.Popen[str], seconds: float) -> Iterator[tuple[str
     return said(out)
 
 
+def peer(given: argparse.Namespace) -> str:
+    """What Proton is compared with."""
+    return OTHER if given.against else TRITON
+
+
+def asked(given: argparse.Namespace) -> dict[str, Any]:
+    """What processes have to know of the command."""
+    return {name: getattr(given, name) for name in ("libraries", "only", "against")}
+
+
 def checked(given: argparse.Namespace, until: float) -> dict[str, dict[str, Any]]:
     """By work and compiler what came of it. Fills the caches on disk."""
-    common = {"libraries": given.libraries, "only": given.only, "until": until}
+    common = asked(given) | {"until": until}
     processes = {
         (compiler, part): started(compiler, CHECK, part=part, parts=given.processes, **common)
         for part in range(given.processes)
-        for compiler in (PROTON, TRITON)
+        for compiler in (PROTON, peer(given))
     }
     verdicts: dict[str, dict[str, Any]] = {}
     for (compiler, _), process in processes.items():
@@ -282,17 +302,17 @@ def checked(given: argparse.Namespace, until: float) -> dict[str, dict[str, Any]
     return verdicts
 
 
-def comparison(times: dict[str, Rows]) -> list[dict[str, Any]]:
-    """A row for each kernel that both have run."""
+def comparison(ours: Rows, theirs: Rows) -> list[dict[str, Any]]:
+    """A row for each kernel that both have run, us."""
     return [
         {"work": row[0], "kernel": row[1]}
-        | {compiler: statistics.median(times[compiler][row]) for compiler in (PROTON, TRITON)}
-        for row in times[PROTON].keys() & times[TRITON].keys()
+        | {"ours": statistics.median(ours[row]), "theirs": statistics.median(theirs[row])}
+        for row in ours.keys() & theirs.keys()
     ]
 
 
 def ratio(row: dict[str, Any]) -> float:
-    return float(row[PROTON] / row[TRITON])
+    return float(row["ours"] / row["theirs"])
 
 
 def summary(name: str, rows: list[dict[str, Any]]) -> str:
@@ -317,6 +337,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300, help="what is late is left out")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--all", action="store_true", help="rows of the half that is held out, too")
+    parser.add_argument("--against", default="", help="another checkout, in Triton's place")
     parser.add_argument("--inner", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.inner:
@@ -327,28 +348,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"}
         verdicts = checked(given, begin + 0.5 * given.seconds)
-        right = [key for key, of in verdicts.items() if agree(of.get(PROTON), of.get(TRITON))]
+        other = peer(given)
+        right = [key for key, of in verdicts.items() if agree(of.get(PROTON), of.get(other))]
         print(f"{len(right)} of {len(verdicts)} ops agree, {time.time() - begin:.0f} s")
         for key, of in verdicts.items():
-            if key not in right and isinstance(of.get(TRITON), list):
-                print(f"differs: {key}: {str(of.get(PROTON))[:200]} for {str(of[TRITON])[:200]}")
-        times: dict[str, Rows] = {PROTON: {}, TRITON: {}}
-        order = [TRITON, PROTON] * given.rounds
+            if key not in right and isinstance(of.get(other), list):
+                print(f"differs: {key}: {str(of.get(PROTON))[:200]} for {str(of[other])[:200]}")
+        times: dict[str, Rows] = {PROTON: {}, other: {}}
+        order = [other, PROTON] * given.rounds
         for number, compiler in enumerate(order):
             until = time.time() + (end - time.time()) / (len(order) - number) - 3
-            process = started(
-                compiler, TIME, libraries=given.libraries, only=given.only, until=until,
-                keys=right, repeats=given.repeats,
-            )  # fmt: skip
+            time_given = asked(given) | {"until": until, "keys": right, "repeats": given.repeats}
+            process = started(compiler, TIME, **time_given)
             for key, launches in answer(process, until + 5 - time.time()):
                 for kernel, us in launches:
                     times[compiler].setdefault((key, kernel), []).append(us)
             print(f"{compiler}: {len(times[compiler])} kernels, {time.time() - begin:.0f} s")
-    rows = comparison(times)
+    rows = comparison(times[PROTON], times[other])
     seen = [row for row in rows if not is_held_out(row["kernel"])]
     for row in sorted(rows if given.all else seen, key=ratio):
         if given.all or ratio(row) > BAR or ratio(row) < 1 / BAR:
-            times_us = f"{ratio(row):6.3f} {row[PROTON]:9.1f} {row[TRITON]:9.1f}"
+            times_us = f"{ratio(row):6.3f} {row['ours']:9.1f} {row['theirs']:9.1f}"
             print(f"{times_us}  {row['work']}: {row['kernel']}")
     for library in given.libraries:
         print(summary(library, [row for row in rows if row["work"].startswith(library)]))

@@ -4,7 +4,7 @@
 
 Needs torch and the libraries, as public_libraries.py does, and no GPU: tensors are on the CPU, and
 what a launch would compile for an H200 is noted in its place. The ops are those of liger_cases.py
-at the sizes of gpu_liger.py, flag-gems' on torch's samples, and those of fla_cases.py with heads of
+at the sizes of corpus.py, flag-gems' on torch's samples, and those of fla_cases.py with heads of
 128. Of kernels that are tuned the middle configuration is taken.
 """
 

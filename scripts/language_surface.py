@@ -214,7 +214,6 @@ ABSENT = {
     "do_bench_cudagraph_proton": "`do_bench_cudagraph`",
     "cuda_memcheck": "`PROTON_CHECK_BOUNDS=1` on the CPU, compute-sanitizer on a GPU",
     "set_gpu_clock": "`nvidia-smi -lgc`",
-    "cublas": "a library's product",
     "AttrsDescriptor": "`attrs` of `ASTSource` is a dict",
     "LazyDict": "`proton.runtime.launch.hooks.LazyDict`",
     "make_backend": "`proton.runtime.backend.backend_named`",

@@ -33,7 +33,7 @@ FLOORS = (
     ("backends",),
     ("compiler", "compiling", "interpreter"),
     ("runtime",),
-    ("viewer", "tools", "testing"),
+    ("viewer", "tools", "testing", "gluon"),
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 # What opens a run needs no compiler.

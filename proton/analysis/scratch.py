@@ -16,8 +16,8 @@ from proton.dialect.walk import users
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, Parts, exchange, in_parts, plan
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
-from proton.layout.matrix_memory import matrix_memory
 from proton.layout.reduction import plan_reduction
+from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_map import ALIGNMENT as BOX_ALIGNMENT
 
 ALIGNMENT = ACCESS_BYTES
@@ -28,21 +28,31 @@ def alignment(op: Operation) -> int:
     if isa(op, func.CallOp):
         return MATRIX_ALIGNMENT
     if has(op, AllocatesShared):
-        _, element, layout = ttg.mem_desc_parts(op.results[0].type)
-        if matrix_memory(layout, stored_bytes(element)) is not None:
+        type_ = op.results[0].type
+        _, element = ttg.mem_desc_block(type_)
+        if matrix_of(ttg.mem_desc_view(type_), stored_bytes(element)) is not None:
             return MATRIX_ALIGNMENT
-        return BOX_ALIGNMENT if _is_for_tma(op.results[0]) else ALIGNMENT
+        return max(ALIGNMENT, *_of_users(op.results[0]))
     return ALIGNMENT
 
 
-def _is_for_tma(memory: Value) -> bool:
-    """True if TMA reads or writes memory, or a part of it, or a tensor map is made there."""
+def _of_users(memory: Value) -> list[int]:
+    """What users of memory, or of a part of it, ask of its address: those that make other elements
+    of it that they may be a swizzled matrix, TMA that boxes begin where it can."""
+    found = [0]
     for user in users(memory):
-        if isa(user, ttng.AsyncTMACopyOp, ttng.AsyncTMAStoreOp, ttng.TensorMapCreateOp):
-            return True
-        if has(user, PassesMemory) and any(map(_is_for_tma, user.results)):
-            return True
-    return False
+        if isa(user, ttng.AsyncTMACopyOp, ttng.AsyncTMAStoreOp):
+            is_flat = len(ttg.mem_desc_view(memory.type).shape) == 1
+            found.append(BOX_ALIGNMENT if is_flat else MATRIX_ALIGNMENT)
+        elif isa(user, ttng.TensorMapCreateOp):
+            found.append(BOX_ALIGNMENT)
+        elif has(user, PassesMemory):
+            types = [memory.type, *(result.type for result in user.results)]
+            elements = {ttg.mem_desc_block(t)[1] for t in types if ttg.is_mem_desc(t)}
+            found += [MATRIX_ALIGNMENT] if len(elements) > 1 else []
+            for result in user.results:
+                found += _of_users(result)
+    return found
 
 
 def stored_bytes(element: Type) -> int:
@@ -115,16 +125,20 @@ def scratch_bytes(op: Operation) -> int:
         case tt.GatherOp.OPERATION_NAME:
             source = op.operands[0]
             return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
-        case tt.AtomicRMWOp.OPERATION_NAME | tt.AtomicCASOp.OPERATION_NAME:
+        case (
+            tt.AtomicRMWOp.OPERATION_NAME
+            | tt.AtomicCASOp.OPERATION_NAME
+            | ttg.LocalAtomicScatterOp.OPERATION_NAME
+        ):
             return _atomic_bytes(op)
     return desc_bytes(op.results[0].type) if has(op, AllocatesShared) else 0
 
 
 def desc_bytes(type_: Type) -> int:
     """The bytes of a tensor in shared memory."""
-    shape, element, layout = ttg.mem_desc_parts(type_)
-    count = prod(shape[: len(shape) - len(layout.outs)])
-    return _aligned(count * (1 << layout.total_in_bits) * stored_bytes(element))
+    (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
+    count = prod(shape[: len(shape) - len(view.shape)])
+    return _aligned(count * view.padded(view.size) * stored_bytes(element))
 
 
 def _atomic_bytes(op: Operation) -> int:

@@ -71,6 +71,10 @@ class SharedAliases(ForwardDataflow[None]):
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
+        elif isa(op, ttg.MemDescViewOp):
+            self.memory[op.results[0]] = frozenset(
+                _viewed(part, op) for part in self.memory.get(op.operands[0], ())
+            )
         elif has(op, PassesMemory) and op.results:
             is_view = len(op.operands) == 1
             passed = [v for v in op.operands if is_view or v.type == op.results[0].type]
@@ -109,12 +113,18 @@ def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> boo
     return known[target] != before
 
 
+def _viewed(part: SharedPart, op: Operation) -> SharedPart:
+    """A part as another type; all that was allocated, where that takes more than the part."""
+    is_more = desc_bytes(op.results[0].type) > part.size
+    return SharedPart(part.op, 0, desc_bytes(part.op.results[0].type)) if is_more else part
+
+
 def _indexed(part: SharedPart, op: Operation) -> SharedPart:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
     if not isa(index, arith.ConstantOp):
         return part
-    shape, _, _ = ttg.mem_desc_parts(op.operands[0].type)
+    shape, _ = ttg.mem_desc_block(op.operands[0].type)
     size = desc_bytes(op.results[0].type)
     number = int(ir.IntegerAttr(index.attributes["value"]).value)
     if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:

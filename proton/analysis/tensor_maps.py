@@ -13,8 +13,9 @@ from proton.analysis.scratch import stored_bytes
 from proton.dialect import by_name, isa, ttng
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
 from proton.dialect.traits import KeepsNumber, has
+from proton.dialect.ttg import shared_layout
 from proton.dialect.walk import defining_op, parent_of
-from proton.layout.tensor_map import Box, Formula, TensorMapPlan, box_of
+from proton.layout.tensor_map import Box, Formula, TensorMapPlan, box_in, box_of
 
 _OPERATORS = by_name({arith.AddIOp: "+", arith.SubIOp: "-", arith.MulIOp: "*"})
 
@@ -51,7 +52,10 @@ def box_of_map(type_: Type) -> Box | None:
     # Of floats that TMA does not know it cannot make a NaN.
     if type_.outside == "nan" and not (isinstance(element, ir.FloatType) and element.width > 8):
         return None
-    return box_of(tuple(block.shape), stored_bytes(element))
+    shape, size = tuple(block.shape), stored_bytes(element)
+    if block.encoding is not None:  # the author says how blocks lie in memory
+        return box_in(shape, size, shared_layout(block.encoding, shape))
+    return box_of(shape, size)
 
 
 def plan_of(op: Operation) -> TensorMapPlan | None:

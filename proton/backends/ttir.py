@@ -19,22 +19,25 @@ from proton.transforms.tile.rewrite_tensor_descriptor_to_pointer import (
 from proton.transforms.tile.rewrite_tensor_pointer import RewriteTensorPointer
 
 
+def first_passes(instrumentation: Instrumentation | None) -> list[Pass]:
+    """What becomes of scopes: first, so that without instrumentation no pass sees anything of
+    them."""
+    if instrumentation is None:
+        return [StripRecords()]
+    return [
+        NameCalledScopes(auto=bool(instrumentation.auto)),
+        NumberIterations(),
+        DetachRecords(instrumentation.placement),
+    ]
+
+
 def ttir_passes(
     instrumentation: Instrumentation | None, descriptors: Sequence[Pass] = ()
 ) -> list[Pass]:
     """Target-independent simplification; without `instrumentation` records go.
     `descriptors` are passes of a back end that has better than pointers for tensor descriptors."""
     return [
-        # First, so that without instrumentation nothing of a scope is seen by any pass.
-        *(
-            [StripRecords()]
-            if instrumentation is None
-            else [
-                NameCalledScopes(auto=bool(instrumentation.auto)),
-                NumberIterations(),
-                DetachRecords(instrumentation.placement),
-            ]
-        ),
+        *first_passes(instrumentation),
         RewriteTensorPointer(),
         *descriptors,
         RewriteTensorDescriptorToPointer(),

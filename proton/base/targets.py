@@ -110,7 +110,12 @@ def check_num_warps(warps: object, warp_size: int = WARP_SIZE) -> None:
     is_int = isinstance(warps, int) and not isinstance(warps, bool)
     if not is_int or warps < 1 or warps.bit_count() != 1:  # type: ignore[operator, attr-defined]
         raise InvalidOption(f"num_warps must be a power of 2, got {shown(warps)}")
-    threads = warps * warp_size  # type: ignore[operator]
+    check_threads(warps, warp_size)  # type: ignore[arg-type]
+
+
+def check_threads(warps: int, warp_size: int = WARP_SIZE) -> None:
+    """Raises OutOfResources for more warps than a program has on any target."""
+    threads = warps * warp_size
     if threads > MAX_THREADS:
         raise OutOfResources.of(
             "threads", threads, MAX_THREADS, f"of num_warps={warps}", "pass a smaller num_warps"

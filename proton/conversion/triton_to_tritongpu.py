@@ -20,7 +20,7 @@ from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
 from proton.dialect.mlir import Module, Operation, Type, arith, func, ir
-from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.ttg import group_warps, is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, before, source_span
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
@@ -50,6 +50,7 @@ class TritonToTritonGPU(Pass):
     name: ClassVar[str] = "convert-triton-to-tritongpu"
 
     num_warps: int = 4
+    program_warps: int = 0  # those of groups that run beside these, too; 0: there are none
     lanes: int = WARP_SIZE
 
     def run(self, module: Module) -> None:
@@ -59,7 +60,8 @@ class TritonToTritonGPU(Pass):
                 f"num_warps must be a power of two up to {most}, got {self.num_warps}",
                 hint="pass num_warps=4 or another power of two to the launch",
             )
-        module.operation.attributes[NUM_WARPS] = i32_attr(self.num_warps)
+        program = self.program_warps or self.num_warps
+        module.operation.attributes[NUM_WARPS] = i32_attr(program)
         if self.lanes != WARP_SIZE:
             module.operation.attributes[THREADS_PER_WARP] = i32_attr(self.lanes)
         ops = all_ops(module)
@@ -70,10 +72,11 @@ class TritonToTritonGPU(Pass):
             if op.name in _LEGALIZE:
                 _LEGALIZE[op.name](op, self)
 
-    def _type(self, type_: Type) -> Type:
+    def _type(self, type_: Type, op: Operation) -> Type:
         if not is_tensor(type_) or type_.encoding is not None:
             return type_
-        return with_layout(type_, shapes.default(tuple(type_.shape), self.num_warps, self.lanes))
+        warps = group_warps(op, self.num_warps) if self.program_warps else self.num_warps
+        return with_layout(type_, shapes.default(tuple(type_.shape), warps, self.lanes))
 
     def _check_sizes(self, ops: list[Operation]) -> None:
         """Raises OutOfResources where a block does not fit into the threads."""
@@ -99,18 +102,18 @@ class TritonToTritonGPU(Pass):
         """The default layout on results, on arguments of blocks, and on constants."""
         for result in op.results:
             if is_tensor(result.type):
-                result.set_type(self._type(result.type))
+                result.set_type(self._type(result.type, op))
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.arguments:
                     if is_tensor(argument.type):
-                        argument.set_type(self._type(argument.type))
+                        argument.set_type(self._type(argument.type, op))
         if isa(op, arith.ConstantOp) and is_tensor(op.results[0].type):
             set_constant_type(op)
         elif isa(op, func.FuncOp):
             function_type = ir.TypeAttr(op.attributes["function_type"]).value
             inputs, results = (
-                [self._type(t) for t in types]
+                [self._type(t, op) for t in types]
                 for types in (function_type.inputs, function_type.results)
             )
             op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
@@ -149,7 +152,8 @@ def _split(op: Operation, given: TritonToTritonGPU) -> None:
 @_LEGALIZE.of(tt.ScanOp)
 def _scan(op: Operation, given: TritonToTritonGPU) -> None:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
-    layout = shapes.scan(shape_of(op.operands[0]), axis, given.num_warps, given.lanes)
+    warps = layout_of(op.operands[0].type).in_size("warp")
+    layout = shapes.scan(shape_of(op.operands[0]), axis, warps, given.lanes)
     for number in range(len(op.operands)):
         _convert_operand(op, number, layout)
         retype_result(op, number, layout)

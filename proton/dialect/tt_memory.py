@@ -11,7 +11,8 @@ MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
 MEMORY_SCOPES = ("cta", "gpu", "sys")
 CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 # The operand that is the mask of an access.
-MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "ttg.async_copy_global_to_local": 2}
+MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}
+MASKS |= {"ttg.async_copy_global_to_local": 2, "ttg.local_atomic_scatter": 3}
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 

@@ -16,6 +16,7 @@ from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import AnyAttr, AnyType, Attribute, Module, Operand, Result, Type, ext, ir
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED, dim
+from proton.layout.shared_view import SharedView
 
 
 class TTG(ext.Dialect, name="ttg"):
@@ -35,6 +36,17 @@ class SharedAttr(TTG.Attribute, name="shared"):
     """`#ttg.shared<[[0, 1], [0, 2], [1, 0]]>`: the index of each power of two of an offset."""
 
     offset: AnyAttr
+
+
+class SharedViewAttr(TTG.Attribute, name="shared_view"):
+    """`#ttg.shared_view<[[[4], [8]], [[1], [2]]], 16, 0, []>`: a part of a tensor in memory, or one
+    with paddings (proton/layout/shared_view.py): of each dimension the offsets of its powers of
+    two, the offsets of the whole, the first one, and pairs of an interval and a padding."""
+
+    places: AnyAttr
+    size: ir.IntegerAttr
+    start: ir.IntegerAttr
+    paddings: AnyAttr
 
 
 class MemDescType(TTG.Type, name="memdesc"):
@@ -120,23 +132,91 @@ def is_mem_desc(type_: Type) -> bool:
     return isinstance(type_, MemDescType | MutableMemDescType)
 
 
+def shared_attr(layout: LinearLayout) -> Attribute:
+    """The encoding of a layout of memory, from offsets to indices."""
+    return SharedAttr.get(_bases_attr(layout.bases("offset")))
+
+
+def shared_layout(encoding: Attribute, shape: tuple[int, ...]) -> LinearLayout:
+    """The layout of a block of a shape in memory with such an encoding."""
+    bases = _bases(SharedAttr(encoding).offset)
+    return LinearLayout.of({"offset": bases}, {dim(a): size for a, size in enumerate(shape)})
+
+
 @functools.cache
 def mem_desc(
     shape: tuple[int, ...], element: Type, layout: LinearLayout, is_mutable: bool = False
 ) -> Type:
     """The type of a tensor in shared memory; `layout` maps offsets (in elements) to indices."""
     sizes = ir.ArrayAttr.get([i64_attr(size) for size in shape])
-    encoding = SharedAttr.get(_bases_attr(layout.bases("offset")))
+    encoding = shared_attr(layout)
     kind = MutableMemDescType if is_mutable else MemDescType
     return kind.get(sizes, ir.TypeAttr.get(element), encoding)
+
+
+def view_desc(
+    shape: tuple[int, ...], element: Type, view: SharedView, is_mutable: bool = True
+) -> Type:
+    """The type of a view; `shape` has the dimensions ahead of the view's, too."""
+    layout = view.layout
+    if layout is not None and layout.total_in_bits:  # of one element there are no bases
+        return mem_desc(shape, element, layout, is_mutable)
+    places = [_bases_attr(view.places.bases(name)) for name in view.places.in_names]
+    encoding = SharedViewAttr.get(
+        ir.ArrayAttr.get(places),
+        i64_attr(view.size),
+        i64_attr(view.start),
+        _bases_attr(view.paddings),
+    )
+    sizes = ir.ArrayAttr.get([i64_attr(size) for size in shape])
+    kind = MutableMemDescType if is_mutable else MemDescType
+    return kind.get(sizes, ir.TypeAttr.get(element), encoding)
+
+
+def _desc(type_: Type) -> MemDescType | MutableMemDescType:
+    is_mutable = isinstance(type_, MutableMemDescType)
+    return (MutableMemDescType if is_mutable else MemDescType)(type_)
+
+
+def _encoding(type_: Type) -> Attribute:
+    """A SharedAttr, or a SharedViewAttr."""
+    plain: Attribute = _desc(type_).encoding
+    return plain.maybe_downcast()
+
+
+@functools.cache
+def mem_desc_block(type_: Type) -> tuple[tuple[int, ...], Type]:
+    """(shape, element type) of a tensor in shared memory."""
+    desc = _desc(type_)
+    return _integers(desc.sizes), ir.TypeAttr(desc.element).value
+
+
+@functools.cache
+def mem_desc_view(type_: Type) -> SharedView:
+    """Where the elements of a tensor in shared memory lie; of the last dimensions, where several
+    tensors lie one behind the other."""
+    encoding = _encoding(type_)
+    if not isinstance(encoding, SharedViewAttr):
+        return SharedView.of(mem_desc_parts(type_)[2])
+    said = SharedViewAttr(encoding)
+    places = [_bases(part) for part in ir.ArrayAttr(said.places)]
+    size, start = (int(ir.IntegerAttr(number).value) for number in (said.size, said.start))
+    layout = LinearLayout.of(
+        {dim(axis): bases for axis, bases in enumerate(places)}, {"offset": size}
+    )
+    paddings = tuple((interval, padding) for interval, padding in _bases(said.paddings))
+    return SharedView(layout, size, start, paddings)
 
 
 @functools.cache
 def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Type, LinearLayout]:
     """(shape, element type, layout) of a tensor in shared memory; the layout is of the last
-    dimensions, where several tensors lie one behind the other."""
-    desc = (MutableMemDescType if isinstance(type_, MutableMemDescType) else MemDescType)(type_)
+    dimensions, where several tensors lie one behind the other. Raises ValueError for a part of
+    one, which has a view alone."""
+    desc = _desc(type_)
     shape = _integers(desc.sizes)
+    if isinstance(_encoding(type_), SharedViewAttr):
+        raise ValueError(f"{type_} is a part of a tensor, or has paddings")
     bases = _bases(SharedAttr(desc.encoding).offset)
     # Of one element there are no bases: it is what all last dimensions of size 1 have.
     ones = next((n for n, size in enumerate(reversed(shape)) if size > 1), len(shape))
@@ -166,6 +246,20 @@ class ConvertLayoutOp(
 
     @staticmethod
     def verify_invariants(op: "ConvertLayoutOp") -> bool:
+        if not is_tensor(op.src.type):
+            return reject(op, f"operand must be a tensor, got {op.src.type}")
+        return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
+
+
+class SetAutoLayoutOp(TTG.Operation, name="set_auto_layout", traits=[t.Pure, t.PassesPointers]):
+    """`ttg.set_auto_layout %src`: the tensor, whose layout is still to be chosen, in the result's:
+    what it is made of is laid out so that nothing moves."""
+
+    src: Operand[AnyType]
+    result: Result[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "SetAutoLayoutOp") -> bool:
         if not is_tensor(op.src.type):
             return reject(op, f"operand must be a tensor, got {op.src.type}")
         return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))

@@ -9,7 +9,7 @@ from proton.dialect import traits as t
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
-from proton.dialect.ttg_core import is_mem_desc, is_tensor, mem_desc_parts
+from proton.dialect.ttg_core import is_mem_desc, is_tensor, mem_desc_block
 
 
 class TTNG(ext.Dialect, name="ttng"):
@@ -18,7 +18,7 @@ class TTNG(ext.Dialect, name="ttng"):
 
 def _matrix_shape(value: Value) -> tuple[int, ...]:
     """The shape of a tensor, or of one in shared memory."""
-    return mem_desc_parts(value.type)[0] if is_mem_desc(value.type) else shape_of(value)
+    return mem_desc_block(value.type)[0] if is_mem_desc(value.type) else shape_of(value)
 
 
 def _verify_product(op: OpView) -> bool:
@@ -100,6 +100,14 @@ class ZerosOp(TTNG.Operation, name="zeros", traits=[t.Writes, t.LayoutAnchor]):
 class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[t.Writes]):
     """`ttng.fence_async_shared`: what this thread wrote to shared memory is seen by tensor cores
     and bulk copies (PTX: `fence.proxy.async`)."""
+
+
+class SetRegistersOp(TTNG.Operation, name="set_registers", traits=[t.Writes]):
+    """`ttng.set_registers {count}`: a thread of the warp group has so many registers from here on
+    (PTX: `setmaxnreg`); `is_more` says that it has had fewer."""
+
+    count: ir.IntegerAttr
+    is_more: ir.IntegerAttr
 
 
 # Warp groups that alternate. `ttng.order_begin`, then `order_pass` and `order_wait` by turns, then

@@ -16,7 +16,7 @@ from proton.dialect.diagnostics import check_block, check_choice, reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, ir
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import RMW_OPS
-from proton.dialect.ttg_core import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
+from proton.dialect.ttg_core import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_block
 from proton.dialect.ttng_core import TTNG
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
@@ -47,7 +47,9 @@ def is_tensor_map(type_: Type) -> bool:
 
 
 class TensorMapOp(
-    TTNG.Operation, name="tensor_map", traits=[t.Pure, t.Speculatable, t.PassesPointers]
+    TTNG.Operation,
+    name="tensor_map",
+    traits=[t.Pure, t.Speculatable, t.PassesPointers, t.TileIndex],
 ):
     """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
     out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
@@ -159,7 +161,7 @@ def _verify_memory(op: OpView, memory: Value) -> bool:
     block = op.map.type.target
     if not is_mem_desc(memory.type):
         return reject(op, f"memory must be a !ttg.memdesc, got {memory.type}")
-    shape, element, _ = mem_desc_parts(memory.type)
+    shape, element = mem_desc_block(memory.type)
     fits = (shape, element) == (tuple(block.shape), op.map.type.element)
     return fits or reject(op, f"{memory.type} does not hold {block}")
 
@@ -264,7 +266,7 @@ class LocalToGlobalOp(
             return False
         if not is_mem_desc(op.src.type):
             return reject(op, f"memory must be a !ttg.memdesc, got {op.src.type}")
-        rank = len(mem_desc_parts(op.src.type)[0])
+        rank = len(mem_desc_block(op.src.type)[0])
         found = [len(op.sizes), len(op.strides), len(op.indices)]
         return found == [rank, rank - 1, rank] or reject(
             op, f"{rank} sizes and indices, {rank - 1} strides, got {found}"
@@ -299,11 +301,11 @@ def one_barrier() -> Type:
 
 def barrier_count(type_: Type) -> int:
     """How many barriers memory of a type has."""
-    return int(mem_desc_parts(type_)[0][0])
+    return int(mem_desc_block(type_)[0][0])
 
 
 def _verify_barrier(op: OpView) -> bool:
-    return (is_mem_desc(op.barrier.type) and str(mem_desc_parts(op.barrier.type)[1]) == "i64") or (
+    return (is_mem_desc(op.barrier.type) and str(mem_desc_block(op.barrier.type)[1]) == "i64") or (
         reject(op, f"a barrier is an i64 in shared memory, got {op.barrier.type}")
     )
 
@@ -353,6 +355,30 @@ class ArriveBarrierOp(
     verify_invariants = staticmethod(_verify_barrier)
 
 
+class ArriveOnceOp(
+    TTNG.Operation, name="arrive_once", traits=[t.Writes, t.Barrier, t.SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_once %barrier, %pred {count}`: the group of warps meets, and one thread arrives
+    so often for all, if `pred` holds."""
+
+    barrier: Operand[AnyType]
+    pred: Operand[ir.IntegerType[1]]
+    count: ir.IntegerAttr
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class ArriveBehindCopiesOp(
+    TTNG.Operation, name="arrive_behind_copies", traits=[t.Writes, t.SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_behind_copies %barrier {increments}`: each thread arrives when the copies that
+    it has begun have ended; the barrier counts these arrivals besides its own if `increments`
+    (PTX: `cp.async.mbarrier.arrive`)."""
+
+    barrier: Operand[AnyType]
+    increments: ir.IntegerAttr
+    verify_invariants = staticmethod(_verify_barrier)
+
+
 class ArriveWithCopiesOp(
     TTNG.Operation, name="arrive_with_copies", traits=[t.Writes, t.SharedEffects(reads=(0,))]
 ):
@@ -376,4 +402,17 @@ class WaitBarrierOp(
 
     barrier: Operand[AnyType]
     phase: Operand[ir.IntegerType[32]]
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class WaitBarrierIfOp(
+    TTNG.Operation,
+    name="wait_barrier_if",
+    traits=[t.Writes, Retires(COPIES), t.SharedEffects(reads=(0,))],
+):
+    """`ttng.wait_barrier_if %barrier, %phase, %pred`: as `ttng.wait_barrier`, if `pred` holds."""
+
+    barrier: Operand[AnyType]
+    phase: Operand[ir.IntegerType[32]]
+    pred: Operand[ir.IntegerType[1]]
     verify_invariants = staticmethod(_verify_barrier)

@@ -11,6 +11,7 @@ from proton.base.knobs import knobs
 from proton.base.words import did_you_mean, shown
 from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
+from proton.frontend.gluon import memory
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed
 from proton.frontend.suggestions import instead_of
@@ -26,6 +27,9 @@ from proton.language.function import (
     ExternFunction,
     ExternPython,
 )
+from proton.language.gluon.core import METHODS as MEMORY_METHODS
+from proton.language.gluon.core import shared_memory_descriptor
+from proton.language.gluon.types import layout_descriptor_type
 from proton.language.value import tensor
 
 BY_PYTHON = "this is known while compiling: Python evaluates it"
@@ -37,6 +41,7 @@ PYTHON_BUILTINS: dict[str, object] = {
     )
 }
 
+OF_LAYOUT = ("layout", "nbytes_per_cta")  # attributes of Gluon's descriptors
 TENSOR_ATTRIBUTES = ("shape", "dtype", "type", "numel", "T")
 _NUMBERS = (ty.constexpr, bool, int, float, str)
 _GLOBAL_KINDS = (
@@ -89,6 +94,8 @@ def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
     """`owner.name`."""
     if isinstance(owner, tl.tensor_descriptor):
         return _of_descriptor(owner, name)
+    if isinstance(owner, shared_memory_descriptor):
+        return _of_memory(owner, name)
     if isinstance(owner, Aggregate):
         found, is_method = aggregates.member(owner, name)
         if isinstance(found, property):
@@ -136,6 +143,8 @@ def type_of(g: CodeGenerator, owner: Any) -> Any:
 
 def _of_descriptor(owner: Any, name: str) -> Any:
     """An attribute or a method of a tensor descriptor."""
+    if name in OF_LAYOUT and isinstance(owner.type, layout_descriptor_type):
+        return getattr(owner.type, name)
     if name in descriptors.ATTRIBUTES:
         return descriptors.ATTRIBUTES[name](owner)
     function = vars(tl.tensor_descriptor).get(name)
@@ -146,6 +155,19 @@ def _of_descriptor(owner: Any, name: str) -> Any:
         f"a tensor descriptor has no attribute {name!r}"
         f"{did_you_mean(name, (*names, *descriptors.ATTRIBUTES))}",
         f"it has {', '.join((*descriptors.ATTRIBUTES, *names))}",
+    )
+
+
+def _of_memory(owner: Any, name: str) -> Any:
+    """An attribute or a method of shared memory."""
+    if name in memory.ATTRIBUTES:
+        return memory.ATTRIBUTES[name](owner)
+    if name in MEMORY_METHODS:
+        return Method(owner, MEMORY_METHODS[name])
+    names = (*memory.ATTRIBUTES, *MEMORY_METHODS)
+    raise error(
+        f"shared memory has no attribute {name!r}{did_you_mean(name, names)}",
+        f"it has {', '.join(names)}",
     )
 
 

@@ -22,7 +22,17 @@ from proton.base.words import shown
 from proton.dialect.mlir import Block, Operation, ir, ub
 from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
-from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth, warn
+from proton.frontend.builder import (
+    as_tensor,
+    constant,
+    emit,
+    error,
+    is_number,
+    joined_by,
+    to_ir,
+    truth,
+    warn,
+)
 from proton.frontend.flow import FELL_OFF, EndedLoop, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import same_number
@@ -30,6 +40,7 @@ from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
 from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.language import types as ty
+from proton.language.gluon.types import shared_memory_descriptor_type
 from proton.language.value import tensor
 
 # Blocks within blocks: what follows an early return stands in a block of its own. Python's stack
@@ -279,7 +290,7 @@ class _Join:
             return Undefined(live.name, "it is the variable of a loop in a branch of an if")
         if not isinstance(live, tensor):
             return live
-        if not isinstance(dead, tensor) or dead.type != live.type:
+        if not isinstance(dead, tensor) or dead.type.settled != live.type.settled:
             with ir.InsertionPoint((self.other if is_left else self.then).block):
                 dead = _zero(live.type)
         return self._add(live, dead) if is_left else self._add(dead, live)
@@ -290,13 +301,14 @@ class _Join:
             left = _materialize(left, right)
         with ir.InsertionPoint(self.other.block):
             right = _materialize(right, left)
-        if left.type != right.type or left.dtype.is_const() != right.dtype.is_const():
+        same = left.type.settled == right.type.settled
+        if not same or left.dtype.is_const() != right.dtype.is_const():
             named = what if what in (_RETURN, _TERNARY) else f"Mismatched type for {what}"
             raise error(
                 f"{named}: {left.type} after one branch of the if and {right.type} after the other",
                 "leave tl.const out of one parameter's annotation"
-                if left.type == right.type
-                else "cast one of them with .to(...)",
+                if same
+                else joined_by(left.type, right.type, "cast one of them with .to(...)"),
             )
         return self._add(left, right)
 
@@ -360,7 +372,7 @@ def _count(value: object) -> int:
 
 def _zero(type_: ty.dtype) -> tensor:
     """Some value of the type, for a path on which nothing reads it."""
-    is_descriptor = isinstance(type_, ty.tensor_descriptor_type)
+    is_descriptor = isinstance(type_, ty.tensor_descriptor_type | shared_memory_descriptor_type)
     if is_descriptor or (isinstance(type_, ty.pointer_type) and type_.block is not None):
         return emit(ub.PoisonOp, type_)
     if type_.scalar.is_ptr():

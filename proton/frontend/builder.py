@@ -8,12 +8,19 @@ from typing import Any
 from proton.base.errors import CompilationError
 from proton.base.float8 import BY_NAME
 from proton.base.words import shown
-from proton.dialect import Kind, name_of, tt, tt_block
+from proton.dialect import Kind, name_of, tt, tt_block, ttg
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.mlir import Attribute, Operation, Type, arith, ir
 from proton.dialect.walk import source_span
 from proton.frontend.numbers import is_typed, typed
 from proton.language import types as ty
+from proton.language.gluon.changes import SHAPES, layout_of
+from proton.language.gluon.layouts import AutoLayout
+from proton.language.gluon.types import (
+    distributed_type,
+    shared_memory_descriptor_type,
+    warpgroup_mma_accumulator_type,
+)
 from proton.language.value import tensor
 
 _FLOATS = {
@@ -68,16 +75,37 @@ def truth(value: object) -> bool:
 @functools.cache  # a type is asked for by each op, and lives as long as the one context
 def to_ir(type_: ty.dtype) -> Type:
     """The MLIR type. Integers are signless; a pointer to int1 points to bytes."""
+    if isinstance(type_, distributed_type):
+        return _laid_out(type_)
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
+    if isinstance(type_, shared_memory_descriptor_type):
+        assert isinstance(type_.memory, Type)
+        return type_.memory
+    if isinstance(type_, warpgroup_mma_accumulator_type):
+        return to_ir(type_.tensor_type)
     if isinstance(type_, ty.pointer_type):
         return tt.PointerType.get(to_ir(memory_type(type_.element_ty)))
-    if isinstance(type_, ty.tensor_descriptor_type):
+    if isinstance(type_, ty.tensor_descriptor_type):  # of any layout: the map of it has that
         block = ir.TypeAttr.get(to_ir(memory_type(type_.block_type)))
         return tt_block.TensorDescType.get(block, ir.StringAttr.get(type_.padding))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
     return integer(type_.primitive_bitwidth)
+
+
+def _laid_out(type_: distributed_type) -> Type:
+    """A tensor in its layout; without one where that is still to be chosen."""
+    plain = ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
+    if not type_.layout.is_known:
+        return plain
+    try:
+        return ttg.with_layout(plain, type_.layout.linear(type_.shape))
+    except (ValueError, IndexError) as problem:
+        raise error(
+            f"{type_.layout} is no layout of a tensor of {list(type_.shape)}: {problem}",
+            "see what it is with layout.format_tensor_view(shape)",
+        ) from None
 
 
 def memory_type(type_: ty.dtype) -> ty.dtype:
@@ -184,22 +212,43 @@ def named(value: Any) -> Any:
     return typed(value, default_type(value))
 
 
-def splat(value: tensor, shape: tuple[int, ...]) -> tensor:
-    """A scalar repeated in a block."""
-    type_ = ty.block_type(value.type, shape)
+def splat(value: tensor, like: tuple[int, ...] | ty.dtype) -> tensor:
+    """A scalar repeated in a block of a shape, or like one of a type."""
+    if isinstance(like, tuple):
+        like = ty.block_type(value.type, like)
+    type_ = ty.with_scalar(like, value.type)
     return wrap(tt.SplatOp(value.handle, to_ir(type_)), type_)
 
 
-def broadcast_to(value: tensor, shape: tuple[int, ...]) -> tensor:
-    """`value` in a larger shape; missing dimensions are added in front."""
+def changed(value: tensor, how: str, *arguments: object) -> ty.dtype:
+    """The type that a change of shape gives a block (proton/language/gluon/changes.py)."""
+    shape = SHAPES[how](value.shape, *arguments)
+    if not shape:
+        return value.dtype
+    if not isinstance(value.type, distributed_type):
+        return ty.block_type(value.dtype, shape)
+    try:
+        layout = layout_of(how, value.type.layout, value.shape, *arguments)
+    except ValueError as problem:
+        raise error(
+            str(problem), f"the value has {value.type}: gl.convert_layout gives it another layout"
+        ) from None
+    return distributed_type(value.dtype, shape, layout)
+
+
+def broadcast_to(value: tensor, like: tuple[int, ...] | ty.dtype) -> tensor:
+    """`value` in a larger shape, or in that of a type; missing dimensions are added in front."""
+    shape = like if isinstance(like, tuple) else like.shape
+    if isinstance(like, ty.block_type) and value.is_block():
+        value = _in_layout(value, like)
     if value.shape == shape:
         return value
     if not value.is_block():
-        return splat(value, shape)
+        return splat(value, like)
     source = value.shape
     while len(source) < len(shape):
         source = (1, *source)
-        type_ = ty.block_type(value.dtype, source)
+        type_ = changed(value, "expanded", 0)
         value = wrap(tt.ExpandDimsOp(value.handle, i32_attr(0), to_ir(type_)), type_)
     if len(source) != len(shape) or any(
         a not in (1, b) for a, b in zip(source, shape, strict=True)
@@ -210,7 +259,7 @@ def broadcast_to(value: tensor, shape: tuple[int, ...]) -> tensor:
         )
     if source == shape:
         return value
-    type_ = ty.block_type(value.dtype, shape)
+    type_ = changed(value, "broadcast", shape)
     return wrap(tt.BroadcastOp(value.handle, to_ir(type_)), type_)
 
 
@@ -230,9 +279,105 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_all(*values: tensor) -> list[tensor]:
-    """All values in their common shape."""
+    """All values in their common shape, and in the layout of those that have one."""
     shape = broadcast_shape(*(value.shape for value in values))
-    return [broadcast_to(value, shape) for value in values]
+    laid_out = [value for value in values if isinstance(value.type, distributed_type)]
+    if not laid_out:
+        return [broadcast_to(value, shape) for value in values]
+    first = max(laid_out, key=_choice)
+    _check_ranks(laid_out)
+    for other in laid_out:
+        _check_layouts(first, other)
+    like = distributed_type(first.dtype, shape, _layout(first))
+    return [broadcast_to(value, like) for value in values]
+
+
+# Layouts of Gluon's tensors
+
+
+def _layout(value: tensor) -> Any:
+    assert isinstance(value.type, distributed_type)
+    return value.type.layout
+
+
+def _choice(value: tensor) -> int:
+    """How much is said of a layout: all, by which rule to choose it, or nothing."""
+    layout = _layout(value)
+    return 2 if layout.is_known else 0 if isinstance(layout, AutoLayout) else 1
+
+
+def _in_layout(value: tensor, like: ty.block_type) -> tensor:
+    """A block that has the layout of a type where both have one; one whose layout is still to be
+    chosen gets that."""
+    if type(value.type) is not type(like):
+        raise error(
+            f"{value.type} meets {like}: one has a layout, and the other has none",
+            "make blocks in Gluon with gl.arange, gl.full and gl.zeros",
+        )
+    if not isinstance(like, distributed_type) or _layout(value) == like.layout:
+        return value
+    if len(value.shape) != len(like.shape):
+        raise error(
+            f"Cannot broadcast, rank mismatch: {list(value.shape)}, {list(like.shape)}",
+            "add dimensions with x[:, None]: in Gluon none is added in front",
+        )
+    if isinstance(_layout(value), AutoLayout):
+        return set_layout(value, like.layout)
+    raise _mismatch(value, like.layout, _layout(value), "")
+
+
+def agreed(*values: Any) -> tuple[Any, ...]:
+    """Operands of one access: blocks whose layout is still to be chosen get that of another one."""
+    laid_out = [v for v in values if isinstance(getattr(v, "type", None), distributed_type)]
+    known = max(laid_out, key=_choice, default=None)
+    if known is None or not _choice(known):
+        return values
+    layout, rank = _layout(known), len(known.shape)
+    return tuple(
+        set_layout(v, layout) if v in laid_out and not _choice(v) and len(v.shape) == rank else v
+        for v in values
+    )
+
+
+def set_layout(value: tensor, layout: Any) -> tensor:
+    """A block in the layout that it was still to get."""
+    type_ = distributed_type(value.dtype, value.shape, layout)
+    if not layout.is_known:
+        return tensor(value.handle, type_)
+    return wrap(ttg.SetAutoLayoutOp(value.handle, to_ir(type_)), type_)
+
+
+def _check_ranks(values: list[tensor]) -> None:
+    first = values[0].shape
+    for value in values:
+        if len(value.shape) != len(first):
+            raise error(
+                f"Cannot broadcast, rank mismatch: {list(first)}, {list(value.shape)}",
+                "add dimensions with x[:, None]: in Gluon none is added in front",
+            )
+
+
+def _check_layouts(left: tensor, right: tensor) -> None:
+    """Raises CompilationError where two known layouts differ."""
+    mine, theirs = _layout(left), _layout(right)
+    if mine != theirs and not isinstance(theirs, AutoLayout):
+        raise _mismatch(right, mine, theirs, _made_at(left))
+
+
+def _mismatch(right: tensor, mine: Any, theirs: Any, place: str) -> CompilationError:
+    return error(
+        f"Layout mismatch in broadcast: {mine}{place} vs {theirs}{_made_at(right)}",
+        "convert one of them: gl.convert_layout(x, y.type.layout), or make both in one layout",
+    )
+
+
+def _made_at(value: tensor) -> str:
+    """Where a value comes from, as a piece of a message."""
+    owner = value.handle.owner
+    if isinstance(owner, ir.Block):
+        return " (of a loop, a branch or a parameter)"
+    span = source_span(owner.operation.location)
+    return f" (of line {span.line} of {span.file.rpartition('/')[2]})" if span.file else ""
 
 
 def check_unpacked(value: object, names: int) -> None:
@@ -246,3 +391,11 @@ def check_unpacked(value: object, names: int) -> None:
     else:
         return
     raise error(what, "write one name for each value")
+
+
+def joined_by(left: object, right: object, instead: str) -> str:
+    """A hint how to make one type of two: by another layout, if they differ in that alone."""
+    laid = [one for one in (left, right) if isinstance(one, distributed_type)]
+    if len({(one.scalar, one.shape) for one in laid}) == 1 and len(laid) == 2:
+        return "convert one of them: gl.convert_layout(x, y.type.layout)"
+    return instead

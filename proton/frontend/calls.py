@@ -15,9 +15,10 @@ from proton.frontend.builder import error, to_ir
 from proton.frontend.flow import FELL_OFF
 from proton.frontend.interface import CodeGenerator, KeptFunctions
 from proton.frontend.numbers import is_typed, untyped
-from proton.frontend.trees import parts_of, tensors, with_handles
+from proton.frontend.trees import leaves, parts_of, tensors, with_handles
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.language.gluon.types import layout_descriptor_type, shared_memory_descriptor_type
 from proton.language.value import tensor
 
 MAX_CALL_DEPTH = 64
@@ -61,10 +62,18 @@ def call(
             "recursion is not supported: write it as a loop",
         )
     env = _bind(g, fn, args, kwargs)
-    if fn.noinline and g.functions is not None and not in_place:
+    keeps = fn.noinline and not in_place and not any(map(_names_memory, env.values()))
+    if keeps and g.functions is not None:
         return _call_function(g, g.functions, fn, env)
     callee = g.callee(fn, env, functions=None if in_place else g.functions)
     return _run(callee, fn)
+
+
+def _names_memory(value: object) -> bool:
+    """Whether a value names shared memory, or a tensor whose map is the kernel's: these are known
+    where the call stands, and the function is compiled there."""
+    kinds = shared_memory_descriptor_type, layout_descriptor_type
+    return any(isinstance(getattr(leaf, "type", None), kinds) for leaf in leaves(value))
 
 
 def _run(callee: CodeGenerator, fn: DeviceFunction) -> object:

@@ -14,6 +14,7 @@ from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
     broadcast_to,
+    changed,
     constant,
     error,
     to_ir,
@@ -41,9 +42,7 @@ def _reduce(
         position = 0
     else:
         position = normalize_axis(axis, rank, "tl.reduce")
-    shape = sources[0].shape
-    left = (*shape[:position], *shape[position + 1 :])
-    types = [ty.block_type(s.dtype, left) if left else s.dtype for s in sources]
+    types = [changed(source, "reduced", position) for source in sources]
     results = _combined(generator, "reduce", combine_fn, sources, types, {"axis": position})
     if keep_dims:
         if axis is None:
@@ -230,7 +229,7 @@ def _histogram(input: object, num_bins: object, mask: object = None) -> tensor:
         )
     (bins,) = check_shape(num_bins)
     if mask is not None:
-        mask = broadcast_to(to_bool(mask), value.shape).handle
+        mask = broadcast_to(to_bool(mask), value.type).handle
     type_ = ty.block_type(ty.int32, (bins,))
     return wrap(tc.HistogramOp(value.handle, to_ir(type_), mask=mask), type_)
 
@@ -257,6 +256,6 @@ def _gather(src: object, index: object, axis: object) -> tensor:
             f"and {list(places.shape)}",
             "broadcast the index to the other sizes of src",
         )
-    type_ = ty.block_type(source.dtype, places.shape)
+    type_ = ty.with_scalar(places.type, source.dtype)
     op = tc.GatherOp(source.handle, places.handle, i32_attr(position), to_ir(type_))
     return wrap(op, type_)

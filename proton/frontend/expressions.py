@@ -28,6 +28,7 @@ from proton.frontend import (
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute, type_of
 from proton.frontend.builder import at_compile_time, error, truth, warn
 from proton.frontend.facts import call_python
+from proton.frontend.gluon import ampere, assembly, hopper, indexed, partitions, tensors  # noqa: F401
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
 from proton.frontend.overflow import binary_checked
@@ -46,6 +47,7 @@ from proton.language.function import (
     ExternFunction,
     ExternPython,
 )
+from proton.language.gluon.core import ABSENT
 from proton.language.target_info import compiling_for
 from proton.language.value import tensor
 
@@ -381,6 +383,9 @@ def _call_builtin(
     check_arguments(f"tl.{op.__name__}", op.signature, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
+    if op in ABSENT:
+        what, instead = ABSENT[op]
+        raise error(f"{op.__name__} is {what}, which is not supported", instead)
     if op not in RULES:
         raise g.unsupported(f"{op.__name__} (not there yet)", instead_of_missing(op.__name__))
     return RULES[op](*args, **kwargs)

@@ -13,7 +13,7 @@ from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
 from proton.frontend.branches import condition_of, exits
-from proton.frontend.builder import as_tensor, constant, emit, error, is_number
+from proton.frontend.builder import as_tensor, constant, emit, error, is_number, joined_by
 from proton.frontend.flow import EndedLoop, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import same_number
@@ -276,10 +276,14 @@ def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
     fits = type_.scalar.is_floating() or not isinstance(value, float)
     if is_number(value) and fits and not type_.scalar.is_ptr():
         value = constant(value, type_)
-    if not isinstance(value, tensor) or value.type != type_:
+    if not isinstance(value, tensor) or value.type.settled != type_.settled:
         raise error(
             f"the loop carries {name} as {type_}, and its body makes it {_text(value)}",
-            "give it its final type before the loop, or cast it with .to(...)",
+            joined_by(
+                type_,
+                getattr(value, "type", None),
+                "give it its final type before the loop, or cast it with .to(...)",
+            ),
         )
     return value
 

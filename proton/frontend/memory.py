@@ -9,8 +9,8 @@ from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Attribute, Operation, Value, ir
 from proton.dialect.walk import producer_of
 from proton.frontend.builder import (
+    agreed,
     broadcast_all,
-    broadcast_shape,
     broadcast_to,
     error,
     memory_type,
@@ -77,7 +77,7 @@ def load_caching(cache_modifier: object, eviction_policy: object) -> tuple[Attri
 def _mask(pointer: tensor, mask: object, what: str) -> tensor | None:
     if mask is None:
         return None
-    return broadcast_to(_mask_of(pointer, mask, what), pointer.shape)
+    return broadcast_to(_mask_of(pointer, mask, what), pointer.type)
 
 
 def _mask_of(pointer: tensor, mask: object, what: str) -> tensor:
@@ -181,7 +181,8 @@ def store(
         return
     _refuse_block_options("tl.store", boundary_check=boundary_check)
     element = pointer.dtype.element_ty
-    value = _stored(pointer.shape, value, element, "tl.store")
+    pointer, value, mask = agreed(pointer, value, mask)
+    value = _stored(pointer.type, value, element, "tl.store")
     mask = _mask(pointer, mask, "tl.store")
     tt_memory.StoreOp(
         pointer.handle,
@@ -241,7 +242,7 @@ def _store_block(
         raise error(
             "tl.store: a block pointer takes no mask", "pass boundary_check=(0, 1), or tl.where"
         )
-    stored = _stored(block.shape, value, block.scalar, "tl.store")
+    stored = _stored(block, value, block.scalar, "tl.store")
     op = tt_memory.StoreOp(pointer.handle, stored.handle, *caching)
     _set_boundary_check(op, boundary_check, len(block.shape))
 
@@ -266,9 +267,9 @@ def _refuse_block_options(what: str, **options: object) -> None:
             )
 
 
-def _stored(shape: tuple[int, ...], value: object, element: ty.dtype, what: str) -> tensor:
+def _stored(like: ty.dtype, value: object, element: ty.dtype, what: str) -> tensor:
     """What is written: as memory has it, in the shape of the pointers."""
-    if isinstance(value, tensor) and value.is_block() and not shape:
+    if isinstance(value, tensor) and value.is_block() and not like.shape:
         raise error(
             f"{what}: a scalar pointer takes a scalar, got {value.type}",
             "reduce the value, or add tl.arange to the pointer",
@@ -276,7 +277,7 @@ def _stored(shape: tuple[int, ...], value: object, element: ty.dtype, what: str)
     stored = cast(value, element)
     if element.is_bool():
         stored = cast(stored, ty.int8)
-    return broadcast_to(stored, shape)
+    return broadcast_to(stored, like)
 
 
 def _sem(value: object) -> Attribute:
@@ -304,10 +305,9 @@ def _rmw(
     pointer = _pointer(pointer, what, writes=True)
     element = pointer.dtype.element_ty
     value = cast(val, element)
-    shape = broadcast_shape(pointer.shape, value.shape)
-    pointer = broadcast_to(pointer, shape)
+    pointer, value, mask = agreed(pointer, value, mask)
+    pointer, value = broadcast_all(pointer, value)
     check_atomic_element(element, what, floats is not None, least_bits)
-    value = broadcast_to(value, shape)
     kind = name
     if element.is_floating() and floats:
         kind = floats
@@ -368,8 +368,9 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
     pointer = _pointer(pointer, what, writes=True)
     element = pointer.dtype.element_ty
     check_atomic_element(element, what, True, least_bits=16)
-    expected = broadcast_to(cast(cmp, element), pointer.shape)
-    value = broadcast_to(cast(val, element), pointer.shape)
+    pointer, cmp, val = agreed(pointer, cmp, val)
+    expected = broadcast_to(cast(cmp, element), pointer.type)
+    value = broadcast_to(cast(val, element), pointer.type)
     op = tt_memory.AtomicCASOp(
         pointer.handle, expected.handle, value.handle, _sem(sem), _scope(scope), to_ir(value.type)
     )

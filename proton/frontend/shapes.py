@@ -12,6 +12,7 @@ from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
     broadcast_to,
+    changed,
     constant,
     error,
     splat,
@@ -185,10 +186,10 @@ def expand_dims(input: object, axis: object) -> tensor:
         )
     for position in positions:
         shape = (*value.shape[:position], 1, *value.shape[position:])
-        type_ = ty.block_type(value.dtype, shape)
         if not value.is_block():
             value = splat(value, shape)
             continue
+        type_ = changed(value, "expanded", position)
         op = tt.ExpandDimsOp(value.handle, i32_attr(position), to_ir(type_))
         value = wrap(op, type_)
     return value
@@ -227,7 +228,7 @@ def reshape(input: object, *shape: object, can_reorder: bool = False) -> tensor:
         return item(value)
     if not value.is_block():
         return splat(value, sizes)
-    type_ = ty.block_type(value.dtype, sizes)
+    type_ = changed(value, "reshaped", sizes)
     return wrap(tt.ReshapeOp(value.handle, to_ir(type_)), type_)
 
 
@@ -268,7 +269,7 @@ def permute(input: object, *dims: object) -> tensor:
         )
     if order == tuple(range(len(order))):
         return value
-    type_ = ty.block_type(value.dtype, tuple(value.shape[axis] for axis in order))
+    type_ = changed(value, "permuted", order)
     attribute = ir.DenseI64ArrayAttr.get(order)
     return wrap(tt.TransOp(value.handle, attribute, to_ir(type_)), type_)
 
@@ -289,7 +290,8 @@ def transpose(input: object, *dims: object) -> tensor:
 
 
 @rule(core.join)
-def _join(a: object, b: object) -> tensor:
+def join(a: object, b: object) -> tensor:
+    """Both along a new last dimension."""
     left, right = broadcast_all(as_tensor(a), as_tensor(b))
     if to_ir(left.dtype) != to_ir(right.dtype):  # integers of one width may differ in their sign
         raise error(
@@ -298,8 +300,8 @@ def _join(a: object, b: object) -> tensor:
         )
     if not left.is_block():
         left, right = splat(left, (1,)), splat(right, (1,))
-        return reshape(_join(left, right), (2,))
-    type_ = ty.block_type(left.dtype, (*left.shape, 2))
+        return reshape(join(left, right), (2,))
+    type_ = changed(left, "joined")
     return wrap(tt.JoinOp(left.handle, right.handle, to_ir(type_)), type_)
 
 
@@ -312,10 +314,9 @@ def _split(a: object) -> tuple[tensor, tensor]:
             "reshape to (..., 2) first",
         )
     is_pair = value.shape == (2,)
-    shape = value.shape[:-1] or (1,)
     if is_pair:
         value = reshape(value, (1, 2))
-    type_ = ty.block_type(value.dtype, shape)
+    type_ = changed(value, "halved")
     op = tt.SplitOp(value.handle, to_ir(type_), to_ir(type_))
     halves = tensor(op.lhs, type_), tensor(op.rhs, type_)
     return (item(halves[0]), item(halves[1])) if is_pair else halves

@@ -272,6 +272,7 @@ class DeviceFunction:
     compiled from, where that is no Python."""
 
     ir: IRText | None = None
+    has_layouts = False  # True: the author chooses layouts, in Gluon
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
         check_function(fn)

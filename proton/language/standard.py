@@ -68,22 +68,33 @@ def _is_there(pointer, expected_value, sem, scope):
     return value == core.cast(expected_value, value.dtype)
 
 
+@DeviceFunction
+def _look_again(found, pointer, expected_value, sem, scope):
+    again = _is_there(pointer, expected_value, sem, scope)
+    return found | again if pointer.shape else again
+
+
+@DeviceFunction
+def _all(found):
+    return min(found.to(int32)) != 0 if found.shape else found
+
+
 @member
 @DeviceFunction
 def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns=None):
-    """Reads one number atomically until it is `expected_value`; whether it was before `timeout_ns`
-    had passed, which GPUs alone count. The program that writes it must run meanwhile."""
-    core.static_assert(not pointer.shape, "tl.atomic_poll takes one pointer, no block of them")
+    """Reads numbers atomically until each was `expected_value` once; which of them were before
+    `timeout_ns` had passed, which GPUs alone count. The program that writes them must run
+    meanwhile."""
     found = _is_there(pointer, expected_value, sem, scope)
     if timeout_ns is None:
-        while not found:
-            found = _is_there(pointer, expected_value, sem, scope)
+        while not _all(found):
+            found = _look_again(found, pointer, expected_value, sem, scope)
     else:
         is_known = not isinstance(timeout_ns, core.tensor)
         core.static_assert(not is_known or timeout_ns >= 0, "timeout_ns must be non-negative")
         end = cuda.globaltimer() + timeout_ns
-        while not found and cuda.globaltimer() < end:
-            found = _is_there(pointer, expected_value, sem, scope)
+        while not _all(found) and cuda.globaltimer() < end:
+            found = _look_again(found, pointer, expected_value, sem, scope)
     return found
 
 

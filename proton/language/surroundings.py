@@ -9,6 +9,7 @@ import enum
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from typing import Any, Protocol
 
 from proton.language.source import code_text
@@ -108,7 +109,7 @@ def is_of_language(value: Any) -> bool:
         return value.__module__.startswith("proton.language")
     is_function = hasattr(value, "source_key") or hasattr(value, "__wrapped__")
     return type(value).__module__.startswith("proton.language") and not (
-        is_function or isinstance(value, (constexpr, *_PLAIN))
+        is_function or is_dataclass(value) or isinstance(value, (constexpr, *_PLAIN))
     )
 
 

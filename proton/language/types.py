@@ -4,6 +4,7 @@ import enum
 import functools
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -89,6 +90,11 @@ class dtype:
     @property
     def scalar(self) -> "dtype":
         """The element type; a scalar's is itself."""
+        return self
+
+    @property
+    def settled(self) -> "dtype":
+        """What a value of it will be where it is not yet computed."""
         return self
 
     @property
@@ -329,7 +335,7 @@ class block_type(dtype):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, block_type)
+            type(other) is block_type
             and other.element_ty == self.element_ty
             and other.shape == self.shape
         )
@@ -425,6 +431,7 @@ pi32_t = pointer_type(int32)
 SCALARS = tuple(dtype(name) for name in _SHORT)
 # What is meant to be a type, misspelled or not: "*fp32", "tl.int32", "tensordesc<...>".
 LOOK = re.compile(r"(\w+\.)*\*?k?[a-z]+[0-9]+[a-z0-9]*|tensordesc<.*")
+READERS: list[Callable[[str], dtype | None]] = []  # of types that other modules have, as text
 _BY_SHORT = {type_.short: type_ for type_ in SCALARS} | {"u1": int1}
 
 
@@ -435,6 +442,9 @@ def str_to_ty(text: str) -> dtype:
         sizes = tuple(map(int, described[2].split(",")))
         block = block_type(str_to_ty(described[1]), sizes)
         return tensor_descriptor_type(block, described[3] or "zero")
+    for read in READERS:
+        if (found := read(text)) is not None:
+            return found
     match = re.fullmatch(r"(\*k?)?([a-z0-9]+)", text)
     if match is None or match[2] not in _BY_SHORT:
         raise TypeError(f"no type is written {text!r}; examples: '*fp32', '*ki8', 'i32', 'bf16'")
@@ -453,7 +463,7 @@ def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
 
 def with_scalar(like: dtype, scalar: dtype) -> dtype:
     """`scalar` itself, or a block of it in the shape of `like`."""
-    return block_type(scalar, like.shape) if like.is_block() else scalar
+    return like.with_element_ty(scalar)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import functools
 from dataclasses import dataclass
 
 from proton.base.chips.chip import WARP_SIZE
-from proton.layout.linear import LinearLayout
+from proton.layout.linear import LinearLayout, log2
 from proton.layout.named import (
     CHUNK_BYTES,
     SWIZZLES,
@@ -76,12 +76,14 @@ def transposing_layout(shape: tuple[int, int], fast: int, num_warps: int) -> Lin
 
 @dataclass(frozen=True)
 class MatrixMemory:
-    """A swizzled matrix: rows run along dimension `order[0]`."""
+    """A swizzled matrix: rows run along dimension `order[0]`. Without a swizzle (0) it is made of
+    *core matrices*, 8 rows of 16 bytes, which lie `steps[axis]` bytes apart along a dimension."""
 
     layout: LinearLayout
     element_bytes: int
     order: tuple[int, int]
     swizzle: int
+    steps: tuple[int, int] = (0, 0)
 
     @functools.cached_property
     def places(self) -> LinearLayout:
@@ -99,6 +101,9 @@ class MatrixMemory:
         The stride byte offset is that of groups of 8 rows. The leading byte offset is that of
         blocks of columns, where a MN-major operand reaches over several; K-major ones do not.
         """
+        if not self.swizzle:
+            along, across = self.steps[k_axis], self.steps[1 - k_axis]
+            return _field(along) << 16 | _field(across) << 32
         slow = self.order[1]
         stride = ROWS * self.swizzle
         leading = UNIT
@@ -125,4 +130,30 @@ def matrix_memory(layout: LinearLayout, element_bytes: int) -> MatrixMemory | No
                 continue
             if shared_nvmma(shape, element_bytes, swizzle, order) == layout:
                 return MatrixMemory(layout, element_bytes, order, swizzle)
+        if (found := _core_matrices(layout, element_bytes, order)) is not None:
+            return found
     return None
+
+
+def _core_matrices(
+    layout: LinearLayout, element_bytes: int, order: tuple[int, int]
+) -> MatrixMemory | None:
+    """A matrix of core matrices, evenly apart along both dimensions; None where it is none."""
+    fast, slow = order
+    chunk = CHUNK_BYTES // element_bytes
+    if layout.out_size(dim(fast)) < chunk or layout.out_size(dim(slow)) < ROWS:
+        return None
+    places = layout.invert()
+    own = {axis: [basis[0] for basis in places.bases(dim(axis))] for axis in order}
+    inside = own[fast][: log2(chunk)], own[slow][: log2(ROWS)]
+    wanted = [1 << bit for bit in range(log2(chunk))], [chunk << bit for bit in range(log2(ROWS))]
+    if inside != wanted:
+        return None
+    steps = [0, 0]
+    for axis, first in ((fast, log2(chunk)), (slow, log2(ROWS))):
+        outside = own[axis][first:]
+        step = outside[0] if outside else chunk * ROWS
+        if outside != [step << bit for bit in range(len(outside))]:
+            return None
+        steps[axis] = step * element_bytes
+    return MatrixMemory(layout, element_bytes, order, 0, (steps[0], steps[1]))

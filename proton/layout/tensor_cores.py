@@ -5,6 +5,7 @@ chooses an instruction and the lowering that emits it agree without a word betwe
 """
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout
@@ -72,6 +73,28 @@ def warp_group_tiling(
     return WarpGroupTiling(shape, (down, across), n) if n >= MMA_COLUMNS else None
 
 
+@functools.cache
+def group_tiling_of(layout: LinearLayout) -> WarpGroupTiling | None:
+    """The tiling whose results have a layout; None where it is of none."""
+    return next((tiling for tiling in _tilings(layout) if tiling.accumulator == layout), None)
+
+
+def _tilings(layout: LinearLayout) -> Iterator[WarpGroupTiling]:
+    """All tilings for as many warps, those that are taken by themselves first."""
+    shape = layout.out_size("dim0"), layout.out_size("dim1")
+    warps = layout.in_size("warp")
+    usual = warp_group_tiling(shape, warps)
+    if usual is not None:
+        yield usual
+    if len(layout.outs) != 2 or warps % GROUP_WARPS or shape[0] < GROUP_ROWS:
+        return
+    groups = warps // GROUP_WARPS
+    for down in (1 << bit for bit in range(groups.bit_length())):
+        for n in range(MMA_COLUMNS, min(MAX_N, shape[1]) + 1, MMA_COLUMNS):
+            if not n & (n - 1):
+                yield WarpGroupTiling(shape, (down, groups // down), n)
+
+
 @dataclass(frozen=True)
 class WarpTiling:
     """A product by `mma`, of 16 rows and 8 columns in a warp; `warps[axis]` along each axis."""
@@ -100,6 +123,19 @@ class WarpTiling:
     def operand_b(self, k: int, bits: int) -> LinearLayout:
         """The layout of the right operand: the registers of a tile, along k, then tiles across."""
         return fit(self._spread(mma_operand_b(bits), 1), (k, self.shape[1]))
+
+
+@functools.cache
+def mma_tiling_of(layout: LinearLayout) -> WarpTiling | None:
+    """The tiling by `mma` whose results have a layout; None where it is of none."""
+    if len(layout.outs) != 2:
+        return None
+    shape, warps = (layout.out_size("dim0"), layout.out_size("dim1")), layout.in_size("warp")
+    for down in (1 << bit for bit in range(warps.bit_length())):
+        tiling = WarpTiling(shape, (down, warps // down))
+        if tiling.accumulator == layout:
+            return tiling
+    return None
 
 
 @functools.cache

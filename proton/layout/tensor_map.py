@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypedDict
 
+from proton.layout.encodings import nvmma_memory
 from proton.layout.linear import LinearLayout
 from proton.layout.matrix_memory import matrix_layout, matrix_memory
-from proton.layout.named import dim, shared_row_major
+from proton.layout.named import SWIZZLES, dim, shared_row_major
 
 MAX_BOX = 256  # elements along a dimension
 TENSOR_MAP_BYTES = 128
@@ -66,6 +67,25 @@ class Box:
             place = places.apply(**{dim(axis): index for axis, index in enumerate(start)})
             found.append((start, place["offset"] * self.element_bytes))
         return found
+
+
+@functools.cache
+def box_in(block: tuple[int, ...], element_bytes: int, layout: LinearLayout) -> Box | None:
+    """How TMA copies blocks of a shape to memory of a layout; None where it cannot."""
+    if block[-1] * element_bytes < ROW_BYTES:
+        return None
+    for swizzle in (*SWIZZLES, 0):
+        try:
+            if nvmma_memory(block, element_bytes, swizzle, False) != layout:
+                continue
+        except ValueError:  # rows are shorter
+            continue
+        row = swizzle // element_bytes if swizzle else block[-1]
+        if row > MAX_BOX:
+            return None
+        sizes = (*(min(size, MAX_BOX) for size in block[:-1]), row)
+        return Box(block, element_bytes, sizes, swizzle, layout)
+    return None
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from typing import NoReturn
 from proton.runtime.nvidia.graph_benchmark import do_bench_cudagraph as do_bench_cudagraph
 from proton.runtime.tuning.benchmark import do_bench as do_bench
 from proton.runtime.tuning.benchmark import summary as _summarize_statistics  # noqa: F401  # Triton's name
+from proton.testing.blas import cublas as cublas
 from proton.testing.comparison import assert_close as assert_close
 from proton.testing.peaks import get_dram_gbps as get_dram_gbps
 from proton.testing.peaks import get_max_simd_tflops as get_max_simd_tflops
@@ -18,6 +19,7 @@ __all__ = [
     "Benchmark",
     "Mark",
     "assert_close",
+    "cublas",
     "do_bench",
     "do_bench_cudagraph",
     "get_dram_gbps",
@@ -32,7 +34,6 @@ _INSTEAD = {  # what Triton has here, and is not -> what to do
     "do_bench_cudagraph_proton": "do_bench_cudagraph measures, and a session shows it",
     "set_gpu_clock": "nvidia-smi does it from a shell",
     "cuda_memcheck": "PROTON_CHECK_BOUNDS=1 on the CPU, NVIDIA's compute-sanitizer on a GPU",
-    "cublas": "torch has NVIDIA's products",
 }
 
 

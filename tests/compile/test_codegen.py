@@ -4,12 +4,14 @@ import inspect
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
 from tests.compile import target_kernels
+from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.target_kernels import CASES, add
 
 HOPPER = GPUTarget("cuda", 90)
@@ -262,3 +264,92 @@ def test_overflows_are_checked_in_debug_mode_unless_told_otherwise(dtype: Any) -
     checked = dtype != tl.int64
     wanted = {(True, None): checked, (True, True): checked}
     assert asserted == {key: wanted.get(key, False) for key in asserted}
+
+
+# Integers
+
+
+@proton.jit
+def divided(a_ptr, b_ptr, quotient_ptr, rest_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    a, b = tl.load(a_ptr + at), tl.load(b_ptr + at)
+    tl.store(quotient_ptr + at, a // b)
+    tl.store(rest_ptr + at, a % b)
+
+
+@pytest.mark.parametrize("dtype", [tl.int64, tl.uint64], ids=str)
+def test_divisions_of_64_bits_are_of_32_where_no_number_has_more(
+    dtype: Any, rng: np.random.Generator
+) -> None:
+    """On the way of each size: below 2**31, below 2**32, beyond, and of either sign."""
+    kernel = divided.warmup(*[dtype] * 4, SIZE=256, num_warps=1, target=HOPPER)
+    assert "rem.u32" in kernel.asm["ptx"]
+    numpy_type = np.int64 if dtype == tl.int64 else np.uint64
+    lowest = -(1 << 62) if dtype == tl.int64 else 0
+    for low, high in ((0, 1 << 31), (0, 1 << 32), (lowest, 1 << 62)):
+        a, b = (rng.integers(low, high, 256).astype(numpy_type) for _ in range(2))
+        a[:3], b[b == 0] = (0, 1, high - 1), 1
+        b[3:6] = 1, high - 1, a[5] or 1
+        quotient, rest = np.zeros_like(a), np.zeros_like(a)
+        given = [a, b, quotient, rest]
+        run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32, kernel.shared, given, rng)
+        toward_zero = [abs(x) // abs(y) * (-1) ** ((x < 0) != (y < 0)) for x, y in rows(a, b)]
+        assert quotient.tolist() == toward_zero
+        assert rest.tolist() == [
+            x - q * y for (x, y), q in zip(rows(a, b), toward_zero, strict=True)
+        ]
+
+
+def rows(*arrays: np.ndarray) -> list[tuple[int, ...]]:
+    return list(zip(*(array.tolist() for array in arrays), strict=True))
+
+
+@proton.jit
+def combined(x_ptr, out_ptr, KIND: tl.constexpr, SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, SIZE))
+    if KIND == "sum":
+        found = tl.sum(x, 0)
+    elif KIND == "max":
+        found = tl.max(x, 0)
+    elif KIND == "min":
+        found = tl.min(x, 0)
+    else:
+        found = tl.xor_sum(x, 0)
+    tl.store(out_ptr, found)
+
+
+@pytest.mark.parametrize("dtype", [tl.int32, tl.uint32], ids=str)
+@pytest.mark.parametrize("kind", ["sum", "max", "min", "xor"])
+def test_one_instruction_combines_integers_of_a_warp(
+    kind: str, dtype: Any, rng: np.random.Generator
+) -> None:
+    kernel = combined.warmup(dtype, dtype, kind, 256, num_warps=2, target=HOPPER)
+    assert kernel.asm["ptx"].count("redux.sync") == 1
+    bits = rng.integers(0, 1 << 32, 256, np.uint64).astype(np.uint32)
+    x, out = bits.view(np.int32 if dtype == tl.int32 else np.uint32), np.zeros(1, np.uint32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 64, kernel.shared, [x.copy(), out], rng)
+    functions = {"sum": np.add, "max": np.maximum, "min": np.minimum, "xor": np.bitwise_xor}
+    assert out.view(x.dtype)[0] == functions[kind].reduce(x, dtype=x.dtype)
+
+
+# Copies that a pipeline begins early
+
+
+@proton.jit
+def masked_rows(x_ptr, out_ptr, n, m, R: tl.constexpr, C: tl.constexpr):
+    """Blocks of rows, cut in both dimensions: of each copy of a thread another condition."""
+    r, c = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    total = tl.zeros((R, C), tl.float32)
+    for start in tl.range(0, n, R, num_stages=3):
+        inside = (start + r < n) & (c < m)
+        total += tl.load(x_ptr + (start + r) * C + c, mask=inside, other=0.0)
+    tl.store(out_ptr + r * C + c, total)
+
+
+def test_conditions_of_copies_are_computed_where_they_are_asked_for() -> None:
+    """A thread has seven: more at once are packed into registers bit by bit."""
+    ptx = ptx_of(masked_rows, tl.float32, tl.float32, 1000, 48, 64, 64, num_warps=1)
+    opcodes = re.findall(r"\b(setp|cp\.async\.c[ag])\b", ptx)
+    assert opcodes.count("cp.async.cg") >= 64
+    runs = "".join("s" if opcode == "setp" else "c" for opcode in opcodes).split("c")
+    assert max(map(len, runs)) <= 8

@@ -251,7 +251,7 @@ def flushed(ring: np.ndarray, slab: np.ndarray, unit: int, count: int) -> np.nda
         chunk = firsts.pop(first, ring if is_last else None)
         # What is behind a loss is all that is compared.
         parts = [*parts, chunk[: count - first]] if chunk is not None else []
-    assert all(first >= count for first in firsts)  # one may have been reserved for nothing
+    assert not firsts
     return np.concatenate(parts) if parts else ring[:0]
 
 

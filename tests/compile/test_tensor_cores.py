@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import pytest
 
 import proton
@@ -15,6 +16,7 @@ from kernels.matmul import matmul_kernel
 from kernels.softmax import softmax_kernel
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import ARCHITECTURES, GPUTarget
+from tests.compile.ptx.machine import run_on_arrays
 
 INSTRUCTION = re.compile(r"\b(w?g?mma(?:_async)?(?:\.mma_async)?\.sync\.aligned\.m\d+n\d+k\d+\S*)")
 ARCHS = sorted(ARCHITECTURES)
@@ -323,3 +325,39 @@ def test_what_is_transposed_is_read_from_memory_as_it_is_used() -> None:
     ]  # fmt: skip
     assert found[0] == found[1]
     assert found[0]["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == 2 * 32 * 64 // (4 * 64)
+
+
+# fp32 in parts
+
+
+@proton.jit
+def in_parts(a_ptr, b_ptr, c_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a, b = tl.load(a_ptr + r * N + c), tl.load(b_ptr + r * N + c)
+    tl.store(c_ptr + r * N + c, tl.dot(a, b, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize(
+    ("precision", "dots", "digits"), [("tf32x3", 3, 19), ("bf16x3", 3, 15), ("bf16x6", 6, 21)]
+)
+@pytest.mark.parametrize(("n", "warps", "instruction"), [(32, 1, "mma.sync"), (64, 4, "wgmma.mma")])
+def test_fp32_in_parts_runs_on_tensor_cores(
+    precision: str, dots: int, digits: int, n: int, warps: int, instruction: str,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """Infinity, NaN, and the largest numbers, which rounding must not make infinite, are kept."""
+    options: dict[str, Any] = {"num_warps": warps, "target": GPUTarget("cuda", 90)}
+    kernel = in_parts.warmup(*[tl.float32] * 3, n, precision, **options)
+    ptx = kernel.asm["ptx"]
+    k = 16 if "bf16" in precision else 8
+    tiles = (n // 16) * (n // 8) if instruction == "mma.sync" else 1
+    assert ptx.count(instruction) == dots * tiles * n // k
+    a, b = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
+    a[2, 3], a[5, 6], a[7, 7], b[7] = np.inf, np.nan, 3.4e38, 0.5
+    c = np.zeros_like(a)
+    run_on_arrays(ptx, (1, 1, 1), 32 * warps, kernel.shared, [a.copy(), b.copy(), c], rng)
+    assert np.array_equal(c[2], np.inf * np.sign(b[3]))
+    assert np.isnan(c[5]).all()
+    rest = [row for row in range(n) if row not in (2, 5)]
+    error = np.abs(c[rest] - a[rest].astype(np.float64) @ b)
+    assert (error <= np.abs(a[rest]).astype(np.float64) @ np.abs(b) * 2.0**-digits).all()

@@ -65,7 +65,7 @@ print(triton.__version__ == importlib.metadata.version("triton"))
 print(triton.language is proton.language)
 print(smid is tl.extra.cuda.smid and gdc_wait is tl.extra.cuda.gdc_wait, N_ROUNDS_DEFAULT.value)
 print(np.allclose(x[60:], np.arange(60, 64)), x[:60].max() < 60, isinstance(scale, Autotuner))
-for name in ("triton.experimental.gluon.language.amd", "triton.language.nothing"):
+for name in ("triton.experimental.gluon.amd", "triton.language.nothing"):
     try:
         __import__(name)
     except ModuleNotFoundError as problem:
@@ -86,8 +86,8 @@ def test_a_script_that_imports_triton_runs_with_proton(tmp_path: Path) -> None:
         "True",
         "True 10",
         "True True True",
-        "No module named 'triton.experimental.gluon.language.amd': Proton stands for triton here, "
-        "and has no such module: kernels in Gluon are not supported, and gsan is not there",
+        "No module named 'triton.experimental.gluon.amd': Proton stands for triton here, and has "
+        "no such module: AMD's GPUs are not supported",
         "No module named 'triton.language.nothing': Proton stands for triton here, and has no "
         "such module",
         "module 'triton', which Proton stands for, has no 'nothing': module 'proton' has no "

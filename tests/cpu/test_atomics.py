@@ -240,17 +240,19 @@ def moved(x_ptr, out_ptr, seen_ptr, n, BLOCK: tl.constexpr):
     for i in tl.static_range(2):
         tl.store(seen_ptr + i, (out_ptr + i).atomic_poll(tl.atomic_load(x_ptr + i)))
     tl.store(seen_ptr + 2, tl.atomic_poll(out_ptr + BLOCK, tl.load(x_ptr + 1), sem="acquire"))
+    first = tl.arange(0, 16)
+    tl.store(seen_ptr + 3 + first, tl.atomic_poll(out_ptr + first, tl.load(x_ptr + first)))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
 def test_atomic_loads_and_stores(rng: np.random.Generator, dtype: str) -> None:
-    x, out, seen = ordinary(rng, dtype, 64), np.zeros(65, dtype), np.zeros(3, np.int32)
+    x, out, seen = ordinary(rng, dtype, 64), np.zeros(65, dtype), np.zeros(19, np.int32)
     x[5] = -0.0 if dtype.startswith("float") else 5
     before = x.copy()
     moved[(1,)](x, out, seen, 50, BLOCK=64)
     assert x.tobytes() == before.tobytes()
     assert out.tobytes() == np.concatenate([x[:50], np.zeros(14, dtype), x[1:2]]).tobytes()
-    assert seen.tolist() == [1, 1, 1]
+    assert seen.tolist() == [1] * 19
 
 
 @proton.jit

@@ -193,7 +193,7 @@ def products(a_ptr, out_ptr, tiles, depth, STAGES: tl.constexpr):
     {"buffer": "global", "capacity": 32},
 ], ids=str)  # fmt: skip
 def test_long_turns(options: dict[str, Any], stages: int, rng: np.random.Generator) -> None:
-    """The reference is strategy flush with chunks of one record: each is written alone, none lost."""
+    """The reference is strategy flush with chunks of one record, each of which is written alone."""
     torch = pytest.importorskip("torch")
     a = torch.rand(64 * 200, device="cuda").half()
     sizes = [(0, 0), (1, 1), (2, 0), (0, 3), (3, 2), (1, 100), tuple(rng.integers(0, 12, 2))]

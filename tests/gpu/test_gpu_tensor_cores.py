@@ -162,7 +162,9 @@ def test_sums_in_fp16(warps: int) -> None:
 
 
 @pytest.mark.parametrize("warps", [2, 4])
-@pytest.mark.parametrize("precision, digits", [("tf32", 9), ("tf32x3", 19), ("ieee", 21)])
+@pytest.mark.parametrize("precision, digits", [
+    ("tf32", 9), ("tf32x3", 19), ("bf16x3", 15), ("bf16x6", 21), ("ieee", 21),
+])  # fmt: skip
 def test_precisions_of_fp32(precision: str, digits: int, warps: int) -> None:
     torch = cuda()
     a, b = (torch.randn(64, 64, device="cuda") for _ in range(2))
@@ -171,7 +173,7 @@ def test_precisions_of_fp32(precision: str, digits: int, warps: int) -> None:
     assert (error <= (a.double().abs() @ b.double().abs()) * 2.0**-digits).all()
 
 
-@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "bf16x3", "bf16x6"])
 def test_infinity_and_nan(precision: str) -> None:
     torch = cuda()
     a, b = torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda")

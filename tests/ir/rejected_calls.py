@@ -441,16 +441,6 @@ def waits_until_before(n):
     tl.atomic_poll(n.to(tl.int64).to(tl.pointer_type(tl.int32)), 1, timeout_ns=-1)
 
 
-@rejected(
-    "tl.atomic_poll takes one pointer, no block of them",
-    "core.static_assert(",
-    "constexpr arguments",
-    kind=CompileTimeAssertionFailure,
-)
-def waits_for_a_block(n):
-    tl.atomic_poll(n.to(tl.int64).to(tl.pointer_type(tl.int32)) + tl.arange(0, 4), 1)
-
-
 @DeviceFunction
 def returns_in_a_branch_not_taken(x):
     taken = False

@@ -54,7 +54,12 @@ TABLES: dict[str, tuple[Mapping[str, Any], tuple[Any, ...], dict[str, str]]] = {
         | because("tritongpu-accelerate-matmul chooses an instruction", tt.DotOp)
         | because("membar makes a ttg.barrier of it", tt.DebugBarrierOp)
         | because("allocate-tensor-maps makes an argument of it", ttng.TensorMapOp)
-        | because("tma-lowering makes a copy of it", ttng.TMALoadOp, ttng.TMAStoreOp),
+        | because("tma-lowering makes a copy of it", ttng.TMALoadOp, ttng.TMAStoreOp)
+        | because("resolve-auto-encodings replaces it", ttg.SetAutoLayoutOp)
+        | because(
+            "allocate-warp-groups makes a ttg.warp_specialize of it",
+            *(ttg.WorkerOp, ttg.StartWorkersOp, ttg.JoinWorkersOp),
+        ),
     ),
     "CPU": (
         {**tiles_on_cpu.RULES, **pointers_on_cpu._RULES, **pointers_on_cpu._ACCESSES},

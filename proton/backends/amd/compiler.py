@@ -7,7 +7,7 @@ from proton.backends.compiler import CompileResult
 from proton.backends.sources import first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
-from proton.base.errors import OutOfResources
+from proton.base.errors import CompilationError, OutOfResources
 from proton.base.symbols import mangled
 from proton.dialect import isa
 from proton.dialect.attributes import KERNEL, SHARED_BYTES
@@ -25,6 +25,11 @@ def compile_kernel(
 ) -> CompileResult:
     """Compiles; raises CompilationError for the user's mistakes, OutOfResources where the chip has
     too little of something, PassError for mistakes of ours."""
+    if fn.has_layouts:
+        raise CompilationError(
+            f"{fn.__name__} is in Gluon, and {options.target} is not supported for it",
+            hint="compile it for NVIDIA's GPUs or a CPU, or write it in tiles",
+        )
     stages, target = Stages(label), options.target
     with mlir_context():
         with stages.timed("frontend"):

@@ -10,6 +10,7 @@ from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
 from proton.base.targets import CPUTarget
+from proton.conversion.gluon_to_triton import GluonToTriton
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
 from proton.dialect.attributes import ASSERTIONS, WRITTEN
@@ -53,7 +54,8 @@ def compile_kernel(
                 target=CPUTarget(),
             )
         profiled = options.instrumentation
-        module = stages.run("ttir", module, ttir_passes(profiled))
+        of_layouts = [GluonToTriton()] if fn.has_layouts else []
+        module = stages.run("ttir", module, [*of_layouts, *ttir_passes(profiled)])
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
         module = stages.run(
             "memref",

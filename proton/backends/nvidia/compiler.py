@@ -1,5 +1,6 @@
 """From a device function and a signature to a cubin for one architecture."""
 
+import dataclasses
 import warnings
 
 from proton.backends.compiler import CompileResult
@@ -7,6 +8,8 @@ from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import (
     foreign_passes,
+    gluon_front_passes,
+    gluon_passes,
     llir_passes,
     record_passes,
     ttgir_passes,
@@ -22,7 +25,7 @@ from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PTXASError
 from proton.base.symbols import mangled
-from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.base.targets import WARP_SIZE, GPUTarget, check_threads
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation
@@ -34,6 +37,7 @@ from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.schedule.plan import take_texts
+from proton.transforms.hopper.allocate_warp_groups import MOST_AT_FIRST, worker_groups
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
@@ -44,7 +48,7 @@ _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store,
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 
 # Options that launches ask for, too.
-_OF_LAUNCHES = ("num_warps", "num_ctas", "launch_pdl", "launch_cooperative_grid")
+_OF_LAUNCHES = ("num_ctas", "launch_pdl", "launch_cooperative_grid")
 
 
 def compile_kernel(
@@ -69,7 +73,8 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-        module = _on_tiles(module, stages, options, text)
+            options = _with_workers(module, options)
+        module = _on_tiles(module, stages, options, text, fn.has_layouts)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -91,7 +96,7 @@ def compile_kernel(
             _warn_of_waits(fn, cubin)
     data = {
         "target": str(target),
-        **{name: getattr(options, name) for name in _OF_LAUNCHES},
+        **_of_launches(options),
         "num_stages": options.num_stages,
         "shared": shared,
         "n_regs": cubin.registers,
@@ -103,9 +108,15 @@ def compile_kernel(
         "signature": f"{signature}, num_warps={options.num_warps}",
     }
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
-    code = {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
-    files |= {"schedule.txt": schedule.encode(), **code}
+    files |= {"schedule.txt": schedule.encode()}
+    files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _of_launches(options: GPUOptions) -> dict[str, object]:
+    """What launches must know of the options."""
+    found = {name: getattr(options, name) for name in _OF_LAUNCHES}
+    return {"num_warps": options.program_warps, **found}
 
 
 def _bytes(kernel: Operation, name: str) -> int:
@@ -125,8 +136,31 @@ def _warn_of_waits(fn: DeviceFunction, cubin: Cubin) -> None:
         )
 
 
-def _on_tiles(module: Module, stages: Stages, options: GPUOptions, text: IRText | None) -> Module:
+def _with_workers(module: Module, options: GPUOptions) -> GPUOptions:
+    """The options with the warps of the groups that the kernel has beside its own, and, where these
+    ask for registers, with those that a thread begins with."""
+    found = worker_groups(module)
+    if found.warps:
+        options = dataclasses.replace(options, worker_warps=found.rounded(options.num_warps))
+        check_threads(options.program_warps)
+    options.check_samples()
+    if found.has_registers and options.maxnreg is None:
+        most = options.target.facts.most_registers(1, options.program_warps * WARP_SIZE)
+        options = dataclasses.replace(options, maxnreg=min(most, MOST_AT_FIRST))
+    return options
+
+
+def _on_tiles(
+    module: Module,
+    stages: Stages,
+    options: GPUOptions,
+    text: IRText | None,
+    has_layouts: bool,
+) -> Module:
     """A module of `ttgir` in its final order, of one of the front end or of a text's level."""
+    if text is None and has_layouts:
+        module = stages.run("ttir", module, gluon_front_passes(options))
+        return stages.run("ttgir", module, gluon_passes(options))
     if text is not None and text.level != FRONT:
         own = record_passes(options) or [StripRecords()]
         return stages.run("ttgir", module, foreign_passes(options) if text.is_triton else own)
@@ -147,7 +181,7 @@ def _reread_bytes(module: Module) -> int:
 def _with_room(cubin: Cubin, options: GPUOptions, shared: int, reread: int) -> int:
     """The shared memory of a program: more than it needs, where so many programs would run on an SM
     that the second-level cache lost what they will read again. Nothing else limits their number."""
-    threads, facts = options.num_warps * WARP_SIZE, options.target.facts
+    threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads) // threads
     room = min(room, facts.programs_per_sm(threads, shared))
     if not reread or not facts.sm_l2_bytes or options.launch_cooperative_grid:
@@ -164,7 +198,7 @@ def _unspilled(
     if these are fewer than it made room for, or one. What does not fit into all registers of a
     program may be given a quarter of them, so that more programs run at once, and all of them
     spill."""
-    threads = options.num_warps * WARP_SIZE
+    threads = options.program_warps * WARP_SIZE
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
     if cubin.registers >= options.target.facts.most_registers(1, threads) or has_least_programs(
@@ -190,7 +224,7 @@ def _one_more(
     """The PTX with a limit of registers, and its machine code, where an SM runs one more program
     with a few registers fewer, and nothing is spilled for that, no product waits, and as many loads
     are under way: tried where registers leave room for less than half of what an SM takes."""
-    threads, facts = options.num_warps * WARP_SIZE, options.target.facts
+    threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads)
     programs = room // threads + 1
     if options.maxnreg is not None:

@@ -38,12 +38,12 @@ class GPUOptions:
     default_dot_input_precision: str = "tf32"
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
+    worker_warps: int = 0  # of groups beside the program's own: the kernel says how many
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:
             object.__setattr__(self, "ir_override", IRText.read(self.ir_override))
-        warps = self.num_warps
-        check_num_warps(warps)
+        check_num_warps(self.num_warps)
         if not _is_int(self.num_stages) or self.num_stages < 0:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
         if not self.target.facts.has_clusters and self.num_ctas != 1:
@@ -52,14 +52,22 @@ class GPUOptions:
             raise _invalid("num_ctas", f"one of {CLUSTER_SIZES}", self.num_ctas)
         if self.launch_pdl and not self.target.facts.has_dependent_launch:
             raise _invalid("launch_pdl", f"False on {self.target.facts.name}", self.launch_pdl)
-        profiled = self.instrumentation
-        if profiled is not None and not profiled.sampled_units(warps):
-            raise _invalid("sample_warps", f"of warps below {warps}", profiled.sample_warps)
         most = self.target.facts.max_registers
         if self.maxnreg is not None and (
             not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= most
         ):
             raise _invalid("maxnreg", f"from 1 to {most}", self.maxnreg)
+
+    def check_samples(self) -> None:
+        """Raises InvalidOption where no warp of a program records."""
+        profiled, warps = self.instrumentation, self.program_warps
+        if profiled is not None and not profiled.sampled_units(warps):
+            raise _invalid("sample_warps", f"of warps below {warps}", profiled.sample_warps)
+
+    @property
+    def program_warps(self) -> int:
+        """All warps of a program."""
+        return self.num_warps + self.worker_warps
 
     @property
     def arch(self) -> str:

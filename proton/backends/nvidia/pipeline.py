@@ -8,6 +8,7 @@ cubin   by ptxas                                       (cubin.py)
 """
 
 from proton.backends.nvidia.options import GPUOptions
+from proton.backends.ttir import first_passes
 from proton.conversion.allocate_global_scratch import AllocateGlobalScratch
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
@@ -18,6 +19,7 @@ from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import THREADS_TO_LLVM, TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
+from proton.transforms.hopper.allocate_warp_groups import AllocateWarpGroups
 from proton.transforms.hopper.create_tensor_maps import CreateTensorMaps
 from proton.transforms.hopper.fence_insertion import FenceInsertion
 from proton.transforms.hopper.tma_lowering import TMALowering
@@ -32,6 +34,7 @@ from proton.transforms.layout.order_copied_loads import OrderCopiedLoads
 from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
+from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.records.compact_iterations import CompactIterations
 from proton.transforms.records.fork_iterations import ForkIterations
@@ -47,8 +50,14 @@ from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSel
 from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.tile.licm import LICM
 from proton.transforms.tile.loop_aware_cse import LoopAwareCSE
+from proton.transforms.tile.loop_unroll import LoopUnroll
+from proton.transforms.tile.mangle_symbols import MangleSymbols
+from proton.transforms.tile.rewrite_tensor_descriptor_to_pointer import (
+    RewriteTensorDescriptorToPointer,
+)
 from proton.transforms.tile.share_reciprocals import ShareReciprocals
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
+from proton.transforms.tile.widen_scans import WidenScans
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
@@ -107,6 +116,41 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
     ]
 
 
+def gluon_front_passes(options: GPUOptions) -> list[Pass]:
+    """Simplification that leaves layouts, and the order of what the author wrote, as they are."""
+    return [
+        *first_passes(options.instrumentation),
+        AllocateWarpGroups(
+            num_warps=options.num_warps,
+            program_warps=options.program_warps,
+            registers=options.maxnreg or 0,
+        ),
+        RewriteTensorDescriptorToPointer(),
+        Upstream("canonicalize,cse"),
+        LoopUnroll(),
+        Upstream("canonicalize,cse,symbol-dce"),
+        MangleSymbols(),
+        SplitBatchedDot(),
+        WidenScans(),
+    ]
+
+
+def gluon_passes(options: GPUOptions) -> list[Pass]:
+    """What Gluon's kernels still lack, whose layouts, copies and barriers are the author's."""
+    return [
+        ResolveAutoEncodings(),
+        TritonToTritonGPU(num_warps=options.num_warps, program_warps=options.program_warps),
+        AccelerateMatmul(options.target),
+        Upstream("canonicalize,cse"),
+        CreateTensorMaps(),
+        FenceInsertion(),
+        OrderCopiedLoads(),
+        ShareReciprocals(),
+        *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
+        *record_passes(options),
+    ]
+
+
 def record_passes(options: GPUOptions) -> list[Pass]:
     """Records in the final order; none without instrumentation."""
     instrumentation = options.instrumentation
@@ -122,7 +166,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
         passes += [AllocateSharedMemory(limit=options.target.facts.shared_bytes), Membar()]
     if instrumentation.auto:
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
-    if instrumentation.is_sampled(options.num_warps):
+    if instrumentation.is_sampled(options.program_warps):
         passes.append(ForkUnsampled(programs=instrumentation.sample_programs > 1))
     if instrumentation.every > 1:
         passes.append(ForkIterations(every=instrumentation.every))
@@ -135,7 +179,7 @@ def _is_ready(options: GPUOptions) -> bool:
     """True if shared memory and barriers are decided ahead of records."""
     asked = options.instrumentation
     return asked is not None and bool(
-        asked.auto or asked.is_sampled(options.num_warps) or asked.every > 1
+        asked.auto or asked.is_sampled(options.program_warps) or asked.every > 1
     )
 
 
@@ -149,18 +193,18 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         *([] if is_ready else [AllocateSharedMemory(limit=options.target.facts.shared_bytes)]),
     ]
     if instrumentation is not None:
-        unit_warps = instrumentation.unit_warps(options.num_warps)
+        unit_warps = instrumentation.unit_warps(options.program_warps)
         # Ring buffers lie behind the kernel's own memory, what iterations keep in their place.
         passes.append(
             AllocateProfile(
                 strategy=instrumentation.strategy,
                 capacity=instrumentation.capacity,
-                units=options.num_warps // unit_warps,
+                units=options.program_warps // unit_warps,
                 unit_warps=unit_warps,
                 clock_bits=instrumentation.clock_bits,
                 arch=options.target.capability,
                 buffer=instrumentation.buffer,
-                sampled_units=instrumentation.sampled_units(options.num_warps),
+                sampled_units=instrumentation.sampled_units(options.program_warps),
                 sample_programs=instrumentation.sample_programs,
             )
         )

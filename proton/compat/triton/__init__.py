@@ -27,7 +27,9 @@ VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 _HOMES = {
     "triton._C": "proton.compat.triton.libtriton",
     "triton._C.libtriton": "proton.compat.triton.libtriton",
+    "triton._C.libtriton.gluon_ir": "proton.compat.triton.gluon_ir",
     "triton._C.libtriton.ir": "proton.compat.triton.libtriton",
+    "triton._C.libtriton.nvidia": "proton.compat.triton.nvidia",
     "triton._utils": "proton.compat.triton.utils",
     "triton._filecheck": "proton.compat.triton.filecheck",
     "triton._internal_testing": "proton.compat.triton.internal_testing",
@@ -44,9 +46,14 @@ _HOMES = {
     "triton.backends.nvidia.driver": "proton.compat.triton.nvidia",
     "triton.errors": "proton.base.errors",
     "triton.experimental": "proton.compat.triton.gluon",
-    "triton.experimental.gluon": "proton.compat.triton.gluon",
-    "triton.experimental.gluon._runtime": "proton.compat.triton.gluon",
-    "triton.experimental.gluon.language": "proton.compat.triton.gluon_language",
+    "triton.experimental.gluon": "proton.gluon",
+    "triton.experimental.gluon._runtime": "proton.gluon",
+    "triton.experimental.gluon.language._core": "proton.language.gluon",
+    "triton.experimental.gluon.language._layouts": "proton.language.gluon.layouts",
+    "triton.experimental.gluon.language._math": "proton.language.gluon",
+    "triton.experimental.gluon.language._standard": "proton.language.gluon",
+    "triton.experimental.gluon.nvidia.blackwell": "proton.gluon.nvidia",
+    "triton.experimental.gluon.nvidia.hopper": "proton.gluon.nvidia",
     "triton.language.extra.cuda.gdc": "proton.language.extra.cuda",
     "triton.language.extra.cuda.utils": "proton.language.extra.cuda",
     "triton.knobs": "proton.base.knobs",
@@ -188,9 +195,24 @@ class _Distribution(Distribution):
         return Path(path)
 
 
+# Modules of which all that is in them has the same names elsewhere.
+_MOVED = {
+    "triton.experimental.gluon.language": "proton.language.gluon",
+    "triton.experimental.gluon": "proton.gluon",
+}
+
+
+def _by_rule(name: str) -> str:
+    """Where a module's home is that `_HOMES` does not name."""
+    for prefix, home in _MOVED.items():
+        if name == prefix or name.startswith(f"{prefix}."):
+            return home + name.removeprefix(prefix)
+    return f"proton.{name.removeprefix('triton.')}"
+
+
 def _home(name: str) -> str | None:
     """The module of Proton with the names of one of Triton's; None where there is none."""
-    home = _HOMES.get(name, f"proton.{name.removeprefix('triton.')}")
+    home = _HOMES.get(name) or _by_rule(name)
     try:
         return home if importlib.util.find_spec(home) is not None else None
     except ModuleNotFoundError:  # its parent is no package, or not there

@@ -17,7 +17,14 @@ ABSENT = {
     "triton.backends.driver": "drivers are Proton's own: triton.runtime.driver.active",
     "triton.backends.nvidia": _COMPILER,
     "triton.compiler": _COMPILER,
-    "triton.experimental": "kernels in Gluon are not supported, and gsan is not there",
+    "triton.experimental.gluon.amd": "AMD's GPUs are not supported",
+    "triton.experimental.gluon.language": "it is how Triton is made, or of a later chip",
+    "triton.experimental.gluon.language.amd": "AMD's GPUs are not supported",
+    "triton.experimental.gluon.language.fpsan": "it is a part of Triton's sanitizers",
+    "triton.experimental.gluon.language.nvidia.blackwell": "it is of Blackwell",
+    "triton.experimental.gluon.language.nvidia.rubin": "it is of Rubin",
+    "triton.experimental.gluon.nvidia": "columns of images (im2col) are not supported",
+    "triton.experimental.gsan": "gsan is not there",
     "triton.knobs": _KNOBS,
     "triton.language.core": _COMPILER,
     "triton.language.extra": _COMPILER,
@@ -35,7 +42,6 @@ ABSENT = {
     "triton.runtime.build": _STUBS,
     "triton.runtime.interpreter": "the interpreter is Proton's own: TRITON_INTERPRET=1",
     "triton.testing": "it is measured in another way",
-    "triton.testing.cublas": "torch has NVIDIA's products",
     "triton.testing.cuda_memcheck": (
         "PROTON_CHECK_BOUNDS=1 on the CPU, NVIDIA's compute-sanitizer on a GPU"
     ),
@@ -47,7 +53,7 @@ ABSENT = {
     "triton.tools.compile": "proton-compile is the command",
     "triton.tools.gsan": "gsan is not there",
     "triton.tools.link": _LINKS,
-    "triton.tools.triton_to_gluon_translator": "kernels in Gluon are not supported",
+    "triton.tools.triton_to_gluon_translator": "it is a tool of Triton's compiler",
 }
 
 

@@ -5,10 +5,12 @@ nothing but that: a function with the kernel's arguments, in which they are load
 to as the kernel does, by Proton's own analysis of pointers.
 """
 
+import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from proton.base.targets import Target
 from proton.language import types as ty
@@ -203,5 +205,7 @@ def _uses(module: "Module", arguments: list[int]) -> Uses:
     return Uses(tuple(loads), tuple(stores), has_effects)
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> ModuleType:
+    if name in ("gluon_ir", "nvidia"):
+        return importlib.import_module(f"proton.compat.triton.{name}")
     raise AttributeError(f"triton._C.libtriton has no {name!r}: it is Triton's own compiler in C++")

@@ -1,4 +1,5 @@
-"""What programs ask of `triton.backends.nvidia.compiler` and `triton.backends.nvidia.driver`."""
+"""What programs ask of `triton.backends.nvidia.compiler`, `triton.backends.nvidia.driver` and
+`triton._C.libtriton.nvidia`."""
 
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ from proton.backends.nvidia.tools import library_folders as library_dirs  # noqa
 from proton.base.targets import GPUTarget
 from proton.language import types as ty
 from proton.layout.tensor_cores import K_BITS, MMA_COLUMNS, MMA_ROWS
+from proton.testing import blas as cublas  # noqa: F401
 
 _DotSize = tuple[int, int, int]
 

@@ -329,6 +329,10 @@ class Parameter:
             type_ = _descriptor_type(element, block_shape, padding)
         except ValueError as problem:
             raise LaunchError(f"argument {self.name}: {problem}") from None
+        return self.described(type_)
+
+    def described(self, type_: ty.tensor_descriptor_type) -> str:
+        """The key of a tensor descriptor of a type."""
         if self.type not in (None, type_):
             raise LaunchError(f"argument {self.name} must be {self.type}, got {type_}")
         return type_.short

@@ -298,10 +298,8 @@ def read_pointer(parameter: Parameter, value: object) -> tuple[int, str, int]:
 
 def read_descriptor(parameter: Parameter, value: object) -> tuple[tuple[int, ...], str, int]:
     """(what the kernel takes, type, device) of a tensor descriptor."""
-    if not isinstance(value, TensorDescriptor):
+    if not isinstance(value, TensorDescriptor) or not is_pointer(value):
         raise TypeError
-    if not is_pointer(value):
-        raise _not_here(parameter.name, value)
     address, element, device = memory_of(parameter.name, value.base)
     return value.passed(parameter.name, address), value.key(parameter, element), device
 

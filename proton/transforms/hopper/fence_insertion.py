@@ -14,7 +14,7 @@ from proton.dialect import isa, names_of, ttng
 from proton.dialect.mlir import Block, Module, Operation, Value, func
 from proton.dialect.regions import end_of
 from proton.dialect.traits import AllocatesShared, AwaitsOrder, Barrier, Loop, SharedEffects, has
-from proton.dialect.ttg import is_mem_desc
+from proton.dialect.ttg import AsyncWaitGroupOp, is_mem_desc
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
@@ -106,6 +106,8 @@ class _Fences:
         if has(op, AllocatesShared):
             return self._for_readers([frozenset([op])] if len(op.operands) else [])
         effects = SharedEffects.of(op)
+        if isa(op, AsyncWaitGroupOp):
+            return self._for_readers([_NOTHING])
         if effects.waits:
             copies = [self.aliases.copies.get(token, _NOTHING) for token in op.operands]
             parts = [part for of in copies for copy in of for part in self._targets(copy)]

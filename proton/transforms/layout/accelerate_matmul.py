@@ -25,7 +25,7 @@ from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, math
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from proton.dialect.walk import before, defining_op, ops_named, replace
@@ -44,7 +44,33 @@ from proton.schedule.loads import LOADS
 
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WIDENED = ("f8E4M3FN", "f8E5M2")  # to fp16, where no instruction takes them
-TENSOR_PRECISIONS = ("tf32", "tf32x3")
+
+
+@dataclass(frozen=True)
+class Split:
+    """fp32 as a sum of `parts` numbers that an instruction takes: products of those that add up to
+    less than `parts` places count. Source: Ootomo and Yokota, "Recovering single precision accuracy
+    from Tensor Cores"."""
+
+    parts: int
+    is_bf16: bool
+
+    @property
+    def dropped_bits(self) -> int:
+        """Of fp32's mantissa in a part that another one follows."""
+        return 16 if self.is_bf16 else 13
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The factors of each dot, the smallest first."""
+        places = range(self.parts)
+        found = [(i, j) for i in places for j in places if i + j < self.parts]
+        return sorted(found, key=sum, reverse=True)
+
+
+INFINITY_BITS = 0x7F800000  # of fp32
+# What is left out of a product of two numbers lies below 2**-20, 2**-16 and 2**-24 of it.
+SPLITS = {"tf32x3": Split(2, False), "bf16x3": Split(2, True), "bf16x6": Split(3, True)}
 
 
 @register
@@ -57,8 +83,9 @@ class AccelerateMatmul(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        warps = ttg.num_warps(module)
+        program = ttg.num_warps(module)
         for op in ops_named(module, tt.DotOp):
+            warps = ttg.group_warps(op, program)
             with before(op):
                 product = _Product(op, self.target.facts, warps)
                 replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])
@@ -78,19 +105,24 @@ class _Product:
         """The result, in the layout of the instruction."""
         if not self._is_for_tensor_cores():
             return self._multiply_adds()
-        if self.precision == "tf32x3" and self._is_f32:
-            return self._three_products()
+        if self._split is not None:
+            return self._split_products(self._split)
         return self._product(self.a, self.b, self.acc)
 
     @property
     def _is_f32(self) -> bool:
         return isinstance(self.element, ir.F32Type)
 
+    @property
+    def _split(self) -> Split | None:
+        """How fp32 is taken apart; None where it is not."""
+        return SPLITS.get(self.precision) if self._is_f32 else None
+
     def _is_for_tensor_cores(self) -> bool:
         """True if an instruction takes the types and the inner size."""
         if len(shape_of(self.acc)) != 2 or self.chip.mma_of(MMAKind.WARP, self._operand) is None:
             return False
-        if self._is_f32 and self.precision not in TENSOR_PRECISIONS:
+        if self._is_f32 and self.precision not in ("tf32", *SPLITS):
             return False
         k = shape_of(self.a)[1]
         return k * self._bits >= K_BITS and warp_tiling(shape_of(self.acc), self.warps) is not None
@@ -98,6 +130,8 @@ class _Product:
     @property
     def _operand(self) -> Type:
         """The element type that the instruction takes."""
+        if self._split is not None and self._split.is_bf16:
+            return ir.BF16Type.get()
         has_own = self.chip.mma_of(MMAKind.WARP, self.element) is not None
         is_widened = str(self.element) in WIDENED and not has_own
         return ir.F16Type.get() if is_widened else self.element
@@ -143,11 +177,12 @@ class _Product:
         fast = k
         if self._bits == 16 and (load := _first_load(source)) is not None:
             fast = _fast_axis(ttg.layout_of(load.type))
-        bytes_ = stored_bytes(self.element)
+        element = element_of(source)
+        bytes_ = stored_bytes(element)
         for axis in (fast, k):
             layout = matrix_layout(shape_of(source), bytes_, (axis, 1 - axis))
             if layout is not None:
-                type_ = ttg.mem_desc(shape_of(source), self.element, layout)
+                type_ = ttg.mem_desc(shape_of(source), element, layout)
                 memory = ttg.LocalAllocOp(source, type_).result
                 return ttg.MemDescTransOp.of(memory) if is_transposed else memory
         return None
@@ -158,7 +193,7 @@ class _Product:
         bits = self._bits
         if bits == 8 and isinstance(self.result, ir.F16Type):  # such `mma` came with PTX 8.7
             bits = 16
-        if bits != self.element.width:
+        if bits != element_of(a).width:
             a, b = _widened(a), _widened(b)
         k = shape_of(a)[1]
         left = convert(a, tiling.operand_a(k, bits))
@@ -166,17 +201,20 @@ class _Product:
         start = convert(acc, tiling.accumulator)
         return MmaSyncOp(left, right, start, start.type).result
 
-    def _three_products(self) -> Value:
-        """fp32 as a sum of two numbers of 10 bits each: what their products lack is below 2**-20.
-        Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
-        large_a, small_a = _halves(self.a)
-        large_b, small_b = _halves(self.b)
+    def _split_products(self, split: Split) -> Value:
+        """Dots of the parts. Of infinity the largest alone counts: times a smaller part it is no
+        number, or has another sign."""
+        left, right = (_parts(side, split) for side in (self.a, self.b))
         layout = ttg.layout_of(self.acc.type)
-        rest = convert(self._product(small_a, large_b, filled(self.acc.type, 0.0)), layout)
-        rest = convert(self._product(large_a, small_b, rest), layout)
-        # Infinity times a rest of zero is no number, and is no part of the result.
-        rest = arith.SelectOp(_is_number(rest), rest, filled(rest.type, 0.0)).result
-        return self._product(large_a, large_b, arith.AddFOp(self.acc, rest).result)
+        rest = filled(self.acc.type, 0.0)
+        *small, (i, j) = split.pairs
+        for m, n in small:
+            rest = convert(self._product(left[m], right[n], rest), layout)
+        size = math.AbsFOp(rest).result
+        infinity = filled(rest.type, float("inf"))
+        is_finite = arith.CmpFOp(arith.CmpFPredicate.OLT, size, infinity).result
+        rest = arith.SelectOp(is_finite, rest, filled(rest.type, 0.0)).result
+        return self._product(left[i], right[j], arith.AddFOp(self.acc, rest).result)
 
     # Threads
 
@@ -250,19 +288,38 @@ def _widened(value: Value) -> Value:
     return arith.ExtFOp(type_, value).result
 
 
-def _halves(value: Value) -> tuple[Value, Value]:
-    """fp32 as the number that tf32 keeps of it, and the rest."""
+def _parts(value: Value, split: Split) -> list[Value]:
+    """fp32 as a sum, the largest part first."""
+    found, rest = [], value
+    for _ in range(split.parts - 1):
+        large = _upper_bits(rest, split.dropped_bits)
+        found.append(large)
+        difference = arith.SubFOp(rest, large).result
+        # Infinity less itself is no number.
+        is_whole = arith.CmpFOp(arith.CmpFPredicate.OEQ, rest, large).result
+        rest = arith.SelectOp(is_whole, filled(value.type, 0.0), difference).result
+    return [_narrowed(part) if split.is_bf16 else part for part in (*found, rest)]
+
+
+def _upper_bits(value: Value, dropped: int) -> Value:
+    """fp32 rounded to its upper bits, cut where that would overflow; what is no number stays so."""
     i32 = ir.IntegerType.get_signless(32)
-    bits = ir.RankedTensorType.get(value.type.shape, i32, encoding=value.type.encoding)
-    mask = arith.ConstantOp(
-        bits, ir.DenseElementsAttr.get_splat(bits, ir.IntegerAttr.get(i32, -(1 << 13)))
-    ).result
-    kept = arith.AndIOp(arith.BitcastOp(bits, value).result, mask).result
+    type_ = ir.RankedTensorType.get(value.type.shape, i32, encoding=value.type.encoding)
+    bits, half = arith.BitcastOp(type_, value).result, 1 << (dropped - 1)
+    size = arith.AndIOp(bits, filled(type_, (1 << 31) - 1)).result
+    least_too_large = filled(type_, INFINITY_BITS - half)
+    fits = arith.CmpIOp(arith.CmpIPredicate.ult, size, least_too_large).result
+    more = arith.SelectOp(fits, filled(type_, half), filled(type_, 0)).result
+    kept = arith.AndIOp(arith.AddIOp(bits, more).result, filled(type_, -(1 << dropped))).result
     large = arith.BitcastOp(value.type, kept).result
-    rest = arith.SubFOp(value, large).result
-    # Infinity less itself is no number.
-    is_whole = arith.CmpFOp(arith.CmpFPredicate.OEQ, value, large).result
-    return large, arith.SelectOp(is_whole, filled(value.type, 0.0), rest).result
+    return arith.SelectOp(_is_number(value), large, value).result
+
+
+def _narrowed(value: Value) -> Value:
+    type_ = ir.RankedTensorType.get(
+        value.type.shape, ir.BF16Type.get(), encoding=value.type.encoding
+    )
+    return arith.TruncFOp(type_, value).result
 
 
 def _is_number(value: Value) -> Value:

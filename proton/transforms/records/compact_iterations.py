@@ -85,7 +85,7 @@ from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant, loop_around
 from proton.dialect.traits import FloatArithmetic, Multiplies, has
-from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
+from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_block
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -270,7 +270,7 @@ def _is_long(loop: Operation) -> bool:
             return False
         if has(op, Multiplies):
             type_ = op.operands[0].type
-            shape = mem_desc_parts(type_)[0] if is_mem_desc(type_) else tuple(type_.shape)
+            shape = mem_desc_block(type_)[0] if is_mem_desc(type_) else tuple(type_.shape)
             found += prod(op.results[0].type.shape) * shape[-1]
     return found >= _LONG
 

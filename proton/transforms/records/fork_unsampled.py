@@ -99,7 +99,9 @@ class _PlainFunctions:
 
 
 def _shares_tensor_cores(kernel: Operation) -> bool:
-    return any(ops_named(f, ttng.WarpGroupDotOp) for f in (kernel, *called_functions(kernel)))
+    """Whether the warps of a group have to run one instruction together."""
+    together = ttng.WarpGroupDotOp, ttng.SetRegistersOp
+    return any(ops_named(f, *together) for f in (kernel, *called_functions(kernel)))
 
 
 def _records(function: Operation) -> bool:

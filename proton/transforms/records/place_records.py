@@ -29,7 +29,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import isa, proton, traits
+from proton.dialect import isa, proton, traits, ttg
 from proton.dialect.asynchronous import Retires, WorkIteration, following_loop, set_ahead
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
@@ -148,6 +148,11 @@ def _is_glue(op: Operation) -> bool:
     return is_one_sided and bool(own) and all(paths in (own, frozenset()) for paths in inner)
 
 
+def _is_flow(op: Operation) -> bool:
+    """Whether the ops in an op's regions have records of their own."""
+    return op.name.startswith("scf.") or isa(op, ttg.WarpSpecializeOp)
+
+
 _NO_LOOPS = ("scf.", "math.", "func.return")  # take no time by themselves, where buffers are
 
 
@@ -223,7 +228,7 @@ class TileIterations:
 
     @staticmethod
     def does_work(op: Operation) -> bool:
-        if op.name.startswith("scf."):
+        if _is_flow(op):
             return any(TileIterations.does_work(inner) for inner in all_ops(op))
         if not has(op, traits.TileWork):
             return False
@@ -285,7 +290,7 @@ class _Placer:
             around = self._around(op, below, context) if iteration and iteration.is_before else 0
             items.append(_Item(op, below, glue, begun, iteration, around))
             entered.clear()
-            if op.name.startswith("scf.") and not glue and not _is_product(op):
+            if _is_flow(op) and not glue and not _is_product(op):
                 nested.append((op, next(iter(paths)) if len(paths) == 1 else context))
         for op, inner_context in nested:
             for region in op.regions:

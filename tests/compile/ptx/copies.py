@@ -156,6 +156,8 @@ class Copies:
             case ("cp", "async", "wait_group" | "wait_all"):
                 count = int(op.operands[0]) if op.operands else 0
                 self._wait(mask, count)
+            case ("cp", "async", "mbarrier", "arrive", *kinds):
+                self._arrive_behind_copies(op, mask, "noinc" in kinds)
             case ("cp", "async", "bulk", "commit_group"):
                 for thread in np.flatnonzero(mask).tolist():
                     group = self.bulk_open.pop(thread, [])
@@ -215,6 +217,20 @@ class Copies:
             self.committed[number] = of & ~is_ready, _left(every)
         self.committed = [group for group in self.committed if group[0].any()]
 
+    def _arrive_behind_copies(self, op: Any, mask: np.ndarray, is_counted: bool) -> None:
+        """The thread's copies end here, the earliest that they may; an arrival that the barrier
+        does not count makes no difference then."""
+        every = [(copy, mask[copy.threads]) for copy in self.open]
+        self.open = _left((copy, done) for copy, done in every)
+        self.committed.append((mask.copy(), _left((copy, ~done) for copy, done in every)))
+        self._wait(mask, 0)
+        address = op.address(op.operands[0])
+        for thread in np.flatnonzero(mask).tolist() if is_counted else ():
+            barrier = self.barriers_of[int(self.program_of[thread]), int(address[thread])]
+            assert barrier.missing > 0, f"{op.text}: more arrivals than the phase has"
+            barrier.missing -= 1
+            barrier.check()
+
     # mbarrier
 
     def mbarrier(self, op: Any, mask: np.ndarray) -> None:
@@ -235,8 +251,11 @@ class Copies:
                     barrier = self.barriers_of[key]
                     if "expect_tx" in op.parts:
                         barrier.bytes += int(op.array(op.operands[2], "u32")[thread])
-                    assert barrier.missing > 0, f"{op.text}: more arrivals than the phase has"
-                    barrier.missing -= 1
+                    count = 1
+                    if "expect_tx" not in op.parts and len(op.operands) > 2:
+                        count = int(op.array(op.operands[2], "u32")[thread])
+                    assert barrier.missing >= count, f"{op.text}: more arrivals than the phase has"
+                    barrier.missing -= count
                     barrier.check()
                 case ("expect_tx", _):
                     self.barriers_of[key].bytes += int(op.array(op.operands[1], "u32")[thread])

@@ -106,6 +106,7 @@ class Machine(Copies, Matrices):
         self.ticks = np.full(every, clock, np.int64)
         self.clock = Clock(self.program_of * (1 << 16), np.zeros(every, np.int64), self.warp_of)
         self.barriers = 0
+        self.met = np.zeros(every, bool)  # at a barrier that others have left
         self.arrived: dict[tuple[int, int], int] = {}  # by program and number of a barrier
         self.turns = [np.ones(every, bool)]  # who may go on before others do
         self.parameters = dict(zip(self.kernel.parameters, parameters, strict=True))
@@ -208,14 +209,31 @@ class Machine(Copies, Matrices):
     def _ready_program(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         block = int(self.pc[np.flatnonzero(here)[0]])
         instruction = self.kernel.blocks[block].instructions[0]
+        waiting = self._waiting(instruction.text)
         if len(instruction.operands) < 2:
-            return self._complete(here, live, self.program_threads)
-        names, counts = self._meeting(self.bound[instruction.text])
-        found = np.zeros_like(here)
-        for program, name in np.unique(np.stack([self.program_of, names])[:, here], axis=1).T:
-            waiting = here & (self.program_of == program) & (names == name)
-            arrived = waiting.sum() + self.arrived.get((int(program), int(name)), 0)
-            found |= waiting & (counts == arrived)
+            complete = self._complete(waiting & live, live, self.program_threads)
+        else:
+            complete = self._met_by_count(self.bound[instruction.text], waiting)
+        others = complete & ~here
+        if (here & complete).any():  # those elsewhere go on later, and have met now
+            self.clock.program[others] = self.program_of[others] * (1 << 16) + self.barriers + 1
+            self.met |= others
+        return here & (complete | self.met)
+
+    def _waiting(self, text: str) -> np.ndarray:
+        """The threads at a barrier, at whatever place."""
+        blocks = [n for n, b in enumerate(self.kernel.blocks)
+                  if b.instructions and b.instructions[0].text == text]  # fmt: skip
+        return np.isin(self.pc, blocks) & ~self.met
+
+    def _met_by_count(self, op: Any, waiting: np.ndarray) -> np.ndarray:
+        """Of threads at a barrier of so many those that are as many."""
+        names, counts = self._meeting(op)
+        found = np.zeros_like(waiting)
+        for program, name in np.unique(np.stack([self.program_of, names])[:, waiting], axis=1).T:
+            some = waiting & (self.program_of == program) & (names == name)
+            arrived = some.sum() + self.arrived.get((int(program), int(name)), 0)
+            found |= some & (counts == arrived)
         return found
 
     @staticmethod
@@ -298,6 +316,10 @@ class Machine(Copies, Matrices):
             for thread in np.flatnonzero(mask).tolist():
                 key = int(self.program_of[thread]), int(name[thread])
                 self.arrived[key] = self.arrived.get(key, 0) + 1
+            return
+        if (mask & self.met).any():
+            self.ticks[mask] += _BARRIER_TICKS
+            self.met &= ~mask
             return
         self.barriers += 1
         if op.parts[1] == "warp":

@@ -13,26 +13,10 @@ from math import prod
 from typing import Any, NoReturn
 
 from proton.compat.triton.text.cursor import Cursor, Token
-from proton.layout import LinearLayout
-from proton.layout.named import (
-    DISTRIBUTED,
-    blocked,
-    dim,
-    fit,
-    mma_operand,
-    mma_results,
-    mma_v2,
-    shared_nvmma,
-    shared_row_major,
-    shared_swizzled,
-    sliced,
-    wgmma_operand_a,
-)
+from proton.layout import LinearLayout, encodings
+from proton.layout.encodings import HOPPER, REGISTER_BITS
+from proton.layout.named import DISTRIBUTED, blocked, dim, sliced
 from proton.layout.tensor_cores import warp_group_tiling
-
-REGISTER_BITS = 32
-_AMPERE, _HOPPER = 2, 3  # generations of tensor cores, by their `versionMajor`
-_ORDERS = {2: (0, 1), 3: (1, 2, 0)}  # in which Hopper's warps go along the dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +109,7 @@ def _distributed(
             whole = [*shape[:axis], 1, *shape[axis:]]
             return sliced(_distributed(cursor, encoding.parent, whole, bits), axis)
         case "#ttg.linear":
-            return _linear({name: encoding.fields[name] for name in DISTRIBUTED}, shape)
+            return encodings.of_bases({name: encoding.fields[name] for name in DISTRIBUTED}, shape)
         case "#ttg.nvidia_mma":
             return _accumulator(cursor, encoding, shape)
         case "#ttg.dot_op":
@@ -135,20 +119,6 @@ def _distributed(
         encoding.token,
         "compile the .ttir of the kernel, which has no layouts",
     )
-
-
-def _linear(ins: dict[str, list[list[int]]], shape: Sequence[int]) -> LinearLayout:
-    """As it stands, for a tensor of its own size; else cut or repeated as other layouts are."""
-    bases = [basis for of in ins.values() for basis in of]
-    for basis in bases:
-        if len(basis) != len(shape):
-            raise ValueError(f"basis {basis} is not of {len(shape)} dimensions")
-    own = [
-        1 << max((basis[axis].bit_length() for basis in bases), default=0)
-        for axis, _ in enumerate(shape)
-    ]
-    layout = LinearLayout.of(ins, {dim(axis): size for axis, size in enumerate(own)})
-    return layout if own == list(shape) else fit(layout, shape)
 
 
 def _check_one_cta(cursor: Cursor, encoding: Encoding) -> None:
@@ -164,18 +134,16 @@ def _check_one_cta(cursor: Cursor, encoding: Encoding) -> None:
 
 
 def _accumulator(cursor: Cursor, encoding: Encoding, shape: Sequence[int]) -> LinearLayout:
-    """Of Hopper's the layout of our own products, which the same threads hold in another order."""
+    """Of Hopper's the layout of our own dots, which the same threads hold in another order."""
     warps, version = encoding.numbers("warpsPerCTA"), encoding.fields["versionMajor"]
-    if len(shape) not in _ORDERS or len(warps) != len(shape) or version not in (_AMPERE, _HOPPER):
+    if not encodings.is_tensor_core(shape, version, warps):
         return _no_tensor_core(cursor, encoding, shape)
-    if version == _AMPERE:
-        return mma_v2(shape, warps)
-    if len(shape) == 2:
+    if version == HOPPER and len(shape) == 2:
         tiling = warp_group_tiling((shape[0], shape[1]), prod(warps))
         if tiling is not None:
             return tiling.accumulator
-    n = encoding.numbers("instrShape")[1]
-    return mma_results(shape, n, warps, _ORDERS[len(shape)])
+    n = encoding.numbers("instrShape")[1] if version == HOPPER else 0
+    return encodings.tensor_core_result(shape, version, warps, n)
 
 
 def _no_tensor_core(cursor: Cursor, encoding: Encoding, shape: Sequence[int]) -> LinearLayout:
@@ -188,49 +156,18 @@ def _no_tensor_core(cursor: Cursor, encoding: Encoding, shape: Sequence[int]) ->
 
 
 def _operand(cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int) -> LinearLayout:
-    """An operand of a product: the left one where `opIdx` is 0."""
+    """An operand of a dot: the left one where `opIdx` is 0."""
     parent, side = encoding.parent, encoding.fields["opIdx"]
     if parent.name == "#ttg.blocked":
-        return _blocked_operand(parent, side, shape)
-    version = parent.fields.get("versionMajor")
+        names = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
+        return encodings.blocked_operand(shape, side, *(parent.numbers(name) for name in names))
+    version = parent.fields.get("versionMajor", 0)
     warps = parent.fields.get("warpsPerCTA", [])
-    if parent.name != "#ttg.nvidia_mma" or len(shape) not in _ORDERS or len(warps) != len(shape):
+    is_known = parent.name == "#ttg.nvidia_mma" and encodings.is_tensor_core(shape, version, warps)
+    if not is_known or (version == HOPPER and side):
         return _no_tensor_core(cursor, encoding, shape)
-    # A register holds so many elements side by side, of whatever type: conversions of types keep
-    # the layout.
-    in_register = REGISTER_BITS // encoding.fields.get("kWidth", max(1, REGISTER_BITS // bits))
-    if version == _HOPPER and side == 0:
-        if len(shape) == 2:
-            return wgmma_operand_a(shape, in_register, warps)
-        return mma_operand(shape, side, in_register, warps, _ORDERS[len(shape)])
-    if version != _AMPERE:
-        return _no_tensor_core(cursor, encoding, shape)
-    return mma_operand(shape, side, in_register, warps, tuple(reversed(range(len(shape)))))
-
-
-def _blocked_operand(parent: Encoding, side: int, shape: Sequence[int]) -> LinearLayout:
-    """Each thread has all of the inner dimension, for the rows or columns that are its results."""
-    rank = len(shape)
-    inner = rank - 1 if side == 0 else rank - 2
-    per_thread = parent.numbers("sizePerThread")
-    per_thread[inner] = shape[inner]
-    layout = blocked(
-        [
-            size if axis != inner else _covered(parent, inner, size)
-            for axis, size in enumerate(shape)
-        ],
-        per_thread,
-        parent.numbers("threadsPerWarp"),
-        parent.numbers("warpsPerCTA"),
-        parent.numbers("order"),
-    )
-    return fit(layout, shape)
-
-
-def _covered(parent: Encoding, axis: int, size: int) -> int:
-    """The size of a dimension that the threads and warps along it would cover."""
-    threads, warps = parent.numbers("threadsPerWarp"), parent.numbers("warpsPerCTA")
-    return size * threads[axis] * warps[axis]
+    k_width = encoding.fields.get("kWidth", max(1, REGISTER_BITS // bits))
+    return encodings.tensor_core_operand(shape, side, version, warps, k_width)
 
 
 def shared(cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int) -> LinearLayout:
@@ -254,17 +191,13 @@ def shared(cursor: Cursor, encoding: Encoding, shape: Sequence[int], bits: int) 
 def _shared(encoding: Encoding, shape: Sequence[int], bits: int) -> LinearLayout | None:
     fields, is_matrix = encoding.fields, len(shape) == 2
     match encoding.name:
-        case "#ttg.swizzled_shared" if fields["maxPhase"] == 1:
-            return shared_row_major(shape, encoding.numbers("order"))
-        case "#ttg.swizzled_shared" if len(shape) > 1:
+        case "#ttg.swizzled_shared" if fields["maxPhase"] == 1 or len(shape) > 1:
             vec, per_phase, max_phase = (int(fields[n]) for n in ("vec", "perPhase", "maxPhase"))
-            return shared_swizzled(shape, vec, per_phase, max_phase, encoding.numbers("order"))
+            order = encoding.numbers("order")
+            return encodings.swizzled_memory(shape, vec, per_phase, max_phase, order)
         case "#ttg.nvmma_shared" if is_matrix and not fields.get("fp4Padded"):
-            order = [0, 1] if fields["transposed"] else [1, 0]
-            swizzle = int(fields["swizzlingByteWidth"])
-            if not swizzle:
-                return shared_row_major(shape, order)
-            return shared_nvmma(shape, max(1, bits // 8), swizzle, order)
+            swizzle, is_transposed = int(fields["swizzlingByteWidth"]), bool(fields["transposed"])
+            return encodings.nvmma_memory(shape, max(1, bits // 8), swizzle, is_transposed)
         case "#ttg.shared_linear":
             outs = {dim(axis): size for axis, size in enumerate(shape)}
             return LinearLayout.of({"offset": fields["offset"]}, outs)

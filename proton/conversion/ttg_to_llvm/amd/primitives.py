@@ -86,6 +86,11 @@ def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value
     return v.from_words(words, value.type)
 
 
+def reduce_warp(kind: str, value: Value) -> Value | None:
+    """No instruction combines all lanes."""
+    return None
+
+
 def _fence(ordering: str) -> None:
     scope = string_attr(SCOPES["cta"])
     effect(llvm.FenceOp, ordering=i64_attr(atomics.ORDERINGS[ordering]), syncscope=scope)
@@ -97,6 +102,13 @@ def barrier(number: int = 0, threads: int = 0) -> None:
         raise PassError(f"a program of an AMD GPU has one barrier, not one of number {number}")
     _fence("release")
     llvm.CallIntrinsicOp(None, "llvm.amdgcn.s.barrier", [], [], [])
+    _fence("acquire")
+
+
+def warp_barrier() -> None:
+    """All threads of the wave arrive, and see what the others wrote."""
+    _fence("release")
+    llvm.CallIntrinsicOp(None, "llvm.amdgcn.wave.barrier", [], [], [])
     _fence("acquire")
 
 

@@ -19,7 +19,8 @@ from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import both, first_thread, group
-from proton.dialect import tt
+from proton.conversion.ttg_to_llvm.core.shared_memory import element_addresses
+from proton.dialect import tt, ttg
 from proton.dialect.attributes import READS
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.emit import emit_if
@@ -144,6 +145,30 @@ def combined(
     )
 
 
+@lowers(ttg.LocalAtomicScatterOp)
+def _scatter(ctx: Lowering, site: Site) -> list[Value]:
+    base, values, indices = site.operands[:3]
+    mask, kind = site.optional(3), site.text("rmw_op")
+    layout = layout_of(site.operand_types[1])
+    desc, axis = site.operand_types[0], site.number("axis")
+    places = element_addresses(ctx, base, desc, indices, axis, layout)
+    scope = {"syncscope": string_attr(ctx.primitives.SCOPES["cta"])}
+    owner = ctx.threads.owns(layout)
+
+    def alone(address: Value, operand: Value) -> Value:
+        return combined(kind, "relaxed", address, operand, scope)
+
+    results = []
+    for register, place in enumerate(places):
+        predicate = both(None if mask is None else v.extract(mask, register), owner)
+        operands = [place, v.extract(values, register)]
+        results.append(_guarded(predicate, operands, alone))
+    whole = v.from_elements(results)
+    if has_copies(layout) and list(site.op.results[0].uses):
+        return [_share(ctx, site, whole, layout)]
+    return [whole]
+
+
 @lowers(tt.AtomicCASOp)
 def _cas(ctx: Lowering, site: Site) -> list[Value]:
     ordering, scope = site.text("sem"), site.text("scope")
@@ -196,9 +221,10 @@ def _share(ctx: Lowering, site: Site, value: Value, layout: LinearLayout) -> Val
     shape = tuple(size for _, size in layout.outs)
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))
     base = ctx.shared(ctx.scratch(site))
-    v.when(ctx.threads.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
+    places = layout.invert_and_compose(shared)
+    v.when(ctx.threads.owns(layout), lambda: write_shared(ctx, value, places, 1, base))
     ctx.threads.barrier()
-    return read_shared(ctx, v.element(value), layout, shared, 1, base)
+    return read_shared(ctx, v.element(value), places, 1, base)
 
 
 def _share_scalar(ctx: Lowering, site: Site, old: Value) -> Value:

@@ -41,7 +41,9 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
         place = v.create(llvm.TruncOp, i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one, scope))
     ctx.threads.barrier()
-    return [read_shared(ctx, i32, target, shared_row_major((bins,), (0,)), 1, base)]
+    return [
+        read_shared(ctx, i32, target.invert_and_compose(shared_row_major((bins,), (0,))), 1, base)
+    ]
 
 
 def _clear(address: Value) -> None:
@@ -69,8 +71,9 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))
     base = ctx.shared(ctx.scratch(site))
     element = v.element(value)
-    width = contiguous(source.invert_and_compose(shared), v.bits_of(stored_type(element)) // 8)
-    write_shared(ctx, value, source, shared, width, base)
+    places = source.invert_and_compose(shared)
+    width = contiguous(places, v.bits_of(stored_type(element)) // 8)
+    write_shared(ctx, value, places, width, base)
     ctx.threads.barrier()
     i32 = v.like(index, v.integer(32))
     place: Value | None = None

@@ -3,22 +3,26 @@
 Everything else of `arith` works on vectors as it is.
 """
 
+import functools
 import math
 
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.float8 import narrow_float8, widen_float8
 from proton.conversion.ttg_to_llvm.core.lowering import (
+    INTEGER_DIVISIONS,
+    WIDE_BITS,
     Lowering,
     Site,
     is_float8,
     llvm_type,
     lowers,
 )
-from proton.dialect import isa, tt
-from proton.dialect.emit import intrinsic
+from proton.dialect import by_name, isa, tt
+from proton.dialect.emit import emit_if, intrinsic
 from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
 from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import defining_op
 
 
 def scalar_type(type_: Type) -> Type:
@@ -101,6 +105,34 @@ def _divide(ctx: Lowering, site: Site) -> list[Value]:
         v.create(llvm.FPExtOp, wide, right),
     )
     return [v.create(llvm.FPTruncOp, left.type, quotient)]
+
+
+_QUOTIENTS = by_name({arith.DivSIOp: llvm.SDivOp, arith.DivUIOp: llvm.UDivOp})
+_REMAINDERS = by_name({arith.RemSIOp: llvm.SRemOp, arith.RemUIOp: llvm.URemOp})
+
+
+@lowers(*INTEGER_DIVISIONS)
+def _divide_integers(ctx: Lowering, site: Site) -> list[Value]:
+    """64-bit divisions, which are calls: in 32 bits where all numbers of a thread have no more, as
+    most offsets do. LLVM does that for scalars."""
+    left, right = site.operands
+    is_quotient = site.op.name in _QUOTIENTS
+    wide = (_QUOTIENTS if is_quotient else _REMAINDERS)[site.op.name]
+    if isa(defining_op(site.op.operands[1]), arith.ConstantOp):  # becomes a product
+        return [v.binary(wide, left, right)]
+    bits, type_ = v.constant(WIDE_BITS // 2, v.integer(WIDE_BITS)), left.type
+    all_bits = v.to_elements(v.binary(llvm.OrOp, left, right))
+    upper = functools.reduce(lambda a, b: v.binary(llvm.OrOp, a, b), all_bits)
+    upper = v.binary(llvm.LShrOp, upper, bits)
+    is_narrow = v.compare("eq", upper, v.constant(0, upper.type))
+    half = v.like(left, v.integer(WIDE_BITS // 2))
+
+    def in_half() -> list[Value]:
+        narrow = (v.create(llvm.TruncOp, half, value) for value in (left, right))
+        found = v.binary(llvm.UDivOp if is_quotient else llvm.URemOp, *narrow)
+        return [v.create(llvm.ZExtOp, type_, found)]
+
+    return emit_if(is_narrow, [type_], in_half, lambda: [v.binary(wide, left, right)])
 
 
 @lowers(tt.PreciseDivFOp)

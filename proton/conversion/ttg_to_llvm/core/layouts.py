@@ -25,6 +25,9 @@ from proton.layout.conversion import (
 from proton.layout.conversion import exchange as plan_exchange
 from proton.layout.linear import log2
 from proton.layout.matrix_access import MatrixAccess, matrix_access
+from proton.layout.shared_view import SharedView
+
+MATRIX_ROW_BYTES = 16  # that an instruction for matrices takes at an address
 
 
 @lowers(tt.GetProgramIdOp)
@@ -250,11 +253,16 @@ def exchange(
 ) -> list[Value]:
     """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
     for value, way, offset in zip(values, ways, offsets, strict=True):
-        warps_write_shared(ctx, value, source, way.shared, way.store_vector, ctx.shared(offset))
+        places = source.invert_and_compose(way.shared)
+        warps_write_shared(ctx, value, places, way.store_vector, ctx.shared(offset))
     ctx.threads.barrier()
     return [
         warps_read_shared(
-            ctx, v.element(value), target, way.shared, way.load_vector, ctx.shared(offset)
+            ctx,
+            v.element(value),
+            target.invert_and_compose(way.shared),
+            way.load_vector,
+            ctx.shared(offset),
         )
         for value, way, offset in zip(values, ways, offsets, strict=True)
     ]
@@ -266,13 +274,22 @@ def stored_type(element: Type) -> Type:
 
 
 def addresses(
-    ctx: Lowering, places: LinearLayout, registers: list[int], base: Value, element: Type
+    ctx: Lowering,
+    places: LinearLayout,
+    registers: list[int],
+    base: Value,
+    element: Type,
+    view: SharedView | None = None,
 ) -> list[Value]:
-    """The address of the first element of each access, given the offsets of all places. Of an
-    access's own offset the bits that lanes and warps have, too, are flipped in theirs; the others
-    are a constant beside it, which the instruction adds."""
+    """The address of the first element of each access, given the offsets of all places, from the
+    start of a view on. Of an access's own offset the bits that lanes and warps have, too, are
+    flipped in theirs; the others are a constant beside it, which the instruction adds."""
     thread = ctx.threads.part(places, 0)
     own = [places.apply(register=register)["offset"] for register in registers]
+    if view is not None:
+        own = [offset ^ view.start for offset in own]
+        if view.paddings:
+            return _padded_addresses(thread, own, base, element, view)
     bases = (b[0] for name in ("lane", "warp") for b in places.bases(name))
     common = functools.reduce(operator.or_, bases, 0)
     starts: dict[int, Value] = {}
@@ -284,6 +301,21 @@ def addresses(
             starts[flip] = v.offset_pointer(base, flipped, element)
         start = starts[flip]
         found.append(v.offset_pointer(start, v.i32(beside), element) if beside else start)
+    return found
+
+
+def _padded_addresses(
+    thread: Value, own: list[int], base: Value, element: Type, view: SharedView
+) -> list[Value]:
+    """The same where room is left between the offsets."""
+    found = []
+    for offset in own:
+        place = v.binary(llvm.XOrOp, thread, v.i32(offset)) if offset else thread
+        padded = place
+        for interval, padding in view.paddings:
+            count = v.binary(llvm.LShrOp, place, v.i32(log2(interval)))
+            padded = v.add(padded, v.binary(llvm.ShlOp, count, v.i32(log2(padding))))
+        found.append(v.offset_pointer(base, padded, element))
     return found
 
 
@@ -299,19 +331,18 @@ def groups(places: LinearLayout, vector: int) -> list[list[int]]:
 def write_shared(
     ctx: Lowering,
     value: Value,
-    source: LinearLayout,
-    shared: LinearLayout,
+    places: LinearLayout,
     vector: int,
     base: Value,
+    view: SharedView | None = None,
 ) -> None:
-    """Stores a thread's registers where `shared` has their elements."""
-    places = source.invert_and_compose(shared)
+    """Stores a thread's registers at their offsets."""
     element = v.element(value)
     stored = stored_type(element)
     if stored != element:
         value = v.create(llvm.ZExtOp, v.vector(v.count_of(value), stored), value)
     parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored, view)
     for group, address in zip(parts, starts, strict=True):
         v.store(address, v.shuffle(value, group), vector * stored_bytes(stored))
 
@@ -319,16 +350,15 @@ def write_shared(
 def read_shared(
     ctx: Lowering,
     element: Type,
-    target: LinearLayout,
-    shared: LinearLayout,
+    places: LinearLayout,
     vector: int,
     base: Value,
+    view: SharedView | None = None,
 ) -> Value:
-    """The registers of `target`, of type `element`, from shared memory."""
-    places = target.invert_and_compose(shared)
+    """The registers of such offsets, of type `element`, from shared memory."""
     stored = stored_type(element)
     parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored, view)
     type_ = v.vector(vector, stored)
     loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in starts]
     whole = v.concatenate(loaded)
@@ -347,44 +377,48 @@ def read_shared(
 def warps_write_shared(
     ctx: Lowering,
     value: Value,
-    source: LinearLayout,
-    shared: LinearLayout,
+    places: LinearLayout,
     vector: int,
     base: Value,
+    view: SharedView | None = None,
 ) -> None:
     """`write_shared` where no thread of a warp is left out: by matrices, if they lie so."""
     element = v.element(value)
-    way = _matrices(source, shared, element) if ctx.chip.has_matrix_stores else None
+    way = _matrices(places, view, element) if ctx.chip.has_matrix_stores else None
     if way is None:
-        write_shared(ctx, value, source, shared, vector, base)
+        write_shared(ctx, value, places, vector, base, view)
         return
     words = v.to_elements(v.to_words(value))
-    starts = addresses(ctx, way.rows, list(range(way.instructions)), base, element)
+    starts = addresses(ctx, way.rows, list(range(way.instructions)), base, element, view)
     for number, address in enumerate(starts):
         chosen = words[number * way.matrices : (number + 1) * way.matrices]
         ctx.primitives.store_matrices(address, chosen, way.is_transposed)
 
 
-def _matrices(threads: LinearLayout, shared: LinearLayout, element: Type) -> MatrixAccess | None:
+def _matrices(places: LinearLayout, view: SharedView | None, element: Type) -> MatrixAccess | None:
+    bytes_ = stored_bytes(element)
     if stored_type(element) != element:
         return None
-    return matrix_access(threads.invert_and_compose(shared), stored_bytes(element))
+    if view is not None and (view.paddings or view.start * bytes_ % MATRIX_ROW_BYTES):
+        return None
+    return matrix_access(places, bytes_)
 
 
 def warps_read_shared(
     ctx: Lowering,
     element: Type,
-    target: LinearLayout,
-    shared: LinearLayout,
+    places: LinearLayout,
     vector: int,
     base: Value,
+    view: SharedView | None = None,
 ) -> Value:
     """`read_shared` where no thread of a warp is left out: by matrices, if they lie so."""
-    way = _matrices(target, shared, element) if ctx.chip.has_matrix_loads else None
+    way = _matrices(places, view, element) if ctx.chip.has_matrix_loads else None
     if way is None:
-        return read_shared(ctx, element, target, shared, vector, base)
+        return read_shared(ctx, element, places, vector, base, view)
     words: list[Value] = []
-    for address in addresses(ctx, way.rows, list(range(way.instructions)), base, element):
+    rows = list(range(way.instructions))
+    for address in addresses(ctx, way.rows, rows, base, element, view):
         words += ctx.primitives.load_matrices(address, way.matrices, way.is_transposed)
-    type_ = v.vector(target.in_size("register"), element)
+    type_ = v.vector(places.in_size("register"), element)
     return v.from_words(v.from_elements(words), type_)

@@ -219,13 +219,20 @@ class Lowering:
 
 
 # of any types
+WIDE_BITS = 64
+INTEGER_DIVISIONS = names_of(arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 _WITH_RULES = names_of(arith.ConstantOp, arith.DivFOp, arith.RemFOp, arith.FPToSIOp, arith.FPToUIOp)
+
+
+def _is_wide(type_: Type) -> bool:
+    """True of a tensor of 64-bit integers."""
+    return ttg.is_tensor(type_) and bool(type_.element_type.width == WIDE_BITS)
 
 
 def needs_rule(site: Site) -> bool:
     """True if an `arith` op is not what upstream would make of it."""
     name = site.op.name
-    if name in _WITH_RULES:
+    if name in _WITH_RULES or (name in INTEGER_DIVISIONS and _is_wide(site.result_type)):
         return True
     types = [*site.operand_types, *(result.type for result in site.op.results)]
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)

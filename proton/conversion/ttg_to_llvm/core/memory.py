@@ -113,7 +113,7 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
             for _, address, offset in places
         ]
         return [_like_source(v.concatenate(groups), site.result_type)]
-    condition = _conditions(ctx, mask, starts)
+    condition = conditions(ctx, mask, starts)
     kept = _kept(access, pointers, mask, other)
     modifiers = "volatile" if access.is_volatile(site) else access.modifiers
     words: list[Value] = []
@@ -142,7 +142,7 @@ def _kept(
     return [v.constant(0, access.word)] * (v.count_of(pointers) // access.count * access.words)
 
 
-def _conditions(
+def conditions(
     ctx: Lowering, mask: Value | None, starts: Sequence[int]
 ) -> Callable[[int], Value | None]:
     """What gives the element of a mask for each access. Where these are more than a thread has
@@ -168,7 +168,7 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
             part = group(stored, start, access.count)
             v.store(v.bytes_behind(address, offset), part, access.alignment)
         return []
-    condition = _conditions(ctx, mask, starts)
+    condition = conditions(ctx, mask, starts)
     words = access.to_words(stored)
     for number, (start, address, offset) in enumerate(places):
         ctx.primitives.store(

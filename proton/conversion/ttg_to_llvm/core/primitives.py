@@ -44,9 +44,16 @@ class Primitives(Protocol):
         changed in the own one (`bfly`), or the distance to it (`up`, `down`). Lanes that the last
         two would take from outside of the warp keep their own."""
 
+    def reduce_warp(self, kind: str, value: Value) -> Value | None:
+        """Each i32 of a vector combined over the lanes of a warp, which all get the result: `add`,
+        `and`, `or`, `xor`, `min.s32`, `max.u32` and such; None where no instruction does that."""
+
     def barrier(self, number: int = 0, threads: int = 0) -> None:
         """All threads of the program arrive before any goes on; or so many, at a barrier of a
         number."""
+
+    def warp_barrier(self) -> None:
+        """All threads of the warp arrive, and see what the others wrote."""
 
     # Memory
 
@@ -148,9 +155,6 @@ class RecordPrimitives(Primitives, Protocol):
 
     def multiprocessor(self, note: str) -> Value:
         """The number of the multiprocessor that runs the program, i32."""
-
-    def warp_barrier(self) -> None:
-        """All threads of the warp arrive, and see what the others wrote."""
 
     def fetch_add(self, address: Value, number: int, note: str) -> Value:
         """Adds to an i32 in global memory; what it was before."""

@@ -8,7 +8,7 @@ from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers, needs_rule
-from proton.dialect import isa, names_of, tt
+from proton.dialect import by_name, isa, names_of, tt
 from proton.dialect.attributes import FUSED
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
@@ -26,6 +26,21 @@ _COMMUTATIVE = names_of(
     *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
     *(arith.XOrIOp, arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
     *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
+)
+
+
+# What one instruction combines all lanes of a warp by, of i32.
+_OVER_WARP = by_name(
+    {
+        arith.AddIOp: "add",
+        arith.AndIOp: "and",
+        arith.OrIOp: "or",
+        arith.XOrIOp: "xor",
+        arith.MinSIOp: "min.s32",
+        arith.MaxSIOp: "max.s32",
+        arith.MinUIOp: "min.u32",
+        arith.MaxUIOp: "max.u32",
+    }
 )
 
 
@@ -165,10 +180,24 @@ def _butterfly(
     ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
 ) -> Values:
     """Combines lanes that differ in these bits; all of them have the result."""
+    if (found := _over_warp(ctx, values, lane_bits, combine)) is not None:
+        return [found]
     for bit in lane_bits:
         others = [ctx.primitives.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
         values = _in_order(ctx, values, others, 1 << bit, combine)
     return values
+
+
+def _over_warp(
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+) -> Value | None:
+    """The result of all lanes by one instruction; None where there is none."""
+    kind = _OVER_WARP.get(combine.ops[0].name) if combine.commutes else None
+    if kind is None or v.element(values[0]) != v.integer(32):
+        return None
+    if 1 << len(lane_bits) != ctx.chip.warp_size:
+        return None
+    return ctx.primitives.reduce_warp(kind, values[0])
 
 
 def _in_order(

@@ -164,7 +164,10 @@ class Threads:
         return self.known[key]
 
     def barrier(self) -> None:
-        """All of them arrive before any goes on."""
+        """All of them arrive before any goes on. Of one warp these are its lanes."""
+        if self.count == self.lanes:
+            self.primitives.warp_barrier()
+            return
         self.primitives.barrier(self.barrier_number, self.count if self.barrier_number else 0)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
-from proton.dialect import isa, tt
+from proton.dialect import isa, tt, ttg
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor
 
@@ -93,3 +94,30 @@ def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
         for values, new in zip(found, _run(site, groups, types, pack), strict=True):
             values += new
     return [v.from_elements(values[:count]) for values in found]
+
+
+@lowers(ttg.ThreadAssemblyOp)
+def _thread_assembly(ctx: Lowering, site: Site) -> list[Value]:
+    operands: list[Value] = []
+    for value, type_ in zip(site.operands, site.operand_types, strict=True):
+        if ttg.is_mem_desc(type_):
+            (_, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
+            first = v.i32(view.padded(view.start) * stored_bytes(element))
+            operands.append(v.add(nvidia.shared_address(value), first))
+            continue
+        elements = v.to_elements(value) if is_tensor(type_) else [value]
+        operands += [v.bitcast(one, _register_type(one.type, 1)) for one in elements]
+    types = [llvm_type(result.type) for result in site.op.results]
+    kinds = [(t.element_type, int(t.shape[0])) if v.is_vector(t) else (t, 1) for t in types]
+    registers = [_register_type(one, 1) for one, count in kinds for _ in range(count)]
+    is_one = len(registers) == 1
+    whole = None if not registers else registers[0] if is_one else v.struct(registers)
+    text, constraints = site.text("asm_string"), site.text("constraints")
+    value = nvidia.assembly(text, constraints, whole, *operands)
+    given = [value] if is_one else [v.member(value, n, t) for n, t in enumerate(registers)]
+    results = []
+    for type_, (one, count) in zip(types, kinds, strict=True):
+        found = [v.bitcast(register, one) for register in given[:count]]
+        results.append(v.from_elements(found) if v.is_vector(type_) else found[0])
+        given = given[count:]
+    return results

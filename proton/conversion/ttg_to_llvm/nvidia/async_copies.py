@@ -4,7 +4,8 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import addresses, groups
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
-from proton.conversion.ttg_to_llvm.core.shared_memory import contiguous, stored
+from proton.conversion.ttg_to_llvm.core.memory import conditions
+from proton.conversion.ttg_to_llvm.core.shared_memory import stored, vector_of
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttg
@@ -19,16 +20,18 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     small for it are loaded and stored, which is there no later."""
     pointers, base = site.operands[:2]
     mask = site.optional(2)
-    _, element, shared = ttg.mem_desc_parts(site.operand_types[1])
+    desc = site.operand_types[1]
+    (_, element), view = ttg.mem_desc_block(desc), ttg.mem_desc_view(desc)
     bytes_ = stored_bytes(element)
-    places = ttg.layout_of(site.operand_types[0]).invert_and_compose(shared)
-    vector = min(contiguous(places, bytes_), site.access)
+    places = view.of_threads(ttg.layout_of(site.operand_types[0]))
+    vector = min(vector_of(places, view, bytes_), site.access)
     size = vector * bytes_
     parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, stored(element))
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored(element), view)
+    condition = conditions(ctx, mask, [part[0] for part in parts])
     for (register, *_), target in zip(parts, starts, strict=True):
         source = ctx.scalars.element(pointers, register)
-        inside = None if mask is None else v.extract(mask, register)
+        inside = condition(register)
         if size not in COPY_BYTES:
             _copy(source, target, size, inside)
             continue
@@ -51,6 +54,13 @@ def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None
 def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.commit_copies()
     return [v.i32(0)]
+
+
+@lowers(ttg.AsyncWaitGroupOp)
+def _async_wait_group(ctx: Lowering, site: Site) -> list[Value]:
+    nvidia.wait_copies(site.number("pendings"))
+    ctx.threads.barrier()
+    return []
 
 
 @lowers(ttg.AsyncWaitOp)

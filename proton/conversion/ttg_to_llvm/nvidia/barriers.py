@@ -75,7 +75,12 @@ def _expect(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(ttng.WaitBarrierOp)
 def _wait(ctx: Lowering, site: Site) -> list[Value]:
-    barrier, phase = site.operands
+    _poll(site)
+    return []
+
+
+def _poll(site: Site) -> None:
+    barrier, phase, *_ = site.operands
     # In one line: LLVM takes each further one for the next line of the source.
     text = (
         "{ .reg .pred done; again: "
@@ -83,6 +88,34 @@ def _wait(ctx: Lowering, site: Site) -> list[Value]:
         "@!done bra.uni again; }"
     )
     nvidia.assembly(text, "r,r,~{memory}", None, nvidia.shared_address(barrier), phase)
+
+
+@lowers(ttng.WaitBarrierIfOp)
+def _wait_if(ctx: Lowering, site: Site) -> list[Value]:
+    _, _, condition = site.operands
+    v.when(condition, lambda: _poll(site))
+    return []
+
+
+@lowers(ttng.ArriveOnceOp)
+def _arrive_once(ctx: Lowering, site: Site) -> list[Value]:
+    """Behind a barrier of the group: what its warps did before is done."""
+    barrier, condition = site.operands
+    if ctx.threads.warps > 1:
+        ctx.threads.barrier()
+    else:
+        nvidia.warp_barrier()
+    text = f"@$0 mbarrier.arrive.shared::cta.b64 _, [$1], {site.number('count')};"
+    arrives = v.binary(llvm.AndOp, condition, is_issuer(ctx))
+    nvidia.assembly(text, "b,r,~{memory}", None, arrives, nvidia.shared_address(barrier))
+    return []
+
+
+@lowers(ttng.ArriveBehindCopiesOp)
+def _arrive_behind_copies(ctx: Lowering, site: Site) -> list[Value]:
+    kind = "" if site.op.attributes["increments"].value else ".noinc"
+    text = f"cp.async.mbarrier.arrive{kind}.shared::cta.b64 [$0];"
+    nvidia.assembly(text, "r,~{memory}", None, nvidia.shared_address(site.operands[0]))
     return []
 
 

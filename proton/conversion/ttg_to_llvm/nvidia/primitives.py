@@ -168,6 +168,17 @@ def shuffle_lanes(kind: str, value: Value, lane: Value, note: str = "") -> Value
     return v.from_words(v.each(one, v.to_words(value)), value.type)
 
 
+def reduce_warp(kind: str, value: Value) -> Value | None:
+    """`redux.sync`, which all chips from 8.0 on have."""
+    typed = {"add": "add.s32"}.get(kind, kind if "." in kind else f"{kind}.b32")
+    text = f"redux.sync.{typed} $0, $1, $2;"
+
+    def one(word: Value) -> Value:
+        return assembly(text, "=r,r,r", v.integer(32), word, v.i32(FULL_MASK))
+
+    return v.each(one, value)
+
+
 def barrier(number: int = 0, threads: int = 0) -> None:
     """All threads of the program arrive before any goes on, or so many."""
     meet(*([v.i32(number), v.i32(threads)] if threads else []))

@@ -10,15 +10,16 @@ from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, llvm
-from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
+from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_block, mem_desc_view
 from proton.layout.linear import log2
-from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
+from proton.layout.matrix_memory import UNIT, MatrixMemory
+from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_cores import (
     GROUP_ROWS,
     GROUP_WARPS,
     WarpGroupTiling,
-    warp_group_tiling,
-    warp_tiling,
+    group_tiling_of,
+    mma_tiling_of,
 )
 
 
@@ -26,10 +27,8 @@ from proton.layout.tensor_cores import (
 def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc = site.operands
     type_ = site.result_type
-    rows, columns = tuple(type_.shape)
-    tiling = warp_tiling((rows, columns), ctx.threads.warps)
-    assert tiling is not None
-    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    tiling = mma_tiling_of(layout_of(type_))
+    assert tiling is not None, "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
     instruction = ctx.chip.mma_of(MMAKind.WARP, elements[0])
@@ -61,26 +60,30 @@ class _Memory:
     def __init__(
         self, ctx: Lowering, base: Value, type_: Type, tiling: WarpGroupTiling, axis: int
     ) -> None:
-        _, element, layout = mem_desc_parts(type_)
-        found = matrix_memory(layout, stored_bytes(element))
+        element, view = mem_desc_block(type_)[1], mem_desc_view(type_)
+        found = matrix_of(view, stored_bytes(element))
         assert found is not None, "as the pass chose it"
         self.memory: MatrixMemory = found
         self.axis = axis  # the dimension that is not summed over
         self.bits = found.descriptor(1 - axis)
         self.is_transposed = found.order[0] == axis
         address = nvidia.shared_address(base)
+        if view.start:
+            address = v.add(address, v.i32(view.start * stored_bytes(element)))
         own = ctx.threads.warp_bits((0,) * log2(GROUP_WARPS) + self._group_bases(tiling))
         start = v.binary(llvm.LShrOp, v.add(address, own) if own else address, v.i32(log2(UNIT)))
         self.low = v.binary(llvm.OrOp, start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
         self.high = v.i32(_signed(self.bits >> 32))
 
     def _group_bases(self, tiling: WarpGroupTiling) -> tuple[int, ...]:
-        """What each bit of a warp group's number adds to the address, in bytes."""
-        step = GROUP_ROWS if self.axis == 0 else tiling.n
+        """What each bit of a warp group's number adds to the address, in bytes. Groups beyond the
+        tensor's end hold copies."""
+        step, size = GROUP_ROWS if self.axis == 0 else tiling.n, tiling.shape[self.axis]
         bases = []
         for axis, groups in enumerate(tiling.groups):
-            for bit in range(log2(groups)):
-                bases.append(self._offset(step << bit, 0) if axis == self.axis else 0)
+            for place in (step << bit for bit in range(log2(groups))):
+                is_own = axis == self.axis and place < size
+                bases.append(self._offset(place, 0) if is_own else 0)
         return tuple(bases)
 
     def _offset(self, place: int, k: int) -> int:
@@ -105,12 +108,9 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     type_ = site.result_type
     shape = tuple(type_.shape)
     left_type, right_type, *_ = site.operand_types
-    (k, _), element, _ = mem_desc_parts(right_type)
-    instruction = ctx.chip.mma_of(MMAKind.WARP_GROUP, element)
-    assert instruction is not None, "as the pass chose it"
-    tiling = warp_group_tiling(shape, ctx.threads.warps, instruction.columns)
-    assert tiling is not None
-    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    (k, _), element = mem_desc_block(right_type)
+    tiling = group_tiling_of(layout_of(type_))
+    assert tiling is not None, "the pass chose another layout"
     types = mma.Types.of(type_.element_type, _element(left_type), element)
     right = _Memory(ctx, b, right_type, tiling, 1)
     left = _Memory(ctx, a, left_type, tiling, 0) if is_mem_desc(left_type) else None
@@ -162,7 +162,7 @@ def _exact_sums(
 
 
 def _element(type_: Type) -> Type:
-    return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
+    return mem_desc_block(type_)[1] if is_mem_desc(type_) else type_.element_type
 
 
 @lowers(ttng.WarpGroupDotWaitOp)

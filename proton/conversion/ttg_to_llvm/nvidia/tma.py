@@ -13,10 +13,10 @@ from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.barriers import is_issuer, issues
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
-from proton.dialect import ttng
+from proton.dialect import isa, ttng
 from proton.dialect.mlir import Value, llvm
 from proton.dialect.tt_block import REDUCE_KINDS
-from proton.dialect.ttg import mem_desc_parts
+from proton.dialect.ttg import mem_desc_parts, mem_desc_view
 from proton.layout.linear import log2
 
 # Copies of blocks by the tensor memory accelerator. Addresses of shared memory are i32; under a
@@ -92,15 +92,20 @@ def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> l
     for those before it."""
     box = box_of_map(ttng.TensorMapType(site.operand_types[0]))
     assert box is not None, "as the pass chose it"
-    count, start = len(box.pieces), nvidia.shared_address(memory)
+    pieces, start = box.pieces, nvidia.shared_address(memory)
+    number = 2 if isa(site.op, ttng.AsyncTMACopyOp) else 1
+    view = mem_desc_view(site.operand_types[number])
+    if view.layout != box.layout:  # a part of memory
+        pieces = [(place, view.offset(place) * box.element_bytes) for place, _ in pieces]
+    count = len(pieces)
     at_once = min(count, ctx.threads.warps)
-    steps = [box.pieces[1 << bit] for bit in range(log2(at_once))]
+    steps = [pieces[1 << bit] for bit in range(log2(at_once))]
     offset = ctx.threads.warp_bits(tuple(offset for _, offset in steps))
     own = [
         ctx.threads.warp_bits(tuple(place[n] for place, _ in steps)) for n in range(len(indices))
     ]
     found = []
-    for place, first in box.pieces[::at_once]:
+    for place, first in pieces[::at_once]:
         at = [_sum(i, n, mine) for i, n, mine in zip(indices, place, own, strict=True)]
         found.append(_Copy(at[::-1], _sum(start, first, offset), issues(ctx, at_once)))
     return found

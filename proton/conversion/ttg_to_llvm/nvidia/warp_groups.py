@@ -1,8 +1,9 @@
 """Warps that work together: where they meet, and groups of them that run code of their own."""
 
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site
+from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
-from proton.dialect import ttg
+from proton.dialect import ttg, ttng
 from proton.dialect.mlir import Value
 from proton.dialect.regions import If, yield_values
 
@@ -17,6 +18,21 @@ def _warp_specialize(ctx: Lowering, site: Site) -> list[Value]:
     for number, region in enumerate(site.op.regions):
         region.blocks[0].append_to(branch.op.regions[number])
     ctx.threads.barrier()
+    return []
+
+
+@lowers(ttg.MeetOp)
+def _meet(ctx: Lowering, site: Site) -> list[Value]:
+    """At the barrier of the program, which no group has for itself."""
+    nvidia.barrier(0, 0)
+    return []
+
+
+@lowers(ttng.SetRegistersOp)
+def _set_registers(ctx: Lowering, site: Site) -> list[Value]:
+    way = "inc" if site.op.attributes["is_more"].value else "dec"
+    text = f"setmaxnreg.{way}.sync.aligned.u32 {site.number('count')};"
+    nvidia.assembly(text, "~{memory}", None)
     return []
 
 

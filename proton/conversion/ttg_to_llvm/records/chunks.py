@@ -2,8 +2,7 @@
 
 Record k lies in slot k mod capacity of the chunk that the unit took for it. What a loop writes at
 once is no more than a chunk holds, so it has at most two: the end of one, and the beginning of the
-next. Taking one is an atomic addition, which takes as long as memory does: such a loop reserves the
-chunk that it will need ahead of the iterations that fill it, and waits for nothing.
+next.
 """
 
 from proton.conversion.ttg_to_llvm.core import values as v
@@ -17,8 +16,6 @@ from proton.conversion.ttg_to_llvm.records.units import (
 from proton.dialect.mlir import Value, llvm
 from proton.trace import wire
 
-NONE = -1  # no chunk is reserved
-
 
 def take_span(unit: Unit, loop_first: Value, first: Value, end: Value) -> ChunkSpan:
     """Where the records of a loop from `first` up to `end` go, i32, counted from the loop's first,
@@ -26,7 +23,8 @@ def take_span(unit: Unit, loop_first: Value, first: Value, end: Value) -> ChunkS
     assert unit.slab is not None, "of units that take chunks"
     slab, number = unit.slab, v.add(loop_first, first)
     # None where the first record begins a chunk.
-    room = v.binary(llvm.AndOp, _negative(number), v.i32(unit.profile.capacity - 1))
+    behind = v.binary(llvm.SubOp, v.i32(0), number)
+    room = v.binary(llvm.AndOp, behind, v.i32(unit.profile.capacity - 1))
     old = _of_first_lane(unit, v.load(unit.chunk, v.pointer(v.GLOBAL), 8))
     is_more = v.compare("ult", room, v.binary(llvm.SubOp, end, first))
     due = v.binary(llvm.AndOp, unit.is_writer, is_more)
@@ -42,53 +40,16 @@ def _of_first_lane(unit: Unit, pointer: Value) -> Value:
     return v.create(llvm.IntToPtrOp, pointer.type, v.extract(words, 0))
 
 
-def reserve_chunk(unit: Unit, of_slab: FlushSlab, count: int) -> None:
-    """Reserves a chunk if the unit's one has no room for `count` records more."""
-    written = v.load(unit.count, v.integer(32), 4)
-    room = v.binary(llvm.AndOp, _negative(written), v.i32(unit.profile.capacity - 1))
-    is_none = v.compare("eq", v.load(of_slab.reserved, v.integer(32), 4), v.i32(NONE))
-    is_short = v.compare("ult", room, v.i32(count))
-    due = v.binary(llvm.AndOp, v.binary(llvm.AndOp, is_short, is_none), unit.is_writer)
-    v.when(due, lambda: _reserve(unit, of_slab))
-
-
-def _reserve(unit: Unit, of_slab: FlushSlab) -> None:
-    slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
-    words = wire.chunk_bytes(unit.profile.block) // wire.RECORD_ALIGNMENT
-    v.store(of_slab.reserved, unit.primitives.fetch_add(slab, words, COMMENT), 4)
-
-
-def _negative(number: Value) -> Value:
-    return v.binary(llvm.SubOp, v.i32(0), number)
-
-
 def take_chunk(unit: Unit, of_slab: FlushSlab, record: Value) -> None:
-    """A chunk of the slab, for records from `record` on; the unit's own segment where there is no
-    room left."""
-    reserved = v.load(of_slab.reserved, v.integer(32), 4)
-    v.when(v.compare("eq", reserved, v.i32(NONE)), lambda: _reserve(unit, of_slab))
-    fits, chunk = _chunk_with_head(unit, of_slab, record)
-    records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
-    v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
-    v.store(of_slab.reserved, v.i32(NONE), 4)
-
-
-def give_back_chunk(unit: Unit, of_slab: FlushSlab, count: Value) -> None:
-    """At the end of a program with `count` records: a chunk that is still reserved has none."""
-    reserved = v.load(of_slab.reserved, v.integer(32), 4)
-    is_left = v.compare("ne", reserved, v.i32(NONE))
-    v.when(is_left, lambda: _chunk_with_head(unit, of_slab, count))
-
-
-def _chunk_with_head(unit: Unit, of_slab: FlushSlab, record: Value) -> tuple[Value, Value]:
-    """(whether there is room for the chunk that is reserved, its address), with its head."""
+    """A chunk of the slab, with its head, for records from `record` on; the unit's own segment
+    where there is no room left."""
     slab = v.load(of_slab.address, v.pointer(v.GLOBAL), 8)
-    taken = v.load(of_slab.reserved, v.integer(32), 4)
     size = wire.chunk_bytes(unit.profile.block)
+    words = size // wire.RECORD_ALIGNMENT
+    taken = unit.primitives.fetch_add(slab, words, COMMENT)
     place = byte_at(slab, wire.slab_room_offset())
     (room,) = unit.primitives.load(place, v.integer(32), 1, note=COMMENT)
-    behind = v.add(taken, v.i32(size // wire.RECORD_ALIGNMENT))
-    fits = v.compare("ule", behind, room)
+    fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary(llvm.MulOp, wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
     chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
     of = [v.create(llvm.TruncOp, v.integer(32), n) for n in (unit.program, unit.number)]
@@ -98,4 +59,5 @@ def _chunk_with_head(unit: Unit, of_slab: FlushSlab, record: Value) -> tuple[Val
         unit.primitives.store(place, pair, predicate=fits, note=COMMENT)
     first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
     unit.primitives.store(first, [wide(record)], predicate=fits, note=COMMENT)
-    return fits, chunk
+    records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
+    v.store(unit.chunk, v.select(fits, records, unit.segment), 8)

@@ -21,7 +21,7 @@ from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.records.blocks import COMMENT, byte_at
-from proton.conversion.ttg_to_llvm.records.chunks import reserve_chunk, take_span
+from proton.conversion.ttg_to_llvm.records.chunks import take_span
 from proton.conversion.ttg_to_llvm.records.readings import is_written_in_loop
 from proton.conversion.ttg_to_llvm.records.units import (
     KeptIterations,
@@ -67,8 +67,6 @@ def _begin_iterations(ctx: Lowering, site: Site) -> list[Value]:
         v.store(place, v.i32(0), 4)
     for place in (*iterations.pending, *iterations.lanes):
         v.store(place, v.constant(0, clock), 4)
-    if unit.slab is not None and iterations.kept is None:  # no product to wait beside
-        reserve_chunk(unit, unit.slab, iterations.most * iterations.slots)
     found = v.i32(0)  # what later ops find it by
     unit.iterations = ctx.iterations[found] = iterations
     return [found]

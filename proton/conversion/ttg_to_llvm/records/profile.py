@@ -32,7 +32,7 @@ from proton.conversion.ttg_to_llvm.records.blocks import (
     finish,
     now,
 )
-from proton.conversion.ttg_to_llvm.records.chunks import NONE, give_back_chunk, take_chunk
+from proton.conversion.ttg_to_llvm.records.chunks import take_chunk
 from proton.conversion.ttg_to_llvm.records.readings import mark_readings
 from proton.conversion.ttg_to_llvm.records.units import (
     FlushSlab,
@@ -99,8 +99,8 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         given = (
             argument(ctx.function, kind) for kind in (AddedArgument.SLAB, AddedArgument.LAUNCH)
         )
-        firsts += [*given, v.i32(NONE)]
-        variables += [unit.slab.address, unit.slab.launch, unit.slab.reserved]
+        firsts += given
+        variables += [unit.slab.address, unit.slab.launch]
     # Where control has one way, LLVM knows what it is.
     if ops_named(ctx.function, pg.BeginIterationsOp):
         pending.live = variable(ctx.function, v.integer(1))
@@ -153,9 +153,9 @@ def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
 
 def _variable_types(profile: KernelProfile) -> list[Type]:
     """Of the number of records, the pending record's place and values, the chunk's address; of the
-    cursor, where there is one, and where chunks are taken of the slab's address, the number of the
-    launch and the chunk that is reserved."""
-    slab = [v.pointer(v.GLOBAL), v.integer(32), v.integer(32)] if profile.takes_chunks else []
+    cursor, where there is one, and where chunks are taken of the slab's address and the number of
+    the launch."""
+    slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.takes_chunks else []
     record = _record_types(profile.schema).values()
     cursor = [v.integer(32)] if _has_cursor(profile) else []
     return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *cursor, *slab]
@@ -205,7 +205,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     variables = _variables(profile, state)
     slab = cursor = None
     if profile.takes_chunks:
-        slab, variables = FlushSlab(*variables[-3:]), variables[:-3]
+        slab, variables = FlushSlab(*variables[-2:]), variables[:-2]
     if _has_cursor(profile):
         first = v.binary(llvm.MulOp, unit_number, v.i32(segment_bytes))
         cursor = RingCursor(variables.pop(), first)
@@ -275,8 +275,6 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
         store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
     ctx.recording.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
-    if unit.slab is not None:
-        give_back_chunk(unit, unit.slab, number)
     if unit.ring is not None:
         _copy_ring(unit, unit.ring, number)
     ctx.recording.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own

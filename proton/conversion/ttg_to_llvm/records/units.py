@@ -24,7 +24,6 @@ class FlushSlab:
 
     address: Value  # where the address of the slab is
     launch: Value  # where the number of the launch is
-    reserved: Value  # where the offset of the next chunk is, in units of RECORD_ALIGNMENT, or NONE
 
 
 @dataclass

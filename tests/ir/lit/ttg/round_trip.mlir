@@ -27,5 +27,7 @@ func.func @ops(%x: tensor<8x4xf32, #lanes>, %acc: tensor<8x8xf32>) {
   "ttg.barrier"() : () -> ()
   // CHECK: "ttg.dot"(%[[A]], %[[B]], %[[ACC]]) : ({{.*}}) -> tensor<8x8xf32>
   %d = "ttg.dot"(%a, %b, %acc) : (!ttg.memdesc<[8, 4], f32, #swizzled>, !ttg.memdesc<[4, 8], f32, #ttg.shared<[[1, 0], [2, 0], [0, 1], [0, 2], [0, 4]]>>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: "ttg.set_auto_layout"(%[[ACC]]) : (tensor<8x8xf32>) -> tensor<8x8xf32, #ttg.linear<{{.*}}>>
+  %l = "ttg.set_auto_layout"(%acc) : (tensor<8x8xf32>) -> tensor<8x8xf32, #ttg.linear<[[0, 4]], [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], [], []>>
   return
 }

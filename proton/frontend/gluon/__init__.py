@@ -1,0 +1,1 @@
+"""The rules of Gluon's ops; `expressions` imports them with the others."""

@@ -1,0 +1,271 @@
+"""Rules of what came with Ampere: copies that go on, barriers in shared memory, `mma`."""
+
+from collections.abc import Sequence
+
+from proton.base.words import shown
+from proton.dialect import tt, ttg, ttng
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.dialect.mlir import Value, ir
+from proton.frontend.builder import (
+    agreed,
+    as_tensor,
+    broadcast_all,
+    error,
+    memory_type,
+    to_ir,
+    wrap,
+)
+from proton.frontend.gluon.memory import memory, type_of
+from proton.frontend.gluon.tensors import caching, converted
+from proton.frontend.interface import CodeGenerator
+from proton.frontend.promotion import cast, to_bool
+from proton.frontend.rules import generator_rule, rule
+from proton.frontend.shapes import item
+from proton.language import types as ty
+from proton.language.gluon import core
+from proton.language.gluon.layouts import (
+    BlockedLayout,
+    DistributedLinearLayout,
+    DotOperandLayout,
+    NVMMADistributedLayout,
+)
+from proton.language.gluon.nvidia import ampere
+from proton.language.gluon.nvidia.ampere import async_copy, mbarrier
+from proton.language.gluon.types import distributed_type
+from proton.language.value import tensor
+from proton.layout.tensor_cores import mma_tiling_of
+
+# Copies
+
+
+@rule(async_copy.async_load)
+def _async_load(
+    smem: object,
+    pointer: object,
+    mask: object = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    volatile: object = False,
+    cache_policy: object = None,
+) -> None:
+    what = "async_copy.async_load"
+    caching(cache_policy, cache_modifier, eviction_policy)  # hints, which are not taken
+    target = memory(smem, what)
+    own = type_of(target)
+    if not isinstance(pointer, tensor) or not pointer.dtype.is_ptr():
+        raise error(
+            f"{what}: pointer must be a block of pointers, got {shown(pointer)}", "add gl.arange"
+        )
+    pointers, chosen = agreed(pointer, mask)
+    if chosen is not None:
+        pointers, chosen = broadcast_all(pointers, to_bool(chosen))
+    if pointers.shape != own.shape:
+        raise error(
+            "expected smem shape to match pointer shape but got smem.shape = "
+            f"{list(own.shape)}, pointer.shape = {list(pointers.shape)}",
+            "copy to memory.index(i), or to memory.slice(...)",
+        )
+    pointee = pointers.dtype.element_ty
+    if pointee != own.element_ty:
+        raise error(f"{what}: pointers to {pointee}, and memory of {own.element_ty}", "cast one")
+    stored = memory_type(pointee)
+    assert stored == memory_type(own.element_ty)
+    token = ttg.AsyncTokenType.get()
+    ttg.AsyncCopyOp(
+        pointers.handle, target.handle, token, mask=None if chosen is None else chosen.handle
+    )
+
+
+@rule(async_copy.mbarrier_arrive)
+def _copies_arrive(mbarrier: object, increment_count: object = True) -> None:
+    increments = ir.BoolAttr.get(bool(increment_count))
+    ttng.ArriveBehindCopiesOp(barrier(mbarrier, "mbarrier_arrive"), increments)
+
+
+@rule(async_copy.commit_group)
+def _commit() -> None:
+    ttg.AsyncCommitGroupOp([], ttg.AsyncTokenType.get())
+
+
+@rule(async_copy.wait_group)
+def _wait_group(num_outstanding: object = 0) -> None:
+    if not isinstance(num_outstanding, int) or num_outstanding < 0:
+        raise error(
+            f"wait_group: num_outstanding must be a constexpr, got {shown(num_outstanding)}", "0"
+        )
+    ttg.AsyncWaitGroupOp(i32_attr(num_outstanding))
+
+
+# Barriers
+
+
+def barrier(value: object, what: str) -> Value:
+    """The SSA value of barriers."""
+    found = memory(value, f"mbarrier.{what}")
+    if type_of(found).element_ty != ty.int64:
+        raise error(
+            f"mbarrier.{what}: a barrier is memory of int64, got {type_of(found)}",
+            "make one with mbarrier.allocate_mbarrier()",
+        )
+    return found.handle
+
+
+def condition(pred: object) -> Value:
+    """The SSA value of a predicate."""
+    return item(to_bool(as_tensor(pred))).handle
+
+
+def always(pred: object) -> bool:
+    """True if a predicate is known to hold."""
+    return not isinstance(pred, tensor) and bool(pred)
+
+
+def check_own_cta(from_cta: object, what: str) -> None:
+    """Raises CompilationError for arrivals from another block of a cluster."""
+    if from_cta not in (None, 0):
+        raise error(
+            f"mbarrier.{what}: from_cta={shown(from_cta)} is for clusters, which are not made",
+            "a program runs in one block of threads: leave it out",
+        )
+
+
+@rule(mbarrier.init)
+def _init(mbarrier: object, count: object) -> None:
+    if not isinstance(count, int) or count < 1:
+        raise error(f"mbarrier.init: count must be a constexpr, got {shown(count)}", "count=1")
+    ttng.InitBarrierOp(barrier(mbarrier, "init"), i32_attr(count))
+
+
+@rule(mbarrier.invalidate)
+def _invalidate(mbarrier: object) -> None:
+    ttng.InvalBarrierOp(barrier(mbarrier, "invalidate"))
+
+
+@rule(mbarrier.wait)
+def _wait(mbarrier: object, phase: object, pred: object = True, deps: object = ()) -> None:
+    parity = cast(item(as_tensor(phase)), ty.int32)
+    place = barrier(mbarrier, "wait")
+    if always(pred):
+        ttng.WaitBarrierOp(place, parity.handle)
+    else:
+        ttng.WaitBarrierIfOp(place, parity.handle, condition(pred))
+
+
+@rule(mbarrier.arrive)
+def _arrive(mbarrier: object, pred: object = True, from_cta: object = None) -> None:
+    arrive(mbarrier, 1, pred, from_cta)
+
+
+def arrive(mbarrier: object, count: object, pred: object, from_cta: object) -> None:
+    """One thread arrives for all."""
+    check_own_cta(from_cta, "arrive")
+    if not isinstance(count, int) or count < 1:
+        raise error(f"mbarrier.arrive: count must be a constexpr, got {shown(count)}", "count=1")
+    ttng.ArriveOnceOp(barrier(mbarrier, "arrive"), condition(pred), i32_attr(count))
+
+
+# Dots
+
+
+def operand_of(value: object, side: int, acc: distributed_type, what: str) -> tensor:
+    """An operand of a dot, whose layout is that of the accumulator's operand."""
+    name = "ab"[side]
+    layout = value.type.layout if isinstance(value, tensor) else None  # type: ignore[attr-defined]
+    if not isinstance(layout, DotOperandLayout):
+        raise error(
+            f"{what}: {name} must have a DotOperandLayout, got {shown(layout)}",
+            f"gl.convert_layout({name}, gl.DotOperandLayout({side}, acc.type.layout, k_width))",
+        )
+    if layout.parent != acc.layout:
+        raise error(
+            f"{what}: {name}'s parent layout must be the same as acc's layout, got "
+            f"{layout.parent} and {acc.layout}",
+            f"gl.convert_layout({name}, gl.DotOperandLayout({side}, acc.type.layout, k_width))",
+        )
+    if layout.operand_index != side:
+        raise error(f"{what}: {name}'s operand index must be {side}", "exchange a and b")
+    assert isinstance(value, tensor)
+    return value
+
+
+def accumulator(acc: object, kind: type, what: str) -> distributed_type:
+    """The type of an accumulator, whose layout must be of a class."""
+    type_ = acc.type if isinstance(acc, tensor) else None
+    if not isinstance(type_, distributed_type) or not isinstance(type_.layout, kind):
+        found = shown(acc) if type_ is None else type_
+        raise error(f"{what}: acc must have a layout {kind.__name__}, got {found}", "gl.zeros")
+    return type_
+
+
+def version_of(acc: distributed_type) -> list[int]:
+    """The generation of tensor cores that a result's layout is of."""
+    assert isinstance(acc.layout, NVMMADistributedLayout)
+    return acc.layout.version
+
+
+def check_shapes(a: Sequence[int], b: Sequence[int], acc: distributed_type, what: str) -> None:
+    """Raises CompilationError where sizes do not fit."""
+    rank = len(acc.shape)
+    fits = len(a) == len(b) == rank and a[-1] == b[-2]
+    if not fits or (*a[:-1], b[-1]) != acc.shape or (*b[:-2],) != acc.shape[:-2]:
+        raise error(
+            f"{what}: shapes must fit, got {list(a)}, {list(b)} and {list(acc.shape)}",
+            "(M, K), (K, N) and (M, N)",
+        )
+
+
+@generator_rule(ampere.mma_v2)
+def _mma_v2(
+    g: CodeGenerator, a: object, b: object, acc: tensor, input_precision: object = None
+) -> tensor:
+    what = "mma_v2"
+    type_ = accumulator(acc, NVMMADistributedLayout, what)
+    version = version_of(type_)
+    if version != [2, 0]:
+        raise error(
+            f"{what}: MMA layout must have version 2.0, got {version}",
+            "version=[2, 0], or hopper.warpgroup_mma for [3, 0]",
+        )
+    left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))
+    check_shapes(left.shape, right.shape, type_, what)
+    if len(type_.shape) != 2:
+        raise error(f"{what} of {len(type_.shape)} dimensions is not supported", "loop over them")
+    bits = left.dtype.primitive_bitwidth
+    precision = g.dot_precision if input_precision is None else input_precision
+    if bits == 32 and left.dtype.is_floating() and precision != "tf32":
+        return _by_threads(g, left, right, acc, type_)
+    tiling = mma_tiling_of(type_.layout.linear(type_.shape))
+    if tiling is None:
+        raise error(
+            f"{what}: {type_.layout} is no result of `mma` of {list(type_.shape)}",
+            "instr_shape=[16, 8]",
+        )
+    sides = (
+        tiling.operand_a(left.shape[1], bits),
+        tiling.operand_b(right.shape[0], bits),
+    )
+    operands = [
+        converted(value, DistributedLinearLayout.of(side))
+        if value.type.layout.linear(value.shape) != side  # type: ignore[attr-defined]
+        else value
+        for value, side in zip((left, right), sides, strict=True)
+    ]
+    op = ttng.MmaSyncOp(operands[0].handle, operands[1].handle, acc.handle, to_ir(type_))
+    return wrap(op, type_)
+
+
+def _by_threads(
+    g: CodeGenerator, a: tensor, b: tensor, acc: tensor, type_: distributed_type
+) -> tensor:
+    """A dot in fp32, which no tensor core has, in the layout that is asked for."""
+    op = tt.DotOp(a.handle, b.handle, acc.handle, string_attr("ieee"), i32_attr(0), to_ir(type_))
+    return wrap(op, type_)
+
+
+@generator_rule(core.dot_fma)
+def _dot_fma(g: CodeGenerator, a: object, b: object, acc: tensor) -> tensor:
+    what = "dot_fma"
+    type_ = accumulator(acc, BlockedLayout, what)
+    left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))
+    check_shapes(left.shape, right.shape, type_, what)
+    return _by_threads(g, left, right, acc, type_)

@@ -1,0 +1,385 @@
+"""Rules of what came with Hopper: TMA, barriers that count bytes, dots of warp groups."""
+
+from typing import Any
+
+from proton.base.targets import GPUTarget
+from proton.base.words import shown
+from proton.dialect import tt_block, ttg, ttng
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.walk import defining_op
+from proton.frontend.blocks import integers, listed
+from proton.frontend.builder import as_tensor, error, memory_type, to_ir, wrap
+from proton.frontend.gluon.ampere import (
+    accumulator,
+    always,
+    arrive,
+    barrier,
+    check_own_cta,
+    check_shapes,
+    condition,
+    operand_of,
+    version_of,
+)
+from proton.frontend.gluon.memory import memory, type_of
+from proton.frontend.gluon.tensors import caching, converted
+from proton.frontend.interface import CodeGenerator
+from proton.frontend.promotion import to_bool
+from proton.frontend.rules import generator_rule, rule
+from proton.frontend.shapes import item
+from proton.language import types as ty
+from proton.language.gluon.core import shared_memory_descriptor
+from proton.language.gluon.layouts import (
+    DistributedLinearLayout,
+    NVMMADistributedLayout,
+    NVMMASharedLayout,
+)
+from proton.language.gluon.nvidia import hopper
+from proton.language.gluon.nvidia.hopper import cluster, mbarrier, tma
+from proton.language.gluon.types import (
+    distributed_type,
+    layout_descriptor_type,
+    warpgroup_mma_accumulator_type,
+)
+from proton.language.value import tensor
+from proton.layout.shared_view import matrix_of
+from proton.layout.tensor_cores import WarpGroupTiling, group_tiling_of
+
+
+def _needs(g: CodeGenerator, what: str) -> None:
+    """Raises CompilationError on a GPU without it."""
+    if isinstance(g.target, GPUTarget) and not g.target.facts.has_tma:
+        raise error(
+            f"{what} needs compute capability 9.0, and this is for {g.target}", "see nvidia.ampere"
+        )
+
+
+# Barriers
+
+
+@generator_rule(mbarrier.expect)
+def _expect(
+    g: CodeGenerator,
+    mbarrier: object,
+    bytes_per_cta: object = None,
+    pred: object = True,
+    from_cta: object = None,
+) -> None:
+    check_own_cta(from_cta, "expect")
+    if not isinstance(bytes_per_cta, int) or bytes_per_cta < 0:
+        raise error(
+            f"mbarrier.expect: bytes must be a constexpr, got {shown(bytes_per_cta)}",
+            "desc.nbytes_per_cta, or desc.block_type.nbytes",
+        )
+    if g.num_warps > 1:
+        ttg.BarrierOp()  # no warp is left behind by a phase
+    place = barrier(mbarrier, "expect")
+    ttng.BarrierExpectOp(place, condition(pred), i32_attr(bytes_per_cta))
+
+
+@rule(mbarrier.arrive)
+def _arrive(
+    mbarrier: object, count: object = 1, pred: object = True, from_cta: object = None
+) -> None:
+    arrive(mbarrier, count, pred, from_cta)
+
+
+@rule(hopper.fence_async_shared)
+def _fence(cluster: object = False) -> None:
+    ttng.FenceAsyncSharedOp()
+
+
+@rule(cluster.barrier)
+def _cluster_barrier(relaxed: object = False) -> None:
+    ttg.BarrierOp()
+
+
+# Descriptors
+
+
+def _descriptor(value: object, what: str) -> layout_descriptor_type:
+    type_ = value.type if isinstance(value, tensor) else None
+    if not isinstance(type_, layout_descriptor_type):
+        found = shown(value) if type_ is None else type_
+        raise error(
+            f"{what}: expected a tensor descriptor with a layout, got {found}",
+            "pass gluon.nvidia.hopper.TensorDescriptor, or make one with "
+            "tma.make_tensor_descriptor",
+        )
+    return type_
+
+
+@generator_rule(tma.make_tensor_descriptor)
+def _make(
+    g: CodeGenerator,
+    base: Any,
+    shape: object,
+    strides: object,
+    block_shape: object,
+    layout: object,
+    padding_option: str = "zero",
+) -> tensor:
+    what = "tma.make_tensor_descriptor"
+    _needs(g, what)
+    pointer = base.type if isinstance(base, tensor) else None
+    if not isinstance(pointer, ty.pointer_type):
+        raise error(f"{what}: base must be a pointer, got {shown(base)}", "pass the tensor's")
+    sizes, element = listed(block_shape), pointer.element_ty
+    if not isinstance(layout, NVMMASharedLayout):
+        raise error(
+            f"{what}: Expected layout to be a NVMMASharedLayout, got {shown(layout)}",
+            "get_default_for",
+        )
+    last = listed(strides)[-1:]
+    if isinstance(last[0] if last else None, tensor) or last != (1,):
+        raise error(
+            f"{what}: Tensor descriptor last dim must be 1 but got {shown(last)}", "write 1"
+        )
+    try:
+        ty.check_descriptor_block(element, sizes)
+    except ValueError as problem:
+        raise error(f"{what}: {problem}", "use pointers for smaller blocks") from None
+    if padding_option == "nan" and not element.is_floating():
+        raise error("Padding option `nan` is not supported for integer blocks", '"zero"')
+    for stride in listed(strides)[:-1]:
+        if isinstance(stride, int) and stride * element.itemsize % ty.DESCRIPTOR_ROW_BYTES:
+            raise error(
+                f"{what}: strides must be 16-byte aligned, got {stride} x {element.itemsize} bytes",
+                "pad the rows, or load through pointers",
+            )
+    block = ty.block_type(element, tuple(sizes))
+    type_ = layout_descriptor_type(block, layout, padding_option)
+    op = tt_block.MakeTensorDescOp(
+        base.handle,
+        integers("shape", shape, ty.int32, len(sizes)),
+        integers("strides", strides, ty.int64, len(sizes)),
+        to_ir(type_),
+    )
+    return wrap(op, type_)
+
+
+def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads: bool) -> Value:
+    """The tensor map of a descriptor, where that is made: the copies of one share it."""
+    memory_ = memory_type(type_.block_type)
+    element: Type = to_ir(memory_.scalar)
+    if is_signed:
+        element = ir.IntegerType.get_signed(memory_.scalar.primitive_bitwidth)
+    bits = memory_.scalar.primitive_bitwidth
+    try:
+        linear = type_.layout.linear(memory_.shape, bits)
+    except ValueError as problem:
+        raise error(
+            f"{type_.layout} is no layout of {list(memory_.shape)}: {problem}", ""
+        ) from None
+    block = ir.RankedTensorType.get(memory_.shape, element, encoding=ttg.shared_attr(linear))
+    # A store by a map that fills with NaN is an illegal instruction.
+    padding = string_attr(type_.padding if loads else "zero")
+    map_type = ttng.TensorMapType.get(ir.TypeAttr.get(block), padding)
+    value = desc.handle
+    op = defining_op(value)
+    if op is None:
+        place = ir.InsertionPoint.at_block_begin(ir.BlockArgument(value).owner)
+    else:
+        place = ir.InsertionPoint.after(op)
+    with place:
+        return ttng.TensorMapOp(value, [], [], map_type).result
+
+
+def _checked(
+    desc: object, memory_: object, coord: object, what: str
+) -> tuple[Any, tensor, list[object]]:
+    """(type of the descriptor, memory, indices) of a copy, which fit each other."""
+    type_ = _descriptor(desc, what)
+    found = memory(memory_, what)
+    own, block = type_of(found), type_.block_type
+    if own.shape != block.shape or own.element_ty != block.element_ty:
+        raise error(
+            f"{what}: memory of {own} does not hold a block of {block}",
+            "take memory.index(i) of several buffers",
+        )
+    if own.layout != type_.layout:
+        raise error(
+            f"{what}: the memory has the layout {own.layout}, and the descriptor {type_.layout}",
+            "allocate it with layout=desc.layout",
+        )
+    return type_, found, integers("coord", coord, ty.int32, len(block.shape))
+
+
+@generator_rule(tma.async_load)
+def _async_load(
+    g: CodeGenerator,
+    tensor_desc: tensor,
+    coord: object,
+    barrier: object,
+    result: object,
+    pred: object = True,
+    multicast: object = False,
+    cache_policy: object = None,
+) -> None:
+    what = "tma.async_load"
+    _needs(g, what)
+    caching(cache_policy, None, None)
+    type_, target, indices = _checked(tensor_desc, result, coord, what)
+    map_ = _map(tensor_desc, type_, is_signed=False, loads=True)
+    place = _barrier_of(barrier)
+    ttng.AsyncTMACopyOp(map_, place, target.handle, condition(pred), indices)
+
+
+def _barrier_of(value: object) -> Value:
+    """Of what comes in a parameter that has the function's name."""
+    return barrier(value, "async_load")
+
+
+def _store(
+    g: CodeGenerator, desc: tensor, coord: object, src: object, kind: str, what: str
+) -> None:
+    _needs(g, what)
+    type_, source, indices = _checked(desc, src, coord, what)
+    element = type_.block_type.element_ty
+    reduction, is_signed = kind, False
+    if kind != ttng.NO_REDUCTION:
+        if element.is_floating():
+            reduction = f"f{kind}"
+        is_signed = kind in ("min", "max") and element.is_int_signed()
+    map_ = _map(desc, type_, is_signed=is_signed, loads=False)
+    ttng.AsyncTMAStoreOp(map_, source.handle, indices, string_attr(reduction))
+
+
+@generator_rule(tma.async_store)
+def _async_store(
+    g: CodeGenerator, tensor_desc: tensor, coord: object, src: object, cache_policy: object = None
+) -> None:
+    caching(cache_policy, None, None)
+    _store(g, tensor_desc, coord, src, ttng.NO_REDUCTION, "tma.async_store")
+
+
+def _define_reduction(kind: str) -> None:
+    op = getattr(tma, f"async_atomic_{kind}")
+
+    @generator_rule(op)
+    def _(g: CodeGenerator, tensor_desc: tensor, coord: object, src: object) -> None:
+        _store(g, tensor_desc, coord, src, kind, f"tma.{op.__name__}")
+
+
+for _kind in ("add", "min", "max", "and", "or", "xor"):
+    _define_reduction(_kind)
+
+
+@rule(tma.store_wait)
+def _store_wait(pendings: object, read_only: object = True) -> None:
+    if not isinstance(pendings, int) or pendings < 0:
+        raise error(f"store_wait: pendings must be a constexpr, got {shown(pendings)}", "0")
+    ttng.TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(not read_only))
+
+
+# Dots of warp groups
+
+
+@rule(hopper.warpgroup_mma_init)
+def _init(value: tensor) -> tensor:
+    type_ = accumulator(value, NVMMADistributedLayout, "warpgroup_mma_init")
+    return tensor(value.handle, warpgroup_mma_accumulator_type(type_))
+
+
+def _tensor_type(acc: object, what: str) -> distributed_type:
+    if isinstance(acc, tensor) and isinstance(acc.type, warpgroup_mma_accumulator_type):
+        return acc.type.tensor_type
+    return accumulator(acc, NVMMADistributedLayout, what)
+
+
+@generator_rule(hopper.warpgroup_mma)
+def _warpgroup_mma(
+    g: CodeGenerator,
+    a: object,
+    b: object,
+    acc: tensor,
+    use_acc: object = True,
+    precision: object = None,
+    max_num_imprecise_acc: int | None = None,
+    is_async: object = False,
+) -> tensor:
+    what = "warpgroup_mma"
+    _needs(g, what)
+    type_ = _tensor_type(acc, what)
+    if version_of(type_)[0] != 3:
+        raise error(
+            f"{what}: acc's layout must be of version [3, 0], got {type_.layout}",
+            "NVMMADistributedLayout",
+        )
+    tiling = group_tiling_of(type_.layout.linear(type_.shape))
+    if tiling is None:
+        raise error(
+            f"{what}: {type_.layout} is no result of `wgmma` of {list(type_.shape)}",
+            "warps_per_cta=[4, 1] (or [8, 1]), instr_shape=[16, N, K], with 64 rows for four warps",
+        )
+    left = _left(a, type_, tiling, what)
+    right = memory(b, f"{what}: b")
+    left_shape = type_of(left).shape if isinstance(left, shared_memory_descriptor) else left.shape
+    check_shapes(left_shape, type_of(right).shape, type_, what)
+    _check_matrix(right, 0, what)
+    element = type_of(right).element_ty
+    imprecise = 0
+    if element.is_fp8():
+        depth = left_shape[-1]
+        imprecise = (1 << 30) if max_num_imprecise_acc is None else max_num_imprecise_acc
+        if max_num_imprecise_acc is not None and imprecise > depth:
+            raise error(f"max_num_imprecise_acc ({imprecise}) must be <= K ({depth})", "leave it")
+    adds = None if always(use_acc) else item(to_bool(as_tensor(use_acc))).handle
+    ir_type = to_ir(type_)
+    op = ttng.WarpGroupDotOp(
+        left.handle, right.handle, acc.handle, i32_attr(imprecise), ir_type, adds=adds
+    )
+    issued = op.operation.result
+    if is_async:
+        return tensor(issued, warpgroup_mma_accumulator_type(type_))
+    return wrap(ttng.WarpGroupDotWaitOp(issued, i32_attr(0), ir_type), type_)
+
+
+def _left(a: object, acc: distributed_type, tiling: WarpGroupTiling, what: str) -> tensor:
+    """The left operand: in swizzled memory, or in registers as `wgmma` takes it."""
+    if isinstance(a, shared_memory_descriptor):
+        found = memory(a, what)
+        _check_matrix(found, 1, what)
+        return found
+    value = operand_of(a, 0, acc, what)
+    wanted = tiling.operand_a(value.shape[1], value.dtype.primitive_bitwidth)
+    if value.type.layout.linear(value.shape) == wanted:  # type: ignore[attr-defined]
+        return value
+    return converted(value, DistributedLinearLayout.of(wanted))
+
+
+def _check_matrix(value: tensor, k_axis: int, what: str) -> None:
+    """Raises CompilationError where memory is no swizzled matrix, or is one whose rows run along
+    the other dimension, which only elements of 16 bits may."""
+    own = type_of(value)
+    bits = own.element_ty.primitive_bitwidth
+    found = matrix_of(ttg.mem_desc_view(to_ir(own)), max(1, bits // 8))
+    if found is None:
+        raise error(
+            f"{what}: memory in the layout {own.layout} is no operand of `wgmma`",
+            "NVMMASharedLayout.get_default_for(shape, dtype), with rows of 32 bytes at least",
+        )
+    if bits != 16 and found.order[0] != k_axis:
+        raise error(
+            f"{what}: rows of {own.element_ty} must run along the inner dimension",
+            "store it transposed, and pass memory.permute((1, 0))",
+        )
+
+
+@rule(hopper.warpgroup_mma_wait)
+def _warpgroup_mma_wait(num_outstanding: int = 0, deps: object = None) -> Any:
+    if deps is None:
+        raise error("warpgroup_mma_wait deps must be given", "deps=(acc,)")
+    results = [_waited(dep, num_outstanding) for dep in listed(deps)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _waited(dep: object, pendings: int) -> Any:
+    if not isinstance(dep, tensor) or isinstance(dep, shared_memory_descriptor):
+        return dep
+    type_ = dep.type
+    if isinstance(type_, warpgroup_mma_accumulator_type):
+        type_ = type_.tensor_type
+    elif not isinstance(getattr(type_, "layout", None), NVMMADistributedLayout):
+        return dep
+    return wrap(ttng.WarpGroupDotWaitOp(dep.handle, i32_attr(pendings), to_ir(type_)), type_)

@@ -1,0 +1,3 @@
+"""Libraries of the target, which kernels in Gluon may call."""
+
+from proton.language.extra import libdevice as libdevice

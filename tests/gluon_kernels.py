@@ -1,0 +1,1093 @@
+"""Kernels in Gluon, and what numpy says of them: run on a GPU (tests/gpu), and without one on the
+machine for PTX (tests/compile). Each check launches its kernels itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import proton
+from proton import gluon
+from proton.gluon import language as gl
+from proton.gluon.language.nvidia.ampere import async_copy, mma_v2
+from proton.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_accumulator,
+    warpgroup_mma_init,
+    warpgroup_mma_wait,
+)
+from proton.gluon.nvidia.hopper import TensorDescriptor
+
+Check = Callable[[np.random.Generator], None]
+CHECKS: dict[str, Check] = {}
+
+
+def check(function: Check) -> Check:
+    """Adds a check to the list, by its name."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def described(array: np.ndarray, block: list[int], dtype: Any = gl.float16) -> TensorDescriptor:
+    """A descriptor of an array for blocks in the layout that they have by default."""
+    layout = gl.NVMMASharedLayout.get_default_for(block, dtype)
+    return TensorDescriptor.from_tensor(array, block, layout)
+
+
+# Tensors and layouts
+
+
+@gluon.jit
+def copied(x, y, n, BLOCK: gl.constexpr, layout: gl.constexpr):
+    offsets = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    gl.store(y + offsets, gl.load(x + offsets, offsets < n), offsets < n)
+
+
+@check
+def copies_in_layouts(rng: np.random.Generator) -> None:
+    linear = gl.DistributedLinearLayout(
+        [[4], [1]], [[2], [8], [16], [32], [64]], [[128], [256]], [], [512]
+    )
+    layouts = [
+        *(gl.BlockedLayout([n], [32], [4], [0]) for n in (1, 2, 8)),
+        gl.SliceLayout(0, gl.BlockedLayout([1, 4], [2, 16], [2, 2], [1, 0])),
+        linear,
+        gl.AutoLayout(),
+        gl.CoalescedLayout(),
+    ]
+    x = rng.standard_normal(1000, np.float32)
+    for layout in layouts:
+        y = np.zeros_like(x)
+        copied[(2,)](x, y, 1000, 512, layout, num_warps=4)
+        assert (x == y).all(), layout
+
+
+@gluon.jit
+def converted(x, y, M: gl.constexpr, N: gl.constexpr, before: gl.constexpr, after: gl.constexpr):
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, before))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, before))[None, :]
+    value = gl.convert_layout(gl.load(x + i * N + j), after)
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, after))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, after))
+    gl.store(y + i[:, None] * N + j[None, :], value)
+
+
+@check
+def conversions_of_layouts(rng: np.random.Generator) -> None:
+    rows = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    columns = gl.BlockedLayout([4, 1], [8, 4], [1, 4], [0, 1])
+    mma = gl.NVMMADistributedLayout([2, 0], [2, 2], [16, 8])
+    group = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 32, 16])
+    whole = gl.BlockedLayout([1, 2, 2], [1, 4, 8], [1, 2, 2], [2, 1, 0])
+    others = [
+        columns, mma, group, gl.DotOperandLayout(0, mma, 2), gl.DotOperandLayout(1, mma, 2),
+        gl.DotOperandLayout(0, group, 2), gl.SliceLayout(0, whole),
+    ]  # fmt: skip
+    x = rng.integers(-99, 99, (64, 64)).astype(np.float16)
+    for layout in others:
+        for before, after in ((rows, layout), (layout, rows)):
+            y = np.zeros_like(x)
+            converted[(1,)](x, y, 64, 64, before, after, num_warps=4)
+            assert (x == y).all(), (before, after)
+
+
+@gluon.jit
+def largest(a, b):
+    return gl.maximum(a, b)
+
+
+@gluon.jit
+def reduced(x, places, out, total, M: gl.constexpr, N: gl.constexpr, layout: gl.constexpr):
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    value = gl.load(x + at)
+    mean = gl.sum(value, axis=1) / N
+    value = value - mean[:, None]
+    value = gl.where(value > 0, value, value * gl.max(value, axis=0)[None, :])
+    gl.store(out + at, gl.associative_scan(value, 1, largest))
+    gl.store(out + M * N + at, gl.gather(value, gl.load(places + at), 1))
+    pairs = gl.join(value, value + 1)
+    low, high = gl.split(pairs.reshape([M, N, 2]))
+    gl.store(out + 2 * M * N + at, gl.convert_layout(low * high, layout))
+    flat: gl.constexpr = gl.BlockedLayout([2], [32], [4], [0])
+    row = gl.convert_layout(value.reshape([M * N]), flat)
+    gl.store(out + 3 * M * N + gl.arange(0, M * N, layout=flat), row)
+    turned = gl.permute(value, [1, 0])
+    ji = gl.arange(0, N)[:, None] * M + gl.arange(0, M)[None, :]
+    gl.store(out + 4 * M * N + ji, turned)
+    gl.atomic_add(total + i % 2, gl.sum(value, axis=1))
+    counts = gl.histogram(gl.load(places + gl.arange(0, N, layout=flat)), N, layout=flat)
+    gl.store(out + 5 * M * N + gl.arange(0, N, layout=flat), counts.to(gl.float32))
+
+
+@check
+def tensors_by_ops(rng: np.random.Generator) -> None:
+    m, n = 16, 32
+    x = rng.standard_normal((m, n), np.float32)
+    places = rng.integers(0, n, (m, n), np.int32)
+    for layout in (
+        gl.BlockedLayout([1, 2], [2, 16], [4, 1], [1, 0]),
+        gl.BlockedLayout([2, 4], [4, 8], [1, 4], [0, 1]),
+    ):
+        out, total = np.zeros(5 * m * n + n, np.float32), np.zeros(2, np.float32)
+        reduced[(1,)](x, places, out, total, m, n, layout, num_warps=4)
+        value = x - x.mean(1, keepdims=True)
+        value = np.where(value > 0, value, value * value.max(0)[None, :])
+        wanted = [
+            np.maximum.accumulate(value, 1), np.take_along_axis(value, places, 1),
+            value * (value + 1), value, value.T,
+        ]  # fmt: skip
+        for found, want in zip(out[: 5 * m * n].reshape(5, -1), wanted, strict=True):
+            np.testing.assert_allclose(found, want.ravel(), rtol=1e-4, atol=1e-5)
+        sums = value.sum(1)
+        np.testing.assert_allclose(total, [sums[::2].sum(), sums[1::2].sum()], rtol=1e-3, atol=1e-4)
+        assert (out[5 * m * n :] == np.bincount(places[0], minlength=n)).all()
+
+
+# Shared memory
+
+
+@gluon.jit
+def viewed(x, y, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    flat: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    buffers = gl.allocate_shared_memory(x.dtype.element_ty, [3, M, N], memory)
+    for k in range(3):
+        buffers.index(k).store(gl.load(x + at) + k)
+    part = buffers.slice(1, 2).index(1)  # + 2
+    gl.store(y + at, part.load(layout))
+    ji = gl.arange(0, N, layout=gl.SliceLayout(1, layout))[:, None] * M
+    ji += gl.arange(0, M, layout=gl.SliceLayout(0, layout))[None, :]
+    gl.store(y + M * N + ji, part.permute([1, 0]).load(layout))
+    gl.store(y + 2 * M * N + gl.arange(0, M * N, layout=flat), part.reshape([M * N]).load(flat))
+    half = part.slice(N // 2, N // 2, dim=1)
+    jh = gl.arange(0, N // 2, layout=gl.SliceLayout(0, layout))
+    to = i[:, None] * (N // 2) + jh[None, :]
+    gl.store(y + 3 * M * N + to, half.load(layout))
+    low = part.slice(M // 2, M // 2)
+    low.store(gl.zeros([M // 2, N], x.dtype.element_ty, layout))
+    gl.store(y + 4 * M * N + at, part.load(layout))
+    bits = part.reinterpret(gl.int16)
+    gl.store(y + 5 * M * N + at, bits.load(layout).to(gl.float16, bitcast=True))
+
+
+@check
+def views_of_memory(rng: np.random.Generator) -> None:
+    m, n = 32, 64
+    x = rng.integers(-99, 99, (m, n)).astype(np.float16)
+    for memory in (
+        gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+        gl.SwizzledSharedLayout(8, 2, 4, [1, 0]),
+        gl.SwizzledSharedLayout(4, 1, 8, [0, 1]),
+        gl.NVMMASharedLayout(128, 16),
+        gl.NVMMASharedLayout(32, 16),
+        gl.NVMMASharedLayout(64, 16, transposed=True),
+        gl.PaddedSharedLayout.with_identity_for([[64, 8], [256, 16]], [m, n], [1, 0]),
+        gl.SharedLinearLayout([[0, 1 << b] for b in range(6)] + [[1 << b, b] for b in range(5)]),
+    ):
+        y = np.zeros((6, m * n), np.float16)
+        viewed[(1,)](x, y, m, n, memory, num_warps=4)
+        z = x + np.float16(2)
+        assert (y[0] == z.ravel()).all(), memory
+        assert (y[1] == z.T.ravel()).all(), memory
+        assert (y[2] == z.ravel()).all(), memory
+        assert (y[3, : m * n // 2] == z[:, n // 2 :].ravel()).all(), memory
+        z[m // 2 :] = 0
+        assert (y[4] == z.ravel()).all(), memory
+        assert (y[5] == z.ravel()).all(), memory
+
+
+@gluon.jit
+def picked(x, places, y, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    value, index = gl.load(x + at), gl.load(places + at)
+    buffer = gl.allocate_shared_memory(gl.float32, [M, N], memory, value)
+    gl.store(y + at, buffer.gather(index, 1))
+    gl.barrier()
+    buffer.scatter(value, index, axis=1)
+    gl.store(y + M * N + at, buffer.load(layout))
+
+
+@check
+def elements_of_memory_by_index(rng: np.random.Generator) -> None:
+    m, n = 16, 32
+    x = rng.standard_normal((m, n), np.float32)
+    places = np.stack([rng.permutation(n) for _ in range(m)]).astype(np.int32)
+    for memory in (
+        gl.SwizzledSharedLayout(4, 1, 4, [1, 0]),
+        gl.PaddedSharedLayout.with_identity_for([[16, 4]], [m, n], [1, 0]),
+    ):
+        y = np.zeros((2, m, n), np.float32)
+        picked[(1,)](x, places, y, m, n, memory, num_warps=4)
+        assert (y[0] == np.take_along_axis(x, places, 1)).all()
+        wanted = np.zeros_like(x)
+        np.put_along_axis(wanted, places, x, 1)
+        assert (y[1] == wanted).all()
+
+
+@gluon.jit
+def bounded(x, y, rows, columns, M: gl.constexpr, N: gl.constexpr):
+    i = gl.program_id(0) * M + gl.arange(0, M, gl.AutoLayout())[:, None]
+    j = gl.arange(0, N, gl.AutoLayout())[None, :]
+    inside = (i < rows) & (j < columns)
+    value = gl.load(gl.set_auto_layout(x + i * columns + j, gl.CoalescedLayout()), mask=inside)
+    to = gl.set_auto_layout(y + i * columns + j, gl.CoalescedLayout())
+    gl.store(to, value * 2, mask=gl.set_auto_layout(inside, gl.CoalescedLayout()))
+
+
+@check
+def layouts_that_are_chosen(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((50, 100), np.float32)
+    y = np.zeros_like(x)
+    bounded[(2,)](x, y, 50, 100, 32, 128, num_warps=4)
+    assert (y == 2 * x).all()
+
+
+@gluon.jit
+def widened(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, dtype: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    wide = gl.fp4_to_fp(gl.load(x + i[:, None] * N + j[None, :]), dtype, AXIS)
+    rows = gl.arange(0, wide.shape[0], layout=gl.SliceLayout(1, wide.type.layout))
+    columns = gl.arange(0, wide.shape[1], layout=gl.SliceLayout(0, wide.type.layout))
+    gl.store(y + rows[:, None] * wide.shape[1] + columns[None, :], wide.to(gl.float32))
+
+
+@check
+def numbers_of_four_bits(rng: np.random.Generator) -> None:
+    positive = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+    numbers = np.concatenate([positive, -positive])
+    x = rng.integers(0, 256, (32, 16), np.uint8)
+    for axis in (0, 1):
+        wanted = np.stack([numbers[x & 15], numbers[x >> 4]], axis + 1)
+        for dtype in (gl.float16, gl.bfloat16):
+            y = np.zeros((64, 16) if axis == 0 else (32, 32), np.float32)
+            widened[(1,)](x, y, 32, 16, axis, dtype, num_warps=4)
+            assert (y == wanted.reshape(y.shape)).all()
+
+
+@gluon.constexpr_function
+def biased(outputs, inputs):
+    (out,), (x, bias) = outputs, inputs
+    return " ".join(f"add.f32 {y}, {of}, {bias[0]};" for y, of in zip(out, x, strict=True))
+
+
+@gluon.jit
+def assembled(x, bias, y, words, N: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    at = gl.arange(0, N, layout=layout)
+    value = gl.load(x + at)
+    sums = gl.inline_asm(biased, ("=&f", "f", "f"), [value, bias], value.type, is_pure=True)
+    gl.store(y + at, sums)
+    memory = gl.allocate_shared_memory(gl.int32, [32], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    memory.store(gl.zeros([32], gl.int32, gl.BlockedLayout([1], [32], [4], [0])))
+    gl.barrier()
+    gl.inline_asm("st.shared.b32 [$0], $1;", ("r", "r"), [memory.slice(4, 4), 7])
+    gl.barrier()
+    gl.store(
+        words + gl.arange(0, 32, layout=gl.BlockedLayout([1], [32], [4], [0])),
+        memory.load(gl.BlockedLayout([1], [32], [4], [0])),
+    )
+    types: gl.constexpr = (gl.int32, gl.int32)
+    one, two = gl.inline_asm("add.s32 $0, $2, 1; add.s32 $1, $2, 2;", "=r,=r,r", [N], types)
+    gl.store(words + 32, one)
+    gl.store(words + 33, two)
+
+
+@check
+def assembly_of_threads(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(1024, np.float32)
+    y, words = np.zeros_like(x), np.zeros(34, np.int32)
+    assembled[(1,)](x, 0.5, y, words, 1024, num_warps=4)
+    assert (y == x + np.float32(0.5)).all()
+    assert words[4] == 7
+    assert np.count_nonzero(words[:32]) == 1
+    assert (words[32:] == (1025, 1026)).all()
+
+
+@gluon.jit
+def counted(places, counts, before, largest, M: gl.constexpr, N: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
+    memory: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    index = gl.load(places + at)
+    zeros = gl.zeros([M, N], gl.float32, layout)
+    bins = gl.allocate_shared_memory(gl.float32, [M, N], memory, zeros)
+    gl.barrier()
+    old = bins.atomic_scatter_add(zeros + 1.0, index, axis=1, mask=index > 0)
+    gl.barrier()
+    gl.store(before + at, old)
+    gl.store(counts + at, bins.load(layout))
+    tops = gl.allocate_shared_memory(gl.int32, [M, N], memory, gl.zeros([M, N], gl.int32, layout))
+    gl.barrier()
+    tops.atomic_scatter_max(j[None, :], index, axis=1)
+    gl.barrier()
+    gl.store(largest + at, tops.load(layout))
+
+
+@check
+def memory_that_threads_add_to(rng: np.random.Generator) -> None:
+    for m, n in ((16, 32), (2, 16)):  # the second has copies of each element
+        places = rng.integers(0, n // 4, (m, n), np.int32)
+        counts, before = (np.zeros((m, n), np.float32) for _ in range(2))
+        largest = np.zeros((m, n), np.int32)
+        counted[(1,)](places, counts, before, largest, m, n, num_warps=4)
+        for row in range(m):
+            wanted = np.bincount(places[row], minlength=n)
+            wanted[0] = 0
+            assert (counts[row] == wanted).all()
+            for place in range(1, n):
+                found = np.sort(before[row][places[row] == place])
+                assert (found == np.arange(wanted[place])).all()
+            tops = [np.flatnonzero(places[row] == place).max(initial=0) for place in range(n)]
+            assert (largest[row] == tops).all()
+
+
+# Copies
+
+
+@gluon.jit
+def pipelined(x, y, n, M: gl.constexpr, N: gl.constexpr, S: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    buffers = gl.allocate_shared_memory(
+        gl.float32, [S, M, N], gl.SwizzledSharedLayout(4, 1, 8, [1, 0])
+    )
+    for k in gl.static_range(S - 1):
+        async_copy.async_load(buffers.index(k), x + k * M * N + at, i[:, None] + k * M < n * M)
+        async_copy.commit_group()
+    for k in range(n):
+        ahead = k + S - 1
+        inside = (i[:, None] >= 0) & (ahead < n)
+        async_copy.async_load(buffers.index(ahead % S), x + ahead * M * N + at, inside)
+        async_copy.commit_group()
+        async_copy.wait_group(S - 1)
+        gl.store(y + k * M * N + at, buffers.index(k % S).load(layout) * 2)
+    async_copy.wait_group(0)
+
+
+@gluon.jit
+def arriving(x, y, M: gl.constexpr, N: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    at = i[:, None] * N + j[None, :]
+    buffer = gl.allocate_shared_memory(gl.float32, [M, N], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    async_copy.async_load(buffer, x + at, i[:, None] < M // 2)
+    async_copy.mbarrier_arrive(bar)
+    mbarrier.arrive(bar, count=1)
+    mbarrier.wait(bar, 0)
+    gl.store(y + at, buffer.load(layout))
+
+
+@check
+def copies_that_go_on(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((5, 32, 32), np.float32)
+    for stages in (2, 3):
+        y = np.zeros_like(x)
+        pipelined[(1,)](x, y, 5, 32, 32, stages, num_warps=4)
+        assert (y == 2 * x).all()
+    y = np.ones_like(x[0])
+    arriving[(1,)](x, y, 32, 32, num_warps=4)
+    assert (y[:16] == x[0, :16]).all()
+    assert not y[16:].any()
+
+
+@gluon.jit
+def moved(a, b, total):
+    buffer = gl.allocate_shared_memory(a.dtype, a.block_shape, a.layout)
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    row = gl.program_id(0) * a.block_shape[0]
+    mbarrier.expect(bar, a.nbytes_per_cta)
+    tma.async_load(a, [row, 8], bar, buffer)
+    mbarrier.wait(bar, 0, deps=[buffer])
+    mbarrier.invalidate(bar)
+    tma.async_store(b, [row, 8], buffer)
+    tma.async_atomic_add(total, [0, 0], buffer)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def made_and_moved(x, y, m, n, BLOCK: gl.constexpr, layout: gl.constexpr):
+    a = tma.make_tensor_descriptor(x, [m, n], [n, 1], [BLOCK, BLOCK], layout)
+    b = tma.make_tensor_descriptor(y, [m, n], [n, 1], [BLOCK, BLOCK], layout)
+    buffer = gl.allocate_shared_memory(a.dtype, a.block_shape, layout)
+    bars = mbarrier.allocate_mbarrier(batch=2)
+    for k in gl.static_range(2):
+        mbarrier.init(bars.index(k), count=1)
+    for k in range(2):
+        bar = bars.index(k)
+        mbarrier.expect(bar, a.block_type.nbytes)
+        tma.async_load(a, [k * BLOCK, 0], bar, buffer)
+        mbarrier.wait(bar, 0)
+        tma.async_store(b, [k * BLOCK, 0], buffer)
+        tma.store_wait(pendings=0)
+
+
+@check
+def blocks_by_tma(rng: np.random.Generator) -> None:
+    for swizzle, dtype in ((128, np.float16), (32, np.float16), (64, np.float32), (0, np.float16)):
+        layout = gl.NVMMASharedLayout(swizzle, 8 * np.dtype(dtype).itemsize)
+        a = rng.integers(-9, 9, (100, 72)).astype(dtype)
+        b, total = np.zeros_like(a), np.zeros((32, 64), dtype)
+        arrays = (TensorDescriptor.from_tensor(x, [32, 64], layout) for x in (a, b, total))
+        moved[(4,)](*arrays, num_warps=4)
+        assert (b[:, 8:] == a[:, 8:]).all()
+        assert not b[:, :8].any()
+        blocks = np.zeros((128, 64), dtype)
+        blocks[:100] = a[:, 8:]
+        assert (total == blocks.reshape(4, 32, 64).sum(0)).all()
+        y = np.zeros((64, 32), dtype)
+        x = rng.integers(-9, 9, y.shape).astype(dtype)
+        made_and_moved[(1,)](x, y, 64, 32, 32, gl.NVMMASharedLayout(32, layout.element_bitwidth),
+                             num_warps=4)  # fmt: skip
+        assert (x == y).all()
+
+
+# Dots
+
+
+@gluon.jit
+def multiplied(
+    a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, acc_layout: gl.constexpr,
+    a_memory: gl.constexpr, b_memory: gl.constexpr, acc_dtype: gl.constexpr,
+    IN_REGISTERS: gl.constexpr, ASYNC: gl.constexpr,
+):  # fmt: skip
+    warps: gl.constexpr = gl.num_warps()
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [warps, 1], [1, 0])
+    dtype: gl.constexpr = a.dtype.element_ty
+    at = gl.arange(0, M)[:, None] * K + gl.arange(0, K)[None, :]
+    bt = gl.arange(0, K)[:, None] * N + gl.arange(0, N)[None, :]
+    left = gl.load(gl.set_auto_layout(a + at, layout))
+    right = gl.load(gl.set_auto_layout(b + bt, layout))
+    b_smem = gl.allocate_shared_memory(dtype, [K, N], b_memory, right)
+    if IN_REGISTERS:
+        width: gl.constexpr = 32 // dtype.primitive_bitwidth
+        a_side = gl.convert_layout(left, gl.DotOperandLayout(0, acc_layout, width))
+    else:
+        a_side = gl.allocate_shared_memory(dtype, [M, K], a_memory, left)
+    fence_async_shared()
+    acc = gl.full([M, N], 1, acc_dtype, acc_layout)
+    acc = warpgroup_mma(a_side, b_smem, acc, use_acc=gl.num_programs(0) > 1, is_async=ASYNC)
+    if ASYNC:
+        acc = warpgroup_mma_wait(0, deps=[acc])
+    acc = warpgroup_mma(a_side, b_smem, acc)
+    ct = gl.arange(0, M)[:, None] * N + gl.arange(0, N)[None, :]
+    gl.store(c + ct, acc)
+
+
+def _core_matrices(rows: int, columns: int, bits: int) -> Any:
+    """Memory without a swizzle, as `wgmma` takes it: 16 bytes, all rows, then the next 16 bytes."""
+    chunk = 128 // bits
+    inner = [[0, 1 << b] for b in range(chunk.bit_length() - 1)]
+    down = [[1 << b, 0] for b in range(rows.bit_length() - 1)]
+    across = [[0, chunk << b] for b in range((columns // chunk).bit_length() - 1)]
+    return gl.SharedLinearLayout(inner + down + across)
+
+
+def _numbers(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> tuple[Any, Any]:
+    """(an argument, its numbers)."""
+    if dtype == gl.float8e4nv:  # 0 to 1.875, the steps of one exponent
+        bits = rng.integers(56, 64, shape, np.uint8)
+        return proton.reinterpret(bits, dtype), 1 + (bits - 56) / 8
+    if dtype == gl.bfloat16:
+        bits = rng.integers(0x3F80, 0x4080, shape, np.uint16)
+        return proton.reinterpret(bits, dtype), (bits.astype(np.uint32) << 16).view(np.float32)
+    kinds = {gl.float16: np.float16, gl.float32: np.float32, gl.int8: np.int8}
+    array = rng.integers(-8, 8, shape).astype(kinds[dtype])
+    return array, array
+
+
+@check
+def dots_of_warp_groups(rng: np.random.Generator) -> None:
+    f16, f32 = gl.float16, gl.float32
+    rows: list[tuple[Any, ...]] = [  # dtype, of sums, (m, n, k), warps, swizzles, registers, async
+        (f16, f32, (64, 64, 64), [4, 1], (128, 128), False, False),
+        (f16, f16, (64, 32, 32), [4, 1], (64, 64), False, True),
+        (f16, f32, (128, 64, 32), [8, 1], (32, 64), True, True),
+        (f16, f32, (64, 128, 64), [4, 2], (128, 32), False, False),
+        (f16, f32, (128, 32, 32), [4, 1], (0, 0), False, False),
+        (f16, f32, (64, 64, 32), [8, 1], (64, 128), False, True),  # two groups hold one result
+        (f16, f32, (64, 32, 32), [8, 1], (64, 64), True, False),
+        (gl.bfloat16, f32, (64, 64, 32), [4, 1], (64, 128), True, False),
+        (f32, f32, (64, 32, 32), [4, 1], (128, 64), False, False),
+        (gl.int8, gl.int32, (64, 32, 64), [4, 1], (64, 64), False, False),
+        (gl.float8e4nv, f32, (64, 64, 128), [4, 1], (128, 128), False, True),
+    ]
+    for dtype, acc, (m, n, k), warps, swizzles, in_registers, goes_on in rows:
+        bits = dtype.primitive_bitwidth
+        result = gl.NVMMADistributedLayout([3, 0], warps, [16, min(n // warps[1], 64), 256 // bits])
+        k_major = bits != 16  # other elements lie along the inner dimension
+        memories = [gl.NVMMASharedLayout(swizzles[0] or 32, bits),
+                    gl.NVMMASharedLayout(swizzles[1] or 32, bits, transposed=k_major)]  # fmt: skip
+        if not swizzles[0]:
+            memories = [_core_matrices(m, k, bits), _core_matrices(k, n, bits)]
+        a, left = _numbers(rng, (m, k), dtype)
+        b, right = _numbers(rng, (k, n), dtype)
+        kind = {gl.float16: np.float16, gl.int32: np.int32}.get(acc, np.float32)
+        for grid in (1, 2):
+            c = np.zeros((m, n), kind)
+            multiplied[(grid,)](a, b, c, m, n, k, result, *memories, acc, in_registers, goes_on,
+                                num_warps=warps[0] * warps[1])  # fmt: skip
+            wanted = 2 * (left.astype(np.float64) @ right.astype(np.float64)) + (grid > 1)
+            np.testing.assert_allclose(c, wanted, rtol=1e-2, atol=1e-3)
+
+
+@gluon.jit
+def by_each_warp(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, layout: gl.constexpr,
+                 WIDTH: gl.constexpr, BY_THREADS: gl.constexpr):  # fmt: skip
+    at = gl.arange(0, M)[:, None] * K + gl.arange(0, K)[None, :]
+    bt = gl.arange(0, K)[:, None] * N + gl.arange(0, N)[None, :]
+    left = gl.load(gl.set_auto_layout(a + at, gl.DotOperandLayout(0, layout, WIDTH)))
+    right = gl.load(gl.set_auto_layout(b + bt, gl.DotOperandLayout(1, layout, WIDTH)))
+    acc = gl.full([M, N], 3, gl.float32, layout)
+    acc = gl.dot_fma(left, right, acc) if BY_THREADS else mma_v2(left, right, acc)
+    gl.store(c + gl.arange(0, M)[:, None] * N + gl.arange(0, N)[None, :], acc)
+
+
+@check
+def dots_of_warps_and_threads(rng: np.random.Generator) -> None:
+    mma = [gl.NVMMADistributedLayout([2, 0], warps, [16, 8]) for warps in ([2, 2], [4, 1], [1, 4])]
+    blocked = gl.BlockedLayout([2, 2], [4, 8], [2, 2], [1, 0])
+    for layout, dtype, width, by_threads in (
+        (mma[0], np.float16, 2, False), (mma[1], np.float16, 8, False),
+        (mma[2], np.float32, 1, False), (blocked, np.float32, 0, True),
+    ):  # fmt: skip
+        a, b = (rng.integers(-8, 8, s).astype(dtype) for s in ((32, 32), (32, 32)))
+        c = np.zeros((32, 32), np.float32)
+        by_each_warp[(1,)](a, b, c, 32, 32, 32, layout, width, by_threads, num_warps=4)
+        assert (c == 3 + a.astype(np.float32) @ b.astype(np.float32)).all()
+
+
+# Pipelines and partitions
+
+
+@gluon.jit
+def matmul(
+    a_desc, b_desc, c_desc, BM: gl.constexpr, BN: gl.constexpr, BK: gl.constexpr, S: gl.constexpr
+):
+    a_buffers = gl.allocate_shared_memory(
+        a_desc.dtype, [S, *a_desc.block_type.shape], a_desc.layout
+    )
+    b_buffers = gl.allocate_shared_memory(
+        b_desc.dtype, [S, *b_desc.block_type.shape], b_desc.layout
+    )
+    ready = mbarrier.allocate_mbarrier(batch=S)
+    for k in gl.static_range(S):
+        mbarrier.init(ready.index(k), count=1)
+    row, column = gl.program_id(0) * BM, gl.program_id(1) * BN
+    K = a_desc.shape[1]
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BN, 16])
+    acc = warpgroup_mma_init(gl.zeros((BM, BN), gl.float32, layout))
+    for k in gl.static_range(S - 2):
+        _load(a_desc, b_desc, row, column, k, ready, a_buffers, b_buffers, BK, S)
+    for k in range(gl.cdiv(K, BK)):
+        ahead = k + S - 2
+        if ahead * BK < K:
+            _load(a_desc, b_desc, row, column, ahead, ready, a_buffers, b_buffers, BK, S)
+        mbarrier.wait(ready.index(k % S), k // S & 1)
+        total = warpgroup_mma_wait(0, deps=(acc,))
+        acc = warpgroup_mma(a_buffers.index(k % S), b_buffers.index(k % S), total, is_async=True)
+    total = warpgroup_mma_wait(0, deps=(acc,))
+    out = gl.allocate_shared_memory(c_desc.dtype, c_desc.block_type.shape, c_desc.layout)
+    out.store(total.to(c_desc.dtype))
+    fence_async_shared()
+    tma.async_store(c_desc, [row, column], out)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _load(
+    a_desc, b_desc, row, column, k, ready, a_buffers, b_buffers, BK: gl.constexpr, S: gl.constexpr
+):
+    bar = ready.index(k % S)
+    mbarrier.expect(bar, a_desc.block_type.nbytes + b_desc.block_type.nbytes)
+    tma.async_load(a_desc, [row, k * BK], bar, a_buffers.index(k % S))
+    tma.async_load(b_desc, [k * BK, column], bar, b_buffers.index(k % S))
+
+
+@check
+def a_pipelined_matmul(rng: np.random.Generator) -> None:
+    _check_matmul(rng, lambda *arrays: matmul[(2, 2)](*arrays, 64, 64, 32, 3, num_warps=4))
+
+
+def _check_matmul(rng: np.random.Generator, launch: Callable[..., object]) -> None:
+    m, n, k = 128, 128, 160
+    a, b = (rng.standard_normal(s, np.float32).astype(np.float16) for s in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float16)
+    launch(described(a, [64, 32]), described(b, [32, 64]), described(c, [64, 64]))
+    wanted = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(c, wanted, rtol=1e-2, atol=3e-2)
+
+
+@gluon.aggregate
+class Channel:
+    """Buffers of two operands, and the barriers of their slots."""
+
+    a: gl.shared_memory_descriptor
+    b: gl.shared_memory_descriptor
+    ready: gl.shared_memory_descriptor
+    empty: gl.shared_memory_descriptor
+    slots: gl.constexpr
+
+    @gluon.constexpr_function
+    def __init__(self, a, b, ready, empty, slots):
+        self.a, self.b, self.ready, self.empty = a, b, ready, empty
+        self.slots = gl.constexpr(slots)
+
+    @gluon.jit
+    def slot(self, k):
+        return k % self.slots, k // self.slots & 1
+
+
+@gluon.jit
+def produce(channel, a_desc, b_desc, row, column, BK: gl.constexpr):
+    for k in range(gl.cdiv(a_desc.shape[1], BK)):
+        slot, phase = channel.slot(k)
+        with proton.scope("empty"):
+            mbarrier.wait(channel.empty.index(slot), phase ^ 1)
+        with proton.scope("fill"):
+            bar = channel.ready.index(slot)
+            mbarrier.expect(bar, a_desc.block_type.nbytes + b_desc.block_type.nbytes)
+            tma.async_load(a_desc, [row, k * BK], bar, channel.a.index(slot))
+            tma.async_load(b_desc, [k * BK, column], bar, channel.b.index(slot))
+
+
+@gluon.jit
+def consume(channel, steps, BM: gl.constexpr, BN: gl.constexpr):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, BN, 16])
+    acc = gl.zeros((BM, BN), gl.float32, layout)
+    for k in range(steps):
+        slot, phase = channel.slot(k)
+        with proton.scope("ready"):
+            mbarrier.wait(channel.ready.index(slot), phase)
+        with proton.scope("multiply"):
+            acc = warpgroup_mma(channel.a.index(slot), channel.b.index(slot), acc)
+        mbarrier.arrive(channel.empty.index(slot), count=1)
+    return acc
+
+
+@gluon.jit
+def specialized(
+    a_desc, b_desc, c_desc, BM: gl.constexpr, BN: gl.constexpr, BK: gl.constexpr, S: gl.constexpr
+):
+    a = gl.allocate_shared_memory(a_desc.dtype, [S, *a_desc.block_type.shape], a_desc.layout)
+    b = gl.allocate_shared_memory(b_desc.dtype, [S, *b_desc.block_type.shape], b_desc.layout)
+    channel = Channel(
+        a, b, mbarrier.allocate_mbarrier(batch=S), mbarrier.allocate_mbarrier(batch=S), S
+    )
+    for k in gl.static_range(S):
+        mbarrier.init(channel.ready.index(k), count=1)
+        mbarrier.init(channel.empty.index(k), count=1)
+    row, column = gl.program_id(0) * BM, gl.program_id(1) * BN
+    steps = gl.cdiv(a_desc.shape[1], BK)
+    acc = gl.warp_specialize(
+        [
+            (consume, (channel, steps, BM, BN)),
+            (produce, (channel, a_desc, b_desc, row, column, BK)),
+        ],
+        [1],
+        [24],
+    )
+    with proton.scope("store"):
+        out = gl.allocate_shared_memory(c_desc.dtype, c_desc.block_type.shape, c_desc.layout)
+        out.store(acc.to(c_desc.dtype))
+        fence_async_shared()
+        tma.async_store(c_desc, [row, column], out)
+        tma.store_wait(0)
+
+
+@check
+def a_matmul_by_roles(rng: np.random.Generator) -> None:
+    _check_matmul(rng, lambda *arrays: specialized[(2, 2)](*arrays, 64, 64, 32, 2, num_warps=4))
+
+
+@gluon.jit
+def fetch(x_desc, x_buffers, ready, empty, n, B: gl.constexpr, S: gl.constexpr):
+    for k in range(n):
+        mbarrier.wait(empty.index(k % S), (k // S & 1) ^ 1)
+        mbarrier.expect(ready.index(k % S), x_desc.block_type.nbytes)
+        tma.async_load(x_desc, [0, k * B], ready.index(k % S), x_buffers.index(k % S))
+
+
+@gluon.jit
+def put(y_desc, y_buffers, ready, empty, n, B: gl.constexpr, S: gl.constexpr):
+    for k in range(n):
+        mbarrier.wait(ready.index(k % S), k // S & 1)
+        tma.async_store(y_desc, [0, k * B], y_buffers.index(k % S))
+        tma.store_wait(S - 1)
+        mbarrier.arrive(empty.index((k - S + 1) % S), count=1, pred=k >= S - 1)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def doubled(x_buffers, y_buffers, bars, n, S: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, gl.num_warps()], [1, 0])
+    x_ready, x_empty, y_ready, y_empty = bars
+    for k in range(n):
+        slot, phase = k % S, k // S & 1
+        mbarrier.wait(x_ready.index(slot), phase)
+        value = x_buffers.index(slot).load(layout)
+        fence_async_shared()
+        mbarrier.arrive(x_empty.index(slot), count=1)
+        mbarrier.wait(y_empty.index(slot), phase ^ 1)
+        y_buffers.index(slot).store(value * 2)
+        fence_async_shared()
+        mbarrier.arrive(y_ready.index(slot), count=1)
+
+
+@gluon.jit
+def three_roles(x_desc, y_desc, n, B: gl.constexpr, S: gl.constexpr):
+    x_buffers = gl.allocate_shared_memory(
+        x_desc.dtype, [S, *x_desc.block_type.shape], x_desc.layout
+    )
+    y_buffers = gl.allocate_shared_memory(
+        y_desc.dtype, [S, *y_desc.block_type.shape], y_desc.layout
+    )
+    bars = gl.allocate_shared_memory(gl.int64, [4 * S, 1], mbarrier.MBarrierLayout())
+    for k in gl.static_range(4 * S):
+        mbarrier.init(bars.index(k), count=1)
+    own = (bars.slice(0, S), bars.slice(S, S), bars.slice(2 * S, S), bars.slice(3 * S, S))
+    gl.warp_specialize(
+        [
+            (doubled, (x_buffers, y_buffers, own, n, S)),
+            (fetch, (x_desc, x_buffers, own[0], own[1], n, B, S)),
+            (put, (y_desc, y_buffers, own[2], own[3], n, B, S)),
+        ],
+        [1, 1],
+        [24, 24],
+    )
+
+
+@check
+def three_roles_in_a_row(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((32, 64 * 5), np.float32)
+    for slots, warps in ((1, 4), (2, 8)):
+        y = np.zeros_like(x)
+        arrays = (described(array, [32, 64], gl.float32) for array in (x, y))
+        three_roles[(1,)](*arrays, 5, 64, slots, num_warps=warps, maxnreg=128)
+        assert (y == 2 * x).all()
+
+
+@gluon.jit
+def attention(
+    q_desc, k_desc, v_desc, out, n, scale, BM: gl.constexpr, BN: gl.constexpr, D: gl.constexpr
+):
+    q = gl.allocate_shared_memory(q_desc.dtype, q_desc.block_type.shape, q_desc.layout)
+    k = gl.allocate_shared_memory(k_desc.dtype, k_desc.block_type.shape, k_desc.layout)
+    v = gl.allocate_shared_memory(v_desc.dtype, v_desc.block_type.shape, v_desc.layout)
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    s_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BN, 16])
+    o_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
+    row = gl.program_id(0) * BM
+    mbarrier.expect(bar, q_desc.block_type.nbytes)
+    tma.async_load(q_desc, [row, 0], bar, q)
+    mbarrier.wait(bar, 0)
+    most = gl.full([BM], -float("inf"), gl.float32, gl.SliceLayout(1, s_layout))
+    total = gl.zeros([BM], gl.float32, gl.SliceLayout(1, s_layout))
+    acc = gl.zeros([BM, D], gl.float32, o_layout)
+    phase = 1
+    for start in range(0, n, BN):
+        mbarrier.expect(bar, k_desc.block_type.nbytes + v_desc.block_type.nbytes)
+        tma.async_load(k_desc, [start, 0], bar, k)
+        tma.async_load(v_desc, [start, 0], bar, v)
+        mbarrier.wait(bar, phase)
+        phase ^= 1
+        scores = warpgroup_mma(q, k.permute([1, 0]), gl.zeros([BM, BN], gl.float32, s_layout))
+        scores = scores * scale
+        larger = gl.maximum(most, gl.max(scores, 1))
+        shrink = gl.exp2(most - larger)
+        powers = gl.exp2(scores - larger[:, None])
+        total = total * shrink + gl.sum(powers, 1)
+        acc = acc * gl.convert_layout(shrink, gl.SliceLayout(1, o_layout))[:, None]
+        left = gl.convert_layout(powers.to(v_desc.dtype), gl.DotOperandLayout(0, o_layout, 2))
+        acc = warpgroup_mma(left, v, acc)
+        most = larger
+    acc = acc / gl.convert_layout(total, gl.SliceLayout(1, o_layout))[:, None]
+    at = (row + gl.arange(0, BM)[:, None]) * D + gl.arange(0, D)[None, :]
+    gl.store(out + at, acc)
+
+
+@check
+def a_small_attention(rng: np.random.Generator) -> None:
+    m, n, d = 128, 96, 64
+    q, k, v = (
+        (rng.standard_normal((size, d), np.float32)).astype(np.float16) for size in (m, n, n)
+    )
+    out = np.zeros((m, d), np.float32)
+    scale = 1.4426950408889634 / d**0.5
+    arrays = [described(q, [64, d]), described(k, [32, d]), described(v, [32, d])]
+    attention[(2,)](*arrays, out, n, scale, 64, 32, d, num_warps=4)
+    powers = np.exp2(q.astype(np.float64) @ k.astype(np.float64).T * scale)
+    wanted = powers @ v.astype(np.float64) / powers.sum(1, keepdims=True)
+    np.testing.assert_allclose(out, wanted, rtol=2e-2, atol=2e-3)
+
+
+# Persistent programs, and the state of dots in an aggregate
+
+
+@gluon.constexpr_function
+def layout_for(dtype, m, n, warps):
+    return gl.NVMMADistributedLayout(
+        version=[3, 0],
+        warps_per_cta=[warps, 1],
+        instr_shape=[16, min(n, 256), 256 // dtype.primitive_bitwidth],
+    )
+
+
+@gluon.aggregate
+class Dots:
+    acc: warpgroup_mma_accumulator | gl.tensor
+    use_acc: gl.tensor
+
+    @gluon.constexpr_function
+    def __init__(self, acc, use_acc):
+        self.acc = acc
+        self.use_acc = use_acc
+
+    @gluon.jit
+    def begin(dtype: gl.constexpr, M: gl.constexpr, N: gl.constexpr, num_warps: gl.constexpr):
+        layout: gl.constexpr = layout_for(dtype, M, N, num_warps)
+        return Dots(gl.zeros((M, N), dtype=gl.float32, layout=layout), gl.to_tensor(False))
+
+    @gluon.jit
+    def issue(self, a, b):
+        acc = warpgroup_mma(a, b, self.acc, is_async=True, use_acc=self.use_acc)
+        return Dots(acc, gl.to_tensor(True))
+
+    @gluon.jit
+    def wait(self, n: gl.constexpr):
+        return Dots(warpgroup_mma_wait(n, (self.acc,)), self.use_acc)
+
+    @gluon.jit
+    def take(self):
+        return self.acc, Dots(self.acc, gl.to_tensor(False))
+
+
+def grouped(size):
+    G = gl.constexpr(size)
+
+    @gluon.aggregate
+    class Impl:
+        start: gl.tensor
+        tiles_m: gl.tensor
+        in_group: gl.tensor
+        tiles: gl.tensor
+
+        @gluon.constexpr_function
+        def __init__(self, start, tiles_m, in_group, tiles):
+            self.start = start
+            self.tiles_m = tiles_m
+            self.in_group = in_group
+            self.tiles = tiles
+
+        @gluon.jit
+        def begin(M, N, BM: gl.constexpr, BN: gl.constexpr):
+            tm = gl.cdiv(M, BM)
+            tn = gl.cdiv(N, BN)
+            return Impl(gl.program_id(axis=0), tm, G * tn, tm * tn)
+
+        @gluon.jit
+        def count(self):
+            return gl.cdiv(self.tiles - self.start, gl.num_programs(axis=0))
+
+        @gluon.jit
+        def tile(self, i):
+            t = self.start + i * gl.num_programs(axis=0)
+            group = t // self.in_group
+            first = group * G
+            size = min(self.tiles_m - first, G)
+            return first + t % size, t % self.in_group // size
+
+    Impl.__name__ = f"grouped({G.value})"
+    return Impl
+
+
+@gluon.jit
+def fetched(
+    producer,
+    a_desc,
+    b_desc,
+    row,
+    column,
+    k,
+    bars,
+    a,
+    b,
+    steal: gl.constexpr,
+    S: gl.constexpr,
+    pred=True,
+):
+    i = producer % S
+    j = producer % (S + steal)
+    producer += 1
+    bar = bars.index(i)
+    mbarrier.expect(bar, a_desc.block_type.nbytes + b_desc.block_type.nbytes, pred=pred)
+    tma.async_load(a_desc, [row, k], bar, a.index(i), pred)
+    tma.async_load(b_desc, [k, column], bar, b.index(j), pred)
+    return producer
+
+
+@gluon.jit
+def one_behind(consumer, mma, bars, a, b, steal: gl.constexpr, S: gl.constexpr):
+    i = consumer % S
+    j = consumer % (S + steal)
+    phase = consumer // S & 1
+    consumer += 1
+    mbarrier.wait(bars.index(i), phase)
+    mma = mma.wait(0)
+    mma = mma.issue(a.index(i), b.index(j))
+    return consumer, mma
+
+
+@gluon.jit
+def one_tile_after_another(
+    a_desc,
+    b_desc,
+    c_desc,
+    MMA: gl.constexpr,
+    Tiles: gl.constexpr,
+    S: gl.constexpr,
+    num_warps: gl.constexpr,
+):
+    BM: gl.constexpr = c_desc.block_type.shape[0]
+    BN: gl.constexpr = c_desc.block_type.shape[1]
+    BK: gl.constexpr = a_desc.block_type.shape[1]
+    dtype: gl.constexpr = a_desc.dtype
+    K = a_desc.shape[1]
+    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(S):
+        mbarrier.init(bars.index(i), count=1)
+    producer = 0
+    consumer = 0
+    mma = MMA.begin(dtype, BM, BN, num_warps)
+    tiles = Tiles.begin(c_desc.shape[0], c_desc.shape[1], BM, BN)
+    for idx in range(tiles.count()):
+        pm, pn = tiles.tile(idx)
+        row = pm * BM
+        column = pn * BN
+        a = gl.allocate_shared_memory(dtype, [S, *a_desc.block_type.shape], a_desc.layout)
+        b = gl.allocate_shared_memory(dtype, [S, *b_desc.block_type.shape], b_desc.layout)
+        for k in gl.static_range(0, BK * (S - 2), BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, 0, S)
+        for k in range(BK * (S - 2), K, BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, 0, S)
+            consumer, mma = one_behind(consumer, mma, bars, a, b, 0, S)
+        for _ in gl.static_range(S - 2):
+            consumer, mma = one_behind(consumer, mma, bars, a, b, 0, S)
+        mma = mma.wait(0)
+        out = gl.allocate_shared_memory(dtype, c_desc.block_type.shape, c_desc.layout)
+        c, mma = mma.take()
+        out.store(c.to(dtype))
+        fence_async_shared()
+        tma.async_store(c_desc, [row, column], out)
+        tma.store_wait(pendings=0)
+
+
+@gluon.jit
+def tiles_that_overlap(
+    a_desc,
+    b_desc,
+    c_desc,
+    MMA: gl.constexpr,
+    Tiles: gl.constexpr,
+    S: gl.constexpr,
+    STEAL: gl.constexpr,
+    num_warps: gl.constexpr,
+):
+    BM: gl.constexpr = c_desc.block_type.shape[0]
+    BN: gl.constexpr = c_desc.block_type.shape[1]
+    BK: gl.constexpr = a_desc.block_type.shape[1]
+    dtype: gl.constexpr = a_desc.dtype
+    K = a_desc.shape[1]
+    a = gl.allocate_shared_memory(dtype, [S, *a_desc.block_type.shape], a_desc.layout)
+    b = gl.allocate_shared_memory(dtype, [S + STEAL, *b_desc.block_type.shape], b_desc.layout)
+    if not STEAL:
+        out = gl.allocate_shared_memory(dtype, c_desc.block_type.shape, c_desc.layout)
+    else:
+        gl.static_assert(2 * BN * BK >= BM * BN, "too small")
+    bars = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(S):
+        mbarrier.init(bars.index(i), count=1)
+    producer = 0
+    consumer = 0
+    mma = MMA.begin(dtype, BM, BN, num_warps)
+    tiles = Tiles.begin(c_desc.shape[0], c_desc.shape[1], BM, BN)
+    count = tiles.count()
+    idx = 0
+    pm, pn = tiles.tile(idx)
+    row = pm * BM
+    column = pn * BN
+    for k in gl.static_range(0, BK * (S - 1), BK):
+        producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S)
+    for _ in range(count):
+        consumer, mma = one_behind(consumer, mma, bars, a, b, STEAL, S)
+        if STEAL:
+            tma.store_wait(pendings=0)
+        for k in range(BK * (S - 1), K, BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S)
+            consumer, mma = one_behind(consumer, mma, bars, a, b, STEAL, S)
+        old_row = row
+        old_column = column
+        idx += 1
+        pm, pn = tiles.tile(idx)
+        row = pm * BM
+        column = pn * BN
+        pred = idx < count
+        for k in gl.static_range(0, BK * (S - 2), BK):
+            producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S, pred)
+            consumer, mma = one_behind(consumer, mma, bars, a, b, STEAL, S)
+        k = BK * (S - 2)
+        producer = fetched(producer, a_desc, b_desc, row, column, k, bars, a, b, STEAL, S, pred)
+        mma = mma.wait(0)
+        c, mma = mma.take()
+        c = c.to(dtype)
+        if not STEAL:
+            buf = out
+            tma.store_wait(pendings=0)
+        else:
+            buf = b.index(producer % (S + STEAL)).reinterpret(
+                dtype, c_desc.block_type.shape, c_desc.layout
+            )
+        buf.store(c)
+        fence_async_shared()
+        tma.async_store(c_desc, [old_row, old_column], buf)
+    tma.store_wait(pendings=0)
+
+
+@check
+def tiles_one_after_another(rng: np.random.Generator) -> None:
+    for tiles in (grouped(2), grouped(1)):
+        for stages in (2, 3):
+            _check_matmul(
+                rng,
+                lambda *arrays, t=tiles, s=stages: one_tile_after_another[(3,)](
+                    *arrays, Dots, t, s, num_warps=4
+                ),
+            )
+    for stages, stolen in ((3, 0), (4, 1)):
+        _check_matmul(
+            rng,
+            lambda *arrays, s=stages, steal=stolen: tiles_that_overlap[(3,)](
+                *arrays, Dots, grouped(8), s, steal, num_warps=4
+            ),
+        )

@@ -1,0 +1,147 @@
+"""What the front end says of layouts that do not meet, and of what a kernel in Gluon cannot do."""
+
+import re
+from typing import Any
+
+import pytest
+
+import proton
+from proton import gluon
+from proton.gluon import language as gl
+from proton.gluon.language.nvidia.hopper import tma
+
+TARGET = proton.GPUTarget("cuda", 90)
+FOUR = gl.constexpr(gl.BlockedLayout([4], [32], [4], [0]))
+ONE = gl.constexpr(gl.BlockedLayout([1], [32], [4], [0]))
+ROWS = gl.constexpr(gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0]))
+CONVERT = "gl.convert_layout"
+
+
+@gluon.jit
+def meeting(x, n):
+    four = gl.arange(0, 128, layout=FOUR)
+    one = gl.arange(0, 128, layout=ONE)
+    gl.store(x + four, four + one)
+
+
+@gluon.jit
+def choosing(x, n):
+    one = gl.arange(0, 128, layout=ONE)
+    four = gl.arange(0, 128, layout=FOUR)
+    gl.store(x + four, gl.where(one > 3, four, 0))
+
+
+@gluon.jit
+def carrying(x, n):
+    value = gl.zeros([128], gl.int32, FOUR)
+    for _ in range(n):
+        value = gl.convert_layout(value, ONE)
+    gl.store(x + gl.arange(0, 128, layout=FOUR), value)
+
+
+@gluon.jit
+def branching(x, n):
+    if n > 2:
+        value = gl.zeros([128], gl.int32, FOUR)
+    else:
+        value = gl.zeros([128], gl.int32, ONE)
+    gl.store(x + gl.arange(0, 128, layout=FOUR), value)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        (meeting, r"Layout mismatch .*\[4\].*\(of line 22 of .*vs .*\[1\].*\(of line 23 of "),
+        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 30 of "),
+        (carrying, r"the loop carries value as i32\[128\], .*\[4\].*its body makes it .*\[1\]"),
+        (branching, r"Mismatched type for value: .*\[4\].* and .*\[1\]"),
+    ],
+)
+def test_two_layouts_that_meet_are_both_named(kernel: Any, said: str) -> None:
+    text = refused(kernel)
+    assert re.search(said, text), text
+    assert CONVERT in text.splitlines()[-1]
+
+
+@gluon.jit
+def of_other_warps(x, n):
+    gl.store(x + gl.arange(0, 128, layout=gl.BlockedLayout([1], [32], [8], [0])), 1)
+
+
+@gluon.jit
+def of_no_slice(x, n):
+    gl.arange(0, 128, layout=FOUR)[:, None]
+
+
+@gluon.jit
+def of_the_other_slice(x, n):
+    gl.arange(0, 128, layout=gl.SliceLayout(0, ROWS))[:, None]
+
+
+@gluon.jit
+def nothing(value):
+    pass
+
+
+@gluon.jit
+def groups_in_a_loop(x, n):
+    for _ in range(n):
+        gl.warp_specialize([(nothing, (1,)), (nothing, (1,))], [4], [24])
+
+
+@gluon.jit
+def tensors_for_workers(x, n):
+    at = gl.arange(0, 128, layout=FOUR)
+    gl.warp_specialize([(nothing, (at,)), (nothing, (at,))], [4], [24])
+
+
+@gluon.jit
+def of_blackwell(x, n):
+    gl.nvidia.blackwell.tcgen05_commit(x)
+
+
+@gluon.jit
+def of_amd(x, n):
+    gl.amd.cdna3.buffer_load(x, 0)
+
+
+@gluon.jit
+def of_images(x, n):
+    tma.async_load_im2col(x)
+
+
+@gluon.jit
+def of_odd_rows(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(32, 32, rank=2)
+    tma.make_tensor_descriptor(x, [16, 16], [15, 1], [16, 16], layout)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        (of_odd_rows, "strides must be 16-byte aligned, got 15 x 4 bytes"),
+        (of_other_warps, "is for 8 warps, and this code runs on 4"),
+        (of_no_slice, "expected expand_dims input to have a SliceLayout, but got: BlockedLayout"),
+        (of_the_other_slice, "expand_dims input layout to be sliced in axis 1 but got 0"),
+        (groups_in_a_loop, "warp_specialize in a loop, in a branch or in a partition is not"),
+        (tensors_for_workers, "nothing is a worker, and takes no tensors"),
+        (of_blackwell, r"tcgen05_commit is an op of Blackwell \(10.0\), which is not supported"),
+        (of_amd, "buffer_load is an op of AMD's GPUs, which is not supported"),
+        (of_images, r"columns of an image \(im2col\), which is not supported"),
+    ],
+)
+def test_what_cannot_be_is_said_where_it_is_written(kernel: Any, said: str) -> None:
+    assert re.search(said, refused(kernel))
+
+
+def test_another_makers_gpu_is_refused() -> None:
+    with pytest.raises(proton.CompilationError, match="meeting is in Gluon, and hip:gfx942"):
+        meeting.warmup(gl.int32, 3, grid=(1,), target=proton.GPUTarget("hip", "gfx942"))
+
+
+def refused(kernel: Any) -> str:
+    """What is said of a kernel that does not compile."""
+    with pytest.raises(proton.CompilationError) as problem:
+        kernel.warmup(gl.int32, 3, grid=(1,), target=TARGET, num_warps=4)
+    assert __file__ in str(problem.value)
+    return str(problem.value)
