@@ -173,7 +173,7 @@ class SliceLayout(DistributedLayout):
 
     def linear(self, shape: Sequence[int]) -> LinearLayout:
         whole = [*shape[: self.dim], 1, *shape[self.dim :]]
-        return encodings.slice_of(self.parent.linear(whole), self.dim)
+        return named.sliced(self.parent.linear(whole), self.dim)
 
 
 @dataclass(frozen=True, eq=True)
