@@ -330,3 +330,26 @@ def test_one_instruction_combines_integers_of_a_warp(
     run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 64, kernel.shared, [x.copy(), out], rng)
     functions = {"sum": np.add, "max": np.maximum, "min": np.minimum, "xor": np.bitwise_xor}
     assert out.view(x.dtype)[0] == functions[kind].reduce(x, dtype=x.dtype)
+
+
+# Copies that a pipeline begins early
+
+
+@proton.jit
+def masked_rows(x_ptr, out_ptr, n, m, R: tl.constexpr, C: tl.constexpr):
+    """Blocks of rows, cut in both dimensions: of each copy of a thread another condition."""
+    r, c = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    total = tl.zeros((R, C), tl.float32)
+    for start in tl.range(0, n, R, num_stages=3):
+        inside = (start + r < n) & (c < m)
+        total += tl.load(x_ptr + (start + r) * C + c, mask=inside, other=0.0)
+    tl.store(out_ptr + r * C + c, total)
+
+
+def test_conditions_of_copies_are_computed_where_they_are_asked_for() -> None:
+    """A thread has seven: more at once are packed into registers bit by bit."""
+    ptx = ptx_of(masked_rows, tl.float32, tl.float32, 1000, 48, 64, 64, num_warps=1)
+    opcodes = re.findall(r"\b(setp|cp\.async\.c[ag])\b", ptx)
+    assert opcodes.count("cp.async.cg") >= 64
+    runs = "".join("s" if opcode == "setp" else "c" for opcode in opcodes).split("c")
+    assert max(map(len, runs)) <= 8

@@ -11,6 +11,7 @@ import proton.language as tl
 from proton import GPUTarget
 from proton.backends.nvidia.target import GPUKernel
 from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx.machine import run_on_arrays
 
 
 @proton.jit
@@ -105,3 +106,70 @@ def outside_of_loops(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr,
 def test_a_product_outside_of_loops_takes_registers() -> None:
     assert not stays_in_memory(compiled(outside_of_loops, 16, 16, 64, warps=1))
     assert stays_in_memory(compiled(outside_of_loops, 64, 64, 128, warps=1))
+
+
+# Values that are converted to several operands
+
+
+@proton.jit
+def gradients(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """Of scores that are added up: q, scaled, is on the right of both dots, transposed in one."""
+    m, d, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    k = tl.load(k_ptr + j[:, None] * D + d[None, :])
+    out = tl.zeros((N, D), tl.float32)
+    for start in range(0, n, M):
+        q = tl.load(q_ptr + (start + m)[:, None] * D + d[None, :]) * 2
+        scores = tl.dot(k, tl.trans(q))
+        out = tl.dot(scores.to(q.dtype), q, out)
+    tl.store(out_ptr + j[:, None] * D + d[None, :], out)
+
+
+@proton.jit
+def squares(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """A square block times itself: the left and the right operand of one dot."""
+    m, d = tl.arange(0, M), tl.arange(0, D)
+    out = tl.zeros((M, D), tl.float32)
+    for start in range(0, n, M):
+        q = tl.load(q_ptr + (start + m)[:, None] * D + d[None, :]) * 2
+        out = tl.dot(q, q, out)
+    tl.store(out_ptr + m[:, None] * D + d[None, :], out)
+
+
+@proton.jit
+def alone(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """One operand of one dot."""
+    m, d, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    k = tl.load(k_ptr + j[:, None] * D + d[None, :])
+    out = tl.zeros((N, M), tl.float32)
+    for start in range(0, n, M):
+        q = tl.load(q_ptr + (start + m)[:, None] * D + d[None, :]) * 2
+        out = tl.dot(k, tl.trans(q), out)
+    tl.store(out_ptr + j[:, None] * M + m[None, :], out)
+
+
+def memories_of_loop(kernel: GPUKernel) -> int:
+    return kernel.asm["ttgir"].split("scf.for", 1)[1].count('"ttg.local_alloc"')
+
+
+@pytest.mark.parametrize(
+    ("kernel", "blocks", "memories"),
+    [(gradients, (16, 32, 64), 1), (squares, (32, 32, 32), 1), (alone, (16, 32, 64), 0)],
+    ids=["gradients", "squares", "alone"],
+)
+def test_a_value_of_several_operands_is_read_from_one_memory(
+    kernel: object, blocks: tuple[int, ...], memories: int, rng: np.random.Generator
+) -> None:
+    options = {"num_warps": 2, "num_stages": 1, "target": GPUTarget("cuda", 90)}
+    given = [tl.float16, tl.float16, tl.float32, 64]
+    made = kernel.warmup(*given, *blocks, **options)  # type: ignore[attr-defined]
+    assert memories_of_loop(made) == memories
+    m, _, d = blocks
+    q, k = (rng.standard_normal((rows, d)).astype(np.float16) for rows in (64, 32))
+    parts = [(2 * q[start : start + m]).astype(np.float64) for start in range(0, 64, m)]
+    if kernel is gradients:
+        want = sum((k.astype(np.float64) @ x.T).astype(np.float16) @ x for x in parts)
+    else:
+        want = sum(x @ x if kernel is squares else k @ x.T for x in parts)
+    out = np.zeros(np.shape(want), np.float32)
+    run_on_arrays(made.asm["ptx"], (1, 1, 1), 64, made.shared, [q, k, out, 64], rng)
+    np.testing.assert_allclose(out, want, rtol=1e-2, atol=0.5)
