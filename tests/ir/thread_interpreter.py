@@ -118,7 +118,7 @@ class ThreadInterpreter:
                 return self.intrinsic(ir.StringAttr(op.attributes["intrin"]).value, *given)
             case "llvm.intr.fence" | "llvm.fence":
                 return []
-            case "nvvm.barrier":
+            case "nvvm.barrier" | "nvvm.bar.warp.sync":  # of programs of one warp
                 self.is_written = False
                 return []
             case "llvm.extractelement":
@@ -169,7 +169,7 @@ class ThreadInterpreter:
                 return [np.minimum(self.threads % self.lanes, 32) + given[1]]
             case "mbcnt.hi":
                 return [np.maximum(self.threads % self.lanes - 32, 0) + given[1]]
-            case "s.barrier":
+            case "s.barrier" | "wave.barrier":
                 self.is_written = False
                 return []
         raise AssertionError(f"no rule for {name}")
