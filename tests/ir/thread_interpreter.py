@@ -135,6 +135,11 @@ class ThreadInterpreter:
                 return [self.shuffled(kind[1], *given[1:3])]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
                 return [permuted_bytes(*given)]
+            case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith(
+                "redux.sync.add"
+            ):
+                warps = given[0].reshape(-1, self.lanes).sum(axis=1)
+                return [np.repeat(warps, self.lanes)]
             case "llvm.inline_asm" if op.attributes["asm_string"].value[:8] in ("", "mov.b32 "):
                 return given
             case "llvm.load" | "llvm.store" | "llvm.inline_asm":
