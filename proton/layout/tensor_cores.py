@@ -74,23 +74,25 @@ def warp_group_tiling(
 
 
 @functools.cache
-def group_tiling_of(layout: LinearLayout) -> WarpGroupTiling | None:
-    """The tiling whose results have a layout; None where it is of none."""
-    return next((tiling for tiling in _tilings(layout) if tiling.accumulator == layout), None)
+def group_tiling_of(layout: LinearLayout, most_columns: int = MAX_N) -> WarpGroupTiling | None:
+    """The tiling whose results have a layout, by instructions of so many columns; None where it is
+    of none."""
+    found = _tilings(layout, most_columns)
+    return next((tiling for tiling in found if tiling.accumulator == layout), None)
 
 
-def _tilings(layout: LinearLayout) -> Iterator[WarpGroupTiling]:
+def _tilings(layout: LinearLayout, most_columns: int) -> Iterator[WarpGroupTiling]:
     """All tilings for as many warps, those that are taken by themselves first."""
     shape = layout.out_size("dim0"), layout.out_size("dim1")
     warps = layout.in_size("warp")
-    usual = warp_group_tiling(shape, warps)
+    usual = warp_group_tiling(shape, warps, most_columns)
     if usual is not None:
         yield usual
     if len(layout.outs) != 2 or warps % GROUP_WARPS or shape[0] < GROUP_ROWS:
         return
     groups = warps // GROUP_WARPS
     for down in (1 << bit for bit in range(groups.bit_length())):
-        for n in range(MMA_COLUMNS, min(MAX_N, shape[1]) + 1, MMA_COLUMNS):
+        for n in range(MMA_COLUMNS, min(most_columns, shape[1]) + 1, MMA_COLUMNS):
             if not n & (n - 1):
                 yield WarpGroupTiling(shape, (down, groups // down), n)
 

@@ -118,7 +118,7 @@ class ThreadInterpreter:
                 return self.intrinsic(ir.StringAttr(op.attributes["intrin"]).value, *given)
             case "llvm.intr.fence" | "llvm.fence":
                 return []
-            case "nvvm.barrier":
+            case "nvvm.barrier" | "nvvm.bar.warp.sync":  # of programs of one warp
                 self.is_written = False
                 return []
             case "llvm.extractelement":
@@ -135,6 +135,11 @@ class ThreadInterpreter:
                 return [self.shuffled(kind[1], *given[1:3])]
             case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
                 return [permuted_bytes(*given)]
+            case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith(
+                "redux.sync.add"
+            ):
+                warps = given[0].reshape(-1, self.lanes).sum(axis=1)
+                return [np.repeat(warps, self.lanes)]
             case "llvm.inline_asm" if op.attributes["asm_string"].value[:8] in ("", "mov.b32 "):
                 return given
             case "llvm.load" | "llvm.store" | "llvm.inline_asm":
@@ -169,7 +174,7 @@ class ThreadInterpreter:
                 return [np.minimum(self.threads % self.lanes, 32) + given[1]]
             case "mbcnt.hi":
                 return [np.maximum(self.threads % self.lanes - 32, 0) + given[1]]
-            case "s.barrier":
+            case "s.barrier" | "wave.barrier":
                 self.is_written = False
                 return []
         raise AssertionError(f"no rule for {name}")

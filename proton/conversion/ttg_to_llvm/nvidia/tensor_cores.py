@@ -109,7 +109,9 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     shape = tuple(type_.shape)
     left_type, right_type, *_ = site.operand_types
     (k, _), element = mem_desc_block(right_type)
-    tiling = group_tiling_of(layout_of(type_))
+    instruction = ctx.chip.mma_of(MMAKind.WARP_GROUP, element)
+    assert instruction is not None, "as the pass chose it"
+    tiling = group_tiling_of(layout_of(type_), instruction.columns)
     assert tiling is not None, "the pass chose another layout"
     types = mma.Types.of(type_.element_type, _element(left_type), element)
     right = _Memory(ctx, b, right_type, tiling, 1)
