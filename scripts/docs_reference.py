@@ -27,8 +27,7 @@ from proton.tools.compile import app as compile_app
 from proton.tools.link import app as link_app
 from proton.tools.opt import app as opt_app
 from proton.viewer import Run
-from proton.viewer.cli import _add_commands
-from proton.viewer.cli.app import app as viewer_app
+from proton.viewer.cli import command as viewer_command
 from proton.viewer.tables import Summary, Tables
 from proton.viewer.tables.stats import Filter, stats
 
@@ -279,12 +278,11 @@ def _about(parameter: Any) -> str:
 
 def cli() -> str:
     """`proton-tile`, `python -m proton` and the tools."""
-    _add_commands()
-    main = typer.main.get_command(viewer_app)
+    main = viewer_command()
     lines = ["# Command lines", "", "## `proton-tile`", "", markdown(main.help or ""), ""]
     lines += ["A file without a command means `summary`. Exit status: 0 fine, 1 a regression, "
               "2 bad usage or a file that cannot be read, 3 inconclusive.", ""]  # fmt: skip
-    for name, found in sorted(main.commands.items()):  # type: ignore[attr-defined]
+    for name, found in sorted(main.commands.items()):
         lines += command(f"proton-tile {name}", found, "###")
     lines += command("python -m proton", typer.main.get_command(program_app), "##")
     for name, app in (("opt", opt_app), ("compile", compile_app), ("link", link_app)):

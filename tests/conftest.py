@@ -33,7 +33,7 @@ def _new_cache() -> str:
 
 
 _CACHE = _new_cache()  # before proton is imported by any test
-os.environ["PROTON_CACHE_DIR"] = _CACHE
+os.environ["PROTON_CACHE_DIR"] = os.path.join(_CACHE, "kernels")
 settings.load_profile("proton")
 
 # What tests rely on, and whoever starts them may have otherwise (`nohup make test &`, a container
@@ -42,6 +42,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.umask(0o022)
 os.environ["LC_ALL"] = "C.UTF-8"
 os.environ.setdefault("HOME", _CACHE)
+# Without bytecode each start of Python compiles what it imports, which takes seconds.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(_CACHE, "bytecode"))
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
@@ -82,13 +85,26 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     try:
         return (yield)
     finally:
-        harness = sys.modules.get("tests.cpu.harness")
-        if harness is not None and (nextitem is None or nextitem.path != item.path):
-            harness.kernels_of.cache_clear()
+        if nextitem is None or nextitem.path != item.path:
+            _forget_kernels(item)
         if _resident() > _kept + _GROWTH:
             gc.collect()
             TRIM(0)
             _kept = _resident()
+
+
+def _forget_kernels(item: pytest.Item) -> None:
+    """Those that a file's tests made, and compiled of its own and of the examples: each has its
+    levels with it, 140 KB. What another file compiles again lies on disk."""
+    if (harness := sys.modules.get("tests.cpu.harness")) is not None:
+        harness.kernels_of.cache_clear()
+    if (specializations := sys.modules.get("proton.runtime.launch.specializations")) is None:
+        return
+    examples = [module for name, module in sys.modules.items() if name.startswith("kernels.")]
+    for module in (getattr(item, "module", None), *examples):
+        for value in list(vars(module).values()) if module is not None else ():
+            if isinstance(value, specializations.SpecializedKernel):
+                value.device_caches.clear()
 
 
 _kept = 0  # bytes when memory was last given back
@@ -121,27 +137,38 @@ def pytest_unconfigure() -> None:
 # Files of few tests, some of which take more than ten seconds each: the longest first. xdist starts
 # files of many tests first, so these would be last, and one process would wait for another's.
 LONG = (
-    "tests/cpu/test_other_processors.py",
     "tests/cpu/test_random_programs.py",
-    "tests/ir/test_lit.py",
-    "tests/cpu/test_large_kernels.py",
     "tests/compile/test_long_loops.py",
-    "tests/compile/test_ttgir_layouts.py",
-    "tests/test_package.py",
-    "tests/test_docs.py",
+    "tests/compile/test_random_records.py",
     "tests/cpu/test_assembly_instructions.py",
-    "tests/cpu/test_cache.py",
     "tests/cpu/test_matrix_kernels.py",
+    "tests/cpu/test_large_kernels.py",
+    "tests/compile/test_attention_loops.py",
+    "tests/compile/test_gpu_schedules.py",
+    "tests/cpu/test_other_processors.py",
+    "tests/cpu/test_loops_of_products.py",
     "tests/cpu/test_attention_backward.py",
-    "tests/compile/test_idle_driver.py",
+    "tests/test_docs.py",
+    "tests/compile/test_warp_group_order.py",
+    "tests/test_package.py",
+    "tests/cpu/test_recorded_products.py",
+    "tests/test_steady.py",
     "tests/ir/test_ttir_passes.py",
-    "tests/ir/test_membar.py",
-    "tests/cpu/test_session_ends.py",
-    "tests/ir/test_axis_info.py",
+    "tests/cpu/test_random_returns.py",
+    "tests/ir/test_lit.py",
+    "tests/compile/test_idle_driver.py",
+    "tests/pure/test_viewer_commands.py",
+    "tests/compile/test_direct_launch.py",
+    "tests/pure/test_pytest_plugin.py",
     "tests/cpu/test_ragged_tma.py",
     "tests/cpu/test_as_triton.py",
+    "tests/cpu/test_slow_kernels.py",
+    "tests/compile/test_ttgir_layouts.py",
+    "tests/cpu/test_cache.py",
+    "tests/cpu/test_session_ends.py",
+    "tests/ir/test_axis_info.py",
     "tests/cpu/test_demo.py",
-    "tests/pure/test_pytest_plugin.py",
+    "tests/pure/test_gpus_on_one_axis.py",
 )
 
 

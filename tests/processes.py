@@ -12,6 +12,7 @@ import atexit
 import ctypes
 import functools
 import gc
+import io
 import os
 import runpy
 import shutil
@@ -28,7 +29,10 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
-_STREAMS = 3
+_STREAMS = ("<stdin>", "<stdout>", "<stderr>")
+_OLD = (sys.stdin, sys.stdout, sys.stderr)
+CLOSED = -1  # a stream that the process does not have
+_NO_FLUSH = 120  # the interpreter's exit status where what is left cannot be written
 _PR_SET_PDEATHSIG = 1  # of Linux
 _WORD = 8  # bytes of a number in an answer
 
@@ -42,16 +46,23 @@ def python(
     cwd: str | Path = ROOT,
     env: Mapping[str, str] | None = None,
     timeout: float = 120,
+    stdout: int | None = None,
+    stderr: int | None = None,
+    stdin: int | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """What Python leaves that is started with arguments: `script.py ...`, `-m module ...` or
     `-c code ...`, behind any `-W action`. The environment is this process's and what `env` has.
-    Raises Timeout."""
+    Streams are descriptors or CLOSED; what is written to others is returned. Raises Timeout."""
     words = [os.fspath(argument) for argument in arguments]
-    request = _pack(os.fspath(cwd), words, {**os.environ, **(env or {})})
+    given = (stdin, stdout, stderr)
+    closed = "".join(str(number) for number, stream in enumerate(given) if stream == CLOSED)
+    request = _pack(closed, os.fspath(cwd), words, {**os.environ, **(env or {})})
     with socket.socket(socket.AF_UNIX) as server:
         with open(os.devnull) as nothing, _file() as out, _file() as err:
             server.connect(_server())
-            files = array.array("i", [stream.fileno() for stream in (nothing, out, err)])
+            own = [stream.fileno() for stream in (nothing, out, err)]
+            passed = [o if g in (None, CLOSED) else g for g, o in zip(given, own, strict=True)]
+            files = array.array("i", [number for number in passed if number is not None])
             server.sendmsg([b"\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
             server.sendall(request)
             server.shutdown(socket.SHUT_WR)
@@ -85,18 +96,18 @@ def _number(server: socket.socket) -> int:
     return int.from_bytes(found, "little")
 
 
-def _pack(folder: str, arguments: list[str], environment: Mapping[str, str]) -> bytes:
+def _pack(closed: str, folder: str, arguments: list[str], environment: Mapping[str, str]) -> bytes:
     """A request as bytes; none of its strings has a NUL, since no process could be given one."""
     variables = [f"{name}={value}" for name, value in environment.items()]
-    text = "\0".join([folder, str(len(arguments)), *arguments, *variables])
+    text = "\0".join([closed, folder, str(len(arguments)), *arguments, *variables])
     return text.encode(errors="surrogateescape")
 
 
-def _unpack(request: bytes) -> tuple[str, list[str], dict[str, str]]:
-    """(folder, arguments, environment) of a request."""
-    folder, count, *rest = request.decode(errors="surrogateescape").split("\0")
+def _unpack(request: bytes) -> tuple[str, str, list[str], dict[str, str]]:
+    """(the numbers of closed streams, folder, arguments, environment) of a request."""
+    closed, folder, count, *rest = request.decode(errors="surrogateescape").split("\0")
     arguments, variables = rest[: int(count)], rest[int(count) :]
-    return folder, arguments, dict(variable.split("=", 1) for variable in variables)
+    return closed, folder, arguments, dict(variable.split("=", 1) for variable in variables)
 
 
 @functools.cache
@@ -143,8 +154,10 @@ def _prepare() -> None:
     """Imports what scripts import, and compiles a kernel, so that the forks have all of it."""
     import numpy  # noqa: F401
     import pandas  # noqa: F401
+    import typer.core  # noqa: F401
 
     import proton.language as tl
+    import proton.viewer  # noqa: F401
     from kernels.vector_add import add_kernel
     from proton.base.knobs import knobs
 
@@ -157,7 +170,7 @@ def _prepare() -> None:
 def _answer(client: socket.socket, search: list[str]) -> NoReturn:
     """Forks again for what is asked, says how that ends, and ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, files, _, _ = socket.recv_fds(client, 1, _STREAMS)
+    _, files, _, _ = socket.recv_fds(client, 1, len(_STREAMS))
     request = b"".join(iter(lambda: client.recv(1 << 16), b""))
     pid = os.fork()
     if pid == 0:
@@ -172,15 +185,18 @@ def _answer(client: socket.socket, search: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def _run(folder: str, arguments: list[str], environment: dict[str, str], search: list[str]) -> Any:
+def _run(
+    closed: str,
+    folder: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    search: list[str],
+) -> Any:
     """Does what the interpreter does with its arguments, and ends the process."""
-    # The old ones know what they were opened on.
-    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", 1, closefd=False, errors="backslashreplace")  # noqa: SIM115
-    sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    _open_streams(closed)
     while arguments[0] == "-W":
         sys.warnoptions.append(arguments[1])
         warnings._processoptions([arguments[1]])  # type: ignore[attr-defined]
@@ -192,13 +208,62 @@ def _run(folder: str, arguments: list[str], environment: dict[str, str], search:
     status = _status(functools.partial(_main, arguments, main))
     status = _status(threading._shutdown) or status  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    status = _flush() or status
     ctypes.CDLL(None).fflush(None)
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status)
+
+
+def _open_streams(closed: str) -> None:
+    """The standard streams anew: the old ones know what they were opened on."""
+    for number in map(int, closed):
+        os.close(number)
+    # The server has the locale of all that it forks.
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    streams: list[Any] = []
+    for number, name in enumerate(_STREAMS):
+        if str(number) in closed:
+            streams.append(None)
+            continue
+        raw = open(number, "wb" if number else "rb", 0, closefd=False)  # noqa: SIM115
+        raw.name = name
+        old = _OLD[number]
+        buffer = (
+            raw
+            if unbuffered and number
+            else io.BufferedWriter(raw)
+            if number
+            else io.BufferedReader(raw)
+        )
+        streams.append(
+            io.TextIOWrapper(
+                buffer,
+                old.encoding,
+                old.errors,
+                line_buffering=not unbuffered and (name == "<stderr>" or raw.isatty()),
+                write_through=unbuffered,
+            )
+        )
+        streams[-1].mode = "w" if number else "r"
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams
+
+
+def _flush() -> int:
+    """The interpreter's last act: 0, or its exit status where the streams take no more."""
+    status = 0
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or stream.closed:
+            continue
+        try:
+            stream.flush()
+        except Exception as error:
+            status = _NO_FLUSH
+            if stream is sys.stdout and sys.stderr is not None:
+                print(f"Exception ignored in: {stream!r}", file=sys.stderr)
+                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    return status
 
 
 def _main(arguments: list[str], main: types.ModuleType) -> None:

@@ -6,8 +6,9 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -48,6 +49,27 @@ def tree_of(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+class Facts(NamedTuple):
+    """What several rules ask of a file; its whole tree would be much to keep."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    classes: list[tuple[str, int]]  # names, lines
+    lengths: list[int]  # of functions, in lines
+
+
+@functools.cache
+def facts_of(file: Path) -> Facts:
+    facts = Facts([], [], [])
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            facts.imports.append(node)
+        elif isinstance(node, ast.ClassDef):
+            facts.classes.append((node.name, node.lineno))
+        elif isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+            facts.lengths.append(node.end_lineno - node.lineno + 1)
+    return facts
+
+
 @functools.cache
 def _text_of(file: Path) -> str:
     return file.read_text()
@@ -70,10 +92,10 @@ def unit(file: Path) -> str | None:
     return None if at_the_top else first
 
 
-def imported_units(file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+def imported_units(file: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """(line, unit of Proton) of every import in the file, lazy ones included."""
     package = file.relative_to(ROOT).parent.parts
-    for node in ast.walk(tree):
+    for node in nodes:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -100,10 +122,9 @@ def test_imports_point_down() -> None:
         if importer is None:
             return
         assert importer in FLOOR, f"{importer} has no floor: give it one in {Path(__file__).name}"
-        tree = tree_of(file)
         wrong = [
             f"line {line}: {importer} imports {imported}"
-            for line, imported in imported_units(file, tree)
+            for line, imported in imported_units(file, facts_of(file).imports)
             if imported not in FLOOR or not may_import(importer, imported)
         ]
         assert not wrong
@@ -114,7 +135,7 @@ def test_imports_point_down() -> None:
 def test_the_check_sees_an_import_that_points_up() -> None:
     source = "def late():\n    from proton.frontend import build_module\n"
     file = PROTON / "language" / "core.py"
-    found = list(imported_units(file, ast.parse(source)))
+    found = list(imported_units(file, ast.walk(ast.parse(source))))
     assert found == [(2, "frontend")]
     assert not may_import("language", "frontend")
     assert may_import("frontend", "language")
@@ -129,7 +150,7 @@ def test_rooms_of_the_viewer_import_downwards(room: str) -> None:
     found = [
         f"{file.relative_to(ROOT)}: {node.module}"
         for file in files
-        for node in ast.walk(tree_of(file))
+        for node in facts_of(file).imports
         if isinstance(node, ast.ImportFrom) and node.module
         if re.match(rf"proton\.viewer\.({'|'.join(above)})\b", node.module or "") and above
     ]
@@ -171,7 +192,8 @@ def test_an_output_format_is_one_file(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_check_sees_relative_imports() -> None:
     file = PROTON / "language" / "core.py"
     sources = ("from ..frontend import builder", "from .. import frontend", "from . import types")
-    found = [unit_ for s in sources for _, unit_ in imported_units(file, ast.parse(s))]
+    trees = map(ast.walk, map(ast.parse, sources))
+    found = [unit_ for tree in trees for _, unit_ in imported_units(file, tree)]
     assert found == ["frontend", "frontend", "language"]
 
 
@@ -180,10 +202,10 @@ def imported_modules(file: Path) -> set[str]:
     """The modules of Proton that a file imports, anywhere in it: lazily, or for types alone."""
     package = file.relative_to(ROOT).parent.parts
     found = set()
-    for node in ast.walk(tree_of(file)):
+    for node in facts_of(file).imports:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*above, node.module) if node.module else above)
             found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
@@ -435,9 +457,9 @@ def test_names_of_classes_are_unique() -> None:
     """But for private ones: a name that stands in a message or a question is one class."""
     found = collections.defaultdict(list)
     for file in FILES:
-        for node in ast.walk(tree_of(file)) if "class " in _text_of(file) else ():
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
+        for name, line in facts_of(file).classes:
+            if not name.startswith("_"):
+                found[name].append(f"{file.relative_to(ROOT)}:{line}")
     assert len(found) > 500
     assert not {name: places for name, places in found.items() if len(places) > 1}
 
@@ -496,7 +518,7 @@ def test_the_cache_knows_what_code_depends_on() -> None:
         node.module.replace(".", "/").removeprefix("proton/") + ".py"
         for file in compiling
         if "proton.trace." in _text_of(file)
-        for node in ast.walk(tree_of(file))
+        for node in facts_of(file).imports
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("proton.trace.")
     }
     assert found | {"trace/wire.py"} == RECORDED
@@ -610,11 +632,6 @@ def test_no_file_is_long() -> None:
 
 def test_no_function_is_long() -> None:
     """At most 60 lines, and nine in ten at most 20."""
-    lengths = sorted(
-        node.end_lineno - node.lineno + 1
-        for file in FILES
-        for node in ast.walk(tree_of(file))
-        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
-    )
+    lengths = sorted(length for file in FILES for length in facts_of(file).lengths)
     assert lengths[-1] <= 60
     assert lengths[len(lengths) * 9 // 10] <= 20

@@ -1,9 +1,12 @@
 """Forks of a server (processes.py) end, and say what they do, as processes of Python's own do."""
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from tests import processes
 from tests.tables import check_rows
 
+ROOT = Path(__file__).parents[1]
 SCRIPTS = {
     "argument": "import sys; print(sys.argv, __name__, __file__, sys.path[0])",
     "status": "import sys; sys.exit(7)",
@@ -60,6 +64,72 @@ def test_forks_are_as_processes_of_their_own(
     rows.append((tmp_path, ["-m", "error"], {"PYTHONPATH": str(tmp_path)}))
     rows.append((tmp_path, ["-c", "import sys, os; print(sys.argv, os.environ['SET_LATER'])"], {}))
     check_rows(check, rows)
+
+
+def check_streams(words: list[str], streams: dict[str, str], unbuffered: str) -> None:
+    """Of what Python finds on its streams, and does when they take nothing: status and stderr."""
+    ends = []
+    for start in (started, processes.python):
+        with contextlib.ExitStack() as stack:
+            opened = {name: stack.enter_context(stream(of)) for name, of in streams.items()}
+            done = start(*words, env={"PYTHONUNBUFFERED": unbuffered}, **opened)
+            ends.append((done.returncode, done.stderr or "", done.stdout or ""))
+    assert ends[0] == ends[1]
+
+
+def started(*words: str, env: dict[str, str], **streams: int) -> "subprocess.CompletedProcess[str]":
+    """A process of Python's own, whose closed streams its parent does not have, either."""
+    numbers = {"stdin": 0, "stdout": 1, "stderr": 2}
+    gone = [numbers[name] for name, of in streams.items() if of == processes.CLOSED]
+    given = {name: of for name, of in streams.items() if of != processes.CLOSED}
+    for name in ("stdout", "stderr"):
+        given.setdefault(name, subprocess.PIPE)
+    return subprocess.run(
+        [sys.executable, *words], env={**os.environ, **env}, text=True, check=False, cwd=ROOT,
+        preexec_fn=lambda: [os.close(number) for number in gone] and None,
+        **{"stdin": subprocess.DEVNULL, **given},
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def stream(kind: str) -> Iterator[int]:
+    """A descriptor: a full disk, a pipe whose reader has left, a terminal; or none."""
+    if kind == "closed":
+        yield processes.CLOSED
+        return
+    if kind == "terminal":
+        other, number = pty.openpty()
+    elif kind == "left":
+        other, number = os.pipe()
+        os.close(other)
+        other = os.open(os.devnull, os.O_RDONLY)
+    else:
+        other, number = os.open(os.devnull, os.O_RDONLY), os.open("/dev/full", os.O_RDWR)
+    try:
+        yield number
+    finally:
+        os.close(number)
+        os.close(other)
+
+
+LOOK = (
+    "import sys; print([s and (s.name, s.mode, s.encoding, s.errors, s.isatty(), s.line_buffering,"
+    " s.write_through) for s in (sys.stdin, sys.stdout, sys.stderr)], file={})"
+)
+
+
+def test_streams_are_as_those_of_processes_of_their_own() -> None:
+    rows: list[tuple[list[str], dict[str, str], str]] = []
+    for unbuffered in ("", "1"):
+        rows.append((["-c", LOOK.format("sys.stderr")], {}, unbuffered))
+        rows += [
+            (["-c", LOOK.format("sys.stderr")], {"stdin": kind, "stdout": kind}, unbuffered)
+            for kind in ("closed", "full", "left", "terminal")
+        ]
+        rows += [(["-c", "print(1)"], {"stdout": kind}, unbuffered) for kind in ("full", "left")]
+    rows.append((["-c", LOOK.format("sys.stdout")], {"stderr": "closed"}, ""))
+    rows.append((["-c", LOOK.format("sys.stdout")], {"stderr": "full"}, ""))
+    check_rows(check_streams, rows)
 
 
 def test_what_does_not_end_is_ended() -> None:

@@ -3,6 +3,7 @@
 The rules are written down here anew, by where elements are; an op that has none is an error.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops
+from proton.layout.linear import LinearLayout
 
 # Each thread does the same to its registers, one after the other.
 _ALIKE = (
@@ -28,7 +30,12 @@ _ANY = (
 
 def places(value: Any) -> np.ndarray:
     """The index of each register of each lane and warp."""
-    return layout_of(value.type).table("register", "lane", "warp")
+    return _table(layout_of(value.type))
+
+
+@functools.lru_cache(256)
+def _table(layout: LinearLayout) -> np.ndarray:
+    return layout.table("register", "lane", "warp")
 
 
 def numbers(value: Any) -> np.ndarray:
@@ -62,13 +69,7 @@ def fits(op: Any, tensors: list[Any]) -> bool:
             order = list(ir.DenseI64ArrayAttr(op.attributes["order"]))
             return np.array_equal(places(first)[..., order], places(last))
         case "tt.broadcast":
-            narrow = np.where(np.array(shape_of(first)) > 1, places(last), 0)
-            have, need = places(first), narrow
-            return all(
-                {tuple(i) for i in need[:, lane, warp]} == {tuple(i) for i in have[:, lane, warp]}
-                for lane in range(need.shape[1])
-                for warp in range(need.shape[2])
-            )
+            return _broadcasts(layout_of(first.type), tuple(shape_of(first)), layout_of(last.type))
         case "tt.join":
             left, right, joined = map(places, tensors)
             return (
@@ -95,7 +96,8 @@ def fits(op: Any, tensors: list[Any]) -> bool:
             sources = list(op.operands)
             results = [v for v in op.results if is_tensor(v.type)]
             return len({v.type.encoding for v in sources}) == 1 and all(
-                _reduces(places(sources[0]), places(result), axis) for result in results
+                _reduces(layout_of(sources[0].type), layout_of(result.type), axis)
+                for result in results
             )
         case "tt.gather":
             return bool(tensors[1].type.encoding == last.type.encoding)
@@ -104,9 +106,24 @@ def fits(op: Any, tensors: list[Any]) -> bool:
     raise AssertionError(f"no rule for {op}")
 
 
-def _reduces(source: np.ndarray, result: np.ndarray, axis: int) -> bool:
+# Remembered: the same ops are looked at after each pass.
+
+
+@functools.lru_cache(4096)
+def _broadcasts(source: LinearLayout, shape: tuple[int, ...], result: LinearLayout) -> bool:
+    """Each thread has of a source of this shape what it needs for its elements of the result."""
+    have, need = _table(source), np.where(np.array(shape) > 1, _table(result), 0)
+    return all(
+        {tuple(i) for i in need[:, lane, warp]} == {tuple(i) for i in have[:, lane, warp]}
+        for lane in range(need.shape[1])
+        for warp in range(need.shape[2])
+    )
+
+
+@functools.lru_cache(4096)
+def _reduces(source_layout: LinearLayout, result_layout: LinearLayout, axis: int) -> bool:
     """Each thread is left with its other indices, each once, in the order of its registers."""
-    kept = np.delete(source, axis, axis=-1)
+    kept, result = np.delete(_table(source_layout), axis, axis=-1), _table(result_layout)
     for lane in range(kept.shape[1]):
         for warp in range(kept.shape[2]):
             own = list(dict.fromkeys(tuple(i) for i in kept[:, lane, warp]))

@@ -6,6 +6,7 @@ The stand-in writes into a profile buffer what a kernel would write, by tests/pu
 import contextlib
 import ctypes
 import functools
+import mmap
 import sys
 import threading
 import time
@@ -48,6 +49,11 @@ BLOCK = wire.Block(WARPS, CAPACITY, wire.RecordSchema(0, 32))
 KEEP = 1
 OWN = 0xBEEF  # the streams of the profiler: the numbers behind this
 STEP = 1 << 20  # by which a ring grows here
+
+
+def zeroed(size: int) -> "ctypes.Array[ctypes.c_char]":
+    """Memory of zeros, of which there is what is written."""
+    return (ctypes.c_char * size).from_buffer(mmap.mmap(-1, size))
 
 
 class FakeMemory:
@@ -131,12 +137,12 @@ class ProfilingDriver(FakeDriver):
         return PeerPair(now, now + 100 * other, 400.0)
 
     def _allocate_host(self, size: int) -> int:
-        block = ctypes.create_string_buffer(size)
+        block = zeroed(size)
         self.host[ctypes.addressof(block)] = block
         return ctypes.addressof(block)
 
     def _allocate_device(self, size: int) -> int:
-        block = ctypes.create_string_buffer(max(1, size))
+        block = zeroed(max(1, size))
         self.allocations[ctypes.addressof(block)] = block
         return ctypes.addressof(block)
 

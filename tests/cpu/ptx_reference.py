@@ -54,9 +54,8 @@ def encoded(x: float, type_: str) -> int | None:
     if math.isinf(x):
         return sign | (1 << (width - 1)) - (1 << fraction)
     size = abs(Fraction(x)) / Fraction(2) ** (least - fraction)
-    exponent = 0
-    while size >= 2 << fraction:
-        size, exponent = size / 2, exponent + 1
+    exponent = max(0, math.floor(size).bit_length() - (fraction + 1))
+    size /= 1 << exponent
     assert size.denominator == 1, (x, type_)
     found = int(size) + (exponent << fraction)
     assert exponent <= most - least, (x, type_)

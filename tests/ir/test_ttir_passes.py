@@ -5,6 +5,7 @@ that a sum in another order is the same sum; integers wrap around as in the hard
 is an i64 index into one memory. `Programs` writes random programs as MLIR text.
 """
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable
@@ -53,6 +54,20 @@ def dtype_of(type_: Any) -> Any:
 
 def shape_of(type_: Any) -> tuple[int, ...]:
     return tuple(type_.shape) if hasattr(type_, "shape") else ()
+
+
+@functools.lru_cache(1024)
+def kind_of(type_: Any) -> tuple[tuple[int, ...], Any]:
+    """(shape, dtype) of a type, which loops ask for in each iteration."""
+    return shape_of(type_), np.dtype(dtype_of(type_))
+
+
+def as_value(value: Any, type_: Any) -> Any:
+    """An array of a type, of what is one already or can be."""
+    shape, dtype = kind_of(type_)
+    array = np.asarray(value)
+    array = array if array.dtype is dtype else array.astype(dtype)
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,16 +127,14 @@ class Machine:
     def run(self, block: Any, arguments: list[Any]) -> list[Any]:
         """Runs a block; the operands of its terminator."""
         for argument, value in zip(block.arguments, arguments, strict=True):
-            shape, dtype = shape_of(argument.type), dtype_of(argument.type)
-            self.values[argument] = np.broadcast_to(np.asarray(value, dtype), shape)
+            self.values[argument] = as_value(value, argument.type)
         for op in block.operations:
             op = op.operation
             operands = [self.values[value] for value in op.operands]
             if op.name in ("scf.yield", "func.return"):
                 return operands
             for result, value in zip(op.results, self.step(op, operands), strict=True):
-                shape, dtype = shape_of(result.type), dtype_of(result.type)
-                self.values[result] = np.broadcast_to(np.asarray(value).astype(dtype), shape)
+                self.values[result] = as_value(value, result.type)
         return []
 
     def step(self, op: Any, operands: list[Any]) -> list[Any]:

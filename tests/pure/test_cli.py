@@ -13,6 +13,7 @@ import pytest
 from synthetic import gpu_run, random_run
 
 from proton.viewer import Run, cli
+from tests import processes
 
 
 @pytest.fixture
@@ -177,17 +178,14 @@ def test_bad_usage_is_status_2(viewer, saved, tmp_path) -> None:
 )
 def test_a_reader_that_left_sees_no_traceback(saved, words) -> None:
     """Whether what is written meets the closed pipe at once, or when the rest is flushed."""
-    command = [sys.executable, "-m", "proton.viewer.cli", words[0], saved, *words[1:]]
     for buffered in ("", "1"):
         reader, writer = os.pipe()
         os.close(reader)
-        environment = os.environ | {"PYTHONUNBUFFERED": buffered}
-        done = subprocess.run(
-            command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False
-        )
+        command = ["-m", "proton.viewer.cli", words[0], saved, *words[1:]]
+        done = processes.python(*command, stdout=writer, env={"PYTHONUNBUFFERED": buffered})
         os.close(writer)
         assert done.returncode == 1
-        said = [line for line in done.stderr.splitlines() if b"records lost" not in line]
+        said = [line for line in done.stderr.splitlines() if "records lost" not in line]
         assert said == []
 
 

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from synthetic import random_run
 from proton.trace import files
 from proton.trace.files import replacing
 from proton.viewer import Run
+from tests import processes
 
 SUFFIXES = (".proton", ".pftrace", ".pftrace.gz", ".json", ".csv")
 
@@ -122,11 +121,17 @@ def test_devices_and_folders(tmp_path: Path) -> None:
 def test_standard_output_gets_the_content_where_it_goes(tmp_path: Path) -> None:
     whole = Run(random_run(4))
     run = whole.save(tmp_path / "run.proton")
-    command = [sys.executable, "-m", "proton.viewer.cli", "export", str(run), "/dev/stdout"]
-    options = ["--format", "csv"]
+    command = ["-m", "proton.viewer.cli", "export", run, "/dev/stdout", "--format", "csv"]
     wanted = whole.save(tmp_path / "wanted.csv").read_bytes()
-    piped = subprocess.run([*command, *options], capture_output=True, check=True)
-    assert piped.stdout == wanted
+    reader, writer = os.pipe()
+    with open(reader, "rb") as pipe:
+        parts: list[bytes] = []
+        thread = threading.Thread(target=lambda: parts.append(pipe.read()))
+        thread.start()
+        piped = processes.python(*command, stdout=writer)
+        os.close(writer)
+        thread.join()
+    assert (piped.returncode, parts) == (0, [wanted])
     with open(tmp_path / "out", "wb") as file:
-        subprocess.run([*command, *options], stdout=file, check=True)
+        assert processes.python(*command, stdout=file.fileno()).returncode == 0
     assert (tmp_path / "out").read_bytes() == wanted

@@ -16,6 +16,7 @@ from test_cli import call
 from proton.trace.archive import SCHEMA
 from proton.viewer import Run
 from proton.viewer.compare.measure import MeasuredProgram, MeasureError
+from tests import processes
 
 ADD = ("add", "x: *fp32, BLOCK=1024")
 BUDGETS = """
@@ -208,15 +209,14 @@ def test_a_plain_locale_and_a_closed_pipe_are_borne(sides, budgets, tmp_path) ->
         words = ["check", sides[side], "--baseline", sides["base"], "--budget", budgets]
         reader, writer = os.pipe()
         os.close(reader)
-        done = subprocess.run(
-            [*viewer, *words, "--junit", report, *options],
+        done = processes.python(
+            *viewer[1:],
+            *(*words, "--junit", report, *options),
             stdout=writer,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONUNBUFFERED": "1" if options else ""},
-            check=False,
+            env={"PYTHONUNBUFFERED": "1" if options else ""},
         )
         os.close(writer)
-        assert (done.returncode, done.stderr) == (status, b"")
+        assert (done.returncode, done.stderr) == (status, "")
         assert report.stat().st_size
 
 

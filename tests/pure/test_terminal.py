@@ -1,5 +1,6 @@
 """`proton-tile` on terminals of all widths, on streams of all kinds, with names of all kinds."""
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -11,6 +12,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,9 @@ from proton.trace.model import HostSlice, RawRun, Scope
 from proton.viewer import Run, TraceFormatError, cli
 from proton.viewer.tables.cells import as_cells, cell
 from proton.viewer.tables.stats import COLUMNS, TIMES
+from tests import processes
 
-VIEWER = [sys.executable, "-m", "proton.viewer.cli"]
+VIEWER = ("-m", "proton.viewer.cli")
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\b\0\r\n\t\u202egnp.exe\u2066\u200b\u2028[red]"
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069]")
 STYLE = re.compile("\x1b\\[[0-9;]*m")  # rich's own, on a terminal
@@ -63,26 +66,25 @@ def hostile(tmp_path: Path) -> Path:
 def on_terminal(width: int, *words: object) -> str:
     """What a command writes to a terminal of that many columns, both streams."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*VIEWER, *map(str, words)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "COLUMNS": str(width), "TERM": "xterm-256color"},
+    parts: list[bytes] = []
+    reader = threading.Thread(target=read_all, args=(ours, parts))
+    reader.start()
+    environment = {"COLUMNS": str(width), "TERM": "xterm-256color"}
+    done = processes.python(
+        *VIEWER, *map(str, words), env=environment, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    parts = []
-    while True:
-        try:
-            part = os.read(ours, 1 << 16)
-        except OSError:  # the terminal has nobody left
-            break
-        if not part:
-            break
-        parts.append(part)
+    reader.join()
     os.close(ours)
-    assert process.wait() == 0
+    assert done.returncode == 0
     return STYLE.sub("", b"".join(parts).decode().replace("\r\n", "\n"))
+
+
+def read_all(terminal: int, parts: list[bytes]) -> None:
+    """What is written to a terminal, until it has nobody left."""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 1 << 16):
+            parts.append(part)
 
 
 @dataclasses.dataclass
@@ -258,27 +260,29 @@ def test_standard_output_may_be_ascii(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, status, reason",
+    "words, closed, status, reason",
     [
-        ("list {} >&-", 2, "standard output is closed"),
-        ("stats {} > /dev/full", 2, "proton-tile: No space left"),
-        ("export {} /dev/full --format csv", 2, "proton-tile: /dev/full: No space left"),
-        ("summary {} 2>&-", 0, ""),
-        ("export {} a.csv >&- 2>&-", 0, ""),
+        ("list {}", ["stdout"], 2, "standard output is closed"),
+        ("stats {}", [], 2, "proton-tile: No space left"),  # its stdout is /dev/full
+        ("export {} /dev/full --format csv", [], 2, "proton-tile: /dev/full: No space left"),
+        ("summary {}", ["stderr"], 0, ""),
+        ("export {} a.csv", ["stdout", "stderr"], 0, ""),
     ],
 )
 def test_standard_streams_may_be_closed_or_full(
-    tmp_path: Path, words: str, status: int, reason: str
+    tmp_path: Path, words: str, closed: list[str], status: int, reason: str
 ) -> None:
     path = Run(random_run(21)).save(tmp_path / "run.proton")
-    done = subprocess.run(
-        ["sh", "-c", f"{' '.join(VIEWER)} {words.format(path)}"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        check=False,
-    )
+    with open("/dev/full", "w") as full:
+        streams = {"stdout": full.fileno()} if words.startswith("stats") else {}
+        streams |= dict.fromkeys(closed, processes.CLOSED)
+        done = processes.python(
+            *VIEWER,
+            *words.format(path).split(),
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(Path(__file__).parents[2])},
+            **streams,
+        )
     lines = [line for line in done.stderr.splitlines() if "warning" not in line]
     assert (done.returncode, len(lines)) == (status, int(bool(reason))), done.stderr
     assert reason in "".join(lines)
@@ -289,21 +293,19 @@ def test_without_the_package_perfetto_the_other_formats_work(tmp_path: Path) -> 
     path = Run(random_run(4)).save(tmp_path / "run.proton")
     code = "import sys; sys.modules['perfetto'] = None; from proton.viewer.cli import main; main()"
 
-    def export(name: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", code, "export", str(path), str(tmp_path / name)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    done = export("a.pftrace")
+    words = ["-c", code, "export", str(path)]
+    done = subprocess.run(  # that imports all of it anew
+        [sys.executable, *words, str(tmp_path / "a.pftrace")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     lines = [line for line in done.stderr.splitlines() if "warning" not in line]
     assert (done.returncode, len(lines)) == (2, 1)
     assert "needs the package perfetto" in lines[0]
     assert "pip install perfetto" in lines[0]
     for name in ("a.json", "a.csv"):
-        assert export(name).returncode == 0
+        assert processes.python(*words, tmp_path / name).returncode == 0
     assert {p.name for p in tmp_path.iterdir()} == {"run.proton", "a.json", "a.csv"}
 
 

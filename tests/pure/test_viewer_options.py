@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer.main
 from rich.cells import cell_len
 from test_terminal import in_pipes
 from test_viewer_commands import odd_runs
 
 from proton.viewer import Run, cli
-from proton.viewer.cli.app import app
 
 CALLS = 80
 NUMBERS = ("0", "1", "-1", "3", "1000000", "99999999999999999999", "1.5", "nan", "x", "")
@@ -44,8 +42,7 @@ WIDTH = 80
 
 def commands() -> dict[str, Any]:
     """Those of click, which typer may carry itself."""
-    cli._add_commands()
-    group: Any = typer.main.get_command(app)
+    group: Any = cli.command()
     return {name: found for name, found in group.commands.items() if name not in SKIPPED}
 
 

@@ -8,12 +8,15 @@ Exit status: 0 fine, 2 bad usage or a file that cannot be read or written; of a 
 A module of `proton.viewer.cli.commands` is a command.
 """
 
+import functools
 import importlib
 import inspect
 import pkgutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import typer
 
 from proton.base.errors import ProtonError, reason
 from proton.base.text import printable
@@ -25,12 +28,16 @@ from proton.viewer.tables.metrics import is_hatchet
 BAD = 2  # what typer itself exits with for bad usage, too
 
 
-def _add_commands() -> None:
-    """Has each command add itself; others use the package's terminal without them."""
+@functools.cache
+def command() -> "typer.core.TyperGroup":
+    """All commands. Each adds itself now, as others use the package's terminal without them."""
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}")
     for info in app.registered_commands:
         info.help = _unwrapped(inspect.getdoc(info.callback) or "")
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    return group
 
 
 def _unwrapped(text: str) -> str:
@@ -61,10 +68,10 @@ def _name(callback: Callable[..., object] | None) -> str:
 def main() -> None:
     """The entry point: errors become one line and an exit status."""
     terminal.open_streams()
-    _add_commands()
+    group = command()
     try:
         try:
-            app(_with_command(sys.argv[1:]))
+            group(_with_command(sys.argv[1:]))
         finally:
             terminal.close_streams()
     except BrokenPipeError:

@@ -50,7 +50,7 @@ class Memory:
         self.writer = np.full(units, _NOBODY, np.int32)
         self.written = np.zeros((2, units), np.int32)  # when: the program's time, the warp's
         self.reader = np.full((units, warps), _NOBODY, np.int32)
-        self.read_at = np.full((2, units, warps), -1, np.int32)
+        self.read_at = np.zeros((2, units, warps), np.int32)  # of units that have a reader
 
     def places(self, address: np.ndarray, size: int, threads: np.ndarray) -> np.ndarray:
         """Where in `data` the accesses of some threads begin."""

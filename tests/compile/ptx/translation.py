@@ -5,7 +5,9 @@ changes the registers of those that execute it. What is more than arithmetic is 
 machine, by the instruction's name.
 """
 
+import functools
 from collections.abc import Callable, Mapping
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,12 @@ def put(register: np.ndarray, values: np.ndarray, where: np.ndarray) -> None:
     np.copyto(register, as_bits(values), where=where, casting="unsafe")
 
 
+@functools.lru_cache(16)
+def _compiled(source: str, name: str) -> CodeType:
+    """Tests run a kernel several times."""
+    return compile(source, f"<{name}>", "exec")
+
+
 class Translation:
     """A kernel's blocks as functions of a mask: which threads execute it."""
 
@@ -66,7 +74,7 @@ class Translation:
                     source.append(f" g = mask & {sign}{self.read(instruction.guard, 'pred')}")
                     guard = "g"
                 source += [f" {line}" for line in self._lines(instruction, guard)]
-        exec(compile("\n".join(source), f"<{self.kernel.name}>", "exec"), self.scope)
+        exec(_compiled("\n".join(source), self.kernel.name), self.scope)
         return [self.scope[f"block{number}"] for number in range(len(self.kernel.blocks))]
 
     # Operands
