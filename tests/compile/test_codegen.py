@@ -332,6 +332,25 @@ def test_one_instruction_combines_integers_of_a_warp(
     assert out.view(x.dtype)[0] == functions[kind].reduce(x, dtype=x.dtype)
 
 
+@proton.jit
+def first_with_bits(left, right):
+    return left | 5
+
+
+@proton.jit
+def combined_by_one(x_ptr, out_ptr, SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, SIZE))
+    tl.store(out_ptr, tl.reduce(x, 0, first_with_bits))
+
+
+def test_reductions_that_leave_an_argument_out_keep_the_order(rng: np.random.Generator) -> None:
+    kernel = combined_by_one.warmup(tl.int32, tl.int32, 64, num_warps=2, target=HOPPER)
+    assert "redux.sync" not in kernel.asm["ptx"]
+    x, out = np.arange(3, 67, dtype=np.int32), np.zeros(1, np.int32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 64, kernel.shared, [x, out], rng)
+    assert out[0] == 3 | 5
+
+
 # Copies that a pipeline begins early
 
 

@@ -145,3 +145,12 @@ def refused(kernel: Any) -> str:
         kernel.warmup(gl.int32, 3, grid=(1,), target=TARGET, num_warps=4)
     assert __file__ in str(problem.value)
     return str(problem.value)
+
+
+def test_dimensions_that_a_layout_has_not_are_refused_where_it_is_made() -> None:
+    for dim in (-1, 2):
+        with pytest.raises(AssertionError, match="is not one of 2 dimensions"):
+            gl.SliceLayout(dim, ROWS.value)
+    with pytest.raises(AssertionError, match="names each dimension once"):
+        gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 1])
+    assert gl.SliceLayout(1, gl.AutoLayout()).dim == 1

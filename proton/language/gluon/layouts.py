@@ -142,6 +142,7 @@ class BlockedLayout(DistributedLayout):
         rank = len(self.size_per_thread)
         parts = (self.threads_per_warp, self.warps_per_cta, self.order)
         assert all(len(part) == rank for part in parts), f"fields of {self} differ in their rank"
+        assert sorted(self.order) == list(range(rank)), f"order of {self} names each dimension once"
 
     @property
     def rank(self) -> int:
@@ -160,6 +161,11 @@ class SliceLayout(DistributedLayout):
     dim: int
     parent: Any
     __hash__ = _Layout.__hash__
+
+    def _check(self) -> None:
+        if self.parent.is_known:
+            rank = self.parent.rank
+            assert 0 <= self.dim < rank, f"dim of {self} is not one of {rank} dimensions"
 
     @property
     def rank(self) -> int:

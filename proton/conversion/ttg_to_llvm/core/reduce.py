@@ -50,8 +50,15 @@ class RegionCode:
     def __init__(self, ctx: Lowering, op: Operation) -> None:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
-        self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
+        self.commutes = self._commutes()
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
+
+    def _commutes(self) -> bool:
+        """Whether it is one commutative op of its two arguments: of one and a constant, which
+        passes move out of the region, it is not."""
+        if len(self.ops) != 2 or self.ops[0].name not in _COMMUTATIVE:
+            return False
+        return set(self.ops[0].operands) == set(self.block.arguments)
 
     def __call__(self, arguments: Values) -> Values:
         if self.has_control_flow:
