@@ -27,6 +27,7 @@ from proton.frontend.promotion import (
     binary_operands,
     bitcast,
     cast,
+    check_numbers,
     meeting,
     rounded,
     scalar,
@@ -203,6 +204,7 @@ def unary(symbol: str, x: Any) -> Any:
             "not": operator.not_,
         }
         return at_compile_time(f"{symbol} {shown(x)}", _KNOWN, of_unary, functions[symbol], x)
+    check_numbers(symbol, x)
     if symbol == "+":
         return x
     if symbol == "-":
@@ -250,6 +252,7 @@ def _logical_or(input: object, other: object) -> tensor:
 @rule(core.where)
 def where(condition: Any, x: Any, y: Any) -> tensor:
     """Elementwise choice."""
+    check_numbers("where", condition)
     if isinstance(condition, tensor) and not condition.dtype.is_bool():
         warn(
             "tl.where with a non-boolean condition is deprecated, as in Triton: got "

@@ -19,8 +19,17 @@ from proton.frontend.builder import (
 )
 from proton.frontend.numbers import COMPARISONS, DIVISIONS, is_typed
 from proton.language import types as ty
+from proton.language.gluon.types import (
+    shared_memory_descriptor_type,
+    warpgroup_mma_accumulator_type,
+)
 from proton.language.value import tensor
 
+_WITHOUT_NUMBERS = (
+    ty.tensor_descriptor_type,
+    shared_memory_descriptor_type,
+    warpgroup_mma_accumulator_type,
+)
 _KIND_ORDER = {"int1": 0, "int": 1, "uint": 1, "float": 2}
 
 
@@ -113,6 +122,15 @@ def meeting(x: Any, y: Any, symbol: str) -> ty.dtype:
     return ty.float32 if symbol == "/" and not target.is_floating() else target
 
 
+def check_numbers(what: str, value: object) -> None:
+    """Refuses what stands for memory, or for a dot under way, as an operand."""
+    if isinstance(value, tensor) and isinstance(value.type, _WITHOUT_NUMBERS):
+        kind = "tensor descriptors"
+        if not isinstance(value.type, ty.tensor_descriptor_type):
+            kind = f"{value.type}"
+        raise error(f"{what} is not defined on {kind}", "load a block, and take that")
+
+
 def binary_operands(
     x: Any, y: Any, *, symbol: str, division: bool = False, computes: bool = True
 ) -> tuple[tensor, tensor]:
@@ -125,10 +143,7 @@ def binary_operands(
                 "pass a tensor, a number, or a constexpr number",
             )
     for value in (x, y):
-        if isinstance(value, tensor) and isinstance(value.type, ty.tensor_descriptor_type):
-            raise error(
-                f"{symbol} is not defined on tensor descriptors", "load a block, and take that"
-            )
+        check_numbers(symbol, value)
         if isinstance(value, tensor) and value.dtype.is_ptr():
             raise error(
                 f"{symbol} is not defined on pointers ({value.type})",
@@ -189,7 +204,7 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
     source = value.dtype
     if source == target:
         return value
-    if isinstance(source, ty.tensor_descriptor_type):
+    if isinstance(source, _WITHOUT_NUMBERS):
         raise error(f"cannot cast {source} to {target}", "load a block, and cast that")
     type_ = ty.with_scalar(value.type, target)
     if source.is_ptr() or target.is_ptr():
@@ -280,6 +295,7 @@ def bitcast(value: tensor, target: ty.dtype) -> tensor:
 
 def to_bool(value: object) -> tensor:
     """`value != 0` as int1; of a pointer, whether it points somewhere."""
+    check_numbers("a condition", value)
     value = as_tensor(value)
     if value.dtype.is_ptr():
         value = cast(value, ty.uint64)

@@ -154,3 +154,30 @@ def test_dimensions_that_a_layout_has_not_are_refused_where_it_is_made() -> None
     with pytest.raises(AssertionError, match="names each dimension once"):
         gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 1])
     assert gl.SliceLayout(1, gl.AutoLayout()).dim == 1
+
+
+@gluon.jit
+def computing_with_memory(x, WHAT: gl.constexpr):
+    m = gl.allocate_shared_memory(gl.float32, [64], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    if WHAT == "-":
+        y = -m
+    elif WHAT == "==":
+        y = m == 1
+    elif WHAT == "where":
+        y = gl.where(m, m, m)
+    elif WHAT == "if":
+        y = 0
+        if m:
+            y = 1
+    else:
+        y = m
+    gl.store(x, y)
+
+
+@pytest.mark.parametrize("target", [None, TARGET], ids=["cpu", "cuda"])
+@pytest.mark.parametrize("what", ["-", "==", "where", "if", "store"])
+def test_memory_is_no_operand(what: str, target: Any) -> None:
+    options = {} if target is None else {"target": target}
+    with pytest.raises(proton.CompilationError, match="shared_memory_descriptor") as raised:
+        computing_with_memory.warmup(gl.float32, what, num_warps=2, **options)
+    assert "load a block" in str(raised.value)
