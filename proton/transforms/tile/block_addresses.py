@@ -6,10 +6,9 @@ Element (i0, i1, ...) of the block at `offsets` lies at
 
 where the first sum is a scalar, and the second one does not change with the offsets, so it leaves
 loops. Of a row outside of loops both sums are one, which is an offset that tensors of the same
-strides share: then no base is waited for to compute it (kernels of one block each, on an H200,
-benchmarks/corpus.py). The element is inside of the tensor where 0 <= offsets[d] + i_d < shape[d] in
-each dimension. All of this is in 64 bits. Each function emits at the current insertion point and
-location.
+strides share: then no base is waited for to compute it. The element is inside of the tensor where
+0 <= offsets[d] + i_d < shape[d] in each dimension. All of this is in 64 bits. Each function emits
+at the current insertion point and location.
 """
 
 from collections.abc import Iterable, Sequence
