@@ -24,7 +24,7 @@ def test_kernels_in_gluon(name: str, rng: np.random.Generator) -> None:
 def test_each_group_of_warps_has_its_scopes(
     options: dict[str, Any], rng: np.random.Generator
 ) -> None:
-    with Staging(4).installed(), proton.profile("roles", **options) as run:
+    with Staging(4).installed(), proton.profile("roles", capacity=1024, **options) as run:
         CHECKS["a_matmul_by_roles"](rng)
     frame = run.frame
     by_warps = {
