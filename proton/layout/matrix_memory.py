@@ -38,13 +38,27 @@ def matrix_layout(
 
 @functools.cache
 def copied_layout(
-    shape: tuple[int, int], element_bytes: int, order: tuple[int, int]
+    shape: tuple[int, int],
+    element_bytes: int,
+    order: tuple[int, int],
+    readers: tuple[LinearLayout, ...] = (),
 ) -> LinearLayout | None:
-    """Like `matrix_layout`, of a matrix that threads copy. For `mma` half a warp reads four
-    elements of each of four rows at once, if they have 64 bits: these 32 bytes move with the row,
-    so that they lie in banks of their own."""
-    chunk = 4 * element_bytes if element_bytes == LONG_BYTES else CHUNK_BYTES
+    """Like `matrix_layout`, of a matrix that threads copy, and read in the layouts of `readers`:
+    what registers and lanes of those have side by side, of 16 or 32 bytes, moves with the row, so
+    that rows lie in banks of their own."""
+    runs = [_run(reader, order[0]) * element_bytes for reader in readers]
+    chunk = CHUNK_BYTES if not runs else min(2 * CHUNK_BYTES, max(CHUNK_BYTES, *runs))
     return _swizzled(shape, element_bytes, order, chunk)
+
+
+def _run(layout: LinearLayout, axis: int) -> int:
+    """How many elements along an axis lanes and registers of a thread have side by side."""
+    bases = {*layout.bases("register"), *layout.bases("lane")}
+    along = {basis[axis] for basis in bases if not any(v for a, v in enumerate(basis) if a != axis)}
+    count = 1
+    while count in along:
+        count *= 2
+    return count
 
 
 def _swizzled(

@@ -108,7 +108,8 @@ class Load:
         order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
         chosen = None
         if len(shape) == 2:
-            chosen = copied_layout(shape, stored_bytes(element), (order[0], order[1]))
+            readers = tuple(layout_of(op.results[0].type) for op in self.conversions)
+            chosen = copied_layout(shape, stored_bytes(element), (order[0], order[1]), readers)
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
 
     @property

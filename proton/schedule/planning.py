@@ -65,17 +65,11 @@ class Planner:
             return
         infos, roots = AxisInfos(self.module), Roots(self.function)
         for loop, schedule in bodies.items():
-            stages, is_asked = self._stages(loop)
+            stages, is_asked = stages_of(loop, self.stages)
             if stages > 1:
                 loads = candidates(loop, infos, roots, is_asked)
                 loads = [load for load in loads if users(load.op.results[0])]
                 schedule.copies = self._copies(loop, loads, stages)
-
-    def _stages(self, loop: Operation) -> tuple[int, bool]:
-        """(stages, whether the loop itself asked for them)."""
-        if NUM_STAGES in loop.attributes:
-            return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
-        return self.stages, False
 
     def _copies(self, loop: Operation, loads: list[Load], stages: int) -> Copies | None:
         """Buffers for loads, as many as shared memory has room for; None where that is one."""
@@ -114,6 +108,13 @@ class Planner:
         planned += sum(map(_box_bytes, ops))
         planned += sum(scratch_bytes(op) for op in ops if has(op, AllocatesShared))
         return planned + max(scratch_bytes(op) for op in ops if not has(op, AllocatesShared))
+
+
+def stages_of(loop: Operation, others: int) -> tuple[int, bool]:
+    """(stages, whether the loop itself asked for them, where `others` have so many)."""
+    if NUM_STAGES in loop.attributes:
+        return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
+    return others, False
 
 
 def _bytes_beside(loop: Operation) -> int:

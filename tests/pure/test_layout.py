@@ -376,7 +376,7 @@ def worst_bank(
 def test_operands_of_fp64_are_read_without_conflict(order: tuple[int, int], depth: int) -> None:
     for shape, operand in (((16, depth), named.mma_operand_a(64)),
                            ((depth, 16), named.mma_operand_b(64))):  # fmt: skip
-        shared = copied_layout(shape, 8, order)
+        shared = copied_layout(shape, 8, order, (named.fit(operand, shape),))
         if shared is not None:
             assert worst_bank(named.fit(operand, shape), shared, 8, 1) == 1
             assert shared.is_invertible

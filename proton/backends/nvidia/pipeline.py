@@ -25,6 +25,7 @@ from proton.transforms.hopper.fence_insertion import FenceInsertion
 from proton.transforms.hopper.tma_lowering import TMALowering
 from proton.transforms.layout.accelerate_matmul import AccelerateMatmul
 from proton.transforms.layout.coalesce import Coalesce
+from proton.transforms.layout.hoist_operand_conversions import HoistOperandConversions
 from proton.transforms.layout.keep_operands_in_memory import KeepOperandsInMemory
 from proton.transforms.layout.keep_reread_blocks import KeepRereadBlocks
 from proton.transforms.layout.membar import Membar
@@ -77,6 +78,8 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         Upstream("canonicalize,cse"),
         # While loads are `tt.load`, of which hints are attributes.
         KeepRereadBlocks(),
+        # While copies are `tt.load`, whose conversions the schedule reads from memory.
+        HoistOperandConversions(options.target, num_stages=options.num_stages),
         ScheduleLoops(options.target, num_stages=options.num_stages),
         # Buffers of pipelines have shared memory first.
         KeepOperandsInMemory(options.target),

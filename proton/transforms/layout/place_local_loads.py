@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.cost import Cost, cost
-from proton.analysis.layout_rules import operand_layouts
 from proton.analysis.scratch import stored_bytes
 from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
-from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.traits import Pure, has
-from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import defining_op, ops_named, replace
-from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
+from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
 
 _LOAD, _CONVERSION, _WAIT = ttg.LocalLoadOp, ttg.ConvertLayoutOp, ttng.WarpGroupDotWaitOp
 _MOST = 32  # registers of a thread that take a row: so many comparisons of a mask, too
@@ -46,8 +45,8 @@ class PlaceLocalLoads(Pass):
             way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
             is_few = layout.in_size("register") <= _MOST
             if not isinstance(way, Permutation) and is_few and _is_read(value):
-                replace(conversion, [_again(value, layout, {})])
-                _erase_unused(value)
+                replace(conversion, [ComputedAgain(_read_in).get(value, layout)])
+                erase_unused(value)
         for load in ops_named(module, _LOAD):
             if _is_row(load.results[0]):
                 _move_ahead_of_waits(load)
@@ -77,40 +76,8 @@ def _is_row(value: Value) -> bool:
     return is_tensor(value.type) and sum(size > 1 for size in value.type.shape) <= 1
 
 
-def _again(
-    value: Value, layout: LinearLayout, made: dict[tuple[Value, LinearLayout], Value]
-) -> Value:
-    """A row in another layout: it is read, and computed, right behind where it was. `made` has
-    what was computed before."""
-    type_ = with_layout(value.type, layout)
-    op = defining_op(value)
-    assert op is not None, "as it can be computed again"
-    if value.type == type_:
-        return value
-    if (value, layout) in made:
-        return made[value, layout]
-    operands = list(op.operands)
-    if not isa(op, _LOAD):
-        wanted = iter(operand_layouts(op, layout) or [])
-        operands = [_again(v, next(wanted), made) if is_tensor(v.type) else v for v in operands]
-    made[value, layout] = again(op, type_, operands)
-    return made[value, layout]
-
-
-def _erase_unused(value: Value) -> None:
-    """Erases what gives a value that nobody uses, and what only that used. A value may be used
-    twice: it waits once, and is asked for its users when all of those are gone."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        op = defining_op(value)
-        if op is None or list(value.uses):
-            continue
-        operands = [v for v in op.operands if is_tensor(v.type)]
-        op.erase()
-        for operand in operands:
-            if operand not in waiting:
-                waiting.append(operand)
+def _read_in(op: Operation, type_: Type) -> Value | None:
+    return again(op, type_, list(op.operands)) if isa(op, _LOAD) else None
 
 
 def _move_ahead_of_waits(load: Operation) -> None:

@@ -1,0 +1,133 @@
+"""Operands of products that are computed from copied blocks are computed where they are multiplied.
+
+    %x = tt.load %p               : #copied           %x = tt.load %p               : #copied
+    %e = math.exp2 %x             : #copied     =>    %y = ttg.convert_layout %x    : #operand
+    %y = ttg.convert_layout %e    : #operand          %e = math.exp2 %y             : #operand
+    %d = ttng.mma_sync %y, %z, %c                     %d = ttng.mma_sync %e, %z, %c
+
+A pipelined load reads shared memory in the layout that is asked for (proton/schedule/loads.py), so
+that the conversion of what it loads is free. The conversion of what is computed from it writes
+shared memory once more, waits for all threads, and reads it.
+
+Where several warps have the same elements of an operand, each computes them. So the pass weighs the
+instructions of a thread: those that are computed more often against those of the exchange.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.analysis.alias import Roots
+from proton.analysis.axis_info import AxisInfos
+from proton.analysis.cost import Cost, cost
+from proton.analysis.layout_rules import operand_layouts
+from proton.analysis.scratch import stored_bytes
+from proton.base.targets import GPUTarget
+from proton.dialect import isa, names_of, tt
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir, scf
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Elementwise, has
+from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of
+from proton.dialect.walk import defining_op, functions, ops_named, replace
+from proton.layout import LinearLayout
+from proton.layout.conversion import Permutation, plan
+from proton.passes import Pass, register
+from proton.schedule.loads import PRODUCTS, candidates, is_innermost
+from proton.schedule.planning import stages_of
+from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
+
+# Instructions of a thread for each element that it computes. A special unit has an eighth of the
+# lanes that multiply (Chip.special_per_cycle).
+_WEIGHTS = {Cost.INDEX: 1, Cost.ARITHMETIC: 1, Cost.SPECIAL: 8}
+
+
+@register
+@dataclass(frozen=True)
+class HoistOperandConversions(Pass):
+    """Conversions of operands move to the loads that a loop of `num_stages` stages copies."""
+
+    name: ClassVar[str] = "tritongpu-hoist-operand-conversions"
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp, ConvertLayoutOp)
+
+    target: GPUTarget
+    num_stages: int = 3
+
+    def run(self, module: Module) -> None:
+        if not self.target.facts.has_async_copies:
+            return
+        infos: AxisInfos | None = None
+        for function in functions(module):
+            roots: Roots | None = None
+            for loop in filter(is_innermost, ops_named(function, scf.ForOp)):
+                stages, is_asked = stages_of(loop, self.num_stages)
+                body = ForLoop(loop).body
+                conversions = [op for op in ops_named(loop, ConvertLayoutOp) if _is_operand(op)]
+                if stages < 2 or not conversions:
+                    continue
+                infos, roots = infos or AxisInfos(module), roots or Roots(function)
+                loads = candidates(loop, infos, roots, is_asked)
+                copied = {load.op for load in loads if not load.is_tma and load.other is None}
+                again = ComputedAgain(lambda op, type_, of=copied: _converted(op, type_, of))
+                for conversion in conversions:
+                    (value,) = conversion.operands
+                    layout = layout_of(conversion.results[0].type)
+                    if _gains(value, layout, body, copied):
+                        replace(conversion, [again.get(value, layout)])
+                        erase_unused(value)
+
+
+def _is_operand(conversion: Operation) -> bool:
+    """True if a product takes a value that is computed, and moves between threads."""
+    (value,) = conversion.operands
+    if isa(defining_op(value), tt.LoadOp):
+        return False
+    layout = layout_of(conversion.results[0].type)
+    uses = conversion.results[0].uses
+    if not any(isa(use.owner.operation, *PRODUCTS) and use.operand_number < 2 for use in uses):
+        return False
+    way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
+    return not isinstance(way, Permutation)
+
+
+def _converted(op: Operation, type_: Type, copied: set[Operation]) -> Value | None:
+    if op not in copied:
+        return None
+    with ir.InsertionPoint.after(op), op.location:
+        return ConvertLayoutOp(op.results[0], type_).result
+
+
+def _gains(value: Value, layout: LinearLayout, body: Block, copied: set[Operation]) -> bool:
+    """True if a value is computed from copied blocks alone, and costs less in the layout."""
+    elements = layout.in_size("register")
+    saved = layout_of(value.type).in_size("register") + elements
+    waiting, seen, is_copied = [(value, layout)], {value}, False
+    while waiting:
+        value, layout = waiting.pop()
+        op = defining_op(value)
+        if op is None:
+            return False
+        if op in copied:
+            is_copied = True
+            continue
+        if isa(op, ConvertLayoutOp):
+            waiting.append((op.operands[0], layout))
+            continue
+        wanted = operand_layouts(op, layout)
+        kind = cost(op)
+        if wanted is None or kind is Cost.OTHER or len(op.regions) or _is_kept(op, body):
+            return False
+        is_shared = len(list(value.uses)) > 1
+        before = 0 if is_shared else layout_of(value.type).in_size("register")
+        weight = _WEIGHTS[kind] if has(op, Elementwise) else 0
+        saved -= weight * (layout.in_size("register") - before)
+        tensors = [operand for operand in op.operands if is_tensor(operand.type)]
+        for operand, its in zip(tensors, wanted, strict=True):
+            if operand not in seen:
+                seen.add(operand)
+                waiting.append((operand, its))
+    return is_copied and saved > 0
+
+
+def _is_kept(op: Operation, body: Block) -> bool:
+    """True if an op ahead of the loop is more than a constant: registers would hold it twice."""
+    return op.block != body and any(is_tensor(operand.type) for operand in op.operands)
