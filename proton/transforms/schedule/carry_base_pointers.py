@@ -1,4 +1,5 @@
-"""Loops carry one pointer for a block whose addresses all move alike, where those are many.
+"""Loops carry one pointer for a block whose addresses all move alike, where those are many, or
+where the loop waits for what it loads from them.
 
     %p = tt.addptr (tt.splat %a), %o             scf.for ... iter_args(%b = %a) {
     scf.for ... iter_args(%q = %p) {               %q = tt.addptr (tt.splat %b), %o {ttg.recomputed}
@@ -10,6 +11,10 @@
 An address is 64 bits. A thread that loads 96 elements one by one, as it must where rows begin
 anywhere, has 192 registers of them, and 255 in all. Beside one pointer it needs the offsets, of
 which rows and columns have one each, in 32 bits: the address is an instruction, as moving it was.
+
+A load to registers is asked for when its iteration begins, and all loads are under way at once, if
+registers last. Where they do not, the assembler moves a load behind the use of the one before it,
+and the loop waits for each. A pointer of all threads is in a register of the warp.
 
 Sums of addresses are taken modulo 2**64, so their order does not matter, and no offset changes.
 """
@@ -39,7 +44,7 @@ _SPREADS = (tt.BroadcastOp, tt.ExpandDimsOp)
 @dataclass(frozen=True)
 class CarryBasePointers(Pass):
     """Blocks of pointers that a loop moves by scalars are made in each iteration, of one pointer
-    and what it does not change, where they take many registers."""
+    and what it does not change, where they take many registers, or are loaded from to registers."""
 
     name: ClassVar[str] = "tritongpu-carry-base-pointers"
     only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
@@ -52,7 +57,9 @@ class CarryBasePointers(Pass):
             if not found:
                 continue
             infos = infos or AxisInfos(module)
-            if sum(_registers(view.iter_args[number], infos) for number in found) >= MANY:
+            if sum(_registers(view.iter_args[number], infos) for number in found) < MANY:
+                found = [number for number in found if _is_waited_for(view.iter_args[number])]
+            if found:
                 _rewrite(loop, found)
 
 
@@ -108,6 +115,11 @@ def _different(offset: Value) -> int:
     if _scalar_type(offset) is not None:
         return 1
     return 1 << sum(any(basis) for basis in layout_of(offset.type).bases("register"))
+
+
+def _is_waited_for(pointers: Value) -> bool:
+    """True if what is loaded from a block of pointers goes to registers."""
+    return any(isa(user, tt.LoadOp) for user in users(pointers))
 
 
 def _registers(pointers: Value, infos: AxisInfos) -> int:

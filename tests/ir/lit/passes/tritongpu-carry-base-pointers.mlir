@@ -9,7 +9,7 @@
 module attributes {"ttg.num-warps" = 4 : i32} {
 
 // 32 addresses of a thread: 64 registers. What it has one of is added to the pointer first, and moves
-// with it. Steps are scalars of the loop or of one turn.
+// with it. Steps are scalars of the loop or of one iteration.
 
 // CHECK-LABEL: func.func @many(
 // CHECK-DAG: %[[ROWS:.*]] = "tt.broadcast"(%arg1) : (tensor<128x1xi32, {{.*}}) -> tensor<128x32xi32, {{.*}}
@@ -70,13 +70,36 @@ func.func @apart(%x: !tt.ptr<f16>, %o: !offsets, %wide: tensor<128x32xi64, #bloc
   return
 }
 
-// Four addresses are carried as they are: they are there when the turn begins.
+// Four addresses that nothing is loaded from to registers are carried as they are: they are there
+// when the iteration begins.
 
 // CHECK-LABEL: func.func @few(
 // CHECK: scf.for {{.*}} -> (tensor<16x32x!tt.ptr<f16>, {{.*}}>)
 // CHECK-NOT: ttg.recomputed
 // CHECK: return
-func.func @few(%x: !tt.ptr<f16>, %o: tensor<16x32xi32, #few>, %n: i32) {
+func.func @few(%x: !tt.ptr<f16>, %o: tensor<16x32xi32, #few>, %v: tensor<16x32xf16, #few>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %step = arith.constant dense<64> : tensor<16x32xi32, #few>
+  %s = "tt.splat"(%x) : (!tt.ptr<f16>) -> tensor<16x32x!tt.ptr<f16>, #few>
+  %p = "tt.addptr"(%s, %o) : (tensor<16x32x!tt.ptr<f16>, #few>, tensor<16x32xi32, #few>) -> tensor<16x32x!tt.ptr<f16>, #few>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %p) -> tensor<16x32x!tt.ptr<f16>, #few> : i32 {
+    "tt.store"(%a, %v) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<16x32x!tt.ptr<f16>, #few>, tensor<16x32xf16, #few>) -> ()
+    %d = "tt.addptr"(%a, %step) : (tensor<16x32x!tt.ptr<f16>, #few>, tensor<16x32xi32, #few>) -> tensor<16x32x!tt.ptr<f16>, #few>
+    scf.yield %d : tensor<16x32x!tt.ptr<f16>, #few>
+  }
+  return
+}
+
+// Registers are for loads that are under way at once.
+
+// CHECK-LABEL: func.func @waited(
+// CHECK: scf.for {{.*}} iter_args(%[[BASE:.*]] = %arg0) -> (!tt.ptr<f16>)
+// CHECK-NEXT: %[[S:.*]] = "tt.splat"(%[[BASE]])
+// CHECK-NEXT: %[[P:.*]] = "tt.addptr"(%[[S]], %arg1) {ttg.recomputed}
+// CHECK-NEXT: "tt.load"(%[[P]])
+// CHECK: return
+func.func @waited(%x: !tt.ptr<f16>, %o: tensor<16x32xi32, #few>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %step = arith.constant dense<64> : tensor<16x32xi32, #few>
