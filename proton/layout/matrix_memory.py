@@ -44,20 +44,20 @@ def copied_layout(
     readers: tuple[LinearLayout, ...] = (),
 ) -> LinearLayout | None:
     """Like `matrix_layout`, of a matrix that threads copy, and read in the layouts of `readers`:
-    what registers and lanes of those have side by side, of 16 or 32 bytes, moves with the row, so
-    that rows lie in banks of their own."""
+    what lanes of those have side by side, of 16 or 32 bytes, moves with the row, so that rows lie in
+    banks of their own."""
     runs = [_run(reader, order[0]) * element_bytes for reader in readers]
     chunk = CHUNK_BYTES if not runs else min(2 * CHUNK_BYTES, max(CHUNK_BYTES, *runs))
     return _swizzled(shape, element_bytes, order, chunk)
 
 
 def _run(layout: LinearLayout, axis: int) -> int:
-    """How many elements along an axis lanes and registers of a thread have side by side."""
-    bases = {*layout.bases("register"), *layout.bases("lane")}
-    along = {basis[axis] for basis in bases if not any(v for a, v in enumerate(basis) if a != axis)}
+    """How many elements along an axis a thread has side by side, and lanes beside each other."""
     count = 1
-    while count in along:
-        count *= 2
+    for name in ("register", "lane"):
+        along = {b[axis] for b in layout.bases(name) if sum(map(bool, b)) == 1}
+        while count in along:
+            count *= 2
     return count
 
 
