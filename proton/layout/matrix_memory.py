@@ -44,8 +44,8 @@ def copied_layout(
     readers: tuple[LinearLayout, ...] = (),
 ) -> LinearLayout | None:
     """Like `matrix_layout`, of a matrix that threads copy, and read in the layouts of `readers`:
-    what lanes of those have side by side, of 16 or 32 bytes, moves with the row, so that rows lie in
-    banks of their own."""
+    what lanes of those have side by side, of 16 or 32 bytes, moves with the row, so that rows lie
+    in banks of their own."""
     runs = [_run(reader, order[0]) * element_bytes for reader in readers]
     chunk = CHUNK_BYTES if not runs else min(2 * CHUNK_BYTES, max(CHUNK_BYTES, *runs))
     return _swizzled(shape, element_bytes, order, chunk)

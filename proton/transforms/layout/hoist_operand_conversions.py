@@ -13,6 +13,7 @@ Where several warps have the same elements of an operand, each computes them. So
 instructions of a thread: those that are computed more often against those of the exchange.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -67,7 +68,7 @@ class HoistOperandConversions(Pass):
                 infos, roots = infos or AxisInfos(module), roots or Roots(function)
                 loads = candidates(loop, infos, roots, is_asked)
                 copied = {load.op for load in loads if not load.is_tma and load.other is None}
-                again = ComputedAgain(lambda op, type_, of=copied: _converted(op, type_, of))
+                again = ComputedAgain(functools.partial(_converted, copied))
                 for conversion in conversions:
                     (value,) = conversion.operands
                     layout = layout_of(conversion.results[0].type)
@@ -89,7 +90,7 @@ def _is_operand(conversion: Operation) -> bool:
     return not isinstance(way, Permutation)
 
 
-def _converted(op: Operation, type_: Type, copied: set[Operation]) -> Value | None:
+def _converted(copied: set[Operation], op: Operation, type_: Type) -> Value | None:
     if op not in copied:
         return None
     with ir.InsertionPoint.after(op), op.location:
