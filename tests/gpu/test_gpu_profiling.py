@@ -295,10 +295,10 @@ def test_durations_are_those_of_the_global_timer(microseconds: int) -> None:
     found = slices(run, "spin")
     assert len(set(found.sm)) > sms // 2
     true = out.cpu().numpy()[found.launch, found.program]
-    resolution = 32
+    resolution = 32  # of the global timer, which the truth is read from
     off = np.abs(found.corrected_ns.to_numpy() - true)
     assert np.median(off) <= max(0.01 * 1000 * microseconds, resolution)
-    assert (off <= found.error_ns).mean() >= 0.95
+    assert (off <= found.error_ns + resolution).mean() >= 0.95
 
 
 def test_events_on_two_sms_are_in_their_order() -> None:
