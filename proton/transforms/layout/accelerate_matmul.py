@@ -16,6 +16,7 @@ becomes
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from proton.analysis.scratch import stored_bytes
@@ -235,9 +236,12 @@ class _Product:
 
 
 def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
-    """A square of the result in each thread, lanes along rows of the result."""
-    tile = tuple(min(DOT_TILE, size) for size in shape)
-    return spread(shape, tile, (1, 0), warps, lanes=lanes)
+    """A square of the result in each thread, lanes along rows of the result. Of a small result it is
+    smaller, so that no two threads compute the same."""
+    tile = [min(DOT_TILE, size) for size in shape]
+    while prod(tile) > 1 and prod(tile) * warps * lanes > prod(shape):
+        tile[tile.index(max(tile))] //= 2
+    return spread(shape, tuple(tile), (1, 0), warps, lanes=lanes)
 
 
 def _through(value: Value) -> Value:
