@@ -236,8 +236,8 @@ class _Product:
 
 
 def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
-    """A square of the result in each thread, lanes along rows of the result. Of a small result it is
-    smaller, so that no two threads compute the same."""
+    """A square of the result in each thread, lanes along rows of the result. Of a small result it
+    is smaller, so that no two threads compute the same."""
     tile = [min(DOT_TILE, size) for size in shape]
     while prod(tile) > 1 and prod(tile) * warps * lanes > prod(shape):
         tile[tile.index(max(tile))] //= 2
