@@ -39,7 +39,7 @@ from proton.dialect.walk import all_ops, defining_op, kernel_functions, source_s
 _ARRIVALS = (ttng.ArriveOnceOp, ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp)
 _WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
 _USES = (*_ARRIVALS, *_WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
-_READS = (ttg.LocalLoadOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
+_READS = (ttg.LocalLoadOp, ttg.LocalGatherOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
 
 
 def check_barriers(module: Module) -> None:
@@ -104,7 +104,16 @@ def _place(memory: Value, numbers: Numbers) -> _Place | None:
     return _Place(source.base, source.offset + index * _bytes(op.results[0].type))
 
 
+def _barrier(memory: Value, numbers: Numbers) -> _Place | None:
+    """The place of a barrier; of several at once none of them."""
+    found = _place(memory, numbers)
+    if found is None or prod(ttg.mem_desc_block(memory.type)[0]) == 1:
+        return found
+    return _Place(found.base, None)
+
+
 def _bytes(type_: Type) -> int:
+    """Those that a part of several has, with what lies between them."""
     (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
     count = prod(shape[: len(shape) - len(view.shape)])
     return count * view.padded(view.size) * stored_bytes(element)
@@ -200,7 +209,7 @@ class _Use:
     @staticmethod
     def of(op: Operation) -> "_Use | None":
         """None where the barrier is not known."""
-        place, role, repeats = _place(op.operands[0], {}), None, False
+        place, role, repeats = _barrier(op.operands[0], {}), None, False
         outer = op.parent
         while outer is not None and not isa(outer.operation, func.FuncOp):
             if isa(outer.operation, ttg.WorkerOp):
@@ -341,7 +350,7 @@ class _Run:
         for kept in (self.states, self.copies):
             for other in list(kept):
                 if place is None or other.base == place.base:
-                    del kept[other]  # type: ignore[attr-defined]
+                    del kept[other]
 
     def _op(self, op: Operation) -> None:
         if isa(op, ttng.AsyncTMACopyOp):
@@ -350,6 +359,8 @@ class _Run:
             self._begin(_place(op.operands[1], self.numbers), None)
         elif isa(op, ttg.AsyncWaitGroupOp):
             self.copies = {place: base for place, base in self.copies.items() if base is not None}
+        elif isa(op, ttg.JoinWorkersOp):
+            self.copies.clear()  # a worker may have waited for them
         elif isa(op, *_READS):
             self._read(op)
         elif isa(op, *_USES):
@@ -364,14 +375,15 @@ class _Run:
         is_done = _number(condition, self.numbers)
         if is_done == 0:
             return
-        place = _place(barrier, self.numbers)
+        place = _barrier(barrier, self.numbers)
         state = self._state(place)
         if is_done is None or place is None:
             self._forget(place)
             return
         self._begin(_place(memory, self.numbers), place.base)
         if state is not None:
-            state.bytes -= _bytes(memory.type)
+            shape, element = ttg.mem_desc_block(memory.type)
+            state.bytes -= prod(shape) * stored_bytes(element)
             state.end()
 
     def _state(self, place: _Place | None) -> _State | None:
@@ -398,7 +410,7 @@ class _Run:
             )
 
     def _use(self, op: Operation) -> None:
-        place = _place(op.operands[0], self.numbers)
+        place = _barrier(op.operands[0], self.numbers)
         if isa(op, *_WAITS):
             self._wait(op, place)
             return
@@ -433,6 +445,8 @@ class _Run:
             return
         if waits and state is not None and parity is not None and place is not None:
             self._check(op, place.base, state, parity & 1)
+        if place is None or place.base not in self.own:  # another group may have waited for them
+            self.copies.clear()
         self.copies = {
             memory: base
             for memory, base in self.copies.items()

@@ -90,6 +90,50 @@ def between_roles(x, n, ARRIVES: gl.constexpr):
 
 
 @gluon.jit
+def waiting_for_both(buffer, ready, done):
+    mbarrier.wait(done, 0)
+    buffer.load(ROWS)
+
+
+@gluon.jit
+def handing_on(buffer, ready, done):
+    mbarrier.wait(ready, 0)
+    mbarrier.arrive(done)
+
+
+@gluon.jit
+def by_another_role(x, n, WHAT: gl.constexpr):
+    """The worker waits for a copy, and the default group for the worker."""
+    desc = tma.make_tensor_descriptor(x, [n, 32], [32, 1], [32, 32], MEMORY)
+    buffer = gl.allocate_shared_memory(gl.float32, [32, 32], MEMORY)
+    pair = gl.allocate_shared_memory(gl.int64, [2], mbarrier.MBarrierLayout())
+    mbarrier.init(pair, count=1)
+    ready, done = pair.slice(0, 1), pair.slice(1, 1)
+    mbarrier.expect(ready, 4096)
+    tma.async_load(desc, [0, 0], ready, buffer)
+    args = (buffer, ready, done)
+    gl.warp_specialize([(waiting_for_both, args), (handing_on, args)], [1])
+
+
+@gluon.jit
+def slots(x, n, S: gl.constexpr):
+    """Copies that are one buffer ahead; a part of the memory has the bytes of a part."""
+    desc = tma.make_tensor_descriptor(x, [n * 32, 32], [32, 1], [32, 32], MEMORY)
+    whole = gl.allocate_shared_memory(gl.float32, [64, 32], MEMORY)
+    bars = mbarrier.allocate_mbarrier(batch=2)
+    for k in gl.static_range(2):
+        mbarrier.init(bars.index(k), count=1)
+        mbarrier.expect(bars.index(k), 4096)
+        tma.async_load(desc, [32 * k, 0], bars.index(k), whole.slice(32 * k, 32))
+    for k in range(n):
+        if k >= 2:
+            mbarrier.expect(bars.index(k % 2), 4096)
+            tma.async_load(desc, [32 * k, 0], bars.index(k % 2), whole.slice(0, 32))
+        mbarrier.wait(bars.index(k % 2), (k // 2 + S) & 1)
+    whole.load(ROWS)
+
+
+@gluon.jit
 def multiplying(x, n, WAITS: gl.constexpr):
     a = gl.allocate_shared_memory(gl.float16, [64, 64], HALVES)
     acc = warpgroup_mma(a, a, gl.zeros([64, 64], gl.float32, DOTS), is_async=True)
@@ -114,12 +158,15 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (copying, False, r"is read while a copy to it may(.|\n)*async_copy.wait_group"),
     (between_roles, 0, "nothing arrives at its barrier"),
     (between_roles, 1, "only 1 of 2 arrivals come"),
-    (multiplying, False, "warpgroup_mma_wait"),
+    (slots, 1, "the last phase that ended at its barrier is 0, not 1"),
+    (multiplying, False, "which a dot may still write(.|\n)*warpgroup_mma_wait"),
 ]
 ACCEPTED: list[tuple[Any, Any]] = [
     *((one_barrier, what) for what in ("", "next", "loop", "both", "in a branch")),
     (copying, True),
     (between_roles, 2),
+    (by_another_role, 0),
+    (slots, 0),
     (multiplying, True),
 ]
 

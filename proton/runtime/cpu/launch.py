@@ -205,7 +205,7 @@ class CPULauncher(Launcher):
         return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
 
 
-def warps_of_layouts(kernel: KernelFunction, options: dict[str, object]) -> int:
+def warps_of_layouts(kernel: Any, options: dict[str, Any]) -> int:
     """The warps that a kernel's layouts must be for, 0 where it has none; in other kernels a number
     of warps means nothing, but may be a mistake."""
     asked = options.get("num_warps") if options else None
@@ -213,7 +213,7 @@ def warps_of_layouts(kernel: KernelFunction, options: dict[str, object]) -> int:
         check_num_warps(asked, CPUTarget.warp_size)
     if not kernel.has_layouts:
         return 0
-    return DEFAULT_WARPS if asked is None else int(asked)  # type: ignore[call-overload, no-any-return]
+    return DEFAULT_WARPS if asked is None else asked
 
 
 def recorder_for(kernel: str) -> CPURecorder | None:
