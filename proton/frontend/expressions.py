@@ -303,12 +303,15 @@ def _call(g: CodeGenerator, node: ast.Call) -> Any:
     return call(g, function, args, kwargs, node.func)
 
 
+_Written = ast.expr | None  # of a call that is in a kernel's source, what is called there
+
+
 def call(
     g: CodeGenerator,
     function: Any,
     args: list[Any],
     kwargs: dict[str, Any],
-    written: ast.expr | None = None,
+    written: _Written = None,
 ) -> Any:
     """Calls anything that a kernel may call, `written` so in its source."""
     if isinstance(function, DeviceFunction):
@@ -316,9 +319,8 @@ def call(
     if isinstance(function, Builtin):
         return _call_builtin(g, function, args, kwargs, written)
     if isinstance(function, ExternFunction):
-        check_arguments(
-            written or f"libdevice.{function.__name__}", function.signature, args, kwargs
-        )
+        name = written or f"libdevice.{function.__name__}"
+        check_arguments(name, function.signature, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, ExternPython):
         hint = "it runs while compiling: of tensors it may call the functions of tl"
@@ -391,7 +393,7 @@ def _call_builtin(
     op: Builtin,
     args: list[object],
     kwargs: dict[str, object],
-    written: ast.expr | None,
+    written: _Written,
 ) -> object:
     check_arguments(written or op.__name__, op.signature, args, kwargs)
     if op in GENERATOR_RULES:

@@ -1,6 +1,5 @@
 """From a device function and a signature to object code for this machine."""
 
-from proton.analysis.barriers import check_barriers
 from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
@@ -55,8 +54,6 @@ def compile_kernel(
                 target=CPUTarget(),
                 num_warps=options.num_warps,
             )
-            if fn.has_layouts and text is None:
-                check_barriers(module)
         profiled = options.instrumentation
         of_layouts = [GluonToTriton()] if fn.has_layouts else []
         module = stages.run("ttir", module, [*of_layouts, *ttir_passes(profiled)])

@@ -3,7 +3,6 @@
 import dataclasses
 import warnings
 
-from proton.analysis.barriers import check_barriers
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
@@ -74,8 +73,6 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-            if fn.has_layouts and text is None:
-                check_barriers(module)
             options = _with_workers(module, options)
         module = _on_tiles(module, stages, options, text, fn.has_layouts)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
