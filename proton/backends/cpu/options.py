@@ -14,7 +14,7 @@ class CPUOptions:
     `disjoint` says that the arguments the kernel writes overlap no other argument; the
     launcher checks it. With `debug`, overflows of integers are asserted against, too, unless
     `sanitize_overflow` is False. Of GPU options (num_stages, ...) only
-    `num_warps` means something, in kernels with layouts: those that these must be for; 0: none.
+    `num_warps` means something, in kernels with layouts: what these must be for.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -24,7 +24,7 @@ class CPUOptions:
     check_bounds: bool = False
     ir_override: IRText | str | Path | None = None
     sanitize_overflow: bool = True
-    num_warps: int = 0
+    num_warps: int | None = None
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:
