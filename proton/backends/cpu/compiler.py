@@ -9,7 +9,7 @@ from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
-from proton.base.targets import DEFAULT_WARPS, CPUTarget
+from proton.base.targets import CPUTarget
 from proton.conversion.gluon_to_triton import GluonToTriton
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
@@ -52,7 +52,7 @@ def compile_kernel(
                 # Bounds are those of the kernel's arguments, which a function does not know.
                 keep_calls=not options.check_bounds,
                 target=CPUTarget(),
-                num_warps=(options.num_warps or DEFAULT_WARPS) if fn.has_layouts else 0,
+                num_warps=options.layout_warps,
             )
         profiled = options.instrumentation
         of_layouts = [GluonToTriton()] if fn.has_layouts else []

@@ -13,8 +13,8 @@ class CPUOptions:
 
     `disjoint` says that the arguments the kernel writes overlap no other argument; the
     launcher checks it. With `debug`, overflows of integers are asserted against, too, unless
-    `sanitize_overflow` is False. Of GPU options (num_stages, ...) only
-    `num_warps` means something, in kernels with layouts: what these must be for.
+    `sanitize_overflow` is False. GPU options (num_warps, num_stages, ...) mean nothing here,
+    but that a launch's layouts must be for `layout_warps`; 0: that is not asked.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -24,7 +24,7 @@ class CPUOptions:
     check_bounds: bool = False
     ir_override: IRText | str | Path | None = None
     sanitize_overflow: bool = True
-    num_warps: int | None = None
+    layout_warps: int = 0
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:

@@ -53,12 +53,11 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
 
     def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
         debug = bool(options.get("debug"))
-        return CPUOptions(  # most of GPUs mean nothing here
+        return CPUOptions(  # those of GPUs mean nothing here
             disjoint=bool(options.get("disjoint", True)),
             debug=debug,
             ir_override=options.get("ir_override"),
             sanitize_overflow=debug and options.get("sanitize_overflow") is not False,
-            num_warps=options.get("num_warps"),
         )
 
     def warm_up(self) -> None:

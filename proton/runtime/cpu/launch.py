@@ -180,7 +180,7 @@ class CPULauncher(Launcher):
             ),
         )
 
-    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any, int | None]:
+    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any, int]:
         """Of the options of a launch those that code depends on: what is checked, ir_override, the
         warps that layouts are for."""
         checks = self.kernel.checks(options)
@@ -205,13 +205,13 @@ class CPULauncher(Launcher):
         return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
 
 
-def warps_of_layouts(kernel: Any, options: dict[str, Any]) -> int | None:
-    """The warps that a kernel's layouts must be for, None where it has none; in other kernels a
+def warps_of_layouts(kernel: Any, options: dict[str, Any]) -> int:
+    """The warps that a kernel's layouts must be for, 0 where it has none; in other kernels a
     number of warps means nothing, but may be a mistake."""
     asked = options.get("num_warps")
     if asked is not None:
         check_num_warps(asked, CPUTarget.warp_size)
-    return (asked or DEFAULT_WARPS) if kernel.has_layouts else None
+    return (asked or DEFAULT_WARPS) if kernel.has_layouts else 0
 
 
 def recorder_for(kernel: str) -> CPURecorder | None:
