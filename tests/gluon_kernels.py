@@ -205,6 +205,29 @@ def views_of_memory(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def row_of_matrix(x, y, row, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+    line: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))[None, :]
+    matrix = gl.allocate_shared_memory(gl.int32, [M, N], memory)
+    matrix.store(gl.load(x + i * N + j))
+    at = gl.arange(0, N, layout=line)
+    gl.store(y + at, matrix.index(row).load(line))
+    gl.store(y + N + at, matrix.index(1).load(line))
+
+
+@check
+def rows_of_memory_of_two_dimensions(rng: np.random.Generator) -> None:
+    x = rng.integers(-1000, 1000, (4, 128), dtype=np.int32)
+    for memory in (gl.SwizzledSharedLayout(1, 1, 1, [1, 0]), gl.NVMMASharedLayout(0, 32, 2)):
+        for row in (0, 3):
+            y = np.zeros((2, 128), np.int32)
+            row_of_matrix[(1,)](x, y, row, 4, 128, memory, num_warps=4)
+            assert (y == x[[row, 1]]).all(), memory
+
+
+@gluon.jit
 def picked(x, places, y, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
     i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))

@@ -1,5 +1,6 @@
 """What compilation begins with: the IR that the front end makes of Python, or that of a file."""
 
+from proton.analysis.barriers import check_barriers
 from proton.backends.parsing import parsed
 from proton.base.errors import CompilationError, LaunchError
 from proton.base.symbols import mangled, written
@@ -43,7 +44,7 @@ def first_module(
     """The module that the passes begin with: that of `text`, if there is one, whose kernel then has
     the name and the arguments of `fn`. Layouts in it must be for `num_warps`, a program's."""
     if text is None:
-        return build_module(
+        made = build_module(
             fn,
             signature,
             debug=debug,
@@ -53,6 +54,9 @@ def first_module(
             target=target,
             num_warps=num_warps,
         )
+        if fn.has_layouts:
+            check_barriers(made)
+        return made
     module = parsed(text)
     kernel = kernel_of(module, text)
     _check_types(kernel, text, signature)

@@ -104,6 +104,9 @@ class GPUTarget(Target):
         return GPUTarget(parts[0], found, int(size or 0))  # type: ignore[arg-type]  # it says so
 
 
+DEFAULT_WARPS = 4  # those of a program, where a launch says nothing
+
+
 def check_num_warps(warps: object, warp_size: int = WARP_SIZE) -> None:
     """Raises InvalidOption for a number of warps that no program has, and OutOfResources where that
     is more threads than there are on any target."""

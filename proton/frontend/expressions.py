@@ -300,17 +300,27 @@ def _call(g: CodeGenerator, node: ast.Call) -> Any:
             f"The result of {ast.unparse(node.func)} is not being used.",
             must_use if isinstance(must_use, str) else "give it a name, or leave the call out",
         )
-    return call(g, function, args, kwargs)
+    return call(g, function, args, kwargs, node.func)
 
 
-def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Calls anything that a kernel may call."""
+_Written = ast.expr | None  # of a call that is in a kernel's source, what is called there
+
+
+def call(
+    g: CodeGenerator,
+    function: Any,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    written: _Written = None,
+) -> Any:
+    """Calls anything that a kernel may call, `written` so in its source."""
     if isinstance(function, DeviceFunction):
         return g.call(function, args, kwargs)
     if isinstance(function, Builtin):
-        return _call_builtin(g, function, args, kwargs)
+        return _call_builtin(g, function, args, kwargs, written)
     if isinstance(function, ExternFunction):
-        check_arguments(f"libdevice.{function.__name__}", function.signature, args, kwargs)
+        name = written or f"libdevice.{function.__name__}"
+        check_arguments(name, function.signature, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, ExternPython):
         hint = "it runs while compiling: of tensors it may call the functions of tl"
@@ -366,21 +376,26 @@ def signature_of(function: Any, *given: Any) -> inspect.Signature:
 
 
 def check_arguments(
-    name: str, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]
+    name: str | ast.expr, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]
 ) -> None:
-    """The arguments fit the signature."""
+    """The arguments fit the signature of what is called by this name."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError as problem:
         unknown = [word for word in kwargs if word not in signature.parameters]
         near = did_you_mean(unknown[0], signature.parameters) if unknown else ""
-        raise error(f"{name}: {problem}{near}", f"its parameters are {signature}") from None
+        said = ast.unparse(name) if isinstance(name, ast.expr) else name
+        raise error(f"{said}: {problem}{near}", f"its parameters are {signature}") from None
 
 
 def _call_builtin(
-    g: CodeGenerator, op: Builtin, args: list[object], kwargs: dict[str, object]
+    g: CodeGenerator,
+    op: Builtin,
+    args: list[object],
+    kwargs: dict[str, object],
+    written: _Written,
 ) -> object:
-    check_arguments(f"tl.{op.__name__}", op.signature, args, kwargs)
+    check_arguments(written or op.__name__, op.signature, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
     if op in ABSENT:

@@ -36,8 +36,8 @@ def build_module(
     """The `ir.Module` with one public function: the kernel for this signature.
 
     With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it. The
-    kernel may ask what `target` is, by default the CPU, and how many warps it has, 0 there.
-    `dot_precision` is that of products which ask for none.
+    kernel may ask what `target` is, by default the CPU, and how many warps it has, there 0 without
+    layouts. `dot_precision` is that of products which ask for none.
     Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
     """
     span = SourceSpan(file=fn.file, line=fn.parse().lineno)

@@ -125,10 +125,15 @@ def meeting(x: Any, y: Any, symbol: str) -> ty.dtype:
 def check_numbers(what: str, value: object) -> None:
     """Refuses what stands for memory, or for a dot under way, as an operand."""
     if isinstance(value, tensor) and isinstance(value.type, _WITHOUT_NUMBERS):
-        kind = "tensor descriptors"
+        kind, hint = "tensor descriptors", "load a block, and take that"
         if not isinstance(value.type, ty.tensor_descriptor_type):
             kind = f"{value.type}"
-        raise error(f"{what} is not defined on {kind}", "load a block, and take that")
+        if isinstance(value.type, warpgroup_mma_accumulator_type):
+            kind, hint = (
+                f"{kind}, which a dot may still write",
+                "take warpgroup_mma_wait(0, (acc,))",
+            )
+        raise error(f"{what} is not defined on {kind}", hint)
 
 
 def binary_operands(

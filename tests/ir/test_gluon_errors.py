@@ -8,7 +8,8 @@ import pytest
 import proton
 from proton import gluon
 from proton.gluon import language as gl
-from proton.gluon.language.nvidia.hopper import tma
+from proton.gluon.language.nvidia import hopper
+from proton.gluon.language.nvidia.hopper import mbarrier, tma
 
 TARGET = proton.GPUTarget("cuda", 90)
 FOUR = gl.constexpr(gl.BlockedLayout([4], [32], [4], [0]))
@@ -51,8 +52,8 @@ def branching(x, n):
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
-        (meeting, r"Layout mismatch .*\[4\].*\(of line 22 of .*vs .*\[1\].*\(of line 23 of "),
-        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 30 of "),
+        (meeting, r"Layout mismatch .*\[4\].*\(of line 23 of .*vs .*\[1\].*\(of line 24 of "),
+        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 31 of "),
         (carrying, r"the loop carries value as i32\[128\], .*\[4\].*its body makes it .*\[1\]"),
         (branching, r"Mismatched type for value: .*\[4\].* and .*\[1\]"),
     ],
@@ -181,3 +182,70 @@ def test_memory_is_no_operand(what: str, target: Any) -> None:
     with pytest.raises(proton.CompilationError, match="shared_memory_descriptor") as raised:
         computing_with_memory.warmup(gl.float32, what, num_warps=2, **options)
     assert "load a block" in str(raised.value)
+
+
+MATRIX = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+ROW = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [0]))
+SWIZZLED = gl.constexpr(gl.SwizzledSharedLayout(4, 2, 4, [1, 0]))
+
+
+@gluon.jit
+def of_memory(x, WHAT: gl.constexpr, LAYOUT: gl.constexpr, PART: gl.constexpr):
+    memory = gl.allocate_shared_memory(gl.int32, [4, 128], LAYOUT)
+    if WHAT == "part":
+        memory.index(PART).load(ONE)
+    if WHAT == "whole":
+        memory.store(gl.zeros([4, 128], gl.int32, ROWS))
+    if WHAT == "gather":
+        memory.gather(gl.zeros([4, 128], gl.int32, ROWS), 0)
+    barriers = mbarrier.allocate_mbarrier(batch=2)
+    if WHAT == "barriers":
+        mbarrier.wait(barriers, 0)
+    if WHAT == "count":
+        mbarrier.init(barriers.index(0), count=PART)
+    if WHAT == "arrive":
+        mbarrier.arrive(barriers.index(0), count=PART)
+    if WHAT == "bytes":
+        mbarrier.expect(barriers.index(0), PART)
+    if WHAT == "stores":
+        tma.store_wait(PART)
+    if WHAT == "named":
+        hopper.mbarrier.init(barriers.index(0))
+    if WHAT == "method":
+        memory.load()
+    if WHAT == "function":
+        gl.full([4])
+
+
+@pytest.mark.parametrize("target", [None, TARGET], ids=["cpu", "cuda"])
+def test_memory_and_counts_are_checked(target: Any) -> None:
+    rows: list[tuple[str, Any, int, str]] = [
+        ("part", MATRIX, 4, r"index 4 is not in memory of 4 parts \(\[4, 128\]\)"),
+        ("part", ROW, -1, "index -1 is not in memory of 4 parts"),
+        ("part", SWIZZLED, 1, "do not lie one behind the other(.|\n)*slice"),
+        ("whole", ROW, 0, r"store: memory of \[4, 128\] .* is 4 parts(.|\n)*memory.index"),
+        ("gather", ROW, 0, r"gather: memory of \[4, 128\] .* is 4 parts"),
+        ("barriers", ROW, 0, r"mbarrier.wait: memory of \[2, 1\] .* is 2 parts"),
+        ("count", ROW, 0, "mbarrier.init: count must be at least 1, got 0"),
+        ("arrive", ROW, -1, "mbarrier.arrive: count must be at least 1, got -1"),
+        ("bytes", ROW, -4, "mbarrier.expect: bytes .* must be at least 0, got -4"),
+        ("stores", ROW, -1, "tma.store_wait: pendings must be at least 0, got -1"),
+        ("named", ROW, 0, r"[0-9]: hopper.mbarrier.init: missing a required argument: 'count'"),
+        ("method", ROW, 0, "[0-9]: memory.load: missing a required argument: 'layout'"),
+        ("function", ROW, 0, "[0-9]: gl.full: missing a required argument: 'value'"),
+    ]
+    options = {} if target is None else {"target": target}
+    for what, layout, part, said in rows:
+        with pytest.raises(proton.CompilationError) as raised:
+            of_memory.warmup(gl.int32, what, layout, part, grid=(1,), **options)
+        assert re.search(said, str(raised.value)), (what, str(raised.value))
+        assert __file__ in str(raised.value)
+
+
+def test_a_cpu_asks_for_how_many_warps_a_layout_is() -> None:
+    for warps in (1, 8):
+        with pytest.raises(proton.CompilationError, match=f"for 4 warps, and .* runs on {warps}"):
+            meeting.warmup(gl.int32, 3, grid=(1,), num_warps=warps)
+    of_other_warps.warmup(gl.int32, 3, grid=(1,), num_warps=8)
+    with pytest.raises(proton.CompilationError, match="is for 8 warps, and this code runs on 4"):
+        of_other_warps.warmup(gl.int32, 3, grid=(1,))

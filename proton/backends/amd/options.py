@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proton.base.targets import GPUTarget, check_num_warps
+from proton.base.targets import DEFAULT_WARPS, GPUTarget, check_num_warps
 
 
 @dataclass(frozen=True)
@@ -11,7 +11,7 @@ class AMDOptions:
     wave of 64 threads. Raises CompilationError for a value outside of its range."""
 
     target: GPUTarget
-    num_warps: int = 4
+    num_warps: int = DEFAULT_WARPS
     enable_fp_fusion: bool = True
 
     def __post_init__(self) -> None:

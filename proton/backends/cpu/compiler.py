@@ -52,6 +52,7 @@ def compile_kernel(
                 # Bounds are those of the kernel's arguments, which a function does not know.
                 keep_calls=not options.check_bounds,
                 target=CPUTarget(),
+                num_warps=options.layout_warps,
             )
         profiled = options.instrumentation
         of_layouts = [GluonToTriton()] if fn.has_layouts else []

@@ -13,7 +13,8 @@ class CPUOptions:
 
     `disjoint` says that the arguments the kernel writes overlap no other argument; the
     launcher checks it. With `debug`, overflows of integers are asserted against, too, unless
-    `sanitize_overflow` is False. GPU options (num_warps, num_stages, ...) mean nothing here.
+    `sanitize_overflow` is False. GPU options (num_warps, num_stages, ...) mean nothing here,
+    but that a launch's layouts must be for `layout_warps`; 0: that is not asked.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -23,6 +24,7 @@ class CPUOptions:
     check_bounds: bool = False
     ir_override: IRText | str | Path | None = None
     sanitize_overflow: bool = True
+    layout_warps: int = 0
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:

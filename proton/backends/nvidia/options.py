@@ -5,7 +5,7 @@ from pathlib import Path
 
 from proton.base.chips.nvidia import CLUSTER_SIZES
 from proton.base.errors import CompilationError, InvalidOption
-from proton.base.targets import GPUTarget, check_num_warps
+from proton.base.targets import DEFAULT_WARPS, GPUTarget, check_num_warps
 from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
@@ -26,7 +26,7 @@ class GPUOptions:
     """
 
     target: GPUTarget
-    num_warps: int = 4
+    num_warps: int = DEFAULT_WARPS
     num_stages: int = 3
     num_ctas: int = 1
     maxnreg: int | None = None

@@ -15,7 +15,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
-from proton.frontend.gluon.memory import memory, type_of
+from proton.frontend.gluon.memory import accessed, type_of
 from proton.frontend.gluon.tensors import caching, converted
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
@@ -50,7 +50,7 @@ def _async_load(
 ) -> None:
     what = "async_copy.async_load"
     caching(cache_policy, cache_modifier, eviction_policy)  # hints, which are not taken
-    target = memory(smem, what)
+    target = accessed(smem, what)
     own = type_of(target)
     if not isinstance(pointer, tensor) or not pointer.dtype.is_ptr():
         raise error(
@@ -89,11 +89,17 @@ def _commit() -> None:
 
 @rule(async_copy.wait_group)
 def _wait_group(num_outstanding: object = 0) -> None:
-    if not isinstance(num_outstanding, int) or num_outstanding < 0:
-        raise error(
-            f"wait_group: num_outstanding must be a constexpr, got {shown(num_outstanding)}", "0"
-        )
-    ttg.AsyncWaitGroupOp(i32_attr(num_outstanding))
+    pendings = count_of(num_outstanding, 0, "async_copy.wait_group: num_outstanding")
+    ttg.AsyncWaitGroupOp(i32_attr(pendings))
+
+
+def count_of(value: object, least: int, what: str) -> int:
+    """A count from the user, which is known while compiling."""
+    if not isinstance(value, int):
+        raise error(f"{what} must be a constexpr, got {shown(value)}", f"write {least}")
+    if value < least:
+        raise error(f"{what} must be at least {least}, got {value}", f"write {least}")
+    return value
 
 
 # Barriers
@@ -101,7 +107,7 @@ def _wait_group(num_outstanding: object = 0) -> None:
 
 def barrier(value: object, what: str) -> Value:
     """The SSA value of barriers."""
-    found = memory(value, f"mbarrier.{what}")
+    found = accessed(value, f"mbarrier.{what}")
     if type_of(found).element_ty != ty.int64:
         raise error(
             f"mbarrier.{what}: a barrier is memory of int64, got {type_of(found)}",
@@ -131,9 +137,8 @@ def check_own_cta(from_cta: object, what: str) -> None:
 
 @rule(mbarrier.init)
 def _init(mbarrier: object, count: object) -> None:
-    if not isinstance(count, int) or count < 1:
-        raise error(f"mbarrier.init: count must be a constexpr, got {shown(count)}", "count=1")
-    ttng.InitBarrierOp(barrier(mbarrier, "init"), i32_attr(count))
+    arrivals = count_of(count, 1, "mbarrier.init: count")
+    ttng.InitBarrierOp(barrier(mbarrier, "init"), i32_attr(arrivals))
 
 
 @rule(mbarrier.invalidate)
@@ -159,9 +164,8 @@ def _arrive(mbarrier: object, pred: object = True, from_cta: object = None) -> N
 def arrive(mbarrier: object, count: object, pred: object, from_cta: object) -> None:
     """One thread arrives for all."""
     check_own_cta(from_cta, "arrive")
-    if not isinstance(count, int) or count < 1:
-        raise error(f"mbarrier.arrive: count must be a constexpr, got {shown(count)}", "count=1")
-    ttng.ArriveOnceOp(barrier(mbarrier, "arrive"), condition(pred), i32_attr(count))
+    arrivals = count_of(count, 1, "mbarrier.arrive: count")
+    ttng.ArriveOnceOp(barrier(mbarrier, "arrive"), condition(pred), i32_attr(arrivals))
 
 
 # Dots

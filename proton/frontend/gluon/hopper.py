@@ -18,10 +18,11 @@ from proton.frontend.gluon.ampere import (
     check_own_cta,
     check_shapes,
     condition,
+    count_of,
     operand_of,
     version_of,
 )
-from proton.frontend.gluon.memory import memory, type_of
+from proton.frontend.gluon.memory import accessed, type_of
 from proton.frontend.gluon.tensors import caching, converted
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import to_bool
@@ -66,15 +67,11 @@ def _expect(
     from_cta: object = None,
 ) -> None:
     check_own_cta(from_cta, "expect")
-    if not isinstance(bytes_per_cta, int) or bytes_per_cta < 0:
-        raise error(
-            f"mbarrier.expect: bytes must be a constexpr, got {shown(bytes_per_cta)}",
-            "desc.nbytes_per_cta, or desc.block_type.nbytes",
-        )
+    size = count_of(bytes_per_cta, 0, "mbarrier.expect: bytes (as of desc.block_type.nbytes)")
     if g.num_warps > 1:
         ttg.BarrierOp()  # no warp is left behind by a phase
     place = barrier(mbarrier, "expect")
-    ttng.BarrierExpectOp(place, condition(pred), i32_attr(bytes_per_cta))
+    ttng.BarrierExpectOp(place, condition(pred), i32_attr(size))
 
 
 @rule(mbarrier.arrive)
@@ -190,7 +187,7 @@ def _checked(
 ) -> tuple[Any, tensor, list[object]]:
     """(type of the descriptor, memory, indices) of a copy, which fit each other."""
     type_ = _descriptor(desc, what)
-    found = memory(memory_, what)
+    found = accessed(memory_, what)
     own, block = type_of(found), type_.block_type
     if own.shape != block.shape or own.element_ty != block.element_ty:
         raise error(
@@ -267,9 +264,8 @@ for _kind in ("add", "min", "max", "and", "or", "xor"):
 
 @rule(tma.store_wait)
 def _store_wait(pendings: object, read_only: object = True) -> None:
-    if not isinstance(pendings, int) or pendings < 0:
-        raise error(f"store_wait: pendings must be a constexpr, got {shown(pendings)}", "0")
-    ttng.TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(not read_only))
+    count = count_of(pendings, 0, "tma.store_wait: pendings")
+    ttng.TMAStoreWaitOp(i32_attr(count), ir.BoolAttr.get(not read_only))
 
 
 # Dots of warp groups
@@ -313,7 +309,7 @@ def _warpgroup_mma(
             "warps_per_cta=[4, 1] (or [8, 1]), instr_shape=[16, N, K], with 64 rows for four warps",
         )
     left = _left(a, type_, tiling, what)
-    right = memory(b, f"{what}: b")
+    right = accessed(b, f"{what}: b")
     left_shape = type_of(left).shape if isinstance(left, shared_memory_descriptor) else left.shape
     check_shapes(left_shape, type_of(right).shape, type_, what)
     _check_matrix(right, 0, what)
@@ -338,7 +334,7 @@ def _warpgroup_mma(
 def _left(a: object, acc: distributed_type, tiling: WarpGroupTiling, what: str) -> tensor:
     """The left operand: in swizzled memory, or in registers as `wgmma` takes it."""
     if isinstance(a, shared_memory_descriptor):
-        found = memory(a, what)
+        found = accessed(a, what)
         _check_matrix(found, 1, what)
         return found
     value = operand_of(a, 0, acc, what)
@@ -367,10 +363,11 @@ def _check_matrix(value: tensor, k_axis: int, what: str) -> None:
 
 
 @rule(hopper.warpgroup_mma_wait)
-def _warpgroup_mma_wait(num_outstanding: int = 0, deps: object = None) -> Any:
+def _warpgroup_mma_wait(num_outstanding: object = 0, deps: object = None) -> Any:
     if deps is None:
         raise error("warpgroup_mma_wait deps must be given", "deps=(acc,)")
-    results = [_waited(dep, num_outstanding) for dep in listed(deps)]
+    pendings = count_of(num_outstanding, 0, "warpgroup_mma_wait: num_outstanding")
+    results = [_waited(dep, pendings) for dep in listed(deps)]
     return results[0] if len(results) == 1 else tuple(results)
 
 

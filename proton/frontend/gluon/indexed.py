@@ -7,7 +7,7 @@ from proton.dialect import ttg
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Value
 from proton.frontend.builder import as_tensor, broadcast_all, error, memory_type, to_ir, wrap
-from proton.frontend.gluon.memory import memory, type_of
+from proton.frontend.gluon.memory import accessed, type_of
 from proton.frontend.gluon.tensors import laid_out
 from proton.frontend.memory import check_atomic_element
 from proton.frontend.promotion import cast
@@ -18,7 +18,7 @@ from proton.language.value import tensor
 
 
 def _indexed(self: object, indices: object, axis: Any, what: str) -> tuple[tensor, tensor]:
-    source, found = memory(self, what), laid_out(indices, what)
+    source, found = accessed(self, what), laid_out(indices, what)
     own = type_of(source)
     if len(found.shape) != len(own.shape):
         raise error(

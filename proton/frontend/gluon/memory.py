@@ -11,6 +11,7 @@ from typing import Any
 from proton.base.words import shown
 from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import number_of
 from proton.dialect.mlir import Type
 from proton.dialect.walk import defining_op
 from proton.frontend.builder import as_tensor, error, memory_type, to_ir, wrap
@@ -31,6 +32,7 @@ from proton.language.gluon.layouts import (
 )
 from proton.language.gluon.types import shared_memory_descriptor_type
 from proton.language.value import tensor
+from proton.layout.linear import LinearLayout
 from proton.layout.shared_view import SharedView
 
 Memory = shared_memory_descriptor_type
@@ -47,6 +49,19 @@ def memory(value: object, what: str) -> tensor:
         )
     assert isinstance(value, tensor)
     return value
+
+
+def accessed(value: object, what: str) -> tensor:
+    """Memory that an op takes whole: none of several parts."""
+    found = memory(value, what)
+    own = type_of(found)
+    if _leading(own):
+        raise error(
+            f"{what}: memory of {list(own.shape)} in the layout {own.layout} is "
+            f"{prod(own.shape[: _leading(own)])} parts",
+            "take one with memory.index(i), or give the memory a layout of all its dimensions",
+        )
+    return found
 
 
 def type_of(value: tensor) -> Memory:
@@ -123,7 +138,7 @@ def _allocate(
 @generator_rule(shared_memory_descriptor.load)
 def load(g: CodeGenerator, self: object, layout: object) -> tensor:
     """What lies in memory."""
-    source = memory(self, "load")
+    source = accessed(self, "load")
     own = type_of(source)
     target = block(own.element_ty, own.shape, layout, "load")
     check_warps(g, target)
@@ -134,7 +149,7 @@ def load(g: CodeGenerator, self: object, layout: object) -> tensor:
 
 @rule(shared_memory_descriptor.store)
 def _store(self: object, value: object) -> None:
-    target = memory(self, "store")
+    target = accessed(self, "store")
     own, source = type_of(target), laid_out(value, "store")
     _check_same("store", own, source)
     if own.element_ty.is_bool():
@@ -233,6 +248,12 @@ def _index(self: object, index: object) -> tensor:
     shape = own.shape[1:]
     if not shape:
         raise error("index: memory of one dimension has no parts", "take .slice(i, 1)")
+    known = number_of(number.handle)
+    if known is not None and not 0 <= known < own.shape[0]:
+        raise error(
+            f"index {known} is not in memory of {own.shape[0]} parts ({list(own.shape)})",
+            f"parts are counted from 0 to {own.shape[0] - 1}",
+        )
     if not _leading(own):
         return _index_inside(source, own, number)
     type_ = _typed(own.element_ty, shape, own.layout, list(shape), _view(own))
@@ -251,9 +272,10 @@ def _index_inside(source: tensor, own: Memory, number: tensor) -> tensor:
     if not is_slowest or view.start:
         raise error(
             f"index: the parts of {own.layout} do not lie one behind the other",
-            "give the memory a layout of one dimension less",
+            "give the memory a layout of one dimension less, or take .slice(i, 1)",
         )
-    part = SharedView(inner.reshaped(own.shape[1:]).places, size)
+    places = inner.reshaped(own.shape[1:]).places
+    part = SharedView(LinearLayout.of(dict(places.ins), {"offset": size}), size)
     whole = _typed(own.element_ty, own.shape, own.layout, own.alloc_shape, part)
     parts = _viewed(source, whole)
     shape = own.shape[1:]

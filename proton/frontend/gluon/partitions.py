@@ -7,6 +7,7 @@ them: what that returns are values like any others.
 from collections.abc import Iterable
 from typing import Any
 
+from proton.base.targets import CPUTarget
 from proton.base.words import shown
 from proton.dialect import name_of, ttg
 from proton.dialect.builtin import i32_attr
@@ -36,7 +37,7 @@ def _warp_specialize(
     warps = _counts(worker_num_warps, len(workers), "warp counts", what)
     asked = [0] * len(workers) if worker_num_regs is None else worker_num_regs
     registers = _counts(asked, len(workers), "register counts", what)
-    if g.loop is not None or g.block_depth or not g.num_warps:
+    if g.loop is not None or g.block_depth or isinstance(g.target, CPUTarget):
         raise _misplaced(g, what)
     for (function, args), count, limit in zip(workers, warps, registers, strict=True):
         _check_worker(function, args, count, what)
@@ -48,7 +49,7 @@ def _warp_specialize(
 
 
 def _misplaced(g: CodeGenerator, what: str) -> Exception:
-    if not g.num_warps:
+    if isinstance(g.target, CPUTarget):
         return error(
             f"{what} is not supported on a CPU: partitions wait for each other",
             "run the kernel on a GPU, or without partitions",

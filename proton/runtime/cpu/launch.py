@@ -16,7 +16,7 @@ from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import DeviceAssertionError, LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import CPUTarget, Target, check_num_warps
+from proton.base.targets import DEFAULT_WARPS, CPUTarget, Target, check_num_warps
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.language.signature import Signature
@@ -169,22 +169,22 @@ class CPULauncher(Launcher):
         return leaves, [found for pair in zip(keys, given, strict=True) for found in _leaves(*pair)]
 
     def _request(self, key: tuple[Any, ...]) -> Request:
-        *keys, disjoint, checks, ir_override, instrumentation, check_bounds = key
+        *keys, disjoint, checks, ir_override, warps, instrumentation, check_bounds = key
         debug, overflow = checks
         return Request(
             CPU,
             self.kernel,  # type: ignore[arg-type]
             signature_of(self.kernel.arg_names, map(Argument.of, keys)),
-            CPUOptions(disjoint, debug, instrumentation, check_bounds, ir_override, overflow),
+            CPUOptions(
+                disjoint, debug, instrumentation, check_bounds, ir_override, overflow, warps
+            ),
         )
 
-    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any]:
-        """Of the options of a launch those that code depends on: what is checked, ir_override."""
-        if not options:
-            return self.kernel.checks(options), None
-        if options.get("num_warps") is not None:  # it means nothing here, but may be a mistake
-            check_num_warps(options["num_warps"], CPUTarget.warp_size)
-        return self.kernel.checks(options), options.get("ir_override")
+    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any, int]:
+        """Of the options of a launch those that code depends on: what is checked, ir_override, the
+        warps that layouts are for."""
+        checks = self.kernel.checks(options)
+        return checks, options.get("ir_override"), warps_of_layouts(self.kernel, options)
 
     def _compiled(self, key: tuple[object, ...]) -> CPUVariant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
@@ -203,6 +203,15 @@ class CPULauncher(Launcher):
         kernel: CPUKernel = compile_function(*request)
         self.kernel.watch_globals(links)
         return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
+
+
+def warps_of_layouts(kernel: Any, options: dict[str, Any]) -> int:
+    """The warps that a kernel's layouts must be for, 0 where it has none; in other kernels a
+    number of warps means nothing, but may be a mistake."""
+    asked = options.get("num_warps")
+    if asked is not None:
+        check_num_warps(asked, CPUTarget.warp_size)
+    return (asked or DEFAULT_WARPS) if kernel.has_layouts else 0
 
 
 def recorder_for(kernel: str) -> CPURecorder | None:

@@ -1,0 +1,473 @@
+"""Barriers of a kernel in Gluon on which a wait certainly never ends, or ends too early.
+
+The kernel is run as it is written, each loop for its first iteration, with the numbers that are
+known then. A barrier that one group of warps uses alone has a state there:
+
+    init(count=1)            1 arrival left, 0 bytes
+    expect(4096)             0 arrivals left, 4096 bytes
+    async_load of 4096       0 arrivals left, 0 bytes: phase 0 has ended
+    wait(phase=0)            ends, since a phase of this parity is the last that ended
+
+What depends on data, and what other groups do meanwhile, is not known; nothing is said of it. Of
+barriers that groups share, the arrivals that there are at all are counted.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from linecache import getline
+from math import inf, prod
+
+from proton.analysis.loop_iterations import iterations_of
+from proton.analysis.scratch import stored_bytes
+from proton.base.errors import CompilationError, SourceSpan
+from proton.dialect import by_name, isa, ttg, ttng
+from proton.dialect.emit import number_of
+from proton.dialect.mlir import (
+    Block,
+    Location,
+    Module,
+    Operation,
+    Type,
+    Value,
+    arith,
+    func,
+    ir,
+    scf,
+)
+from proton.dialect.walk import all_ops, defining_op, kernel_functions, source_span
+
+_ARRIVALS = (ttng.ArriveOnceOp, ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp)
+_WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
+_USES = (*_ARRIVALS, *_WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
+_READS = (ttg.LocalLoadOp, ttg.LocalGatherOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
+
+
+def check_barriers(module: Module) -> None:
+    """Raises CompilationError for what is certainly wrong."""
+    for kernel in kernel_functions(module):
+        uses = [_Use.of(op) for op in all_ops(kernel) if isa(op, *_USES)]
+        known = [use for use in uses if use is not None]
+        if len(known) < len(uses) or _hands_memory_on(kernel):
+            continue  # who else uses which barrier is not known
+        for base in dict.fromkeys(use.base for use in known):
+            _check_counts(base, [use for use in known if use.base == base])
+        roles: dict[Value, set[Operation | None]] = {}
+        for use in known:
+            if not isa(use.op, ttng.InitBarrierOp):
+                roles.setdefault(use.base, set()).add(use.role)
+        own = {base for base, found in roles.items() if len(found) == 1}
+        _Run(own).walk(kernel.regions[0].blocks[0])
+
+
+def _hands_memory_on(kernel: Operation) -> bool:
+    return any(
+        ttg.is_mem_desc(operand.type)
+        for op in all_ops(kernel)
+        if isa(op, func.CallOp)
+        for operand in op.operands
+    )
+
+
+# Where memory lies
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Memory from a byte of an allocation on; None: from one that is not known."""
+
+    base: Value
+    offset: int | None
+
+
+Numbers = dict[Value, int]
+
+
+def _place(memory: Value, numbers: Numbers) -> _Place | None:
+    """None where the allocation is not known."""
+    op = defining_op(memory)
+    if op is None:
+        return None
+    if isa(op, ttg.LocalReserveOp):
+        return _Place(memory, 0)
+    if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
+        return None
+    source = _place(op.operands[0], numbers)
+    if source is None or source.offset is None:
+        return source
+    if isa(op, ttg.MemDescViewOp):
+        return _Place(
+            source.base, source.offset + int(ir.IntegerAttr(op.attributes["offset"]).value)
+        )
+    index = _number(op.operands[1], numbers)
+    if index is None:
+        return _Place(source.base, None)
+    return _Place(source.base, source.offset + index * _bytes(op.results[0].type))
+
+
+def _barrier(memory: Value, numbers: Numbers) -> _Place | None:
+    """The place of a barrier; of several at once none of them."""
+    found = _place(memory, numbers)
+    if found is None or prod(ttg.mem_desc_block(memory.type)[0]) == 1:
+        return found
+    return _Place(found.base, None)
+
+
+def _bytes(type_: Type) -> int:
+    """Those that a part of several has, with what lies between them."""
+    (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
+    count = prod(shape[: len(shape) - len(view.shape)])
+    return count * view.padded(view.size) * stored_bytes(element)
+
+
+def _divided(a: int, b: int) -> int | None:
+    """Towards zero."""
+    return None if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _rest(a: int, b: int) -> int | None:
+    quotient = _divided(a, b)
+    return None if quotient is None else a - quotient * b
+
+
+_ARITHMETIC: dict[str, Callable[[int, int], int | None]] = by_name(
+    {
+        arith.AddIOp: lambda a, b: a + b,
+        arith.SubIOp: lambda a, b: a - b,
+        arith.MulIOp: lambda a, b: a * b,
+        arith.DivSIOp: _divided,
+        arith.RemSIOp: _rest,
+        arith.AndIOp: lambda a, b: a & b,
+        arith.OrIOp: lambda a, b: a | b,
+        arith.XOrIOp: lambda a, b: a ^ b,
+    }
+)
+_COMPARED: dict[int, Callable[[int, int], bool]] = {
+    0: lambda a, b: a == b,
+    1: lambda a, b: a != b,
+    2: lambda a, b: a < b,
+    3: lambda a, b: a <= b,
+    4: lambda a, b: a > b,
+    5: lambda a, b: a >= b,
+}
+
+
+def _number(value: Value, numbers: Numbers) -> int | None:
+    """A scalar, where it is known."""
+    if value in numbers:
+        return numbers[value]
+    op = defining_op(value)
+    if op is None or not isinstance(value.type, ir.IntegerType | ir.IndexType):
+        return None
+    if isa(op, arith.ConstantOp):
+        return number_of(value)
+    if isa(op, arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp):
+        return _number(op.operands[0], numbers)
+    if op.name not in _ARITHMETIC and not isa(op, arith.CmpIOp):
+        return None
+    a, b = (_number(operand, numbers) for operand in op.operands)
+    if a is None or b is None:
+        return None
+    if isa(op, arith.CmpIOp):
+        compare = _COMPARED.get(int(ir.IntegerAttr(op.attributes["predicate"]).value))
+        return None if compare is None else int(compare(a, b))
+    return _ARITHMETIC[op.name](a, b)
+
+
+# What is said
+
+
+def _written(location: Location) -> SourceSpan:
+    """Where the user wrote it: outside of the language's own functions."""
+    span = source_span(location)
+    if isinstance(location, ir.CallSiteLoc) and "/proton/language/" in span.file:
+        return _written(location.caller)
+    return span
+
+
+def _wrong(op: Operation, base: Value, problem: str, hint: str) -> CompilationError:
+    """An error at an op, which names the memory that it is about."""
+    span, made = _written(op.location), _written(defining_op(base).location)  # type: ignore[union-attr]
+    line = getline(made.file, made.line).strip()
+    return CompilationError(
+        f"{problem} (it is made in line {made.line}: `{line}`)", span if span.file else None, hint
+    )
+
+
+# Counts
+
+
+@dataclass(frozen=True)
+class _Use:
+    """An op of a barrier."""
+
+    op: Operation
+    base: Value
+    offset: int | None
+    role: Operation | None
+    repeats: bool
+
+    @staticmethod
+    def of(op: Operation) -> "_Use | None":
+        """None where the barrier is not known."""
+        place, role, repeats = _barrier(op.operands[0], {}), None, False
+        outer = op.parent
+        while outer is not None and not isa(outer.operation, func.FuncOp):
+            if isa(outer.operation, ttg.WorkerOp):
+                role = outer.operation
+            repeats = repeats or isa(outer.operation, scf.ForOp, scf.WhileOp)
+            outer = outer.operation.parent
+        return None if place is None else _Use(op, place.base, place.offset, role, repeats)
+
+    @property
+    def count(self) -> int:
+        """Arrivals of one execution, or, of an init, those that a phase has."""
+        if "count" not in self.op.attributes:
+            return 1
+        return int(ir.IntegerAttr(self.op.attributes["count"]).value)
+
+    def meets(self, other: "_Use") -> bool:
+        """May be of the same barrier."""
+        return None in (self.offset, other.offset) or self.offset == other.offset
+
+
+def _of(uses: Iterable[_Use], *kinds: type) -> list[_Use]:
+    return [use for use in uses if isa(use.op, *kinds)]
+
+
+def _check_counts(base: Value, uses: list[_Use]) -> None:
+    """Of all uses of the barriers of an allocation: enough arrivals, and not too many at once."""
+    inits, arrivals = _of(uses, ttng.InitBarrierOp), _of(uses, *_ARRIVALS)
+    for wait in _of(uses, *_WAITS):
+        counts = [init.count for init in inits if init.meets(wait)]
+        if not counts:
+            hint = "call mbarrier.init(barrier, count=...) before"
+            raise _wrong(wait.op, base, "the barrier is waited for, and never initialised", hint)
+        if isa(wait.op, ttng.WaitBarrierIfOp) or number_of(wait.op.operands[1]) != 0:
+            continue
+        own = [arrival for arrival in arrivals if arrival.meets(wait)]
+        most = sum(inf if arrival.repeats else arrival.count for arrival in own)
+        if any(isa(arrival.op, ttng.ArriveBehindCopiesOp) for arrival in own):
+            continue
+        if most < min(counts):
+            raise _too_few(wait.op, base, int(most), min(counts))
+    for arrival in _of(arrivals, ttng.ArriveOnceOp):
+        counts = [init.count for init in inits if init.meets(arrival)]
+        if counts and arrival.count > max(counts):
+            raise _wrong(
+                arrival.op,
+                base,
+                f"{arrival.count} arrivals at once at a barrier whose phase has {max(counts)}",
+                f"arrive with count={max(counts)} at most, or initialise it with a larger count",
+            )
+
+
+def _too_few(wait: Operation, base: Value, found: int, count: int) -> CompilationError:
+    arrivals = "nothing arrives" if not found else f"only {found} of {count} arrivals come"
+    return _wrong(
+        wait,
+        base,
+        f"this wait never ends: {arrivals} at its barrier",
+        "let mbarrier.arrive, or mbarrier.expect and its copies, come to it, or lower its count",
+    )
+
+
+# A run
+
+
+@dataclass
+class _State:
+    """Of a barrier: what a phase has, what is left of this one, phases that have ended."""
+
+    count: int
+    left: int
+    bytes: int = 0
+    phases: int = 0
+
+    def end(self) -> None:
+        """Begins the next phase where this one has all."""
+        if not self.left and not self.bytes:
+            self.left, self.phases = self.count, self.phases + 1
+
+
+@dataclass
+class _Run:
+    """`own` are the allocations of barriers that one group of warps uses alone. `states` has the
+    barriers, `copies` the memory with a copy under way: by it the barrier's allocation, or None of
+    a copy that a group of copies waits for."""
+
+    own: set[Value]
+    numbers: Numbers = field(default_factory=dict)
+    states: dict[_Place, _State] = field(default_factory=dict)
+    copies: dict[_Place, Value | None] = field(default_factory=dict)
+
+    def walk(self, block: Block) -> None:
+        """Runs the ops of a block."""
+        for op in block.operations:
+            if isa(op, scf.ForOp):
+                self._loop(op)
+            elif isa(op, scf.IfOp):
+                self._branch(op)
+            elif isa(op, ttg.WorkerOp):
+                copies, self.copies = self.copies, {}
+                self.walk(op.regions[0].blocks[0])
+                self.copies = copies
+            elif len(op.regions):
+                self._forget_all(op)
+            else:
+                self._op(op)
+
+    def _loop(self, op: Operation) -> None:
+        if iterations_of(op) == 0:
+            return
+        body = op.regions[0].blocks[0]
+        first = [op.operands[0], *list(op.operands)[3:]]
+        for argument, value in zip(body.arguments, first, strict=True):
+            number = _number(value, self.numbers)
+            if number is not None:
+                self.numbers[argument] = number
+        self.walk(body)
+        self._forget_all(op)
+
+    def _branch(self, op: Operation) -> None:
+        condition = _number(op.operands[0], self.numbers)
+        if condition is None:
+            self._forget_all(op)
+            return
+        region = op.regions[0 if condition else 1]
+        if len(region.blocks):
+            self.walk(region.blocks[0])
+
+    def _forget_all(self, op: Operation) -> None:
+        """What an op may have changed is not known behind it."""
+        for inner in all_ops(op):
+            for operand in inner.operands:
+                if ttg.is_mem_desc(operand.type):
+                    self._forget(_place(operand, self.numbers))
+            if isa(inner, *_WAITS, ttg.AsyncWaitGroupOp):
+                self.copies.clear()
+
+    def _forget(self, place: _Place | None) -> None:
+        for kept in (self.states, self.copies):
+            for other in list(kept):
+                if place is None or other.base == place.base:
+                    del kept[other]
+
+    def _op(self, op: Operation) -> None:
+        if isa(op, ttng.AsyncTMACopyOp):
+            self._copy(op)
+        elif isa(op, ttg.AsyncCopyOp):
+            self._begin(_place(op.operands[1], self.numbers), None)
+        elif isa(op, ttg.AsyncWaitGroupOp):
+            self.copies = {place: base for place, base in self.copies.items() if base is not None}
+        elif isa(op, ttg.JoinWorkersOp):
+            self.copies.clear()  # a worker may have waited for them
+        elif isa(op, *_READS):
+            self._read(op)
+        elif isa(op, *_USES):
+            self._use(op)
+
+    def _begin(self, target: _Place | None, barrier: Value | None) -> None:
+        if target is not None and target.offset is not None:
+            self.copies[target] = barrier
+
+    def _copy(self, op: Operation) -> None:
+        _, barrier, memory, condition, *_ = op.operands
+        is_done = _number(condition, self.numbers)
+        if is_done == 0:
+            return
+        place = _barrier(barrier, self.numbers)
+        state = self._state(place)
+        if is_done is None or place is None:
+            self._forget(place)
+            return
+        self._begin(_place(memory, self.numbers), place.base)
+        if state is not None:
+            shape, element = ttg.mem_desc_block(memory.type)
+            state.bytes -= prod(shape) * stored_bytes(element)
+            state.end()
+
+    def _state(self, place: _Place | None) -> _State | None:
+        if place is None or place.base not in self.own:
+            return None
+        if place.offset is None:
+            self._forget(place)
+        return self.states.get(place)
+
+    def _read(self, op: Operation) -> None:
+        for operand in op.operands:
+            if not ttg.is_mem_desc(operand.type):
+                continue
+            place = _place(operand, self.numbers)
+            if place is None or place not in self.copies:
+                continue
+            base = self.copies[place]
+            what = "mbarrier.wait on the copy's barrier" if base else "async_copy.wait_group"
+            raise _wrong(
+                op,
+                place.base,
+                "the memory is read while a copy to it may be under way: nothing has waited for it",
+                f"call {what} before",
+            )
+
+    def _use(self, op: Operation) -> None:
+        place = _barrier(op.operands[0], self.numbers)
+        if isa(op, *_WAITS):
+            self._wait(op, place)
+            return
+        if isa(op, ttng.InitBarrierOp):
+            count = int(ir.IntegerAttr(op.attributes["count"]).value)
+            if place is not None and place.base in self.own and place.offset is not None:
+                self.states[place] = _State(count, count)
+            return
+        state = self._state(place)
+        if state is None:
+            return
+        if isa(op, ttng.InvalBarrierOp, ttng.ArriveBehindCopiesOp):
+            self._forget(place)
+            return
+        arrives = _number(op.operands[1], self.numbers)
+        if arrives == 0:
+            return
+        state.left -= (
+            int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
+        )
+        if isa(op, ttng.BarrierExpectOp):
+            state.bytes += int(ir.IntegerAttr(op.attributes["bytes"]).value)
+        if arrives is None or state.left < 0:
+            self._forget(place)
+            return
+        state.end()
+
+    def _wait(self, op: Operation, place: _Place | None) -> None:
+        state, parity = self._state(place), _number(op.operands[1], self.numbers)
+        waits = _number(op.operands[2], self.numbers) if len(op.operands) > 2 else 1
+        if waits == 0:
+            return
+        if waits and state is not None and parity is not None and place is not None:
+            self._check(op, place.base, state, parity & 1)
+        if place is None or place.base not in self.own:  # another group may have waited for them
+            self.copies.clear()
+        self.copies = {
+            memory: base
+            for memory, base in self.copies.items()
+            if place is not None and base is not None and base != place.base
+        }
+
+    def _check(self, op: Operation, base: Value, state: _State, parity: int) -> None:
+        if state.phases & 1 != parity:
+            return
+        if state.left == state.count and not state.bytes:
+            if not state.phases:
+                why = f"phase {parity} is the first, and nothing has arrived at its barrier before"
+                hint = "arrive, or begin the copy, before the wait; a wait for phase 1 ends at once"
+            else:
+                why = f"the last phase that ended at its barrier is {1 - parity}, not {parity}"
+                hint = f"wait for phase {1 - parity}: phases are 0, 1, 0, 1, from the init on"
+        elif state.left:
+            why = f"{state.count - state.left} of {state.count} arrivals have come to its barrier"
+            hint = "arrive so often before the wait, or initialise the barrier with a lower count"
+        else:
+            more = "more" if state.bytes > 0 else "fewer"
+            why = f"its barrier expects {abs(state.bytes)} bytes {more} than the copies bring"
+            hint = "expect desc.block_type.nbytes of each copy to the barrier"
+        raise _wrong(op, base, f"this wait never ends: {why}", hint)
