@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.core.global_force_seed = draws.SEED
 
 
-# Tests make many objects that stay for a file. CPython's own thresholds have all of them looked at
-# far too often: a fifth of the time of random programs. Memory has a bound of its own (_GROWTH).
+# Tests make many objects that stay for a file, and CPython's own thresholds have all of them looked
+# at often. Memory has a bound of its own (_GROWTH).
 _THRESHOLDS = (10_000, 10, 10)
 
 
