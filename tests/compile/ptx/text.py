@@ -2,7 +2,10 @@
 
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +58,10 @@ class Block:
         return self.instructions[0].together if self.instructions else "thread"
 
 
+# What translation.py keeps: code, names of operands, and how the objects with names are made.
+Translated = tuple[CodeType, dict[tuple[str, str], str], dict[str, Callable[[Any], Any]]]
+
+
 @dataclass
 class Kernel:
     """A kernel: its parameters' bytes, registers, blocks, labels and arrays in local memory."""
@@ -66,6 +73,7 @@ class Kernel:
     labels: dict[str, int]
     local: dict[str, int]  # where an array begins
     local_bytes: int
+    translated: Translated | None = None
 
 
 @functools.lru_cache(64)

@@ -5,9 +5,7 @@ changes the registers of those that execute it. What is more than arithmetic is 
 machine, by the instruction's name.
 """
 
-import functools
 from collections.abc import Callable, Mapping
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -41,14 +39,12 @@ def put(register: np.ndarray, values: np.ndarray, where: np.ndarray) -> None:
     np.copyto(register, as_bits(values), where=where, casting="unsafe")
 
 
-@functools.lru_cache(16)
-def _compiled(source: str, name: str) -> CodeType:
-    """Tests run a kernel several times."""
-    return compile(source, f"<{name}>", "exec")
-
-
 class Translation:
-    """A kernel's blocks as functions of a mask: which threads execute it."""
+    """A kernel's blocks as functions of a mask: which threads execute it.
+
+    Tests run a kernel several times: its code is kept with it, and how the objects are made that
+    the code has names for. The objects are those of one run.
+    """
 
     def __init__(
         self, kernel: Kernel, registers: Registers, special: Mapping[str, np.ndarray], machine: Any
@@ -59,11 +55,24 @@ class Translation:
         self.threads = len(next(iter(special.values())))
         self.scope: dict[str, Any] = {**SCOPE, "put": put, "m": machine, "pc": machine.pc}
         self.names: dict[tuple[str, str], str] = {}
+        self.makers: dict[str, Callable[[Any], Any]] = {}  # of the objects with names
         self.bound: dict[str, _Bound] = {}  # by text
         self.carry = np.zeros(self.threads, np.uint32)
 
     def blocks(self) -> list[Callable[[np.ndarray], None]]:
         """A function by block."""
+        if self.kernel.translated is None:
+            code = compile(self._source(), f"<{self.kernel.name}>", "exec")
+            self.kernel.translated = code, dict(self.names), dict(self.makers)
+        else:
+            code, names, makers = self.kernel.translated
+            self.names = dict(names)
+            for name, make in makers.items():
+                self.given(make, name)
+        exec(code, self.scope)
+        return [self.scope[f"block{number}"] for number in range(len(self.kernel.blocks))]
+
+    def _source(self) -> str:
         source = []
         for number, block in enumerate(self.kernel.blocks):
             source += [f"def block{number}(mask):", f" pc[mask] = {number + 1}"]
@@ -74,15 +83,14 @@ class Translation:
                     source.append(f" g = mask & {sign}{self.read(instruction.guard, 'pred')}")
                     guard = "g"
                 source += [f" {line}" for line in self._lines(instruction, guard)]
-        exec(_compiled("\n".join(source), self.kernel.name), self.scope)
-        return [self.scope[f"block{number}"] for number in range(len(self.kernel.blocks))]
+        return "\n".join(source)
 
     # Operands
 
-    def given(self, value: Any, name: str = "") -> str:
-        """The name of an object in the functions."""
+    def given(self, make: "Callable[[Translation], Any]", name: str = "") -> str:
+        """The name, in the functions, of an object that is made for each run."""
         name = name or f"c{len(self.scope)}"
-        self.scope[name] = value
+        self.makers[name], self.scope[name] = make, make(self)
         return name
 
     def register(self, text: str) -> str:
@@ -97,9 +105,7 @@ class Translation:
             return self._of_register(operand, type_)
         if operand.startswith(("%clock", "%globaltimer")):
             return "m.read_clock(mask)"
-        if operand in self.special:
-            return self._named(operand, type_)
-        return self._named(operand, type_, self._constant(operand, type_))
+        return self._named(operand, type_)
 
     def _of_register(self, operand: str, type_: str) -> str:
         array = self.registers[operand]
@@ -110,17 +116,20 @@ class Translation:
         dtype = _dtype(type_)
         return narrow if dtype.kind == "u" else f"{narrow}.view({dtype.str!r})"
 
-    def _named(self, operand: str, type_: str, array: np.ndarray | None = None) -> str:
+    def _named(self, operand: str, type_: str) -> str:
         key = operand, type_
         if key not in self.names:
-            if array is None:
-                array = self.registers.get(operand)
-            if array is None:
-                array = self.special[operand].astype(unsigned(BITS[type_]))
-            if type_ and type_ != "pred":
-                array = array.view(_dtype(type_))
-            self.names[key] = self.given(array)
+            self.names[key] = self.given(lambda run: run._array(operand, type_))
         return self.names[key]
+
+    def _array(self, operand: str, type_: str) -> np.ndarray:
+        """A register, a special one or a constant, by thread."""
+        array = self.registers.get(operand)
+        if array is None and operand in self.special:
+            array = self.special[operand].astype(unsigned(BITS[type_]))
+        if array is None:
+            array = self._constant(operand, type_)
+        return array.view(_dtype(type_)) if type_ and type_ != "pred" else array
 
     def _constant(self, text: str, type_: str) -> np.ndarray:
         """An operand that is a number or a symbol, for all threads."""
@@ -157,8 +166,7 @@ class Translation:
         if text in _CARRIES:
             return self._with_carry(text, operands, guard)
         if name in _OPAQUE:
-            self.bound[instruction.text] = _Bound(self, instruction)
-            place = self.given(self.bound[instruction.text])
+            place = self.given(lambda run: run._bind(instruction))
             return [f"m.{name}({place}, {guard})"]
         if name in _NO_EFFECT:
             return []
@@ -177,6 +185,10 @@ class Translation:
                 f"put({self.register(other.strip())}, ~{self.register(target.strip())}, {guard})"
             )
         return lines
+
+    def _bind(self, instruction: Instruction) -> "_Bound":
+        bound = self.bound[instruction.text] = _Bound(self, instruction)
+        return bound
 
     def _access(self, parts: tuple[str, ...], operands: tuple[str, ...], guard: str) -> list[str]:
         type_ = parts[-1]
@@ -200,7 +212,7 @@ class Translation:
         """Addresses, by thread, in 64 bits."""
         array = self.registers.get(base)
         found = self.read(base, f"u{8 * array.itemsize}" if array is not None else "u64")
-        number = self.given(np.int64(offset))
+        number = self.given(lambda _: np.int64(offset))
         return f"({found}.astype('i8') + {number})" if offset else f"{found}.astype('i8')"
 
     def _packed(self, parts: tuple[str, ...], operands: tuple[str, ...], guard: str) -> list[str]:
@@ -225,7 +237,7 @@ class Translation:
     def _with_carry(self, text: str, operands: tuple[str, ...], guard: str) -> list[str]:
         """Sums in 64 bits; what is above 32 is carried on."""
         values = [self.read(value, "u32") for value in operands[1:]]
-        carry = self.given(self.carry, "carry")
+        carry = self.given(lambda run: run.carry, "carry")
         product = f"({values[0]}.astype('u8') * {values[1]})"
         if "hi" in text:
             product = f"({product} >> np.uint64(32))"
