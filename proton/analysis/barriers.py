@@ -12,6 +12,7 @@ What depends on data, and what other groups do meanwhile, is not known; nothing 
 barriers that groups share, the arrivals that there are at all are counted.
 """
 
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from linecache import getline
@@ -131,23 +132,23 @@ def _rest(a: int, b: int) -> int | None:
 
 _ARITHMETIC: dict[str, Callable[[int, int], int | None]] = by_name(
     {
-        arith.AddIOp: lambda a, b: a + b,
-        arith.SubIOp: lambda a, b: a - b,
-        arith.MulIOp: lambda a, b: a * b,
+        arith.AddIOp: operator.add,
+        arith.SubIOp: operator.sub,
+        arith.MulIOp: operator.mul,
         arith.DivSIOp: _divided,
         arith.RemSIOp: _rest,
-        arith.AndIOp: lambda a, b: a & b,
-        arith.OrIOp: lambda a, b: a | b,
-        arith.XOrIOp: lambda a, b: a ^ b,
+        arith.AndIOp: operator.and_,
+        arith.OrIOp: operator.or_,
+        arith.XOrIOp: operator.xor,
     }
 )
 _COMPARED: dict[int, Callable[[int, int], bool]] = {
-    0: lambda a, b: a == b,
-    1: lambda a, b: a != b,
-    2: lambda a, b: a < b,
-    3: lambda a, b: a <= b,
-    4: lambda a, b: a > b,
-    5: lambda a, b: a >= b,
+    int(arith.CmpIPredicate.eq): operator.eq,
+    int(arith.CmpIPredicate.ne): operator.ne,
+    int(arith.CmpIPredicate.slt): operator.lt,
+    int(arith.CmpIPredicate.sle): operator.le,
+    int(arith.CmpIPredicate.sgt): operator.gt,
+    int(arith.CmpIPredicate.sge): operator.ge,
 }
 
 
