@@ -57,17 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.core.global_force_seed = draws.SEED
 
 
-# Tests make many objects that stay for a file, and CPython's own thresholds have all of them looked
-# at often. Memory has a bound of its own (_GROWTH).
-_THRESHOLDS = (10_000, 10, 10)
-
-
 def pytest_collection_finish() -> None:
     """What has been imported and collected stays, so no collection of garbage looks at it."""
     global _kept
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
     _kept = _resident()
 
 
