@@ -49,7 +49,7 @@ CHECKS = {
         CHECK: s_barrier
         CHECK: ds_write
         CHECK: s_barrier
-        CHECK: ds_read_b128
+        CHECK: ds_read{{.*}}_b64
         CHECK: v_pk_fma_f32
         CHECK-NOT: v_mfma
         CHECK: global_store_dword
