@@ -22,9 +22,10 @@ from proton.analysis.loop_iterations import iterations_of
 from proton.analysis.scratch import stored_bytes
 from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import by_name, isa, ttg, ttng
-from proton.dialect.emit import number_of
+from proton.dialect.emit import number_of, predicate_of
 from proton.dialect.mlir import (
     Block,
+    CmpIPredicate,
     Location,
     Module,
     Operation,
@@ -142,13 +143,13 @@ _ARITHMETIC: dict[str, Callable[[int, int], int | None]] = by_name(
         arith.XOrIOp: operator.xor,
     }
 )
-_COMPARED: dict[int, Callable[[int, int], bool]] = {
-    int(arith.CmpIPredicate.eq): operator.eq,
-    int(arith.CmpIPredicate.ne): operator.ne,
-    int(arith.CmpIPredicate.slt): operator.lt,
-    int(arith.CmpIPredicate.sle): operator.le,
-    int(arith.CmpIPredicate.sgt): operator.gt,
-    int(arith.CmpIPredicate.sge): operator.ge,
+_COMPARED: dict[CmpIPredicate, Callable[[int, int], bool]] = {
+    CmpIPredicate.eq: operator.eq,
+    CmpIPredicate.ne: operator.ne,
+    CmpIPredicate.slt: operator.lt,
+    CmpIPredicate.sle: operator.le,
+    CmpIPredicate.sgt: operator.gt,
+    CmpIPredicate.sge: operator.ge,
 }
 
 
@@ -169,7 +170,7 @@ def _number(value: Value, numbers: Numbers) -> int | None:
     if a is None or b is None:
         return None
     if isa(op, arith.CmpIOp):
-        compare = _COMPARED.get(int(ir.IntegerAttr(op.attributes["predicate"]).value))
+        compare = _COMPARED.get(predicate_of(op))
         return None if compare is None else int(compare(a, b))
     return _ARITHMETIC[op.name](a, b)
 
@@ -187,7 +188,9 @@ def _written(location: Location) -> SourceSpan:
 
 def _wrong(op: Operation, base: Value, problem: str, hint: str) -> CompilationError:
     """An error at an op, which names the memory that it is about."""
-    span, made = _written(op.location), _written(defining_op(base).location)  # type: ignore[union-attr]
+    memory = defining_op(base)
+    assert memory is not None, "an allocation, by _place"
+    span, made = _written(op.location), _written(memory.location)
     line = getline(made.file, made.line).strip()
     return CompilationError(
         f"{problem} (it is made in line {made.line}: `{line}`)", span if span.file else None, hint
@@ -222,13 +225,15 @@ class _Use:
     @property
     def count(self) -> int:
         """Arrivals of one execution, or, of an init, those that a phase has."""
-        if "count" not in self.op.attributes:
-            return 1
-        return int(ir.IntegerAttr(self.op.attributes["count"]).value)
+        return _count(self.op)
 
     def meets(self, other: "_Use") -> bool:
         """May be of the same barrier."""
         return None in (self.offset, other.offset) or self.offset == other.offset
+
+
+def _count(op: Operation) -> int:
+    return int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
 
 
 def _of(uses: Iterable[_Use], *kinds: type) -> list[_Use]:
@@ -416,7 +421,7 @@ class _Run:
             self._wait(op, place)
             return
         if isa(op, ttng.InitBarrierOp):
-            count = int(ir.IntegerAttr(op.attributes["count"]).value)
+            count = _count(op)
             if place is not None and place.base in self.own and place.offset is not None:
                 self.states[place] = _State(count, count)
             return
@@ -429,9 +434,7 @@ class _Run:
         arrives = _number(op.operands[1], self.numbers)
         if arrives == 0:
             return
-        state.left -= (
-            int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
-        )
+        state.left -= _count(op)
         if isa(op, ttng.BarrierExpectOp):
             state.bytes += int(ir.IntegerAttr(op.attributes["bytes"]).value)
         if arrives is None or state.left < 0:

@@ -14,7 +14,7 @@ from proton.dialect.mlir import Operation, Type, Value, func, ir
 from proton.dialect.traits import AllocatesShared, PassesMemory, has
 from proton.dialect.walk import users
 from proton.layout import LinearLayout
-from proton.layout.conversion import Exchange, Parts, exchange, in_parts, plan
+from proton.layout.conversion import Exchange, Parts, Permutation, exchange, in_parts, plan
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
 from proton.layout.reduction import plan_reduction
 from proton.layout.shared_view import matrix_of
@@ -34,6 +34,12 @@ def alignment(op: Operation) -> int:
             return MATRIX_ALIGNMENT
         return max(ALIGNMENT, *_of_users(op.results[0]))
     return ALIGNMENT
+
+
+def is_exchanged(value: Value, layout: LinearLayout) -> bool:
+    """True if threads pass elements of a tensor on for it to have a layout."""
+    way = plan(ttg.layout_of(value.type), layout, stored_bytes(element_of(value)))
+    return not isinstance(way, Permutation)
 
 
 def _of_users(memory: Value) -> list[int]:

@@ -110,11 +110,11 @@ class Planner:
         return planned + max(scratch_bytes(op) for op in ops if not has(op, AllocatesShared))
 
 
-def stages_of(loop: Operation, others: int) -> tuple[int, bool]:
-    """(stages, whether the loop itself asked for them, where `others` have so many)."""
+def stages_of(loop: Operation, default: int) -> tuple[int, bool]:
+    """(stages, whether the loop itself asked for them)."""
     if NUM_STAGES in loop.attributes:
         return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
-    return others, False
+    return default, False
 
 
 def _bytes_beside(loop: Operation) -> int:

@@ -68,10 +68,12 @@ class Chip:
     has_clusters: bool = False
     has_maximum_of_three: bool = False  # integers
     # Speeds. Of the second-level cache the bytes for each SM; of an SM in a cycle the multiply-adds
-    # of 16-bit numbers on tensor cores, and special functions. 0 where chips differ, nobody has
-    # measured, or nothing is planned by it.
+    # of 16-bit numbers on tensor cores, those of fp32, and special functions (CUDA Programming
+    # Guide, "Arithmetic Instructions"). 0 where chips differ, nobody has measured, or nothing is
+    # planned by it.
     sm_l2_bytes: int = 0
     dot_per_cycle: int = 0
+    fp32_per_cycle: int = 128
     special_per_cycle: int = 16
     ptx: int = 0  # the first version of PTX that knows the chip, or what its instructions need
 

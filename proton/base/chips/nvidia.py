@@ -44,9 +44,11 @@ _AMPERE = Chip(
     atomics=_ATOMICS,
     has_async_copies=True,
     has_matrix_loads=True,
+    fp32_per_cycle=64,
 )
 _SMALL_AMPERE = replace(
     _AMPERE,
+    fp32_per_cycle=128,
     name="sm_86",
     shared_bytes=99 * KIB,
     sm_shared_bytes=100 * KIB,
@@ -62,6 +64,7 @@ _ADA = replace(
 )
 _DATACENTER_BLACKWELL = replace(
     _AMPERE,
+    fp32_per_cycle=128,
     name="sm_100a",
     ptx=86,
     shared_bytes=227 * KIB,

@@ -21,25 +21,19 @@ from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
-from proton.analysis.scratch import stored_bytes
+from proton.analysis.scratch import is_exchanged
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt
-from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of
 from proton.dialect.walk import defining_op, functions, ops_named, replace
 from proton.layout import LinearLayout
-from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
 from proton.schedule.loads import PRODUCTS, candidates, is_innermost
 from proton.schedule.planning import stages_of
 from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
-
-# Instructions of a thread for each element that it computes. A special unit has an eighth of the
-# lanes that multiply (Chip.special_per_cycle).
-_WEIGHTS = {Cost.INDEX: 1, Cost.ARITHMETIC: 1, Cost.SPECIAL: 8}
 
 
 @register
@@ -54,8 +48,10 @@ class HoistOperandConversions(Pass):
     num_stages: int = 3
 
     def run(self, module: Module) -> None:
-        if not self.target.facts.has_async_copies:
+        chip = self.target.facts
+        if not chip.has_async_copies:
             return
+        special = chip.fp32_per_cycle // chip.special_per_cycle
         infos: AxisInfos | None = None
         for function in functions(module):
             roots: Roots | None = None
@@ -72,7 +68,7 @@ class HoistOperandConversions(Pass):
                 for conversion in conversions:
                     (value,) = conversion.operands
                     layout = layout_of(conversion.results[0].type)
-                    if _gains(value, layout, body, copied):
+                    if _gains(value, layout, body, copied, special):
                         replace(conversion, [again.get(value, layout)])
                         erase_unused(value)
 
@@ -86,8 +82,7 @@ def _is_operand(conversion: Operation) -> bool:
     uses = conversion.results[0].uses
     if not any(isa(use.owner.operation, *PRODUCTS) and use.operand_number < 2 for use in uses):
         return False
-    way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
-    return not isinstance(way, Permutation)
+    return is_exchanged(value, layout)
 
 
 def _converted(copied: set[Operation], op: Operation, type_: Type) -> Value | None:
@@ -97,8 +92,11 @@ def _converted(copied: set[Operation], op: Operation, type_: Type) -> Value | No
         return ConvertLayoutOp(op.results[0], type_).result
 
 
-def _gains(value: Value, layout: LinearLayout, body: Block, copied: set[Operation]) -> bool:
-    """True if a value is computed from copied blocks alone, and costs less in the layout."""
+def _gains(
+    value: Value, layout: LinearLayout, body: Block, copied: set[Operation], special: int
+) -> bool:
+    """True if a value is computed from copied blocks alone, and costs less in the layout: in
+    instructions, of which a special function is so many."""
     elements = layout.in_size("register")
     saved = layout_of(value.type).in_size("register") + elements
     waiting, seen, is_copied = [(value, layout)], {value}, False
@@ -119,7 +117,7 @@ def _gains(value: Value, layout: LinearLayout, body: Block, copied: set[Operatio
             return False
         is_shared = len(list(value.uses)) > 1
         before = 0 if is_shared else layout_of(value.type).in_size("register")
-        weight = _WEIGHTS[kind] if has(op, Elementwise) else 0
+        weight = (special if kind is Cost.SPECIAL else 1) if has(op, Elementwise) else 0
         saved -= weight * (layout.in_size("register") - before)
         tensors = [operand for operand in op.operands if is_tensor(operand.type)]
         for operand, its in zip(tensors, wanted, strict=True):

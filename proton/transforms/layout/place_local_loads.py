@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.cost import Cost, cost
-from proton.analysis.scratch import stored_bytes
+from proton.analysis.scratch import is_exchanged
 from proton.dialect import isa, names_of, ttg, ttng
-from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.traits import Pure, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import defining_op, ops_named, replace
-from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
 from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
 
@@ -42,9 +40,8 @@ class PlaceLocalLoads(Pass):
         for conversion in ops_named(module, _CONVERSION):
             (value,) = conversion.operands
             layout = layout_of(conversion.results[0].type)
-            way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
             is_few = layout.in_size("register") <= _MOST
-            if not isinstance(way, Permutation) and is_few and _is_read(value):
+            if is_few and is_exchanged(value, layout) and _is_read(value):
                 replace(conversion, [ComputedAgain(_read_in).get(value, layout)])
                 erase_unused(value)
         for load in ops_named(module, _LOAD):

@@ -21,9 +21,8 @@ from typing import ClassVar
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
-from proton.analysis.scratch import stored_bytes
+from proton.analysis.scratch import is_exchanged
 from proton.dialect import isa, names_of, tt, ttg, ttng
-from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
@@ -31,7 +30,6 @@ from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout
-from proton.layout.conversion import Permutation, plan
 from proton.passes import Pass, register
 
 # These take each operand in any layout.
@@ -343,8 +341,7 @@ class _Rewriter:
 
     def _is_loaded_again(self, value: Value, layout: LinearLayout) -> bool:
         """True if the value comes from memory in the layout, since it would have to be moved."""
-        way = plan(layout_of(value.type), layout, stored_bytes(element_of(value)))
-        return not isinstance(way, Permutation) and self.reloads.allow(value)
+        return is_exchanged(value, layout) and self.reloads.allow(value)
 
     def _again(self, op: Operation, layout: LinearLayout) -> Value:
         """A copy of a cheap op that computes in another layout, right behind it."""
