@@ -15,24 +15,28 @@ from proton.analysis.cost import Cost, cost
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import block_type, element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, func
+from proton.dialect.regions import stages_of
 from proton.dialect.traits import (
     Accesses,
     Barrier,
     Loop,
     Multiplies,
+    SharedEffects,
     Writes,
     has,
 )
-from proton.dialect.tt import pointee_of
+from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.ttg import is_tensor
+from proton.dialect.ttng import is_tensor_map
 from proton.dialect.walk import all_ops, defining_op
 
 
 class Reloads:
-    """The answers for one function of a program of so many threads."""
+    """The answers for one function of a program of so many threads, whose loops have `stages`
+    stages where they do not ask for others."""
 
-    def __init__(self, function: Operation, threads: int) -> None:
-        self.function, self.threads = function, threads
+    def __init__(self, function: Operation, threads: int, stages: int) -> None:
+        self.function, self.threads, self.stages = function, threads, stages
         self.known: dict[Value, bool] = {}
         self.roots: Roots | None = None
         self.written: set[int] = set()
@@ -72,7 +76,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _feeds_products(op):
+        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or self._is_pipelined(op):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
@@ -85,11 +89,23 @@ class Reloads:
             block_type(tuple(shape_of(op.results[0])), element_of(op.results[0])) not in self.blocks
         )
 
+    def _is_pipelined(self, op: Operation) -> bool:
+        """True if it is in a loop of several stages that multiplies matrices: the first of those
+        brings what the others take."""
+        parent = op.parent
+        while parent is not None and not isa(parent, func.FuncOp):
+            if has(parent, Loop) and stages_of(parent, self.stages)[0] > 1:
+                if any(has(one, Multiplies) for one in all_ops(parent)):
+                    return True
+            parent = parent.parent
+        return False
+
     def _note(self, op: Operation) -> None:
-        """What an op writes: one that is no access, as a call, anything."""
+        """What an op writes: one that is no access, as a call, anything in global memory, but for
+        what is known to write shared memory alone."""
         assert self.roots is not None
         if not has(op, Accesses):
-            if not has(op, Barrier):
+            if not has(op, Barrier) and not _stays_on_chip(op):
                 self.written.add(UNKNOWN)
             return
         self.written |= self.roots.of(op.operands[0])
@@ -97,18 +113,16 @@ class Reloads:
         self.blocks.add(block_type(shape, pointee_of(op.operands[0])))
 
 
+def _stays_on_chip(op: Operation) -> bool:
+    """True if an op writes to registers and to shared memory: it says what it does to that, and
+    knows no place in global memory."""
+    return SharedEffects.are_known(op) and not any(
+        is_pointer_like(value.type) or is_tensor_map(value.type) for value in op.operands
+    )
+
+
 def _behind_conversions(value: Value) -> Operation | None:
     op = defining_op(value)
     while isa(op, ttg.ConvertLayoutOp):
         op = defining_op(op.operands[0])
     return op
-
-
-def _feeds_products(op: Operation) -> bool:
-    """True if it is in a loop that multiplies matrices: those loads are pipelined."""
-    parent = op.parent
-    while parent is not None and not isa(parent, func.FuncOp):
-        if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):
-            return True
-        parent = parent.parent
-    return False

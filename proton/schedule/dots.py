@@ -138,6 +138,16 @@ def _memory_of(side: Value) -> Operation | None:
     return op
 
 
+def go_on(schedule: Schedule, waits: list[DotWait]) -> None:
+    """Leaves dots under way until the last of them has been issued in the next iteration. One wait
+    there is for all. Of several dots it ends the first one of its own iteration, too: where a loop
+    ends with all of them under way, ptxas issues each when the one before has ended (C7514)."""
+    for wait in waits:
+        wait.is_later, wait.is_implied, wait.pendings = True, wait is not waits[-1], len(waits)
+    for wait in waits[-1:]:
+        wait.pendings = max(1, _issued_around(schedule, wait) - (len(waits) > 1))
+
+
 def last_asked_by(wait: DotWait, loop: Operation) -> Operation | None:
     """The first op behind a loop at which a dot that may go on there must have ended; None for the
     end of the block."""

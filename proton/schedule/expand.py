@@ -64,7 +64,9 @@ def _place(wait: DotWait, ahead_of: Operation, loop: Operation | None) -> None:
     (use,) = op.results[0].uses
     with ir.InsertionPoint(wait.asked_by or end_of(loop.block)), op.location:
         _wait_behind(loop, int(use.operand_number))
-    if wait.kept:  # of the iteration before; else the dot of this one is issued first
+    if wait.is_implied:
+        replace(op, [dot.results[0]])
+    elif wait.kept:  # of the iteration before; else the dot of this one is issued first
         op.results[0].replace_all_uses_with(dot.results[0])
         op.operands[0] = dot.operands[2]
         op.move_before(ahead_of)

@@ -38,7 +38,8 @@ class DotWait:
     """A wait for a dot that was issued in the same iteration, or in the one before (`is_later`).
     `pendings` dots are under way behind it. Of a later one, `kept` are the allocations in the loop
     that hold the dot's operands: all iterations share their memory; and the last dot is waited for
-    ahead of `asked_by`, an op behind the loop."""
+    ahead of `asked_by`, an op behind the loop. One that is implied by another of the loop has no op
+    there."""
 
     op: Operation
     dot: Operation
@@ -46,6 +47,7 @@ class DotWait:
     is_later: bool = False
     kept: list[Operation] = field(default_factory=list)
     asked_by: Operation | None = None  # the end of its block
+    is_implied: bool = False
 
 
 @dataclass
@@ -134,6 +136,7 @@ class Schedule:
         loaded = {load.op: load for load in self.copies.loads} if self.copies is not None else {}
         pendings = {wait.op: wait.pendings for wait in self.waits}
         removed = self.copies.removed - loaded.keys() if self.copies is not None else set()
+        removed |= {wait.op for wait in self.waits if wait.is_implied}
         for item in self.order:
             if item in removed:
                 continue

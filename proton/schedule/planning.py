@@ -9,9 +9,8 @@ from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.chips.chip import Chip
 from proton.dialect import isa, ttg
-from proton.dialect.attributes import NUM_STAGES
-from proton.dialect.mlir import Module, Operation, func, ir, scf
-from proton.dialect.regions import ForLoop
+from proton.dialect.mlir import Module, Operation, func, scf
+from proton.dialect.regions import ForLoop, stages_of
 from proton.dialect.traits import AllocatesShared, Loop, has
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
 from proton.schedule import dots
@@ -110,13 +109,6 @@ class Planner:
         return planned + max(scratch_bytes(op) for op in ops if not has(op, AllocatesShared))
 
 
-def stages_of(loop: Operation, default: int) -> tuple[int, bool]:
-    """(stages, whether the loop itself asked for them)."""
-    if NUM_STAGES in loop.attributes:
-        return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
-    return default, False
-
-
 def _bytes_beside(loop: Operation) -> int:
     """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, and
     scratch memory."""
@@ -154,10 +146,9 @@ def _place_waits(schedule: Schedule, has_room: bool) -> None:
     if copies is not None:
         _place_copies(schedule, copies, bool(going_on))
     removed = set() if copies is None else copies.removed
+    dots.go_on(schedule, going_on)
     for wait in reversed(schedule.waits):
-        if wait in going_on:
-            wait.is_later, wait.pendings = True, 1
-        else:
+        if wait not in going_on:
             dots.sink(schedule, wait, removed)
     if loop is not None and has_room and not ops_named(loop, *_CONTROL_FLOW):
         dots.defer(schedule, [wait for wait in schedule.waits if not wait.is_later])

@@ -41,6 +41,22 @@ def gated(a_ptr, b_ptr, c_ptr, K, stride_a, B: tl.constexpr):
 
 
 @proton.jit
+def threefold(a_ptr, b_ptr, c_ptr, K, stride_a, B: tl.constexpr):
+    """Three products: one wait is for all that go on."""
+    m, n, d = tl.arange(0, B), tl.arange(0, B), tl.arange(0, B)
+    x = tl.zeros((B, B), tl.float32)
+    y = tl.zeros((B, B), tl.float32)
+    z = tl.zeros((B, B), tl.float32)
+    for start in range(0, K, B):
+        a = tl.load(a_ptr + m[:, None] * stride_a + start + d[None, :])
+        b = tl.load(b_ptr + (start + d)[:, None] * B + n[None, :])
+        x = tl.dot(a, b, x)
+        y = tl.dot(a, tl.trans(b), y)
+        z = tl.dot(b, a, z)
+    tl.store(c_ptr + m[:, None] * B + n[None, :], x - y + z)
+
+
+@proton.jit
 def partial_sums(a_ptr, b_ptr, c_ptr, K, stride_a, B: tl.constexpr):
     """An accumulator that is stored in each iteration."""
     m, n, d = tl.arange(0, B), tl.arange(0, B), tl.arange(0, B)
@@ -59,8 +75,9 @@ BLOCK = 64
 CASES: dict[tuple[Any, int], tuple[int, list[tuple[int, int]]]] = {
     (product, 256): (3, [(3, 1)]),
     (product, 257): (3, [(3, 0)]),  # b alone has buffers
-    (gated, 256): (3, [(3, 1), (3, 1)]),
+    (gated, 256): (3, [(3, 1)]),  # one wait for both, which ends the first of this iteration
     (gated, 257): (3, [(3, 1), (3, 0)]),
+    (threefold, 256): (3, [(3, 2)]),
     (partial_sums, 256): (3, [(2, 0)]),
     (partial_sums, 257): (3, [(2, 0)]),
 }
@@ -76,8 +93,10 @@ def test_dots_go_on(rng: np.random.Generator, kernel: Any, row: int) -> None:
     blocks = [slice(start, start + BLOCK) for start in range(0, length, BLOCK)]
     want = sum(x[:, part] @ y[part] for part in blocks)
     count = 1
-    if kernel is gated:
+    if kernel in (gated, threefold):
         want = want - sum(x[:, part] @ y[part].T for part in blocks)
+    if kernel is threefold:
+        want = want + sum(y[part] @ x[:, part] for part in blocks)
     if kernel is partial_sums:
         want = np.cumsum([0 * want, *(x[:, part] @ y[part] for part in blocks)], axis=0)
         count = len(blocks) + 1

@@ -17,11 +17,12 @@ from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
-from proton.dialect.mlir import Module, Operation, Value
-from proton.dialect.traits import Accesses, has
+from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.regions import block_of, end_of
+from proton.dialect.traits import Accesses, Elementwise, Multiplies, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import all_ops, before
+from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
@@ -42,7 +43,8 @@ class Coalesce(Pass):
     constant apart: they share an address.
 
     Accesses of one shape and order get one layout, that of the widest, so that what is loaded in
-    one of them and stored in another need not move.
+    one of them and stored in another need not move. What comes from a product moves anyway: a store
+    of it has its own, since 8 fp32 numbers of a thread would be two stores with gaps between lanes.
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
@@ -57,20 +59,43 @@ class Coalesce(Pass):
         plans = [(op, *_wishes(op, infos, self.target.facts)) for op in accesses]
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
+        products = {op for op in accesses if isa(op, tt.StoreOp) and _is_product(op.operands[1])}
         for op, order, vector in plans:
+            if op in products:
+                continue
             key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
             shortest[key] = min(shortest.get(key, run), run)
         warps, lanes = num_warps(module), self.target.warp_size
-        for op, order, _ in plans:
+        for op, order, own in plans:
             shape = shape_of(op.operands[0])
             share = max(1, elements(op.operands[0]) // (lanes * warps))
-            vector, repeats = min(widest[shape, order], share), 1
-            if vector == 1:
+            vector, repeats = min(own if op in products else widest[shape, order], share), 1
+            if vector == 1 and op not in products:
                 repeats = min(share, max(1, shortest[shape, order] // lanes))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))
         for op in copied:
             _set_layout(op, _of_block(op.results[0], warps, lanes))
+
+
+def _is_product(value: Value) -> bool:
+    """True if a value is computed from a product element by element."""
+    pending, seen = [value], set[Value]()
+    while pending:
+        value = pending.pop()
+        op = defining_op(value)
+        if op is None or value in seen:
+            continue
+        seen.add(value)
+        if has(op, Multiplies):
+            return True
+        if len(op.regions):
+            ends = [end_of(block) for n in range(len(op.regions)) if (block := block_of(op, n))]
+            number = ir.OpResult(value).result_number
+            pending += [end.operands[number] for end in ends if number < len(end.operands)]
+        elif has(op, Elementwise):
+            pending += op.operands
+    return False
 
 
 def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
