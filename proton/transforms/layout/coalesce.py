@@ -17,12 +17,11 @@ from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
-from proton.dialect.mlir import Module, Operation, Value, ir
-from proton.dialect.regions import block_of, end_of
-from proton.dialect.traits import Accesses, Elementwise, Multiplies, has
+from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.traits import Accesses, Multiplies, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import all_ops, before, defining_op
+from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
@@ -42,9 +41,10 @@ class Coalesce(Pass):
     Where accesses are of single elements, a thread has several of each run of contiguous ones, a
     constant apart: they share an address.
 
-    Accesses of one shape and order get one layout, that of the widest, so that what is loaded in
-    one of them and stored in another need not move. What comes from a product moves anyway: a store
-    of it has its own, since 8 fp32 numbers of a thread would be two stores with gaps between lanes.
+    Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
+    in another need not move: that of the widest, but none that is wider than a store. 8 fp32 numbers
+    of a thread would be two stores, each with gaps between lanes. In a kernel with products a store
+    has its own layout instead: operands are copied 16 bytes at a time, and results move anyway.
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
@@ -57,45 +57,27 @@ class Coalesce(Pass):
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
         copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
         plans = [(op, *_wishes(op, infos, self.target.facts)) for op in accesses]
+        has_products = any(has(op, Multiplies) for op in ops)
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
-        products = {op for op in accesses if isa(op, tt.StoreOp) and _is_product(op.operands[1])}
+        stored: dict[object, int] = {}
         for op, order, vector in plans:
-            if op in products:
-                continue
             key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
             shortest[key] = min(shortest.get(key, run), run)
+            if isa(op, tt.StoreOp) and not has_products:
+                stored[key] = min(stored.get(key, ACCESS_BYTES), _most(op))
         warps, lanes = num_warps(module), self.target.warp_size
-        for op, order, own in plans:
-            shape = shape_of(op.operands[0])
+        for op, order, _ in plans:
+            key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
-            vector, repeats = min(own if op in products else widest[shape, order], share), 1
-            if vector == 1 and op not in products:
-                repeats = min(share, max(1, shortest[shape, order] // lanes))
+            most = _most(op) if isa(op, tt.StoreOp) else stored.get(key, ACCESS_BYTES)
+            vector, repeats = min(widest[key], most, share), 1
+            if vector == 1:
+                repeats = min(share, max(1, shortest[key] // lanes))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))
         for op in copied:
             _set_layout(op, _of_block(op.results[0], warps, lanes))
-
-
-def _is_product(value: Value) -> bool:
-    """True if a value is computed from a product element by element."""
-    pending, seen = [value], set[Value]()
-    while pending:
-        value = pending.pop()
-        op = defining_op(value)
-        if op is None or value in seen:
-            continue
-        seen.add(value)
-        if has(op, Multiplies):
-            return True
-        if len(op.regions):
-            ends = [end_of(block) for n in range(len(op.regions)) if (block := block_of(op, n))]
-            number = ir.OpResult(value).result_number
-            pending += [end.operands[number] for end in ends if number < len(end.operands)]
-        elif has(op, Elementwise):
-            pending += op.operands
-    return False
 
 
 def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
@@ -114,7 +96,12 @@ def _wishes(op: Operation, infos: AxisInfos, chip: Chip) -> tuple[tuple[int, ...
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
         return order, min(vector, atomic_elements(op, chip))
-    return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
+    return order, min(vector, _most(op))
+
+
+def _most(op: Operation) -> int:
+    """The elements of the widest access."""
+    return ACCESS_BYTES // element_bytes(op.operands[0])
 
 
 def _set_layout(op: Operation, layout: LinearLayout) -> None:
