@@ -76,7 +76,11 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or self._is_pipelined(op):
+        if (
+            not isa(op, tt.LoadOp)
+            or bool(op.attributes["volatile"].value)
+            or self._is_pipelined(op)
+        ):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
@@ -94,9 +98,9 @@ class Reloads:
         brings what the others take."""
         parent = op.parent
         while parent is not None and not isa(parent, func.FuncOp):
-            if has(parent, Loop) and stages_of(parent, self.stages)[0] > 1:
-                if any(has(one, Multiplies) for one in all_ops(parent)):
-                    return True
+            is_deep = has(parent, Loop) and stages_of(parent, self.stages)[0] > 1
+            if is_deep and any(has(one, Multiplies) for one in all_ops(parent)):
+                return True
             parent = parent.parent
         return False
 

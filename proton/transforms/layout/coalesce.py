@@ -18,7 +18,7 @@ from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
 from proton.dialect.mlir import Module, Operation, Value
-from proton.dialect.traits import Accesses, Multiplies, has
+from proton.dialect.traits import Accesses, Loop, Multiplies, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
@@ -42,9 +42,10 @@ class Coalesce(Pass):
     constant apart: they share an address.
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
-    in another need not move: that of the widest, but none that is wider than a store. 8 fp32 numbers
-    of a thread would be two stores, each with gaps between lanes. In a kernel with products a store
-    has its own layout instead: operands are copied 16 bytes at a time, and results move anyway.
+    in another need not move: that of the widest, but none that is wider than a store in the same
+    loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. In a kernel
+    with products a store has its own layout instead: operands are copied 16 bytes at a time, and
+    results move anyway.
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
@@ -60,18 +61,22 @@ class Coalesce(Pass):
         has_products = any(has(op, Multiplies) for op in ops)
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
-        stored: dict[object, int] = {}
+        inmost: dict[object, int] = {}
         for op, order, vector in plans:
             key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
             shortest[key] = min(shortest.get(key, run), run)
-            if isa(op, tt.StoreOp) and not has_products:
-                stored[key] = min(stored.get(key, ACCESS_BYTES), _most(op))
+            inmost[key] = max(inmost.get(key, 0), _depth(op))
+        limits = dict.fromkeys(widest, ACCESS_BYTES)
+        for op, order, _ in plans if not has_products else []:
+            key = shape_of(op.operands[0]), order
+            if isa(op, tt.StoreOp) and _depth(op) == inmost[key]:
+                limits[key] = min(limits[key], _most(op))
         warps, lanes = num_warps(module), self.target.warp_size
         for op, order, _ in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
-            most = _most(op) if isa(op, tt.StoreOp) else stored.get(key, ACCESS_BYTES)
+            most = _most(op) if has_products and isa(op, tt.StoreOp) else limits[key]
             vector, repeats = min(widest[key], most, share), 1
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
@@ -97,6 +102,14 @@ def _wishes(op: Operation, infos: AxisInfos, chip: Chip) -> tuple[tuple[int, ...
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
         return order, min(vector, atomic_elements(op, chip))
     return order, min(vector, _most(op))
+
+
+def _depth(op: Operation) -> int:
+    """How many loops an op is in."""
+    parent, count = op.parent, 0
+    while parent is not None:
+        count, parent = count + has(parent, Loop), parent.parent
+    return count
 
 
 def _most(op: Operation) -> int:
