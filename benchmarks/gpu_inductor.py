@@ -1,40 +1,85 @@
 """Kernels that Inductor writes for models, on a GPU: Proton's times against Triton's, in turns.
 
-    python benchmarks/gpu_inductor.py [--rounds 3] [--model "gpt block"]
+    python benchmarks/gpu_inductor.py [--seconds 110] [--rounds 3] [--model "gpt block"]
 
-Each round is a process of each compiler, in which every model of tests/torch_compile/models.py
-takes steps.
+Each compiler has a process. Of each model of tests/torch_compile/models.py both compile the steps
+at once, and then take steps in turns. What is not measured after so many seconds is left out of the
+table, and the table says so.
 Times of kernels are torch's profiler's (CUPTI), by the kernels' names; those of compiling the sum
 of the calls of `triton.compile`, with caches off.
 """
 
 import argparse
-import json
+import contextlib
+import fcntl
+import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+SIDES = ("proton", "triton")
 STEPS = 20
 WIDER = 64  # by which batches are larger than in the tests
+Kernels = dict[str, list[float]]  # microseconds of each round, by name
 
 
-def measured(model: str | None) -> dict[str, Any]:
-    """Of each model the microseconds of each kernel, and the milliseconds of compiling them."""
+class Late(Exception):
+    """There is no time left, or nobody to ask."""
+
+
+# A compiler's process
+
+
+def serve(side: str, lock: str, asked: Connection) -> None:
+    """Answers `("models",)` with their names, `("compile", model)` with milliseconds, and
+    `("measure", model)` with each kernel's microseconds; with a text where that fails."""
+    sys.path.insert(0, str(ROOT))
+    if side == "proton":
+        import proton
+
+        proton.install_as_triton()
     import torch
-    import triton
-    from torch.profiler import ProfilerActivity, profile
+    import torch._inductor.config
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    from tests.torch_compile.models import MODELS
 
     torch.set_default_device("cuda")
     torch._inductor.config.compile_threads = 1
     torch._inductor.config.force_disable_caches = True
-    sys.path.insert(0, str(ROOT))
-    from tests.torch_compile.models import MODELS
+    spent, steps = _timed(), {}
+    CachingAutotuner.benchmark_all_configs = _alone(CachingAutotuner.benchmark_all_configs, lock)
+    while True:
+        what, *names = asked.recv()
+        model = "".join(names)
+        try:
+            if what == "models":
+                asked.send([*MODELS])
+            elif what == "compile":
+                spent[0] = 0.0
+                steps[model] = _step_of(model)
+                for _ in range(3):
+                    steps[model]()
+                torch.cuda.synchronize()
+                asked.send(spent[0])
+            else:
+                asked.send(_kernel_times(steps[model]))
+        except Exception:
+            asked.send(traceback.format_exc(limit=-3))
+
+
+def _timed() -> list[float]:
+    """The milliseconds in `triton.compile`, which goes on."""
+    import triton
 
     spent, compile_one = [0.0], triton.compile
 
@@ -46,85 +91,196 @@ def measured(model: str | None) -> dict[str, Any]:
             spent[0] += (time.perf_counter() - start) * 1e3
 
     triton.compile = timed
-    found = {}
-    for name, (kind, make, has_gradients) in MODELS.items():
-        if model not in (None, name):
-            continue
-        torch._dynamo.reset()
-        torch.manual_seed(0)
-        spent[0] = 0.0
-        inputs = tuple(torch.cat([x] * WIDER) for x in make())
-        run = torch.compile(kind(), fullgraph=True, dynamic=False)
+    return spent
 
-        def step(run: Any = run, inputs: Any = inputs, grad: bool = has_gradients) -> None:
-            out = run(*inputs)
-            if grad:
-                out.square().mean().backward()
 
-        for _ in range(3):
+def _alone(of: Callable[..., Any], lock: str) -> Callable[..., Any]:
+    """A function that one process at a time calls: Inductor's choice between configurations."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with open(lock) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            return of(*args, **kwargs)
+
+    return call
+
+
+def _step_of(model: str) -> Callable[[], None]:
+    import torch
+
+    from tests.torch_compile.models import MODELS
+
+    kind, make, has_gradients = MODELS[model]
+    torch.manual_seed(0)
+    inputs = tuple(torch.cat([x] * WIDER) for x in make())
+    run = torch.compile(kind(), fullgraph=True, dynamic=False)
+
+    def step() -> None:
+        out = run(*inputs)
+        if has_gradients:
+            out.square().mean().backward()
+
+    return step
+
+
+def _kernel_times(step: Callable[[], None]) -> dict[str, float]:
+    """The median of each kernel in some steps."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for _ in range(STEPS):
             step()
         torch.cuda.synchronize()
-        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-            for _ in range(STEPS):
-                step()
-            torch.cuda.synchronize()
-        times: dict[str, list[float]] = defaultdict(list)
-        for event in profiler.events():
-            if event.name.startswith("triton_"):
-                times[event.name.rstrip("$")].append(event.device_time)
-        kernels = {kernel: statistics.median(of) for kernel, of in times.items()}
-        found[name] = {"kernels": kernels, "compile_ms": spent[0]}
-    return found
+    times: Kernels = defaultdict(list)
+    for event in profiler.events():
+        if event.name.startswith("triton_"):
+            times[event.name.rstrip("$")].append(event.device_time)
+    return {kernel: statistics.median(of) for kernel, of in times.items()}
 
 
-def in_turns(rounds: int, model: str | None) -> None:
-    """Prints the ratios of the medians of the rounds."""
-    runs: dict[str, list[dict[str, Any]]] = {"proton": [], "triton": []}
-    for _ in range(rounds):
-        for side, results in runs.items():
-            command = [
-                sys.executable,
-                __file__,
-                "--side",
-                side,
-                *(["--model", model] if model else []),
-            ]
-            path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-            environment = os.environ | {"PYTHONPATH": path, "PROTON_ALWAYS_COMPILE": "1"}
-            environment |= {"TRITON_ALWAYS_COMPILE": "1"}
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-            results.append(json.loads(done.stdout.splitlines()[-1]))
-    ratios = []
-    for name in runs["proton"][0]:
-        compiles = {
-            side: statistics.median(of[name]["compile_ms"] for of in results)
-            for side, results in runs.items()
+# Who asks them
+
+
+class Sides:
+    """The two processes, and the time there is."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        context = multiprocessing.get_context("spawn")
+        handle, self._lock = tempfile.mkstemp()
+        os.close(handle)
+        self._of: dict[str, Connection] = {}
+        self._processes = []
+        for side in SIDES:
+            self._of[side], theirs = context.Pipe()
+            process = context.Process(target=serve, args=(side, self._lock, theirs))
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+
+    def ask(self, side: str, *question: str) -> None:
+        self._of[side].send(question)
+
+    def answer(self, side: str) -> Any:
+        if not self._of[side].poll(max(self._end - time.monotonic(), 0)):
+            raise Late
+        try:
+            found = self._of[side].recv()
+        except EOFError:
+            raise Late(f"the process of {side} has died") from None
+        if isinstance(found, str):
+            raise RuntimeError(f"{side}: {found}")
+        return found
+
+    def both(self, *question: str) -> dict[str, Any]:
+        """What both answer, who work at once. Both have answered when one has failed."""
+        for side in SIDES:
+            self.ask(side, *question)
+        found, failed = {}, []
+        for side in SIDES:
+            try:
+                found[side] = self.answer(side)
+            except RuntimeError as problem:
+                failed.append(str(problem))
+        if failed:
+            raise RuntimeError("\n".join(failed))
+        return found
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.join()
+        Path(self._lock).unlink()
+
+
+@contextlib.contextmanager
+def _sides(seconds: float) -> Iterator[Sides]:
+    sides = Sides(seconds)
+    try:
+        yield sides
+    finally:
+        sides.end()
+
+
+@contextlib.contextmanager
+def _late() -> Iterator[None]:
+    """Ends what it is around when there is no time left, and says so."""
+    try:
+        yield
+    except Late as problem:
+        print(f"ended early: {problem or 'the seconds are over'}")
+
+
+def in_turns(seconds: float, rounds: int, models: list[str]) -> None:
+    """Measures model by model, and prints the ratios of the medians of the rounds."""
+    compiles: dict[str, dict[str, float]] = {}
+    kernels: dict[str, dict[str, Kernels]] = {}
+    failed: dict[str, str] = {}
+    with _sides(seconds) as sides, _late():
+        models = models or sides.both("models")[SIDES[0]]
+        for model in models:
+            try:
+                compiles[model] = sides.both("compile", model)
+                kernels[model] = {side: defaultdict(list) for side in SIDES}
+                for _ in range(rounds):
+                    for side in SIDES:
+                        sides.ask(side, "measure", model)
+                        for kernel, of in sides.answer(side).items():
+                            kernels[model][side][kernel].append(of)
+            except RuntimeError as problem:
+                failed[model] = str(problem)
+    for model, problem in failed.items():
+        print(f"{model}: {problem}")
+    _print_table(models, compiles, kernels, failed)
+
+
+def _print_table(
+    models: list[str],
+    compiles: dict[str, dict[str, float]],
+    kernels: dict[str, dict[str, Kernels]],
+    failed: dict[str, str],
+) -> None:
+    every: dict[str, float] = {}
+    rows = []
+    for model in models:
+        if model in failed or model not in compiles:
+            rows.append(f"{model:20} {'failed' if model in failed else 'no time left'}")
+            continue
+        of_proton, of_triton = (kernels[model][side] for side in SIDES)
+        ratios = {
+            kernel: statistics.median(of_proton[kernel]) / statistics.median(of_triton[kernel])
+            for kernel in of_proton.keys() & of_triton.keys()
         }
-        print(f"{name}: compile {compiles['proton'] / compiles['triton']:.2f}x of Triton's")
-        for kernel in runs["proton"][0][name]["kernels"]:
-            sides = [
-                [of[name]["kernels"][kernel] for of in results if kernel in of[name]["kernels"]]
-                for results in runs.values()
-            ]
-            if all(sides):
-                ours, theirs = map(statistics.median, sides)
-                ratios.append(ours / theirs)
-                print(f"  {kernel:90} {ours:9.2f} us {theirs:9.2f} us {ratios[-1]:6.2f}")
-    print(f"{len(ratios)} kernels: geometric mean {statistics.geometric_mean(ratios):.3f}, "
-          f"worst {max(ratios):.2f}")  # fmt: skip
+        for kernel in sorted(ratios, key=ratios.__getitem__):
+            us = (statistics.median(of[kernel]) for of in (of_proton, of_triton))
+            print("  {:90} {:9.2f} us {:9.2f} us".format(kernel, *us), f"{ratios[kernel]:6.2f}")
+        every |= {f"{model}: {kernel}": ratio for kernel, ratio in ratios.items()}
+        took = compiles[model]
+        mean = f"{statistics.geometric_mean(ratios.values()):.3f}" if ratios else "-"
+        worst = f"{max(ratios.values()):.2f}" if ratios else "-"
+        ratio = took["proton"] / max(took["triton"], 1e-3)
+        rows.append(f"{model:20} {len(ratios):7} {mean:>8} {worst:>7} {ratio:14.2f}")
+    print(f"\nProton / Triton\n{'model':20} {'kernels':>7} {'geomean':>8} {'worst':>7} "
+          f"{'time of compile':>14}")  # fmt: skip
+    print("\n".join(rows))
+    if every:
+        worst = max(every, key=every.__getitem__)
+        ours, theirs = (sum(of[side] for of in compiles.values()) for side in SIDES)
+        above = sum(ratio > 1.10 for ratio in every.values())
+        print(f"{len(every)} kernels: {statistics.geometric_mean(every.values()):.3f}, "
+              f"{above} above 1.10, worst {every[worst]:.2f} ({worst}); "
+              f"compile {ours / theirs:.2f} ({ours:.0f} ms, {theirs:.0f} ms)")  # fmt: skip
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=110)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--model")
-    parser.add_argument("--side", choices=("proton", "triton"))
+    parser.add_argument(
+        "--model", action="append", default=[], help="one of the models; may be repeated"
+    )
     chosen = parser.parse_args()
-    if chosen.side is None:
-        in_turns(chosen.rounds, chosen.model)
-    else:
-        if chosen.side == "proton":
-            import proton
-
-            proton.install_as_triton()
-        print(json.dumps(measured(chosen.model)))
+    os.environ |= {"PROTON_ALWAYS_COMPILE": "1", "TRITON_ALWAYS_COMPILE": "1"}
+    in_turns(chosen.seconds, chosen.rounds, chosen.model)
