@@ -8,6 +8,7 @@ tests have it take them on the CPU.
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ import torch.nn.attention.flex_attention as flex
 from torch import Tensor
 from torch._inductor import config
 
-from tests.torch_compile.conftest import DEVICE
+from tests.torch_compile.conftest import DEVICE, check_on_gpu
 
 ON_GPU = DEVICE == "cuda"
 _ON_ANY_DEVICE = inspect.getsource(lowering.flex_attention).replace('.type == "cpu"', '.type == ""')
@@ -68,17 +69,19 @@ PRODUCTS: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] =
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_products_of_templates(name: str, templates: None) -> None:
+def test_products_of_templates(name: str, templates: None, compiled: Any) -> None:
     of, shapes = PRODUCTS[name]
     inputs = [torch.randn(shape) for shape in shapes]
     with config.patch(_TEMPLATES):
         _equal(torch.compile(of, fullgraph=True)(*inputs), of(*inputs))
+    check_on_gpu(compiled)
 
 
-def test_a_product_by_tma(templates: None) -> None:
+def test_a_product_by_tma(templates: None, compiled: Any) -> None:
     a, b = torch.randn(128, 64).half(), torch.randn(64, 128).half()
     with config.patch(_TEMPLATES | {"triton.enable_persistent_tma_matmul": True}):
         _equal(torch.compile(lambda a, b: a @ b, fullgraph=True)(a, b), a @ b)
+    check_on_gpu(compiled)
 
 
 def _score(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -93,7 +96,7 @@ FLEX = ("plain", "functions", "groups of heads", "TMA", "one query")
 
 
 @pytest.mark.parametrize("name", FLEX)
-def test_flex_attention_and_its_gradients(name: str, templates: None) -> None:
+def test_flex_attention_and_its_gradients(name: str, templates: None, compiled: Any) -> None:
     """Forward and backward; one query is the decoding template, forward."""
     length = 256 if name == "TMA" else 200
     q, k, v = (torch.randn(2, 4, length, 32) for _ in range(3))
@@ -121,6 +124,7 @@ def test_flex_attention_and_its_gradients(name: str, templates: None) -> None:
         pairs = (torch.autograd.grad(out, inputs, grad) for out in (found, wanted))
         for one, expected in zip(*pairs, strict=True):
             _equal(one, expected)
+    check_on_gpu(compiled)
 
 
 class Layer(torch.nn.Module):
