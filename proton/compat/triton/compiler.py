@@ -151,6 +151,9 @@ class _CodeWithMaps(Mapping[str, Any]):
             )
         return self.levels[level]
 
+    def __contains__(self, level: object) -> bool:
+        return level in self.levels
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.levels)
 
