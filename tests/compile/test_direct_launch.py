@@ -10,6 +10,9 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.compat.triton.compiler import TritonASTSource
+from proton.compat.triton.compiler import compile as triton_compile
+from proton.compat.triton.targets import GPUTarget
 from proton.runtime.backend import backend_named
 from tests.compile.fake_cuda import FakeDriver
 
@@ -107,3 +110,27 @@ def test_a_kernel_of_another_process_is_launched_and_recorded(tmp_path: Path) ->
         assert done.returncode == 0, (number, done.stderr)
     assert done.stdout.splitlines()[0] == "['x_ptr', 'out_ptr', 'n', 'factor', 'BLOCK'] None 1"
     assert "weigh" in done.stdout.splitlines()[1]
+
+
+@proton.jit
+def gram(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Copies by TMA, with a map that the host makes."""
+    rows = tl.make_tensor_descriptor(x_ptr, [n, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for first in range(0, n, BLOCK):
+        x = rows.load([first, 0])
+        sums = tl.dot(x, x, sums)
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at[:, None] * BLOCK + at, sums)
+
+
+def test_other_launchers_get_no_code_that_takes_maps() -> None:
+    pointers = {"x_ptr": "*fp16", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    aligned = {(0,): [["tt.divisibility", 16]]}
+    source = TritonASTSource(gram, pointers, {"BLOCK": 64}, aligned)
+    kernel = triton_compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 4})
+    with pytest.raises(proton.ProtonError, match=r"gram copies by TMA: .* tensor maps \(1\)"):
+        kernel.asm["cubin"]
+    assert "cubin" in kernel.asm
+    assert "cp.async.bulk.tensor" in kernel.asm["ptx"]
+    assert kernel.compiled.asm["cubin"][:4] == b"\x7fELF"

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,3 +31,31 @@ def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No graphs, kernels or random numbers of other tests."""
     torch._dynamo.reset()
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
+    """What torch has compiled: sources with options."""
+    import triton
+
+    found, compile_one = [], triton.compile
+
+    def noted(source: Any, target: Any, options: dict[str, Any]) -> Any:
+        found.append((source, options))
+        return compile_one(source, target=target, options=options)
+
+    monkeypatch.setattr(triton, "compile", noted)
+    return found
+
+
+def check_on_gpu(compiled: list[tuple[Any, dict[str, Any]]]) -> None:
+    """Compiles what torch has compiled for a GPU of 9.0, too."""
+    if DEVICE == "cuda":
+        return  # where they have run
+    import proton
+
+    assert compiled
+    for source, options in compiled:
+        made = proton.compile(source, proton.GPUTarget("cuda", 90), options)
+        assert made.asm["cubin"][:4] == b"\x7fELF", source.name
+        assert made.metadata.num_warps == options["num_warps"]

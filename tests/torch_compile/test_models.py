@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-import proton
+from tests.torch_compile.conftest import check_on_gpu
 from tests.torch_compile.models import MODELS
 
 
@@ -32,28 +32,4 @@ def test_a_compiled_model_gives_what_the_model_gives(name: str, compiled: Any) -
         found, wanted = [run(*inputs)], [model(*inputs)]
     for one, expected in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, expected, rtol=2e-4, atol=2e-5)
-    _check_on_gpu(compiled)
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
-    """What torch has compiled: sources with options."""
-    import triton
-
-    found, compile_one = [], triton.compile
-
-    def noted(source: Any, target: Any, options: dict[str, Any]) -> Any:
-        found.append((source, options))
-        return compile_one(source, target=target, options=options)
-
-    monkeypatch.setattr(triton, "compile", noted)
-    return found
-
-
-def _check_on_gpu(compiled: list[tuple[Any, dict[str, Any]]]) -> None:
-    """Compiles what torch has compiled for a GPU of 9.0, too."""
-    assert compiled
-    for source, options in compiled:
-        made = proton.compile(source, proton.GPUTarget("cuda", 90), options)
-        assert made.asm["cubin"][:4] == b"\x7fELF", source.name
-        assert made.metadata.num_warps == options["num_warps"]
+    check_on_gpu(compiled)

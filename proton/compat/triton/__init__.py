@@ -23,6 +23,9 @@ from proton.compat.triton.absent import reason
 
 NAME = "triton"
 VERSION = "3.9.0"  # the version of Triton whose surface Proton has
+FOUND = str(Path(__file__).parent / "found")  # in `sys.path`, where `import triton` gives Proton
+# Torch's processes that compile look into torch's own folder first, where Triton may be, too.
+_WORKERS = "torch._inductor.compile_worker.subproc_pool"
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
     "triton._C": "proton.compat.triton.libtriton",
@@ -59,9 +62,13 @@ _HOMES = {
     "triton.knobs": "proton.base.knobs",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",
+    "triton.profiler": "proton.compat.triton.profiler",
     "triton.profiler.hooks": "proton.compat.triton.profiler_hooks",
     "triton.profiler.hooks.hook": "proton.compat.triton.profiler_hooks",
-    "triton.profiler.proton": "proton.profiler",
+    "triton.profiler.hooks.launch": "proton.compat.triton.profiler_hooks",
+    "triton.profiler.profile": "proton.compat.triton.profiler",
+    "triton.profiler.proton": "proton.compat.triton.profiler",
+    "triton.profiler.viewer": "proton.compat.triton.profiler_viewer",
     "triton.runtime._allocation": "proton.runtime.launch.allocation",
     "triton.runtime._async_compile": "proton.compat.triton.async_compile",
     "triton.runtime.autotuner": "proton.runtime.tuning.autotuner",
@@ -112,7 +119,7 @@ def install_as_triton() -> None:
             "`python -m proton --as-triton script.py`"
         )
     sys.meta_path.insert(0, _Finder())
-    sys.path.insert(1, str(Path(__file__).parent / "found"))  # for processes that take it over
+    sys.path.insert(1, FOUND)  # for processes that take it over
     knobs.stands_for_triton = True
     knobs.generation += 1
 
@@ -143,11 +150,14 @@ class _Triton(ModuleType):
 
 
 class _Finder(DistributionFinder):
-    """Finds `triton` and its modules, and nobody else does."""
+    """Finds `triton` and its modules, and nobody else does. Hears when torch is about to start
+    processes."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == _WORKERS:
+            importlib.import_module("proton.compat.triton.inductor").show_workers(FOUND)
         if fullname.partition(".")[0] != NAME:
             return None
         if fullname != NAME and _home(fullname) is None:

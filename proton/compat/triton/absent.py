@@ -37,7 +37,7 @@ ABSENT = {
     "triton.profiler.language": "records are proton.scope's; there is no op for one of them",
     "triton.profiler.mode": "modes are what proton.profiler.mode has",
     "triton.profiler.proton": "python -m proton is the command",
-    "triton.profiler.viewer": "proton-tile is the command, and proton.Run its tables in Python",
+    "triton.profiler.viewer": "it is how Triton reads files; proton-tile is the command",
     "triton.runtime": "it is how Triton is made: Proton has the names that programs use",
     "triton.runtime.build": _STUBS,
     "triton.runtime.interpreter": "the interpreter is Proton's own: TRITON_INTERPRET=1",

@@ -9,7 +9,8 @@ import functools
 import importlib.util
 import sys
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ class TritonCompiledKernel(metaclass=_AnyKernel):
 
     def __init__(self, kernel: Kernel, source: SourceOfKernel) -> None:
         self.compiled, self.src = kernel, source
-        self.name, self.hash, self.asm = kernel.name, kernel.hash, kernel.asm
+        self.name, self.hash, self.asm = kernel.name, kernel.hash, _code_of(kernel)
         self.metadata = _metadata_of(kernel)
         self.packed_metadata = (self.metadata.num_warps, 1, self.metadata.shared, 1, 1, 1)
         self.module = self.function = self.run = None
@@ -123,6 +124,41 @@ class TritonCompiledKernel(metaclass=_AnyKernel):
             names = self.src.fn.arg_names
             facts.add(more, (grid, self.metadata, dict(zip(names, args, strict=False))))
         return facts
+
+
+def _code_of(kernel: Kernel) -> Mapping[str, Any]:
+    """`kernel.asm`, without what other launchers than Proton's would launch wrongly."""
+    maps = len(kernel.metadata.get("tensor_maps", ()))
+    return _CodeWithMaps(kernel.asm, kernel.name, maps) if maps else kernel.asm
+
+
+@dataclass(frozen=True)
+class _CodeWithMaps(Mapping[str, Any]):
+    """The levels of a kernel whose machine code takes tensor maps behind its arguments: torch's C++
+    wrapper and its static launcher would give it none."""
+
+    levels: Mapping[str, Any]
+    name: str
+    maps: int
+
+    def __getitem__(self, level: str) -> Any:
+        if level == "cubin":
+            raise ProtonError(
+                f"{self.name} copies by TMA: its machine code takes tensor maps ({self.maps}) that "
+                "only Proton's launches give. For AOTInductor and the C++ wrapper leave out "
+                "descriptors (USE_TMA, enable_persistent_tma_matmul); to look at the code: "
+                "kernel.compiled.asm"
+            )
+        return self.levels[level]
+
+    def __contains__(self, level: object) -> bool:
+        return level in self.levels
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.levels)
+
+    def __len__(self) -> int:
+        return len(self.levels)
 
 
 class _Run:

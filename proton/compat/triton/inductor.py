@@ -10,8 +10,10 @@ the program, too, also of graphs from its cache.
 import contextlib
 import functools
 import gc
+import importlib
 import json
 import linecache
+import os
 import re
 import sys
 import time
@@ -37,6 +39,23 @@ _PLACE = re.compile(r'File "(.*)", line (\d+), in ')
 def keep_origins() -> None:
     """Has Inductor note the lines of the program, unless the environment says otherwise."""
     set_environment({_PROVENANCE: "1"}, overwrite=False)
+
+
+def show_workers(folder: str) -> None:
+    """Has torch's processes that compile find modules in a folder before they do elsewhere. To be
+    called before the module that starts them takes what it needs; torch before 2.14 gives them
+    `sys.path` as it is."""
+    utils = importlib.import_module("torch._inductor.utils")
+    environment = getattr(utils, "python_subprocess_env", None)
+    if environment is None:
+        return
+
+    @functools.wraps(environment)
+    def with_folder() -> dict[str, str]:
+        found = environment()
+        return found | {"PYTHONPATH": os.pathsep.join([folder, found["PYTHONPATH"]])}
+
+    utils.python_subprocess_env = with_folder  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

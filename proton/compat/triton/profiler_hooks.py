@@ -5,10 +5,14 @@
 The sessions are numbers of the program's choice, such as `proton.start` gives.
 """
 
+import re
 from typing import Any, ClassVar
 
 from proton.base.knobs import knobs
+from proton.language.profiling import enter_scope, exit_scope
 from proton.runtime.launch.hooks import LazyDict as LazyDict
+
+_METRIC = re.compile(r"flops\d*|bytes")
 
 
 class Hook:
@@ -109,3 +113,19 @@ class HookManager:
         """Tells them what has been loaded."""
         for hook in [*cls.active_hooks]:
             hook.init_handle(*loaded)
+
+
+class LaunchHook(Hook):
+    """Puts each launch into a scope of the name that its `launch_metadata` gives, with the flops
+    and bytes that it says."""
+
+    def enter(self, metadata: LazyDict) -> None:
+        """Opens the scope."""
+        facts: dict[str, Any] = metadata.get()
+        metrics = {name: value for name, value in facts.items() if _METRIC.fullmatch(name)}
+        enter_scope(facts["name"], metrics=metrics)
+
+    def exit(self, metadata: LazyDict) -> None:
+        """Closes it."""
+        facts: dict[str, Any] = metadata.get()
+        exit_scope(facts["name"])

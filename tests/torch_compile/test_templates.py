@@ -1,0 +1,197 @@
+"""Kernels that torch makes of templates, and ways to launch them: products, flex attention, CUDA
+graphs, files of AOTInductor.
+
+Torch takes the templates of flex attention and of products by TMA on GPUs only. Without one these
+tests have it take them on the CPU.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.kernel.flex.flex_attention as lowering
+import torch._inductor.kernel.flex.flex_decoding as decoding
+import torch._inductor.kernel.mm as products
+import torch._inductor.lowering
+import torch.nn.attention.flex_attention as flex
+from torch import Tensor
+from torch._inductor import config
+
+from tests.torch_compile.conftest import DEVICE, check_on_gpu
+
+ON_GPU = DEVICE == "cuda"
+_ON_ANY_DEVICE = inspect.getsource(lowering.flex_attention).replace('.type == "cpu"', '.type == ""')
+needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+
+
+def _equal(found: Tensor, wanted: Tensor) -> None:
+    torch.testing.assert_close(found, wanted, rtol=2e-3, atol=2e-3)
+
+
+@pytest.fixture
+def templates(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """On a CPU torch takes the templates that it takes on a GPU."""
+    if ON_GPU:
+        yield
+        return
+    known = dict(torch._inductor.lowering.lowerings)
+    exec(_ON_ANY_DEVICE, dict(vars(lowering)))  # registers it
+    monkeypatch.setattr(flex, "_validate_device", lambda *_: None)
+    monkeypatch.setattr(lowering, "can_use_tma", lambda *_, **__: True)
+    monkeypatch.setattr(decoding, "get_split_k", lambda *_: 4)
+    monkeypatch.setattr(
+        products,
+        "use_triton_tma_template",
+        lambda *_, **__: config.triton.enable_persistent_tma_matmul,
+    )
+    yield
+    torch._inductor.lowering.lowerings.update(known)
+
+
+_TEMPLATES = {
+    "max_autotune": True,
+    "max_autotune_gemm_backends": "TRITON",
+    "benchmark_epilogue_fusion": ON_GPU,  # torch measures it on GPUs only
+    "test_configs.max_mm_configs": 3,
+}
+PRODUCTS: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
+    "product with what follows": (lambda a, b: torch.relu(a @ b) + 1, ((65, 70), (70, 90))),
+    "with a bias": (torch.addmm, ((90,), (65, 70), (70, 90))),
+    "batched": (lambda a, b: torch.bmm(a, b).sin(), ((3, 20, 33), (3, 33, 18))),
+    "convolution": (
+        lambda x, w: torch.conv2d(x, w, padding=1),
+        ((2, 16, 20, 20), (24, 16, 3, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_templates(name: str, templates: None, compiled: Any) -> None:
+    of, shapes = PRODUCTS[name]
+    inputs = [torch.randn(shape) for shape in shapes]
+    with config.patch(_TEMPLATES):
+        _equal(torch.compile(of, fullgraph=True)(*inputs), of(*inputs))
+    check_on_gpu(compiled)
+
+
+def test_a_product_by_tma(templates: None, compiled: Any) -> None:
+    a, b = torch.randn(128, 64).half(), torch.randn(64, 128).half()
+    with config.patch(_TEMPLATES | {"triton.enable_persistent_tma_matmul": True}):
+        _equal(torch.compile(lambda a, b: a @ b, fullgraph=True)(a, b), a @ b)
+    check_on_gpu(compiled)
+
+
+def _score(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return torch.tanh(score / 5) * 5 - 0.1 * (h + 1) * (i - j)
+
+
+def _window(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return (i >= j) & (i - j < 100)
+
+
+FLEX = ("plain", "functions", "groups of heads", "TMA", "one query")
+
+
+@pytest.mark.parametrize("name", FLEX)
+def test_flex_attention_and_its_gradients(name: str, templates: None, compiled: Any) -> None:
+    """Forward and backward; one query is the decoding template, forward."""
+    length = 256 if name == "TMA" else 200
+    q, k, v = (torch.randn(2, 4, length, 32) for _ in range(3))
+    options: dict[str, object] = {}
+    if name == "functions":
+        mask = flex.create_block_mask(_window, None, None, length, length, device=q.device)
+        options = {"score_mod": _score, "block_mask": mask}
+    elif name == "groups of heads":
+        k, v, options = k[:, :2], v[:, :2], {"enable_gqa": True}
+    elif name == "TMA":
+        options = {"kernel_options": {"USE_TMA": True}}
+    elif name == "one query":
+        q = q[:, :, :1]
+
+    def of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        # On a CPU torch's forward writes the logarithms of the sums, which the backward pass
+        # reads, only if the program wants them.
+        return flex.flex_attention(q, k, v, return_lse=True, **options)[0]
+
+    inputs = [x.detach().requires_grad_(name != "one query") for x in (q, k, v)]
+    found, wanted = torch.compile(of, fullgraph=True)(*inputs), of(*inputs)
+    _equal(found, wanted)
+    if name != "one query":
+        grad = torch.randn_like(wanted)
+        pairs = (torch.autograd.grad(out, inputs, grad) for out in (found, wanted))
+        for one, expected in zip(*pairs, strict=True):
+            _equal(one, expected)
+    check_on_gpu(compiled)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 48)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.softmax(torch.nn.functional.gelu(self.linear(x)) * 2, -1).cumsum(-1)
+
+
+def test_launches_of_cuda_graphs() -> None:
+    """Without a GPU torch leaves the graphs out."""
+    layer = Layer()
+    run = torch.compile(layer, mode="reduce-overhead", fullgraph=True)
+    for _ in range(4):  # warm-up, the capture, replays
+        x = torch.randn(33, 64)
+        out = run(x)
+        _equal(out.clone(), layer(x))
+    x = torch.randn(33, 64)
+    run(x).square().sum().backward()
+    found = layer.linear.weight.grad.clone()
+    layer.zero_grad()
+    layer(x).square().sum().backward()
+    _equal(found, layer.linear.weight.grad)
+
+
+@needs_gpu
+def test_the_static_launcher_leaves_launches_to_proton() -> None:
+    """So that they are in profiles; who insists on it has torch's error."""
+    kind = "triton" if hasattr(config, "use_static_triton_launcher") else "cuda"
+    layer, x = Layer(), torch.randn(33, 64)
+    with config.patch({f"use_static_{kind}_launcher": True}):
+        _equal(torch.compile(layer)(x), layer(x))
+        torch._dynamo.reset()
+        strictly = config.patch({f"strict_static_{kind}_launcher": True})
+        with strictly, pytest.raises(Exception, match=r"[Cc]ubin"):
+            torch.compile(layer)(x)
+
+
+def _packaged(tmp_path: Path, *, dynamic: bool) -> None:
+    layer, x = Layer().eval(), torch.randn(33, 64)
+    sizes = {"x": {0: torch.export.Dim("rows", min=2, max=500)}} if dynamic else None
+    with torch.no_grad():
+        program = torch.export.export(layer, (x,), dynamic_shapes=sizes)
+        path = str(tmp_path / "layer.pt2")
+        torch._inductor.aoti_compile_and_package(program, package_path=path)
+        run = torch._inductor.aoti_load_package(path)
+        for rows in (33, 100) if dynamic else (33,):
+            x = torch.randn(rows, 64)
+            _equal(run(x), layer(x))
+
+
+@needs_gpu
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_files_of_aotinductor(tmp_path: Path, dynamic: bool) -> None:
+    _packaged(tmp_path, dynamic=dynamic)
+
+
+@needs_gpu
+def test_the_wrapper_in_cpp() -> None:
+    layer, x = Layer(), torch.randn(33, 64)
+    with config.patch(cpp_wrapper=True):
+        _equal(torch.compile(layer)(x), layer(x))
+
+
+@pytest.mark.skipif(ON_GPU, reason="of the CPU")
+def test_aotinductor_is_refused_on_the_cpu(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="CPU AOTI requires a Triton CPU backend"):
+        _packaged(tmp_path, dynamic=False)
