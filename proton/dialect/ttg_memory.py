@@ -350,12 +350,13 @@ class WarpReturnOp(
 
 
 class WorkerOp(TTG.Operation, name="worker", traits=[t.Writes, t.Concurrent]):
-    """`ttg.worker ({...}) {warps, registers}`: what a group of so many more warps runs between the
-    next `ttg.start_workers` and the `ttg.join_workers` behind it; a thread of it has so many
-    registers (0: no matter)."""
+    """`ttg.worker ({...}) {warps, registers, role}`: what a group of so many more warps runs
+    between the next `ttg.start_workers` and the `ttg.join_workers` behind it; a thread of it has so
+    many registers (0: no matter). `role` is the name of the author's function."""
 
     warps: ir.IntegerAttr
     registers: ir.IntegerAttr
+    role: ir.StringAttr
     body: Region
 
 

@@ -1,0 +1,24 @@
+"""The functions by which partitions of a program take turns on a CPU, by name (code of them:
+proton/backends/cpu/partition_code.py)."""
+
+from enum import StrEnum
+
+# A partition's state has room for any `ucontext_t` of glibc (aarch64: 4560 bytes).
+HEAD_BYTES = 64
+PARTITION_BYTES = 8192
+
+
+class Runtime(StrEnum):
+    """All take the address of the scheduler first; all values are i64."""
+
+    BEGIN = "proton_partitions_begin"  # ()
+    START = "proton_partitions_start"  # (function, its argument)
+    JOIN = "proton_partitions_join"  # ()
+    INIT = "proton_mbarrier_init"  # (barrier, count)
+    UPDATE = "proton_mbarrier_update"  # (barrier, arrivals, bytes to come)
+    WAIT = "proton_mbarrier_wait"  # (barrier, phase): 1, or 0 where it would never end
+
+
+def scheduler_bytes(partitions: int) -> int:
+    """Of the state of so many partitions, the one that started the others included."""
+    return HEAD_BYTES + partitions * PARTITION_BYTES
