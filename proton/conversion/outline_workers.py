@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from proton.analysis.call_graph import function_name
 from proton.base.errors import CompilationError
 from proton.dialect import isa, ttg, ttng
-from proton.dialect.attributes import NOINLINE, PARTITION
-from proton.dialect.builtin import integer, string_attr
+from proton.dialect.attributes import NOINLINE, PARTITION, ROLES
+from proton.dialect.builtin import i32_attr, integer, strings_attr
 from proton.dialect.emit import call_c, cloned
 from proton.dialect.mlir import Module, Operation, Value, arith, func, ir, memref
-from proton.dialect.partitions import Runtime, scheduler_bytes
+from proton.dialect.partitions import Runtime, role_names, scheduler_bytes
 from proton.dialect.regions import end_of
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, source_span
 
@@ -44,8 +44,10 @@ def outline_workers(module: Module) -> Partitions:
             found.schedulers[function_name(function)] = scheduler
             for worker in workers:
                 _outline(module, function, worker, scheduler, found)
-            for op in ops_named(function, ttg.StartWorkersOp):
-                op.erase()
+            (start,) = ops_named(function, ttg.StartWorkersOp)
+            roles = [role_of(start), *found.roles.values()]
+            function.attributes[ROLES] = strings_attr(role_names(roles))
+            start.erase()
             for op in ops_named(function, ttg.JoinWorkersOp):
                 with before(op):
                     call_c(Runtime.JOIN, [scheduler], None)
@@ -53,6 +55,11 @@ def outline_workers(module: Module) -> Partitions:
     if found.schedulers:
         _refuse_barriers_elsewhere(module, found)
     return found
+
+
+def role_of(op: Operation) -> str:
+    """The name of the function that a `ttg.worker`, or the default group, runs."""
+    return str(ir.StringAttr(op.attributes["role"]).value)
 
 
 def _begin(function: Operation, partitions: int) -> Value:
@@ -69,13 +76,13 @@ def _begin(function: Operation, partitions: int) -> Value:
 def _outline(
     module: Module, kernel: Operation, worker: Operation, scheduler: Value, found: Partitions
 ) -> None:
-    role = str(ir.StringAttr(worker.attributes["role"]).value)
+    role = role_of(worker)
     warps = int(ir.IntegerAttr(worker.attributes["warps"]).value)
     name = f"{function_name(kernel)}_{role}_{len(found.roles)}"
     with ir.InsertionPoint(module.body), worker.location:
         function = func.FuncOp(name, ([], []), visibility="private").operation
     function.attributes[NOINLINE] = ir.UnitAttr.get()
-    function.attributes[PARTITION] = string_attr(role)
+    function.attributes[PARTITION] = i32_attr(len(found.roles) + 1)
     body = worker.regions[0].blocks[0]
     captured = _captured(worker)
     values = [scheduler, *(v for v in captured if not _is_made_again(v))]

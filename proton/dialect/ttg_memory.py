@@ -361,7 +361,10 @@ class WorkerOp(TTG.Operation, name="worker", traits=[t.Writes, t.Concurrent]):
 
 
 class StartWorkersOp(TTG.Operation, name="start_workers", traits=[t.Writes, t.Barrier]):
-    """`ttg.start_workers`: the groups of the `ttg.worker`s before it begin."""
+    """`ttg.start_workers {role}`: the groups of the `ttg.worker`s before it begin; `role` is what
+    the default group runs."""
+
+    role: ir.StringAttr
 
 
 class JoinWorkersOp(TTG.Operation, name="join_workers", traits=[t.Writes, t.Barrier]):

@@ -1,14 +1,18 @@
 """Partitions of `warp_specialize` on a CPU, which share the program's thread."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import proton
 from proton import gluon
 from proton.base.errors import DeviceAssertionError
+from proton.dialect.partitions import role_names
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia.ampere import async_copy
 from proton.gluon.language.nvidia.hopper import mbarrier
+from tests.trace_processor import TraceProcessor
 
 ROW = gl.constexpr(gl.BlockedLayout([1], [32], [4], [0]))
 FLAT = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [0]))
@@ -73,10 +77,27 @@ def test_a_deadlock_names_a_wait(taken: int, sent: int, role: str) -> None:
     assert role in str(caught.value)
 
 
-def test_scopes_of_all_partitions_are_recorded(rng: np.random.Generator) -> None:
-    x, y = rng.standard_normal((3, 5, 128), np.float32), np.zeros((3, 128), np.float32)
-    with proton.profile("roles") as run:
-        summed[(3,)](x, y, 5, 5, 1, 128)
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+def test_scopes_are_of_their_roles(rng: np.random.Generator, tmp_path: Path, strategy: str) -> None:
+    x, y = rng.standard_normal((3, 50, 128), np.float32), np.zeros((3, 128), np.float32)
+    with proton.profile("roles", strategy=strategy, capacity=64) as run:
+        summed[(3,)](x, y, 50, 50, 1, 128)
     np.testing.assert_allclose(y, x.sum(1), rtol=1e-5, atol=1e-5)
-    counts = dict(run.frame.groupby("scope").size())
-    assert [counts[scope] for scope in ("room", "copy", "add")] == [15, 15, 15]
+    rows = run.frame[run.frame.kind == "scope"]
+    counts = rows.groupby(["role", "scope"], observed=True).size()
+    sent = 150 if strategy == "flush" else 3 * 64 // 2
+    assert dict(counts) == {("send", "room"): sent, ("send", "copy"): sent, ("take", "add"): 150}
+    run.save(tmp_path / "run.proton")
+    again = proton.Run.load(tmp_path / "run.proton")
+    assert set(again.stats(by="role").role) == {"send", "take"}
+    run.save(tmp_path / "run.pftrace")
+    with TraceProcessor(tmp_path / "run.pftrace") as processor:
+        found = processor.query(
+            "select t.name as track, s.name as name from slice s join track t on s.track_id = t.id"
+        )
+        pairs = {(row["track"], row["name"]) for row in found}
+    assert {("send", "room"), ("send", "copy"), ("take", "add")} <= pairs
+
+
+def test_partitions_of_one_function_have_numbers() -> None:
+    assert role_names(["mma", "load", "mma"]) == ["mma 0", "load", "mma 1"]

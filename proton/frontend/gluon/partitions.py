@@ -41,7 +41,7 @@ def _warp_specialize(
     for (function, args), count, limit in zip(workers, warps, registers, strict=True):
         _check_worker(function, args, count, what)
         _compile_worker(g, function, args, count, limit)
-    ttg.StartWorkersOp()
+    ttg.StartWorkersOp(string_attr(default.__name__))
     result = g.call(default, list(default_args), {}, in_place=True)
     ttg.JoinWorkersOp()
     return result

@@ -22,7 +22,7 @@ module {
     call @other(%scheduler) : (i64) -> ()
     return
   }
-  func.func private @send(%scheduler: i64, %x: !llvm.ptr) attributes {proton.partition = "send", tt.noinline} {
+  func.func private @send(%scheduler: i64, %x: !llvm.ptr) attributes {proton.partition = 1 : i32, tt.noinline} {
     return
   }
   func.func private @other(%scheduler: i64) attributes {tt.noinline} {
