@@ -6,15 +6,13 @@
     ttg.join_workers                         call @proton_partitions_join(%scheduler)
 
 The calls begin a partition each (`start-partitions`), which runs when the others wait. What it uses
-of the code around it are arguments; constants and
-names of maps are made again. `%scheduler` is the address of the
-state of the program's partitions, in a buffer of the kernel's.
+of the code around it are arguments; constants and names of maps are made again. `%scheduler` is the
+address of the state of the program's partitions, in a buffer of the kernel's.
 """
 
 from dataclasses import dataclass, field
 
 from proton.analysis.call_graph import function_name
-from proton.base.errors import CompilationError
 from proton.dialect import isa, ttg, ttng
 from proton.dialect.attributes import NOINLINE, PARTITION, ROLES
 from proton.dialect.builtin import i32_attr, integer, strings_attr
@@ -22,7 +20,7 @@ from proton.dialect.emit import call_c, cloned
 from proton.dialect.mlir import Module, Operation, Value, arith, func, ir, memref
 from proton.dialect.partitions import Runtime, role_names, scheduler_bytes
 from proton.dialect.regions import end_of
-from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, source_span
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 
 
 @dataclass
@@ -38,22 +36,22 @@ def outline_workers(module: Module) -> Partitions:
     """Makes functions of all workers; none where there are none."""
     found = Partitions()
     for function in functions(module):
+        starts = ops_named(function, ttg.StartWorkersOp)
+        if not starts:
+            continue
         workers = ops_named(function, ttg.WorkerOp)
-        if workers:
-            scheduler = _begin(function, len(workers) + 1)
-            found.schedulers[function_name(function)] = scheduler
-            for worker in workers:
-                _outline(module, function, worker, scheduler, found)
-            (start,) = ops_named(function, ttg.StartWorkersOp)
-            roles = [role_of(start), *found.roles.values()]
-            function.attributes[ROLES] = strings_attr(role_names(roles))
-            start.erase()
-            for op in ops_named(function, ttg.JoinWorkersOp):
-                with before(op):
-                    call_c(Runtime.JOIN, [scheduler], None)
-                op.erase()
-    if found.schedulers:
-        _refuse_barriers_elsewhere(module, found)
+        scheduler = _begin(function, len(workers) + 1)
+        found.schedulers[function_name(function)] = scheduler
+        for worker in workers:
+            _outline(module, function, worker, scheduler, found)
+        roles = [role_of(starts[0]), *found.roles.values()]
+        function.attributes[ROLES] = strings_attr(role_names(roles))
+        for op in starts:
+            op.erase()
+        for op in ops_named(function, ttg.JoinWorkersOp):
+            with before(op):
+                call_c(Runtime.JOIN, [scheduler], None)
+            op.erase()
     return found
 
 
@@ -138,19 +136,3 @@ def _captured(worker: Operation) -> list[Value]:
             maker = defining_op(value) if _is_made_again(value) else None
             found |= dict.fromkeys([*(maker.operands if maker else ()), value])
     return list(found)
-
-
-def _refuse_barriers_elsewhere(module: Module, found: Partitions) -> None:
-    """Who waits has to know of the others."""
-    for function in functions(module):
-        if function_name(function) in found.schedulers:
-            continue
-        for op in all_ops(function):
-            if op.name.startswith("ttng.") and "barrier" in op.name:
-                span = source_span(op.location)
-                raise CompilationError(
-                    "mbarriers in a noinline function of a kernel with warp_specialize are not "
-                    "supported on a CPU",
-                    span if span.file else None,
-                    "decorate the function with gluon.jit alone",
-                )

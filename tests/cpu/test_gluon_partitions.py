@@ -68,6 +68,33 @@ def test_every_thread_of_a_partition_arrives(
     np.testing.assert_allclose(y, x.sum(1), rtol=1e-5, atol=1e-5)
 
 
+@gluon.jit
+def put(y, bar, value):
+    gl.store(y, value)
+    mbarrier.arrive(bar, count=1)
+
+
+@gluon.jit
+def add(y, bar, phase):
+    mbarrier.wait(bar, phase)
+    gl.store(y, gl.load(y) + 1)
+
+
+@gluon.jit
+def of_two_phases(y):
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    gl.warp_specialize([(add, (y, bar, 0)), (put, (y, bar, 4))], [1])
+    gl.warp_specialize([(add, (y, bar, 1)), (put, (y, bar, gl.load(y) * 2))], [1])
+    gl.warp_specialize([(add, (y, bar, 1))], [])
+
+
+def test_groups_begin_and_end_more_than_once() -> None:
+    y = np.zeros(1, np.int32)
+    of_two_phases[(1,)](y)
+    assert y[0] == 2 * (4 + 1) + 1 + 1
+
+
 @pytest.mark.parametrize(("taken", "sent", "role"), [(4, 3, "default group"), (1, 3, "send")])
 def test_a_deadlock_names_a_wait(taken: int, sent: int, role: str) -> None:
     x, y = np.zeros((2, sent, 128), np.float32), np.zeros((2, 128), np.float32)

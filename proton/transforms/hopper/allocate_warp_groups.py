@@ -138,9 +138,12 @@ class AllocateWarpGroups(Pass):
             WarpReturnOp()
 
     def _name_roles(self, function: Operation) -> None:
-        """Notes what each warp runs; those that idle have no role."""
+        """Notes what each warp runs, if that is one thing; those that idle have no role."""
+        starts = ops_named(function, StartWorkersOp)
+        if len(starts) > 1:
+            return
         groups = [
-            *((op, self.num_warps) for op in ops_named(function, StartWorkersOp)),
+            *((op, self.num_warps) for op in starts),
             *((op, _number(op, "warps")) for op in _in_order(ops_named(function, WorkerOp))),
         ]
         names = role_names([str(ir.StringAttr(op.attributes["role"]).value) for op, _ in groups])
