@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_gluon.py [--rounds 10] [--json FILE]
 
-Kernels are those of gluon_kernels.py. Each is checked against torch, then both take turns, and
+Kernels are those of gluon_kernels.py. Each is checked against torch, then both alternate, and
 medians of the rounds count. A compile time is that of a first launch, with empty caches, behind
 that of another kernel. A kernel that one of the two refuses is a row that says so.
 """
