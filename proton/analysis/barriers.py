@@ -178,11 +178,11 @@ def _number(value: Value, numbers: Numbers) -> int | None:
 # What is said
 
 
-def _written(location: Location) -> SourceSpan:
+def written(location: Location) -> SourceSpan:
     """Where the user wrote it: outside of the language's own functions."""
     span = source_span(location)
     if isinstance(location, ir.CallSiteLoc) and "/proton/language/" in span.file:
-        return _written(location.caller)
+        return written(location.caller)
     return span
 
 
@@ -190,7 +190,7 @@ def _wrong(op: Operation, base: Value, problem: str, hint: str) -> CompilationEr
     """An error at an op, which names the memory that it is about."""
     memory = defining_op(base)
     assert memory is not None, "an allocation, by _place"
-    span, made = _written(op.location), _written(memory.location)
+    span, made = written(op.location), written(memory.location)
     line = getline(made.file, made.line).strip()
     return CompilationError(
         f"{problem} (it is made in line {made.line}: `{line}`)", span if span.file else None, hint

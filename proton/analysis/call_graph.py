@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from proton.base.errors import CompilationError
 from proton.dialect import isa
 from proton.dialect.mlir import Module, Operation, func, ir
-from proton.dialect.walk import all_ops, functions
+from proton.dialect.walk import all_ops, functions, parent_of
 
 
 @dataclass
@@ -76,3 +76,10 @@ def call_graph(module: Module) -> CallGraph:
 
 def _functions(module: Module) -> dict[str, Operation]:
     return {function_name(op): op for op in functions(module)}
+
+
+def function_of(op: Operation) -> Operation:
+    """The function that an op is in; itself, if it is one."""
+    while not isa(op, func.FuncOp):
+        op = parent_of(op)
+    return op

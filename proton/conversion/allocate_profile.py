@@ -13,7 +13,7 @@ from typing import ClassVar
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect import proton_gpu as pg
 from proton.dialect.abi import AddedArgument, add_argument, pass_arguments
-from proton.dialect.attributes import SHARED_BYTES
+from proton.dialect.attributes import ROLES, SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import GLOBAL, pointer_type
 from proton.dialect.mlir import Module, Operation
@@ -38,11 +38,11 @@ class AllocateProfile(Pass):
 
     `capacity` 0 means: exactly as many records as a unit makes where that is known, else
     `DEFAULT_CAPACITY`; or on a GPU what shared memory has room for, or `GPU_CAPACITY`. A program
-    has `units` units; with 0 it is on the CPU, where the program is the unit and the code takes the
-    host's thread, too. On a GPU of compute capability `arch` / 10 a unit has `unit_warps` warps,
-    the capacity is rounded up to a power of two, and `buffer` says where ring buffers lie; it needs
-    the attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records
-    (0: all do), and of the programs each `sample_programs`-th does.
+    has `units` units; with 0 it is on the CPU, where a program, or each of its partitions, is a
+    unit, and the code takes the host's thread, too. On a GPU of compute capability `arch` / 10 a
+    unit has `unit_warps` warps, the capacity is rounded up to a power of two, and `buffer` says
+    where ring buffers lie; it needs the attributes of `allocate-shared-memory`. `sampled_units` has
+    a bit for each unit that records (0: all do); of programs each `sample_programs`-th does.
     """
 
     name: ClassVar[str] = "allocate-profile"
@@ -75,8 +75,12 @@ class AllocateProfile(Pass):
         self._add_arguments(function, profile)
 
     def _cpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
-        block = self._block(self.capacity or known or DEFAULT_CAPACITY, table)
-        return KernelProfile(strategy=Strategy(self.strategy), block=block, table=table)
+        roles = _roles(function)
+        capacity = self.capacity or known or DEFAULT_CAPACITY
+        block = self._block(capacity, table, max(1, len(roles)))
+        return KernelProfile(
+            strategy=Strategy(self.strategy), block=block, table=table, roles=roles
+        )
 
     def _gpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
         given = function.attributes.get(SHARED_BYTES)
@@ -91,8 +95,9 @@ class AllocateProfile(Pass):
             capacity = _power_of_two(self.capacity or known or GPU_CAPACITY)
         return KernelProfile(
             strategy=Strategy(self.strategy),
-            block=self._block(capacity, table),
+            block=self._block(capacity, table, self.units),
             table=table,
+            roles=_roles(function)[:: self.unit_warps],
             unit_warps=self.unit_warps,
             ring=ring,
             sampled_units=self.sampled_units or (1 << self.units) - 1,
@@ -100,11 +105,11 @@ class AllocateProfile(Pass):
             takes_chunks=Strategy(self.strategy).moves and not 0 < known <= capacity,
         )
 
-    def _block(self, capacity: int, table: ScopeTable) -> wire.Block:
+    def _block(self, capacity: int, table: ScopeTable, units: int) -> wire.Block:
         """A program's block; what is only counted needs no segments."""
         schema = wire.RecordSchema(table.payload_slots, self.clock_bits)
         stores = Strategy(self.strategy).stores
-        return wire.Block(max(1, self.units), capacity if stores else 0, schema)
+        return wire.Block(units, capacity if stores else 0, schema)
 
     def _ring_capacity(self, known: int, schema: wire.RecordSchema, used: int) -> int:
         """Records of a ring buffer in shared memory; 0 where it lies in global memory.
@@ -141,6 +146,11 @@ class AllocateProfile(Pass):
         if profile.takes_chunks:
             add_argument(function, AddedArgument.SLAB, pointer_type(GLOBAL))
             add_argument(function, AddedArgument.LAUNCH, integer(32))
+
+
+def _roles(function: Operation) -> tuple[str, ...]:
+    """Of each warp, or on a CPU of each partition; empty where all do the same."""
+    return tuple(role.value for role in function.attributes.get(ROLES, ()))
 
 
 def _power_of_two(number: int) -> int:

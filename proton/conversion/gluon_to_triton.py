@@ -1,7 +1,8 @@
 """Kernels in Gluon without threads: what they compute, in the order in which it is written.
 
 A CPU runs a program in one thread. Layouts say nothing there, shared memory is a buffer of the
-program, asynchronous copies and dots take effect where they begin, and barriers hold nobody up.
+program, asynchronous copies and dots take effect where they begin. Barriers hold nobody up but in
+kernels with workers, whose groups of warps run one at a time (outline_workers.py).
 
     %m = ttg.local_reserve                       %m = memref.alloc, as a pointer
     ttng.async_tma_copy_global_to_local          tt.descriptor_load, tt.store
@@ -17,18 +18,22 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
+from proton.analysis.barriers import written
+from proton.analysis.call_graph import function_name, function_of
 from proton.analysis.scratch import stored_bytes
 from proton.base.errors import CompilationError
+from proton.base.targets import DEFAULT_WARPS, WARP_SIZE
+from proton.conversion.outline_workers import Partitions, outline_workers
+from proton.conversion.shared_offsets import offsets
 from proton.dialect import OpRules, isa, tt, ttg, ttng
 from proton.dialect.builtin import i32_attr, integer, optional_operand, string_attr
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.emit import constant, emit_when, filled
+from proton.dialect.emit import call_c, constant, emit_when, filled
 from proton.dialect.layouts import set_constant_type
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, func, ir, memref
+from proton.dialect.partitions import Runtime
 from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.walk import all_ops, before, replace, source_span
-from proton.layout.linear import log2
-from proton.layout.named import dim
 from proton.layout.shared_view import SharedView
 from proton.passes import Pass, register
 
@@ -40,15 +45,19 @@ class GluonToTriton(Pass):
 
     name: ClassVar[str] = "gluon-to-triton"
 
+    num_warps: int = DEFAULT_WARPS  # of the groups whose threads arrive one by one
+
     def run(self, module: Module) -> None:
-        ops = all_ops(module)
-        _Lowering().run(ops)
+        partitions = outline_workers(module)
+        _Lowering(partitions, self.num_warps).run(all_ops(module))
 
 
 @dataclass
 class _Lowering:
     """`types` are those that memory had, by the pointer that stands for it."""
 
+    partitions: Partitions
+    num_warps: int
     types: dict[Value, Type] = field(default_factory=dict)
 
     def run(self, ops: Sequence[Operation]) -> None:
@@ -87,6 +96,20 @@ class _Lowering:
             self.types[value] = value.type
         value.set_type(_plain_type(value.type))
 
+    def warps_of(self, op: Operation) -> int:
+        """The warps of the group that runs an op."""
+        return self.partitions.warps.get(function_name(function_of(op)), self.num_warps)
+
+    def stuck(self, op: Operation) -> str:
+        """What is said of a wait that would never end."""
+        role = self.partitions.roles.get(function_name(function_of(op)), "the default group")
+        span = written(op.location)
+        return (
+            f"{span.file}:{span.line}: deadlock: {role} waits here, and all other groups of warps "
+            "wait, too, or have ended: let who is to arrive at this mbarrier arrive, and wait for "
+            "the phase that ends then"
+        )
+
     def memory(self, pointer: Value, type_: Type) -> Value:
         """A pointer as what stands for memory of a type."""
         self.types[pointer] = type_
@@ -100,13 +123,13 @@ class _Lowering:
     def load(self, pointer: Value) -> Value:
         """All that lies in memory."""
         shape, element, view = self.parts(pointer)
-        at = _pointers(pointer, _offsets(view), shape)
+        at = _pointers(pointer, offsets(view), shape)
         return _load(at, shape, element)
 
     def store(self, value: Value, pointer: Value) -> None:
         """Writes all of memory."""
         shape, _, view = self.parts(pointer)
-        _store(_pointers(pointer, _offsets(view), shape), value)
+        _store(_pointers(pointer, offsets(view), shape), value)
 
 
 def _plain_type(type_: Type) -> Type:
@@ -132,70 +155,7 @@ def _refused(op: Operation) -> CompilationError:
     )
 
 
-# Where elements lie
-
-
-def _range(size: int, axis: int, rank: int) -> Value:
-    """0 to size - 1 along a dimension of as many, the others of size 1."""
-    i32 = integer(32)
-    value = tt.MakeRangeOp(i32_attr(0), i32_attr(size), ir.RankedTensorType.get([size], i32)).result
-    for other in range(rank):
-        if other != axis:
-            sizes = list(shape_of(value))
-            sizes.insert(other, 1)
-            type_ = ir.RankedTensorType.get(sizes, i32)
-            value = tt.ExpandDimsOp(value, i32_attr(other), type_).result
-    return value
-
-
-def _spread(value: Value, shape: Sequence[int]) -> Value:
-    if shape_of(value) == tuple(shape):
-        return value
-    type_ = ir.RankedTensorType.get(shape, value.type.element_type)
-    return tt.BroadcastOp(value, type_).result
-
-
-def _combined(index: Value, bases: Sequence[int]) -> Value:
-    """The offsets of indices along a dimension, by the offset of each of their bits."""
-    step = bases[0] if bases else 0
-    if list(bases) == [step << bit for bit in range(len(bases))]:
-        return arith.MulIOp(index, filled(index.type, step)).result
-    total = filled(index.type, 0)
-    for bit, basis in enumerate(bases):
-        low = arith.ShRUIOp(index, filled(index.type, bit)).result
-        one = arith.AndIOp(low, filled(index.type, 1)).result
-        own = arith.MulIOp(one, filled(index.type, basis)).result
-        total = arith.XOrIOp(total, own).result
-    return total
-
-
-def _offsets(view: SharedView, indices: Value | None = None, axis: int = -1) -> Value:
-    """The offset of each element of a view; along an axis those of indices."""
-    shape = view.shape if indices is None else shape_of(indices)
-    rank = len(shape)
-    total: Value | None = None
-    reached = 0
-    for number, size in enumerate(shape):
-        bases = [basis[0] for basis in view.places.bases(dim(number))]
-        index = indices if number == axis and indices is not None else _range(size, number, rank)
-        own = _spread(_combined(index, bases), shape)
-        span = sum(bases) if len(set(bases)) == len(bases) else -1
-        is_apart = not reached & span
-        if total is None:
-            total = own
-        else:
-            total = (arith.AddIOp if is_apart else arith.XOrIOp)(total, own).result
-        for basis in bases:
-            reached |= basis
-    assert total is not None, "memory has a dimension"
-    if view.start:
-        total = arith.XOrIOp(total, filled(total.type, view.start)).result
-    padded = total
-    for interval, padding in view.paddings:
-        count = arith.ShRUIOp(total, filled(total.type, log2(interval))).result
-        room = arith.MulIOp(count, filled(total.type, padding)).result
-        padded = arith.AddIOp(padded, room).result
-    return padded
+# Accesses
 
 
 def _pointers(base: Value, offsets: Value, shape: Sequence[int]) -> Value:
@@ -272,7 +232,7 @@ def _gather(ctx: _Lowering, op: Operation) -> list[Value]:
     _, element, view = ctx.parts(memory)
     axis = int(ir.IntegerAttr(op.attributes["axis"]).value)
     shape = shape_of(indices)
-    at = _pointers(memory, _offsets(view, indices, axis), shape)
+    at = _pointers(memory, offsets(view, indices, axis), shape)
     return [_load(at, shape, element)]
 
 
@@ -281,7 +241,7 @@ def _scatter(ctx: _Lowering, op: Operation) -> list[Value]:
     memory, values, indices = op.operands
     _, _, view = ctx.parts(memory)
     axis = int(ir.IntegerAttr(op.attributes["axis"]).value)
-    _store(_pointers(memory, _offsets(view, indices, axis), shape_of(indices)), values)
+    _store(_pointers(memory, offsets(view, indices, axis), shape_of(indices)), values)
     return []
 
 
@@ -290,7 +250,7 @@ def _atomic_scatter(ctx: _Lowering, op: Operation) -> list[Value]:
     memory, values, indices = list(op.operands)[:3]
     _, _, view = ctx.parts(memory)
     axis = int(ir.IntegerAttr(op.attributes["axis"]).value)
-    at = _pointers(memory, _offsets(view, indices, axis), shape_of(indices))
+    at = _pointers(memory, offsets(view, indices, axis), shape_of(indices))
     words = op.attributes["rmw_op"], string_attr("relaxed"), string_attr("cta")
     mask = optional_operand(op, 3)
     return [tt.AtomicRMWOp(at, values, *words, values.type, mask=mask).result]
@@ -331,14 +291,94 @@ def _copy(ctx: _Lowering, op: Operation) -> list[Value] | None:
 
 _NOTHING = (
     *(ttg.AsyncCommitGroupOp, ttg.AsyncWaitGroupOp, ttg.BarrierOp, ttng.FenceAsyncSharedOp),
-    *(ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.ArriveOnceOp),
-    *(ttng.ArriveBehindCopiesOp, ttng.WaitBarrierOp, ttng.WaitBarrierIfOp, ttng.TMAStoreWaitOp),
+    *(ttng.InvalBarrierOp, ttng.TMAStoreWaitOp),
 )
 
 
 @_RULES.of(*_NOTHING)
 def _nothing(ctx: _Lowering, op: Operation) -> None:
     """Who comes here has waited: all that was begun is done."""
+    op.erase()
+
+
+def _scheduler(ctx: _Lowering, op: Operation) -> Value | None:
+    """The state of the partitions of which one runs an op; None where there are none."""
+    return ctx.partitions.schedulers.get(function_name(function_of(op)))
+
+
+def _address(barrier: Value) -> Value:
+    return tt.PtrToIntOp(barrier, integer(64)).result
+
+
+def _update(
+    ctx: _Lowering, op: Operation, arrivals: int, bytes_: int, condition: Value | None
+) -> None:
+    """Arrivals at an op's barrier, and bytes that are to come besides, if a condition holds."""
+    scheduler = _scheduler(ctx, op)
+    if scheduler is not None:
+        counts = [constant(number, integer(64)) for number in (arrivals, bytes_)]
+        operands = [scheduler, _address(op.operands[0]), *counts]
+
+        def update() -> None:
+            call_c(Runtime.UPDATE, operands, None)
+
+        if condition is None:
+            update()
+        else:
+            emit_when(condition, update)
+    op.erase()
+
+
+@_RULES.of(ttng.InitBarrierOp)
+def _init(ctx: _Lowering, op: Operation) -> None:
+    scheduler = _scheduler(ctx, op)
+    if scheduler is not None:
+        memory = op.operands[0]
+        shape, element, view = ctx.parts(memory)
+        count = constant(int(ir.IntegerAttr(op.attributes["count"]).value), integer(64))
+        step = view.padded(view.size) * stored_bytes(element)
+        for number in range(prod(shape) // view.size):
+            offset = constant(number * step, integer(64))
+            place = arith.AddIOp(_address(memory), offset).result
+            call_c(Runtime.INIT, [scheduler, place, count], None)
+    op.erase()
+
+
+@_RULES.of(ttng.BarrierExpectOp)
+def _expect(ctx: _Lowering, op: Operation) -> None:
+    size = int(ir.IntegerAttr(op.attributes["bytes"]).value)
+    _update(ctx, op, 1, size, op.operands[1])
+
+
+@_RULES.of(ttng.ArriveOnceOp)
+def _arrive(ctx: _Lowering, op: Operation) -> None:
+    count = int(ir.IntegerAttr(op.attributes["count"]).value)
+    _update(ctx, op, count, 0, op.operands[1])
+
+
+@_RULES.of(ttng.ArriveBehindCopiesOp)
+def _arrive_behind(ctx: _Lowering, op: Operation) -> None:
+    """Copies have ended. Arrivals that the barrier counts besides its own change nothing."""
+    increments = bool(ir.BoolAttr(op.attributes["increments"]).value)
+    _update(ctx, op, 0 if increments else WARP_SIZE * ctx.warps_of(op), 0, None)
+
+
+@_RULES.of(ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
+def _wait(ctx: _Lowering, op: Operation) -> None:
+    scheduler = _scheduler(ctx, op)
+    if scheduler is not None:
+        barrier, phase, *conditions = op.operands
+        operands = [scheduler, _address(barrier), arith.ExtUIOp(integer(64), phase).result]
+        message = string_attr(ctx.stuck(op))
+
+        def wait() -> None:
+            found = call_c(Runtime.WAIT, operands, integer(64))
+            tt.AssertOp(arith.TruncIOp(integer(1), found).result, message)
+
+        if conditions:
+            emit_when(conditions[0], wait)
+        else:
+            wait()
     op.erase()
 
 
@@ -355,12 +395,18 @@ def _block(descriptor: Value) -> Type:
 
 @_RULES.of(ttng.AsyncTMACopyOp)
 def _tma_load(ctx: _Lowering, op: Operation) -> None:
-    descriptor, _, memory, condition, *indices = op.operands
+    descriptor, barrier, memory, condition, *indices = op.operands
+    scheduler = _scheduler(ctx, op)
 
     def copy() -> None:
         none = string_attr(_NONE)
         loaded = tt.DescriptorLoadOp(descriptor, indices, none, none, _block(descriptor)).result
         ctx.store(loaded, memory)
+        if scheduler is not None:
+            _, element, view = ctx.parts(memory)
+            came = constant(-view.size * stored_bytes(element), integer(64))
+            none_arrives = constant(0, integer(64))
+            call_c(Runtime.UPDATE, [scheduler, _address(barrier), none_arrives, came], None)
 
     emit_when(condition, copy)
     op.erase()

@@ -9,17 +9,26 @@ the work moves across it.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.base.errors import CompilationError
 from proton.conversion.strategies import CODE
 from proton.dialect import by_name
 from proton.dialect import proton_gpu as pg
 from proton.dialect.abi import AddedArgument, argument
+from proton.dialect.attributes import PARTITION
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.profile import profile_of
 from proton.dialect.regions import in_loop
-from proton.dialect.walk import all_ops, before, called_functions, kernel_functions, ops_named
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    called_functions,
+    kernel_functions,
+    ops_named,
+    source_span,
+)
 from proton.passes import Pass, register
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
@@ -38,8 +47,24 @@ class ProtonGPUToLLVM(Pass):
             if profile is not None:
                 called = called_functions(kernel)
                 called = [f for f in called if ops_named(f, pg.AttachOp)]
+                _check_partitions(called)
                 for function in (kernel, *called):
                     _Lowering(function, profile, called=bool(called)).run()
+
+
+def _check_partitions(called: list[Operation]) -> None:
+    """Raises CompilationError where what partitions call records: whose records are they?"""
+    for partition in called:
+        if PARTITION not in partition.attributes:
+            continue
+        for function in called_functions(partition):
+            if ops_named(function, pg.AttachOp):
+                raise CompilationError(
+                    "scopes in a noinline function that a partition calls are not supported on a "
+                    "CPU",
+                    source_span(function.location),
+                    "decorate the function with gluon.jit alone",
+                )
 
 
 def _i(bits: int) -> Type:
@@ -56,6 +81,9 @@ class _Lowering:
     def __init__(self, function: Operation, profile: KernelProfile, called: bool) -> None:
         self.function, self.layout, self.called = function, profile.block, called
         self.block = argument(function, AddedArgument.PROFILE)
+        number = function.attributes.get(PARTITION)
+        self.unit = 0 if number is None else int(ir.IntegerAttr(number).value)
+        self.segment = self.layout.segment(self.unit)
         self.capacity, self.schema = profile.capacity, profile.schema
         records = ops_named(function, *pg.RECORDS)
         self.may_wrap = called or len(records) > self.capacity or any(map(in_loop, records))
@@ -83,6 +111,8 @@ class _Lowering:
     def _init(self, op: Operation) -> None:
         self.count = self._shared_count() if self.called else _local_count()
         llvm.StoreOp(constant(0, _i(64)), self.count)
+        for unit in range(1, self.layout.units):
+            _store(constant(0, _i(64)), self.block, self._count_offset(unit))
         for name, kind in (
             ("program_x", AddedArgument.PROGRAM_X),
             ("program_y", AddedArgument.PROGRAM_Y),
@@ -93,7 +123,7 @@ class _Lowering:
         constants = {
             "version": wire.VERSION,
             "state": wire.ProgramState.STARTED,
-            "units": 1,
+            "units": self.layout.units,
             "capacity": self.capacity,
             "payload_slots": self.schema.payload_slots,
             "clock_bits": self.schema.clock_bits,
@@ -113,7 +143,10 @@ class _Lowering:
         self._replace_segment(op)
 
     def _shared_count(self) -> Value:
-        return byte_pointer(self.block, self.layout.table)
+        return byte_pointer(self.block, self._count_offset(self.unit))
+
+    def _count_offset(self, unit: int) -> int:
+        return self.layout.table + unit * wire.COUNT_BYTES
 
     def _replace_segment(self, op: Operation) -> None:
         """The segment is a place known to this lowering; its value only carried the order."""
@@ -162,7 +195,7 @@ class _Record:
         if of.may_wrap:
             slot = arith.RemUIOp(number, constant(of.capacity, _i(64))).result
         offset = arith.MulIOp(slot, constant(of.schema.bytes, _i(64))).result
-        place = element_pointer(byte_pointer(of.block, of.layout.segments), offset, _i(8))
+        place = element_pointer(byte_pointer(of.block, of.segment), offset, _i(8))
         tag = wire.tag(wire.RecordKind(view.kind.value), view.scope_id.value)
         values = {"start": view.start, "end": view.end, "iteration": view.iteration}
         values |= {wire.payload_field(slot): value for slot, value in enumerate(view.payload)}
@@ -186,7 +219,7 @@ class _Record:
             argument(of.function, AddedArgument.FLUSH),
             of.block,
             first,
-            byte_pointer(of.block, of.layout.segments),
+            byte_pointer(of.block, of.segment),
             constant(of.layout.segment_bytes, _i(64)),
         ]
         effect(

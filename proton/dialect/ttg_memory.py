@@ -350,17 +350,21 @@ class WarpReturnOp(
 
 
 class WorkerOp(TTG.Operation, name="worker", traits=[t.Writes, t.Concurrent]):
-    """`ttg.worker ({...}) {warps, registers}`: what a group of so many more warps runs between the
-    next `ttg.start_workers` and the `ttg.join_workers` behind it; a thread of it has so many
-    registers (0: no matter)."""
+    """`ttg.worker ({...}) {warps, registers, role}`: what a group of so many more warps runs
+    between the next `ttg.start_workers` and the `ttg.join_workers` behind it; a thread of it has so
+    many registers (0: no matter). `role` is the name of the author's function."""
 
     warps: ir.IntegerAttr
     registers: ir.IntegerAttr
+    role: ir.StringAttr
     body: Region
 
 
 class StartWorkersOp(TTG.Operation, name="start_workers", traits=[t.Writes, t.Barrier]):
-    """`ttg.start_workers`: the groups of the `ttg.worker`s before it begin."""
+    """`ttg.start_workers {role}`: the groups of the `ttg.worker`s before it begin; `role` is what
+    the default group runs."""
+
+    role: ir.StringAttr
 
 
 class JoinWorkersOp(TTG.Operation, name="join_workers", traits=[t.Writes, t.Barrier]):

@@ -28,6 +28,7 @@ from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import check_unpacked, constant, error, named, truth
 from proton.frontend.flow import FELL_OFF, EndedLoop, Outcome, Returned, Undefined
+from proton.frontend.gluon.names import as_named_in
 from proton.frontend.interface import DOT_PRECISION, CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.numbers import untyped
 from proton.frontend.promotion import to_bool
@@ -83,6 +84,10 @@ class _At:
         if isinstance(problem, LocatedError):
             if problem.span is None:
                 problem.span, problem.trace = span, calls
+                fn = self._author()
+                problem.rule, problem.hint = (
+                    as_named_in(fn, text) for text in (problem.rule, problem.hint)
+                )
             return
         if isinstance(problem, RecursionError):
             raise CompilationError(
@@ -97,6 +102,13 @@ class _At:
             "this is a fault of the compiler: please report it, with this piece of source",
             calls,
         ) from problem
+
+    def _author(self) -> DeviceFunction:
+        """The function that its author wrote in Gluon, which may call the language's own ones."""
+        generator = self._generator
+        while generator.caller is not None and not generator.fn.has_layouts:
+            generator = generator.caller
+        return generator.fn
 
 
 class Generator(CodeGenerator):

@@ -19,6 +19,7 @@ ACTIVITIES = "activities that are missing"  # why nothing but own launches is th
 NO_OPERATORS = "operators that are missing"  # why none of torch are there
 LOST_OPERATORS = "operators lost"  # how many of torch there was no room for
 OPERATOR = "operator"  # the kind of slice of a call of an operator
+ROLES = "roles"  # in Kernel.options: what the author calls each unit, if groups of warps differ
 BOOT = "boot"  # an id that processes of one boot of one machine share
 WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run whose error is unknown
 ONE = -1  # `pendings` of a wait that retires one piece of work
@@ -78,7 +79,7 @@ class Kernel:
     strategy: Strategy | None
     scopes: tuple[Scope, ...]
     optimized_out: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
-    units: int = 1  # of a program: warps of a GPU's; 1 on the CPU
+    units: int = 1  # of a program: warps of a GPU's; on the CPU its partitions
     unit_warps: int = 1  # of a unit on a GPU: the first of them records
     payload_slots: int = 0
     clock_bits: int = 64  # of the clocks in records: 32 or 64
@@ -92,6 +93,13 @@ class Kernel:
     def block(self, capacity: int) -> Block:
         """The layout of a program's block in a launch with this capacity."""
         return Block(self.units, capacity, self.schema)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What the author calls each unit; empty where all do the same."""
+        found = self.options.get(ROLES)
+        names = found if isinstance(found, list) and len(found) == self.units else ()
+        return tuple(map(str, names))
 
     @property
     def strategy_name(self) -> str:

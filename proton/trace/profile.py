@@ -80,7 +80,7 @@ class KernelProfile:
     `sampled_units` has a bit for each unit that records (0: all do), and of the programs each
     `sample_programs`-th does. Units of a GPU take chunks under strategy flush, but for those of a
     kernel that is known to make no more records than a segment holds: nothing of these ever has to
-    leave it.
+    leave it. `roles` are what its author calls the units, where groups of warps differ.
     """
 
     strategy: Strategy
@@ -94,6 +94,7 @@ class KernelProfile:
     sampled_units: int = 0
     sample_programs: int = 1
     takes_chunks: bool = False
+    roles: tuple[str, ...] = ()
 
     @property
     def is_ring(self) -> bool:
@@ -131,6 +132,7 @@ class KernelProfile:
             "sampled_units": self.sampled_units,
             "sample_programs": self.sample_programs,
             "takes_chunks": self.takes_chunks or None,
+            "roles": list(self.roles) or None,
         }
 
     @staticmethod
@@ -148,5 +150,6 @@ class KernelProfile:
             loops=tuple(map(iteration_from_plain, plain.get("loops") or ())),
             sampled_units=plain["sampled_units"],
             sample_programs=plain["sample_programs"],
+            roles=tuple(plain.get("roles") or ()),
             takes_chunks=bool(plain.get("takes_chunks")),
         )

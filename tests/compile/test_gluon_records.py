@@ -110,3 +110,5 @@ def test_each_group_has_its_records(
         is_sampled = first in options.get("sample_warps", range(ALL_WARPS))
         wanted = consumers if first < WARPS else producers if first == WARPS else {}
         assert dict(found) == (wanted if is_sampled else {})
+        role = "consume" if first < WARPS else "produce" if first == WARPS else ""
+        assert profile.roles[unit] == role

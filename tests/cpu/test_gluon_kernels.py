@@ -11,8 +11,6 @@ from tests import processes
 from tests.gluon_kernels import CHECKS
 
 GPU_ONLY = {
-    "a_matmul_by_roles": "warp_specialize is not supported on a CPU",
-    "three_roles_in_a_row": "warp_specialize is not supported on a CPU",
     "assembly_of_threads": "inline_asm is not supported on a CPU",
 }
 

@@ -1,12 +1,14 @@
 """What the front end says of layouts that do not meet, and of what a kernel in Gluon cannot do."""
 
 import re
+from types import FunctionType
 from typing import Any
 
 import pytest
 
 import proton
 from proton import gluon
+from proton.frontend.gluon.names import as_named_in
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia import hopper
 from proton.gluon.language.nvidia.hopper import mbarrier, tma
@@ -52,8 +54,8 @@ def branching(x, n):
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
-        (meeting, r"Layout mismatch .*\[4\].*\(of line 23 of .*vs .*\[1\].*\(of line 24 of "),
-        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 31 of "),
+        (meeting, r"Layout mismatch .*\[4\].*\(of line 25 of .*vs .*\[1\].*\(of line 26 of "),
+        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 33 of "),
         (carrying, r"the loop carries value as i32\[128\], .*\[4\].*its body makes it .*\[1\]"),
         (branching, r"Mismatched type for value: .*\[4\].* and .*\[1\]"),
     ],
@@ -97,6 +99,11 @@ def tensors_for_workers(x, n):
 
 
 @gluon.jit
+def of_one_dtype(x, n):
+    gl.umulhi(gl.zeros([128], gl.float32, FOUR), 4)
+
+
+@gluon.jit
 def of_blackwell(x, n):
     gl.nvidia.blackwell.tcgen05_commit(x)
 
@@ -126,6 +133,7 @@ def of_odd_rows(x, n):
         (of_the_other_slice, "expand_dims input layout to be sliced in axis 1 but got 0"),
         (groups_in_a_loop, "warp_specialize in a loop, in a branch or in a partition is not"),
         (tensors_for_workers, "nothing is a worker, and takes no tensors"),
+        (of_one_dtype, r"\bgl.umulhi takes uint32 or int32"),
         (of_blackwell, r"tcgen05_commit is an op of Blackwell \(10.0\), which is not supported"),
         (of_amd, "buffer_load is an op of AMD's GPUs, which is not supported"),
         (of_images, r"columns of an image \(im2col\), which is not supported"),
@@ -133,6 +141,16 @@ def of_odd_rows(x, n):
 )
 def test_what_cannot_be_is_said_where_it_is_written(kernel: Any, said: str) -> None:
     assert re.search(said, refused(kernel))
+
+
+def test_the_language_has_the_name_that_its_author_gave_it() -> None:
+    def kernel(x): ...
+
+    named = FunctionType(kernel.__code__, {"ttgl": gl})
+    assert as_named_in(gluon.jit(named), "use tl.full, not gl.zeros") == (
+        "use ttgl.full, not ttgl.zeros"
+    )
+    assert as_named_in(proton.jit(named), "use tl.full") == "use tl.full"
 
 
 def test_another_makers_gpu_is_refused() -> None:

@@ -3,13 +3,14 @@
 from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
+from proton.backends.cpu.partition_code import with_partitions
 from proton.backends.cpu.pipeline import llvm_passes, memref_passes, ttsir_passes
 from proton.backends.sources import first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
-from proton.base.targets import CPUTarget
+from proton.base.targets import DEFAULT_WARPS, CPUTarget
 from proton.conversion.gluon_to_triton import GluonToTriton
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
@@ -55,7 +56,11 @@ def compile_kernel(
                 num_warps=options.layout_warps,
             )
         profiled = options.instrumentation
-        of_layouts = [GluonToTriton()] if fn.has_layouts else []
+        of_layouts = (
+            [GluonToTriton(num_warps=options.layout_warps or DEFAULT_WARPS)]
+            if fn.has_layouts
+            else []
+        )
         module = stages.run("ttir", module, [*of_layouts, *ttir_passes(profiled)])
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
         module = stages.run(
@@ -99,4 +104,4 @@ def _translate(module: Module) -> str:
     for op in all_ops(module):
         if not op.name.startswith("llvm."):
             raise PassError(f"{op.name} was not lowered to LLVM (at {op.location})")
-    return translate_to_llvm_ir(module)
+    return with_partitions(translate_to_llvm_ir(module))

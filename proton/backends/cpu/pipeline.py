@@ -21,6 +21,7 @@ from proton.conversion.linalg_to_memory_functions import LinalgToMemoryFunctions
 from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
 from proton.conversion.proton_gpu_to_llvm import ProtonGPUToLLVM
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
+from proton.conversion.start_partitions import StartPartitions
 from proton.conversion.structured_to_memref import StructuredToMemref
 from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
 from proton.conversion.triton_dot_to_linalg import TritonDotToLinalg
@@ -122,6 +123,8 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         BF16ToBits(),
         # When all loops are there, and before passes whose time is quadratic in them.
         OutlineLoops(),
+        # When the types of arguments are final.
+        StartPartitions(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"

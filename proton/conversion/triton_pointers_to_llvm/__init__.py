@@ -19,7 +19,7 @@ from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, Bounds
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
 from proton.dialect import OpRules, isa, names_of, tt, tts
 from proton.dialect.abi import AddedArgument, argument, pass_arguments, update_type
-from proton.dialect.attributes import ASSERTIONS
+from proton.dialect.attributes import ASSERTIONS, PARTITION
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
@@ -83,6 +83,12 @@ class TritonPointersToLLVM(Pass):
             functions = [kernel, *called_functions(kernel)]
             for function in functions:
                 _refuse_blocks(function)
+                if self.check_bounds and PARTITION in function.attributes:
+                    raise CompilationError(
+                        "PROTON_CHECK_BOUNDS of a kernel with warp_specialize is not supported",
+                        source_span(function.location),
+                        "check the functions of its partitions in a kernel of their own",
+                    )
             pass_arguments(kernel, dict.fromkeys(GRID, integer(32)))
             status = None
             if any(ops_named(function, tt.AssertOp) for function in functions):

@@ -7,10 +7,9 @@ them: what that returns are values like any others.
 from collections.abc import Iterable
 from typing import Any
 
-from proton.base.targets import CPUTarget
 from proton.base.words import shown
 from proton.dialect import name_of, ttg
-from proton.dialect.builtin import i32_attr
+from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.builder import error
 from proton.frontend.interface import CodeGenerator
@@ -37,23 +36,18 @@ def _warp_specialize(
     warps = _counts(worker_num_warps, len(workers), "warp counts", what)
     asked = [0] * len(workers) if worker_num_regs is None else worker_num_regs
     registers = _counts(asked, len(workers), "register counts", what)
-    if g.loop is not None or g.block_depth or isinstance(g.target, CPUTarget):
-        raise _misplaced(g, what)
+    if g.loop is not None or g.block_depth:
+        raise _misplaced(what)
     for (function, args), count, limit in zip(workers, warps, registers, strict=True):
         _check_worker(function, args, count, what)
         _compile_worker(g, function, args, count, limit)
-    ttg.StartWorkersOp()
+    ttg.StartWorkersOp(string_attr(default.__name__))
     result = g.call(default, list(default_args), {}, in_place=True)
     ttg.JoinWorkersOp()
     return result
 
 
-def _misplaced(g: CodeGenerator, what: str) -> Exception:
-    if isinstance(g.target, CPUTarget):
-        return error(
-            f"{what} is not supported on a CPU: partitions wait for each other",
-            "run the kernel on a GPU, or without partitions",
-        )
+def _misplaced(what: str) -> Exception:
     return error(
         f"{what} in a loop, in a branch or in a partition is not supported",
         "call it once from the kernel, with the loop inside of its functions",
@@ -102,7 +96,11 @@ def _compile_worker(
 ) -> None:
     op = ir.Operation.create(
         name_of(ttg.WorkerOp),
-        attributes={"warps": i32_attr(warps), "registers": i32_attr(registers)},
+        attributes={
+            "warps": i32_attr(warps),
+            "registers": i32_attr(registers),
+            "role": string_attr(function.__name__),
+        },
         regions=1,
     )
     own, g.num_warps = g.num_warps, warps

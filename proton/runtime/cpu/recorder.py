@@ -113,7 +113,7 @@ class CPURecorder(Recorder):
             recording = LaunchRecording(number, grid, capacity, buffer, path, thread, kept)
             state.running.begin(recording)
         if kept and profile is not None and profile.strategy.moves:
-            recording.callback = self._flush_callback(recording, block_bytes)
+            recording.callback = self._flush_callback(recording, profile.block)
         recording.start = time.perf_counter_ns()
         return recording
 
@@ -130,7 +130,9 @@ class CPURecorder(Recorder):
             else:
                 state.dropped += 1
 
-    def _flush_callback(self, recording: LaunchRecording, block_bytes: int) -> Callable[..., None]:
+    def _flush_callback(
+        self, recording: LaunchRecording, layout: wire.Block
+    ) -> Callable[..., None]:
         base, state = recording.address, self.state
 
         def keep(block: int, first: int, data: int, size: int) -> None:
@@ -139,8 +141,9 @@ class CPURecorder(Recorder):
                     return  # the decoder counts the missing records as lost
                 state.memory_left -= size
             copy = np.frombuffer(ctypes.string_at(data, size), np.uint8)
-            program = (block - base) // block_bytes
-            recording.chunks.append(Chunk(program=program, unit=0, first=first, data=copy))
+            program = (block - base) // layout.bytes
+            unit = (data - block - layout.segments) // layout.segment_bytes
+            recording.chunks.append(Chunk(program=program, unit=unit, first=first, data=copy))
 
         return _FLUSH(keep)
 

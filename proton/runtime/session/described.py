@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.knobs import knobs
-from proton.trace.model import BOOT, Kernel
+from proton.trace.model import BOOT, ROLES, Kernel
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -28,8 +28,10 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, object]) -> Kernel:
     )
     if profile is None:
         return model
+    roles = {ROLES: list(profile.roles)} if profile.roles else {}
     return replace(
         model,
+        options={**model.options, **roles},
         strategy=profile.strategy,
         scopes=profile.table.scopes,
         optimized_out=profile.table.optimized_out,

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.dialect.abi import AddedArgument, argument, pass_arguments
-from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
+from proton.dialect.attributes import KERNEL, PARTITION, SCRATCH_BYTES
 from proton.dialect.builtin import bits_of, i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, func, ir, memref
@@ -41,10 +41,11 @@ class StackBuffers(Pass):
             used = [plans[function_name(f)] for f in (kernel, *called_functions(kernel))]
             if any(plan.large for plan in used):
                 pass_arguments(kernel, {AddedArgument.SCRATCH: pointer_type()})
+        partitions = {function_name(f) for f in functions if PARTITION in f.attributes}
         scratch: dict[str, int] = {}  # bytes that a function takes, with all that it calls
         for function in functions:
             own = _place(function, plans[function_name(function)])
-            scratch[function_name(function)] = own + _behind(function, own, scratch)
+            scratch[function_name(function)] = own + _behind(function, own, scratch, partitions)
         for kernel in kernel_functions(module):
             if size := scratch[function_name(kernel)]:
                 kernel.attributes[SCRATCH_BYTES] = i64_attr(size)
@@ -91,19 +92,21 @@ def _place(function: Operation, plan: _Plan) -> int:
     return scratch
 
 
-def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
+def _behind(function: Operation, own: int, scratch: dict[str, int], partitions: set[str]) -> int:
     """Has the callees take scratch behind the function's own; how much they do at most."""
     if not scratch:  # none is known, so there is none
         return 0
-    most = 0
-    for call in ops_named(function, func.CallOp):
-        if callee_name(call) not in scratch:  # a function of C
-            continue
-        most = max(most, scratch[callee_name(call)])
-        if own:
+    calls = [call for call in ops_named(function, func.CallOp) if callee_name(call) in scratch]
+    most = first = 0
+    # Partitions run at once, and while others are called: theirs lies in front.
+    for call in sorted(calls, key=lambda call: callee_name(call) not in partitions):
+        offset, used = own + first, scratch[callee_name(call)]
+        most = max(most, first + used)
+        first += used if callee_name(call) in partitions else 0
+        if offset:
             base = argument(function, AddedArgument.SCRATCH)
             with before(call):
-                behind = byte_pointer(base, own)
+                behind = byte_pointer(base, offset)
             for place, operand in enumerate(call.operands):
                 if operand == base:
                     call.operands[place] = behind

@@ -18,8 +18,10 @@ from typing import ClassVar
 
 from proton.base.errors import CompilationError
 from proton.dialect import isa, name_of, names_of, tt
-from proton.dialect.builtin import i32_attr
+from proton.dialect.attributes import ROLES
+from proton.dialect.builtin import i32_attr, strings_attr
 from proton.dialect.mlir import Block, Location, Module, Operation, ir
+from proton.dialect.partitions import role_names
 from proton.dialect.regions import end_of
 from proton.dialect.traits import AllocatesShared, Pure, has
 from proton.dialect.ttg import (
@@ -104,6 +106,7 @@ class AllocateWarpGroups(Pass):
                 regions=2,
             )
             mine, theirs = (ir.Block.create_at_start(region, []) for region in made.regions)
+        self._name_roles(function)
         groups: list[list[Operation]] = [[]]
         for op in ops:
             if op == end or op in shared:
@@ -134,11 +137,25 @@ class AllocateWarpGroups(Pass):
         with ir.InsertionPoint(theirs), function.location:
             WarpReturnOp()
 
+    def _name_roles(self, function: Operation) -> None:
+        """Notes what each warp runs, if that is one thing; those that idle have no role."""
+        starts = ops_named(function, StartWorkersOp)
+        if len(starts) > 1:
+            return
+        groups = [
+            *((op, self.num_warps) for op in starts),
+            *((op, _number(op, "warps")) for op in _in_order(ops_named(function, WorkerOp))),
+        ]
+        names = role_names([str(ir.StringAttr(op.attributes["role"]).value) for op, _ in groups])
+        roles = [name for name, (_, warps) in zip(names, groups, strict=True) for _ in range(warps)]
+        idle = [""] * (self.program_warps - len(roles))
+        function.attributes[ROLES] = strings_attr([*roles, *idle])
+
     # Workers
 
     def _run(self, block: Block, workers: Sequence[Operation], location: Location) -> None:
         """The workers at the end of a block, large ones first, so that warp groups are whole."""
-        ordered = sorted(workers, key=lambda op: -_number(op, "warps"))
+        ordered = _in_order(workers)
         left = self.program_warps - self.num_warps
         self._nest(block, ordered, left, self._plan(workers), location)
 
@@ -202,13 +219,18 @@ class AllocateWarpGroups(Pass):
             return {}
         found: dict[int, int] = {}
         warp = self.num_warps
-        for op in sorted(workers, key=lambda op: -_number(op, "warps")):
+        for op in _in_order(workers):
             asked = -(-_number(op, "registers") // _STEP) * _STEP
             warps = _number(op, "warps")
             for number in range(warp // GROUP_WARPS, -(-(warp + warps) // GROUP_WARPS)):
                 found[number] = max(found.get(number, 0), asked)
             warp += warps
         return found
+
+
+def _in_order(workers: Sequence[Operation]) -> list[Operation]:
+    """Large ones first: so their warps follow each other."""
+    return sorted(workers, key=lambda op: -_number(op, "warps"))
 
 
 def _move(source: Block, target: Block) -> None:

@@ -16,7 +16,7 @@ from proton.trace.model import RawRun
 from proton.trace.records import RecordTable
 from proton.trace.visits import Visits
 from proton.trace.wire import RecordKind
-from proton.viewer.tables.labels import variant_numbers
+from proton.viewer.tables.labels import unit_roles, variant_numbers
 from proton.viewer.tables.rows import METRICS, PAYLOAD, launch_operators
 
 if TYPE_CHECKING:
@@ -147,6 +147,9 @@ class _RecordKeys:
         if name == "operator":
             launch = records.tracks.launch[self.track]
             return Key.of_texts(launch_operators(self.raw), launch)
+        if name == "role":
+            tracks, track = records.tracks, self.track
+            return Key.of_texts(*unit_roles(self.raw, tracks.launch[track], tracks.unit[track]))
         if name == "iteration":
             return Key.of(records.iteration[self.rows])
         if name not in ("kernel", "variant"):

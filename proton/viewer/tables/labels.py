@@ -4,6 +4,8 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.trace.model import Kernel, Launch, RawRun
 
@@ -44,6 +46,15 @@ def program_name(kernel: Kernel, grid: tuple[int, int, int], program: int) -> st
 def warps_name(first: int, count: int) -> str:
     """`warp 1`, or `warps 4-7` for a unit of several."""
     return f"warp {first}" if count == 1 else f"warps {first}-{first + count - 1}"
+
+
+def unit_roles(raw: RawRun, launch: np.ndarray, unit: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The roles of all kernels, and which each of these units of launches has; "" for none."""
+    roles = [kernel.roles or ("",) for kernel in raw.kernels]
+    sizes = np.array([len(names) for names in roles], np.int64)
+    kernel = np.array([launch_.kernel for launch_ in raw.launches], np.int64)[launch]
+    first = (np.cumsum(sizes) - sizes)[kernel]
+    return [name for names in roles for name in names], first + unit * (sizes[kernel] > 1)
 
 
 def thread_name(thread: int) -> str:

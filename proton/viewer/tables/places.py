@@ -135,7 +135,11 @@ class Places:
         kernel = np.array([launch.kernel for launch in raw.launches], np.int64)
         columns = (tracks.device, tracks.sm, tracks.thread, tracks.unit, tracks.warp)
         count = warps[kernel[tracks.launch[some]]]
-        keys = np.stack([*(column[some] for column in columns), slot, count])
+        # Of a kernel without roles its number does not matter: units of all have one place.
+        has_roles = np.array([bool(kernel.roles) for kernel in raw.kernels], bool)
+        own = kernel[tracks.launch[some]]
+        named = np.where(has_roles[own], own, NONE)
+        keys = np.stack([*(column[some] for column in columns), slot, count, named])
         self.of_unit[some] = self._number(keys, lambda key: self._unit(raw, *key))
         gpu = np.flatnonzero(tracks.device[found.first] != NONE)
         first = found.first[gpu]
@@ -164,8 +168,11 @@ class Places:
         warp: int,
         slot: int,
         count: int,
+        kernel: int,
     ) -> Place:
+        role = "" if kernel == NONE else raw.kernels[kernel].roles[unit]
         if device == NONE:
-            return Place(((thread_name(thread), thread),), (slot, unit))
-        name = warps_name(warp, count)
+            path = ((thread_name(thread), thread), *([(role, unit)] if role else []))
+            return Place(path, (slot, unit))
+        name = ": ".join(filter(None, (role, warps_name(warp, count))))
         return Place((*self._slot(raw, device, sm, slot).path, (name, warp)))

@@ -13,7 +13,7 @@ from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE, RecordTable, count_states, launch_devices
 from proton.trace.scope_path import ScopePath
 from proton.trace.wire import ProgramState, RecordKind
-from proton.viewer.tables.labels import variant_numbers
+from proton.viewer.tables.labels import unit_roles, variant_numbers
 from proton.viewer.tables.places import Residency
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ FRAME_COLUMNS = (
     "sm",
     "warp",
     "unit",
+    "role",
     "scope",
     "name",
     "iteration",
@@ -420,6 +421,7 @@ def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
         "sm": none,
         "warp": none,
         "unit": none,
+        "role": _same("", duration.size),
         "iteration": none,
         "visit": none,
         "whole": np.ones(duration.size, bool),
@@ -471,6 +473,7 @@ def _record_columns(
         "sm": tracks.sm[track],
         "warp": tracks.warp[track],
         "unit": tracks.unit[track],
+        "role": _Text(*unit_roles(raw, launch, tracks.unit[track])),
         "scope": _Text([scope.path for scope in records.scopes], scope),
         "name": _Text([scope.name for scope in records.scopes], scope),
         "iteration": records.iteration[rows],

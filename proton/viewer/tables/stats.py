@@ -37,6 +37,7 @@ GROUPS = (
     "sm",
     "warp",
     "unit",
+    "role",
     "launch",
     "iteration",
     "name",
