@@ -9,7 +9,7 @@ import functools
 from math import prod
 
 from proton.base.chips.chip import WARP_SIZE
-from proton.layout.linear import Basis, LinearLayout
+from proton.layout.linear import Basis, LinearLayout, log2
 from proton.layout.named import blocked, dim, sliced, spread, standard
 
 
@@ -34,6 +34,26 @@ def vectorized(
     per_thread = [1] * len(shape)
     per_thread[order[0]] = min(vector, shape[order[0]])
     return spread(shape, per_thread, order, num_warps, repeats, lanes)
+
+
+@functools.cache
+def narrowed(layout: LinearLayout, count: int) -> LinearLayout:
+    """The layout in which a thread has `count` elements in a row where it has more, and lanes, warps
+    and then registers follow; the layout itself where a thread has no more, or threads have copies."""
+    bases = layout.bases("register")
+    axis = next((a for a, index in enumerate(bases[0] if bases else ()) if index), 0)
+    run = next((n for n, b in enumerate(bases) if b[axis] != 1 << n), len(bases))
+    own, names = log2(count), [name for name in layout.in_names if name != "register"]
+    every = [*bases[:run], *(b for name in names for b in layout.bases(name)), *bases[run:]]
+    if run <= own or not all(map(any, every)):
+        return layout
+    ins: dict[str, list[Basis]] = {"register": every[:own]}
+    start = own
+    for name in names:
+        ins[name] = every[start : start + layout.in_bits(name)]
+        start += layout.in_bits(name)
+    ins["register"] += every[start:]
+    return LinearLayout.of(ins, dict(layout.outs))
 
 
 def _mapped(layout: LinearLayout, outs: dict[str, int], basis: object) -> LinearLayout:

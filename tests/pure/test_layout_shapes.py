@@ -190,3 +190,20 @@ def test_a_scan_runs_through_registers_then_lanes_then_warps(
                     rows.setdefault(row, []).append(int(place[axis]))
     assert all(row == list(range(shape[axis])) for row in rows.values())
     assert len(rows) == int(np.prod(np.delete(shape, axis)))
+
+
+def test_a_narrowed_layout_is_that_of_narrower_vectors() -> None:
+    """But for the numbers of its registers."""
+    for shape, order in (((64, 64), (1, 0)), ((32, 128), (0, 1)), ((4096,), (0,))):
+        for warps, wide, count in itertools.product((1, 2, 4), (8, 16), (1, 2, 4)):
+            layout = shapes.vectorized(shape, order, wide, warps)
+            found = shapes.narrowed(layout, count)
+            wanted = shapes.vectorized(shape, order, count, warps)
+            assert found.bases("lane") == wanted.bases("lane")
+            assert found.bases("warp") == wanted.bases("warp")
+            registers, run = found.bases("register"), count.bit_length() - 1
+            assert registers[:run] == wanted.bases("register")[:run]
+            assert sorted(registers) == sorted(wanted.bases("register"))
+            assert shapes.narrowed(layout, wide) == layout
+    with_copies = shapes.vectorized((64,), (0,), 8, 4)
+    assert shapes.narrowed(with_copies, 4) == with_copies

@@ -43,9 +43,9 @@ class Coalesce(Pass):
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
-    loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. In a kernel
-    with products a store has its own layout instead: operands are copied 16 bytes at a time, and
-    results move anyway.
+    loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. Stores do
+    not matter in a kernel with products, whose operands are copied 16 bytes at a time: what moves to
+    be stored gets a layout of its own (remove_layout_conversions.py).
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
@@ -76,8 +76,7 @@ class Coalesce(Pass):
         for op, order, _ in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
-            most = _most(op) if has_products and isa(op, tt.StoreOp) else limits[key]
-            vector, repeats = min(widest[key], most, share), 1
+            vector, repeats = min(widest[key], limits[key], share), 1
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))

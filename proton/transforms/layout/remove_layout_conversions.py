@@ -18,10 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.axis_rules import element_bytes
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import is_exchanged
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
@@ -29,7 +31,7 @@ from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
-from proton.layout import LinearLayout
+from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
 # These take each operand in any layout.
@@ -240,6 +242,8 @@ class _Rewriter:
                 self._ends_with(block, list(op.results))
         elif isa(op, tt.ReduceOp, tt.ScanOp):
             self._operands(op)
+        elif isa(op, tt.StoreOp) and is_tensor(op.operands[1].type):
+            self._store(op)
         elif op.regions:
             self._as_it_is(op)
             for region in op.regions:
@@ -293,6 +297,15 @@ class _Rewriter:
                 is_free = op.name in _ANY_LAYOUT or (isa(op, tt.GatherOp) and number == 0)
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
+
+    def _store(self, op: Operation) -> None:
+        """Operands in the layout of the store; where the value moves for its sake, in one without
+        gaps between the lanes of a store of 16 bytes."""
+        layout, source = self._given(op.operands[1]), _through(op.operands[1])
+        if (source, layout) not in self.made and is_exchanged(source, layout):
+            layout = shapes.narrowed(layout, ACCESS_BYTES // element_bytes(op.operands[0]))
+        for number, operand in enumerate(op.operands):
+            op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Operation) -> None:
         loop = ForLoop(op)
