@@ -44,8 +44,8 @@ class Coalesce(Pass):
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
     loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. Stores do
-    not matter in a kernel with products, whose operands are copied 16 bytes at a time: what moves to
-    be stored gets a layout of its own (remove_layout_conversions.py).
+    not matter in a kernel with products, whose operands are copied 16 bytes at a time: what moves
+    to be stored gets a layout of its own (remove_layout_conversions.py).
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
