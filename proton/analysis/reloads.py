@@ -15,7 +15,6 @@ from proton.analysis.cost import Cost, cost
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import block_type, element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, func
-from proton.dialect.regions import stages_of
 from proton.dialect.traits import (
     Accesses,
     Barrier,
@@ -32,11 +31,10 @@ from proton.dialect.walk import all_ops, defining_op
 
 
 class Reloads:
-    """The answers for one function of a program of so many threads, whose loops have `stages`
-    stages where they do not ask for others."""
+    """The answers for one function of a program of so many threads."""
 
-    def __init__(self, function: Operation, threads: int, stages: int) -> None:
-        self.function, self.threads, self.stages = function, threads, stages
+    def __init__(self, function: Operation, threads: int) -> None:
+        self.function, self.threads = function, threads
         self.known: dict[Value, bool] = {}
         self.roots: Roots | None = None
         self.written: set[int] = set()
@@ -93,17 +91,6 @@ class Reloads:
             block_type(tuple(shape_of(op.results[0])), element_of(op.results[0])) not in self.blocks
         )
 
-    def _is_pipelined(self, op: Operation) -> bool:
-        """True if it is in a loop of several stages that multiplies matrices: the first of those
-        brings what the others take."""
-        parent = op.parent
-        while parent is not None and not isa(parent, func.FuncOp):
-            is_deep = has(parent, Loop) and stages_of(parent, self.stages)[0] > 1
-            if is_deep and any(has(one, Multiplies) for one in all_ops(parent)):
-                return True
-            parent = parent.parent
-        return False
-
     def _note(self, op: Operation) -> None:
         """What an op writes: one that is no access, as a call, anything in global memory, but for
         what is known to write shared memory alone."""
@@ -130,3 +117,13 @@ def _behind_conversions(value: Value) -> Operation | None:
     while isa(op, ttg.ConvertLayoutOp):
         op = defining_op(op.operands[0])
     return op
+
+
+def _feeds_products(op: Operation) -> bool:
+    """True if it is in a loop that multiplies matrices: those loads are pipelined."""
+    parent = op.parent
+    while parent is not None and not isa(parent, func.FuncOp):
+        if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):
+            return True
+        parent = parent.parent
+    return False

@@ -16,7 +16,7 @@ passes change them.
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR, UNROLLED
+from proton.dialect.attributes import UNROLL_FACTOR, UNROLLED
 from proton.dialect.mlir import (
     Attribute,
     Block,
@@ -376,10 +376,3 @@ def in_loop_here() -> bool:
 def in_loop(op: Operation) -> bool:
     """True if an op is in a loop of its function."""
     return loop_around(op) is not None
-
-
-def stages_of(loop: Operation, default: int) -> tuple[int, bool]:
-    """(the stages of a loop's pipeline, whether the loop itself asked for them)."""
-    if NUM_STAGES in loop.attributes:
-        return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
-    return default, False

@@ -38,8 +38,8 @@ def vectorized(
 
 @functools.cache
 def narrowed(layout: LinearLayout, count: int) -> LinearLayout:
-    """The layout in which a thread has `count` elements in a row where it has more: lanes, warps and
-    then registers follow. The layout itself where it has no more, or where threads have copies."""
+    """The layout in which a thread has `count` elements in a row where it has more: lanes, warps
+    and then registers follow. The layout itself where it has no more, or threads have copies."""
     bases = layout.bases("register")
     axis = next((a for a, index in enumerate(bases[0] if bases else ()) if index), 0)
     run = next((n for n, b in enumerate(bases) if b[axis] != 1 << n), len(bases))

@@ -68,7 +68,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         # Before instructions are chosen: operands in shared memory lie in the order of their loads.
         Coalesce(options.target),
         AccelerateMatmul(options.target),
-        RemoveLayoutConversions(num_stages=options.num_stages),
+        RemoveLayoutConversions(),
         OptimizeThreadLocality(),
         LICM(),
         LoopAwareCSE(),

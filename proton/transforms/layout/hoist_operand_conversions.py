@@ -25,13 +25,14 @@ from proton.analysis.scratch import is_exchanged
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir, scf
-from proton.dialect.regions import ForLoop, stages_of
+from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of
 from proton.dialect.walk import defining_op, functions, ops_named, replace
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.schedule.loads import PRODUCTS, candidates, is_innermost
+from proton.schedule.planning import stages_of
 from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
 
 

@@ -41,20 +41,16 @@ _ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, 
 @register
 @dataclass(frozen=True)
 class RemoveLayoutConversions(Pass):
-    """Solves for layouts anew in every function, and leaves the conversions that it takes. Loops
-    will be pipelined in `num_stages` stages."""
+    """Solves for layouts anew in every function, and leaves the conversions that it takes."""
 
     name: ClassVar[str] = "tritongpu-remove-layout-conversions"
-
-    num_stages: int = 1
 
     def run(self, module: Module) -> None:
         threads = lanes(module) * num_warps(module)
         for op in module.body.operations:
             if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks):
                 function = op.operation
-                reloads = Reloads(function, threads, self.num_stages)
-                rewriter = _Rewriter(_preferences(function), reloads)
+                rewriter = _Rewriter(_preferences(function), Reloads(function, threads))
                 rewriter.function(function)
                 _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})
 

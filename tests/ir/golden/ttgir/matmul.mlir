@@ -191,7 +191,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
   }
 }
 
-// -----// after tritongpu-remove-layout-conversions{num-stages=3} //----- //
+// -----// after tritongpu-remove-layout-conversions //----- //
 #linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 #linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
 #linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
