@@ -74,11 +74,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if (
-            not isa(op, tt.LoadOp)
-            or bool(op.attributes["volatile"].value)
-            or self._is_pipelined(op)
-        ):
+        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _feeds_products(op):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
