@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.chips.nvidia import MAX_GRID
-from proton.base.errors import LaunchError
+from proton.base.errors import LaunchError, ProtonError
 from proton.base.knobs import knobs
+from proton.base.tracebacks import shorten
 from proton.base.words import shown
 from proton.runtime.backend import KernelFunction
 from proton.runtime.launch.grid import grid_sizes
@@ -88,7 +89,11 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
         if $namespace.get($name) is not $value:
             $long = True
     if $long:
-        return $slow_path($grid, {bound}, $rest, $unknown)
+        try:
+            return $slow_path($grid, {bound}, $rest, $unknown)
+        except $ProtonError as $error:
+            $shorten($error)
+            raise
     if $grid.__class__ is not tuple:
         $grid = $checked($grid({bound}) if callable($grid) else $grid)
     try:
@@ -109,7 +114,11 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
         if $instrumented is None or $instrumented.key is not $session.instrumentation:
             $instrumented = $variant.find_instrumented($session.instrumentation)
             if $instrumented is None:
-                return $slow_path($grid, {bound}, $rest, $unknown)
+                try:
+                    return $slow_path($grid, {bound}, $rest, $unknown)
+                except $ProtonError as $error:
+                    $shorten($error)
+                    raise
         return $session.recorders["{back_end}"].launch(
             $variant, $instrumented, $device, $stream($device), ($x, $y, $z), ({listed})
         )
@@ -129,6 +138,8 @@ def _names(
     ours: dict[str, object] = {
         "MISSING": _MISSING,
         "StructError": struct.error,
+        "ProtonError": ProtonError,
+        "shorten": shorten,
         "variants": variants,
         "knobs": knobs,
         "sessions": sessions,
