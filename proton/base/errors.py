@@ -176,3 +176,7 @@ class BoundsError(LocatedError):
 
 class ProfileError(ProtonError):
     """The profiler was used in a way that it cannot serve."""
+
+
+class UnknownOption(ProfileError, TypeError):
+    """A session was given an option that it does not have."""

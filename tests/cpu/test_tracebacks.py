@@ -11,7 +11,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.base.errors import CompilationError, LaunchError, PassError, ProtonError
+from proton.base.errors import CompilationError, LaunchError, PassError, ProtonError, UnknownOption
 from proton.base.tracebacks import shorten
 from proton.compiler import ASTSource
 from tests import processes
@@ -83,11 +83,13 @@ def test_a_script_ends_with_its_own_lines_and_the_kernels(tmp_path: Path, by: li
     said = "".join(line + "\n" for line in ended.stderr.splitlines() if set(line) - set(" ^~"))
     expected = EXPECTED.format(file=script)
     wanted = "".join(li + "\n" for li in expected.splitlines() if set(li) - set(" ^~"))
-    assert said.endswith(wanted) and ended.returncode == 1
+    assert said.endswith(wanted)
+    assert ended.returncode == 1
     if not by:
         assert ended.stderr == expected
         whole = processes.python(script, cwd=tmp_path, env={"PROTON_FULL_TRACEBACK": "1"})
-        assert "codegen.py" in whole.stderr and whole.stderr.count("\n") > 60
+        assert "codegen.py" in whole.stderr
+        assert whole.stderr.count("\n") > 60
 
 
 def test_no_way_to_the_compiler_shows_frames_of_proton() -> None:
@@ -156,3 +158,37 @@ def _raise_within(error: ProtonError) -> None:
     exec("def fail(): raise error", namespace)
     fail: Callable[[], None] = namespace["fail"]  # type: ignore[assignment]
     fail()
+
+
+def test_misspelt_options_and_wrong_types_are_named() -> None:
+    x = np.zeros(64, np.float32)
+    warm = "must be an array, a number, a bool or None, got "
+
+    def profiled(**options: object) -> Callable[[], object]:
+        return lambda: proton.profile("run", **options).__enter__()  # type: ignore[arg-type]
+
+    def check(call: Callable[[], object], text: str) -> None:
+        with pytest.raises((ProtonError, TypeError)) as caught:
+            call()
+        assert text in str(caught.value)
+        assert not ours(caught.value)
+
+    check_rows(
+        check,
+        [
+            (profiled(strategie="flush"), "no option 'strategie'; did you mean strategy?"),
+            (lambda: proton.start("s", evry=2), "no option 'evry'; did you mean every?"),  # type: ignore[call-arg]
+            (
+                lambda: wrong.warmup(x, BLOCK=64, profile={"plcement": "program"}),
+                "no option 'plcement'; did you mean placement?",
+            ),
+            (profiled(counters="dram"), "counters are those of NVIDIA GPUs, and this process"),
+            (lambda: wrong.warmup(np.float32, BLOCK=64), f"{warm}type: a dtype of tl, as tl.float"),
+            (lambda: wrong.warmup(np.dtype("f4"), BLOCK=64), ": a dtype of tl, as tl.float32"),
+            (lambda: wrong.warmup([1.0], BLOCK=64), f"{warm}list: pass an array of it"),
+            (lambda: wrong.warmup("*fp32", BLOCK=64), f"{warm}str: text is for constexprs"),
+            (lambda: wrong.warmup(x, BLOCK=[1]), "constexpr BLOCK must be hashable"),
+            (lambda: wrong.warmup(x, BLOCK=64, target="sm90"), "target must be a GPU target"),
+        ],
+    )
+    assert issubclass(UnknownOption, TypeError)

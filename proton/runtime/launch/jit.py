@@ -357,7 +357,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
 
 def _homeless(name: str, value: object) -> LaunchError:
     """The error of an array that is nowhere where kernels run."""
-    device = getattr(value, "device", None)
+    device = None if isinstance(value, type) else getattr(value, "device", None)
     if device is None:
         return refused(name, value)
     return LaunchError(f"argument {name} is on {device}, which is not supported")

@@ -7,6 +7,7 @@ import typer
 
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, Shape, app, as_json, print_frame, warn
+from proton.viewer.cli.drawing import check_launches
 from proton.viewer.run import Run
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.occupancy import occupancy
@@ -39,6 +40,7 @@ def analyze(
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)
+    check_launches(run, () if launch is None else (launch,))
     path = shares(run.critical_path(launch, program))
     tails = occupancy(run).sort_values("dur_ns", ascending=False, kind="stable")
     tables = dict(zip(PARTS, (run.stalls, run.overlap, run.imbalance, path, tails), strict=True))

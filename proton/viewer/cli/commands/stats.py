@@ -1,7 +1,6 @@
 """`proton-tile stats`."""
 
 import enum
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -12,6 +11,7 @@ from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.base.words import did_you_mean
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
+from proton.viewer.cli.drawing import check_found
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
@@ -80,7 +80,6 @@ Tree = Annotated[
 Pieces = Annotated[
     bool, typer.Option("--pieces", help="Count each slice, where a run of a scope is several.")
 ]
-MOST = 8  # names that a message has
 
 
 @app.command()
@@ -140,19 +139,16 @@ def stats(
     table = as_tree(*tables) if tree else tables[0]
     shown = _sorted(table, sort, tree)
     shown = _readable(shown, metric) if format is Shape.TABLE else shown
+    if not len(shown):
+        check_included(run, include)
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
-    if include and not len(shown):
-        _warn_of_nothing(run, include)
     warn(run)
 
 
-def _warn_of_nothing(run: Run, include: str) -> None:
-    """Says on standard error what --include could have found."""
-    names = sorted({f"{k.name}/{scope.path}" for k in run.kernels for scope in k.scopes})
-    if names:
-        hint = did_you_mean(include, names)
-        text = f"nothing matches --include {include}: there is {', '.join(names[:MOST])}{hint}"
-        print(f"proton-tile: {printable(text)}", file=sys.stderr)
+def check_included(run: Run, include: str) -> None:
+    """Raises ProtonError where --include found nothing, and says what it could have found."""
+    names = [f"{k.name}/{scope.path}" for k in run.kernels for scope in k.scopes]
+    check_found("--include", include, names)
 
 
 def _sorted(table: "pd.DataFrame", sort: str, tree: bool) -> "pd.DataFrame":
