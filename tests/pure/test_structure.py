@@ -12,7 +12,7 @@ from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
-from proton.viewer.compare.report import finding_rows, report_json
+from proton.viewer.compare.report import finding_table, report_json
 from proton.viewer.compare.structure import MEASURES, Asked
 from proton.viewer.explain.subject import Subject
 
@@ -111,7 +111,7 @@ def test_counts_are_counts_in_the_table() -> None:
         raw.origin_unix_ns += number
     rules = [{"scope": "scores", "stat": "count", "max_ns": 900}, {"max_shared_bytes": 1}]
     report = check(Side.of([Run(raw) for raw in raws]), None, budgets_of({"budget": rules}, "t"))
-    rows = {row[1]: row for row in finding_rows(report)}
+    rows = {row[1]: row for row in finding_table(report)[1]}
     assert rows["matmul/scores count"][2:] == ["800", "800 to 800", "800, allowed 900"]
     assert rows["matmul shared memory"][2] == "98304 bytes"
 
