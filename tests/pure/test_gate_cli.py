@@ -114,7 +114,7 @@ def test_diff_prints_each_format(viewer, sides, tmp_path) -> None:
     _, out, _ = viewer(*words, "--format", "markdown")
     assert out.splitlines()[1].startswith("| --- |")
     _, out, _ = viewer(*words, "--format", "json")
-    change = next(change for change in json.loads(out) if change["scope"] == "load")
+    change = next(change for change in json.loads(out)["changes"] if change["scope"] == "load")
     assert change["baseline"] == [10_000 + i for i in range(6)]
     assert change["ratio"]["value"] == pytest.approx(1.1, rel=1e-3)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Beside, Change
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.samples import COUNT
 from proton.viewer.compare.statistics import Estimate
+from proton.viewer.documents import document
 
 # Columns: those of a reference are there where one is, those of sides where there is a baseline.
 SIDES = ("before", "after", "change")
@@ -220,8 +220,8 @@ def _beside_json(beside: Beside) -> dict[str, object]:
 
 
 def report_json(report: Report) -> str:
-    """A check as one JSON object."""
-    document = {
+    """A check as its document."""
+    fields = {
         "status": report.status.word,
         "exit_status": report.status.value,
         "false_alarms": report.false_alarms,
@@ -242,12 +242,7 @@ def report_json(report: Report) -> str:
             for finding in report.findings
         ],
     }
-    return as_json(document)
-
-
-def as_json(document: object) -> str:
-    """JSON that any terminal takes."""
-    return json.dumps(document, allow_nan=False, indent=1)
+    return document("check", fields)
 
 
 def _estimate_json(found: Estimate | None) -> dict[str, float | None] | None:

@@ -11,9 +11,11 @@ from proton.viewer.cli.drawing import check_launches
 from proton.viewer.run import Run
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.occupancy import occupancy
+from proton.viewer.tables.rows import METRICS, RAW
 from proton.viewer.tables.units import numbers, readable
 
 PARTS = ("waits", "overlap", "imbalance", "critical path", "tail")
+OF_TIMES = ("waits", "imbalance")  # whose means are of times as measured
 WAITS = ("copies", "dots", "barriers")
 
 
@@ -50,7 +52,8 @@ def analyze(
         print("{" + ",\n".join(texts) + "}")
     else:
         for title, table in shown.items():
-            said = title if len(table) else f"{title}: none, {_why(run, title)}"
+            measured = f"{title}, {METRICS[RAW]}" if title in OF_TIMES else title
+            said = measured if len(table) else f"{title}: none, {_why(run, title)}"
             terminal.stdout().print(said, style="bold", markup=False, highlight=False)
             if len(table):
                 print_frame(readable(table), format, numbers(table))

@@ -17,12 +17,12 @@ from proton.viewer.compare.diff import diff as compare
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
     NUMBERS,
-    as_json,
     change_table,
     changes_json,
     markdown,
 )
 from proton.viewer.compare.samples import STATS, Side
+from proton.viewer.documents import document
 
 
 class ComparisonShape(enum.Enum):
@@ -91,7 +91,7 @@ def diff(
             if by_launches:
                 print(f"\n{OF_LAUNCHES}")
         case ComparisonShape.JSON:
-            print(as_json(changes_json(changes)))
+            print(document("diff", {"stat": stat, "changes": changes_json(changes)}))
     if picture is not None:
         write(picture, svg(changes, f"{baseline} and {candidate}").encode())
     warn(*sides)
