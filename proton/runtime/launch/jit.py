@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
-from proton.base.errors import BadArguments, LaunchError, UnknownKeyword
+from proton.base.errors import BadArguments, LaunchError, ProtonError, UnknownKeyword
 from proton.base.knobs import knobs
 from proton.base.targets import Target
-from proton.base.tracebacks import boundary
+from proton.base.tracebacks import boundary, shorten
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request, compile_lock
 from proton.compiling import compile_hooks
@@ -129,9 +129,12 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
             return functools.partial(self.fast_path, grid)
         return functools.partial(self._launch, grid)
 
-    @boundary
     def _launch(self, grid: object, /, *args: object, **kwargs: object) -> CompiledKernel:
-        return self.run_any(grid, args, kwargs)
+        try:  # a boundary, without the call that a decorator costs
+            return self.run_any(grid, args, kwargs)
+        except ProtonError as error:
+            shorten(error)
+            raise
 
     @boundary
     def run(
