@@ -15,9 +15,10 @@ import numpy as np
 
 from proton._start_options import StartOptions
 from proton.base import markup
-from proton.base.errors import ProfileError
+from proton.base.errors import ProfileError, ProtonError, UnknownOption
 from proton.base.knobs import knobs
-from proton.base.words import counted
+from proton.base.tracebacks import boundary, shorten
+from proton.base.words import counted, did_you_mean
 from proton.language.profiling import check_text
 from proton.runtime.session import open_sessions
 from proton.trace.instrumentation import described_options
@@ -34,11 +35,17 @@ def _takes(
     """Gives a function of options the parameters of these options, and says what they mean."""
 
     def wrap(function: Callable[[StartOptions], R]) -> Callable[P, R]:
+        own, given = inspect.signature(function), inspect.signature(options)
+
+        @boundary
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in given.parameters:
+                    hint = did_you_mean(name, given.parameters)
+                    raise UnknownOption(f"a session has no option {name!r}{hint}")
             return function(options(*args, **kwargs))
 
-        own, given = inspect.signature(function), inspect.signature(options)
         call.__signature__ = given.replace(return_annotation=own.return_annotation)  # type: ignore[attr-defined]
         call.__doc__ = (
             f"{inspect.getdoc(function)}\n\nOptions:\n\n{described_options(StartOptions)}\n"
@@ -153,7 +160,11 @@ def profile(options: StartOptions) -> Iterator[Recording]:
     >>> run.frame
     """
     recording, process = Recording(), os.getpid()
-    session = _start(options)
+    try:
+        session = _start(options)
+    except ProtonError as error:
+        shorten(error)
+        raise
     try:
         yield recording
     finally:

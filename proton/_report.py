@@ -10,20 +10,20 @@ from proton.base.units import duration
 from proton.viewer import Run, stats
 from proton.viewer.cli.terminal import markup, print_warnings
 from proton.viewer.tables.labels import kernel_labels, variant_numbers
+from proton.viewer.tables.rows import CORRECTED, RAW
 from proton.viewer.tables.summary import CUPTI, TORCH
 
-COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`
+RAW_MEAN = "raw mean"
+COLUMNS = ("count", "total", "mean", "p99", "max", RAW_MEAN)  # the median is in `stats`
 KEYS = ["kernel", "variant", "scope"]
 
 
 def scopes(run: Run) -> pd.DataFrame:
-    """One row per kernel, by its label, and scope: durations as measured, and `corrected`, the mean
-    less the cost of measuring. Kernels as they were first launched, each with its largest total
-    first."""
-    table = run.stats(KEYS, "dur_ns")
-    corrected = run.stats(KEYS, "corrected_ns").set_index(KEYS)["mean"]
-    keys = pd.MultiIndex.from_frame(table[KEYS])
-    table["corrected"] = corrected.reindex(keys).to_numpy()
+    """One row per kernel, by its label, and scope: durations less the cost of recording, and the
+    mean as measured. Kernels as they were first launched, each with its largest total first."""
+    table = run.stats(KEYS, CORRECTED)
+    measured = run.stats(KEYS, RAW).set_index(KEYS)["mean"]
+    table[RAW_MEAN] = measured.reindex(pd.MultiIndex.from_frame(table[KEYS])).to_numpy()
     table = pd.concat([table, _without_scopes(run, table)], ignore_index=True)
     numbers = variant_numbers(run.kernels)
     keys_of = [(kernel.name, number) for kernel, number in zip(run.kernels, numbers, strict=True)]
@@ -36,12 +36,12 @@ def scopes(run: Run) -> pd.DataFrame:
 
 def _without_scopes(run: Run, scopes: pd.DataFrame) -> pd.DataFrame:
     """A row per kernel that has launches and no slices: its launches."""
-    table = stats(run.frame, KEYS[:2], "dur_ns", kind="launch")
+    table = stats(run.frame, KEYS[:2], RAW, kind="launch")
     known = set(zip(scopes["kernel"], scopes["variant"], strict=True))
     keys = zip(table["kernel"], table["variant"], strict=True)
     alone = np.array([key not in known for key in keys], bool)
     found = table[alone]
-    return found.assign(scope="launches", corrected=found["mean"])
+    return found.assign(**{"scope": "launches", RAW_MEAN: found["mean"]})
 
 
 def show(run: Run, console: Console, limit: int = 0) -> None:
@@ -73,7 +73,7 @@ def _table(rows: pd.DataFrame) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for kernel, part in rows.groupby("kernel", observed=True, sort=False):
         table.add_row(markup(kernel), style="bold")
-        for row in part.itertuples(index=False):
-            times = [duration(getattr(row, name)) for name in COLUMNS[1:]]
-            table.add_row(f"  {markup(row.scope)}", str(row.count), *times)
+        for row in part.to_dict("records"):
+            times = [duration(row[name]) for name in COLUMNS[1:]]
+            table.add_row(f"  {markup(row['scope'])}", str(row["count"]), *times)
     return table

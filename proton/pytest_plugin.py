@@ -284,28 +284,19 @@ def _slug(nodeid: str) -> str:
 
 def _rows(report: Report) -> list[list[str]]:
     """A row a finding, for `COLUMNS` but the first."""
-    from proton.viewer.compare.report import finding_rows, typical
+    from proton.viewer.compare.report import finding_table
 
-    found = []
-    for finding, row in zip(report.findings, finding_rows(report), strict=True):
-        status, what, change, interval, why = row
-        sides = ["", ""]
-        if finding.change is not None:
-            values = (finding.change.before, finding.change.after)
-            sides = [typical(side, finding.change.stat) for side in values]
-        found.append([status, what, *sides, change, interval, why])
-    return found
+    return finding_table(report, COLUMNS[1:])[1]
 
 
 def _text(report: Report, sides: tuple[Side, Side | None]) -> str:
     """Why a test fails: the rules, and what changed besides."""
     from proton.viewer.compare import Status, diff
-    from proton.viewer.compare.report import CHANGE_COLUMNS, CHANGE_NUMBERS, change_rows, headline
+    from proton.viewer.compare.report import NUMBERS, change_table, finding_table, headline
 
-    text = f"{headline(report)}\n\n{_table(COLUMNS[1:], _rows(report), NUMBERS)}"
+    text = f"{headline(report)}\n\n{_table(*finding_table(report), NUMBERS)}"
     if sides[1] is not None:
-        rows = change_rows(diff(sides[1], sides[0]))
-        text += f"\nall scopes:\n\n{_table(CHANGE_COLUMNS, rows, CHANGE_NUMBERS)}"
+        text += f"\nall scopes:\n\n{_table(*change_table(diff(sides[1], sides[0])), NUMBERS)}"
     if report.status is Status.INCONCLUSIVE:
         text += "\nMore processes would tell: --proton-most. A kernel that is measured beside, as "
         text += "reference=, makes fewer do."

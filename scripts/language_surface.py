@@ -226,6 +226,5 @@ ABSENT = {
     "use_ir_loc": "`proton-opt` keeps locations",
     "enable_asan": "`PROTON_CHECK_BOUNDS=1`",
     "disable_line_info": "line information is always there",
-    "front_end_debugging": "tracebacks are whole",
     "instrumentation_mode": "`proton.profile` instruments",
 }

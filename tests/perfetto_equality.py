@@ -110,6 +110,7 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 track = (gpu_name(run.raw, row["device"]),)
             else:
                 track = (host_name(run, row["thread"]),)
+                track += ("compilations",) * (category == "compile")
             duration = 0 if instant else row["dur_ns"]
             items = () if category == "launch" else tuple(args.items())
             yield track, row["start_ns"] + origin, duration, row["name"], category, items

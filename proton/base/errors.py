@@ -3,7 +3,6 @@
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
 
 class ProtonError(Exception):
@@ -64,11 +63,8 @@ class LocatedError(ProtonError):
     """An error about one place of a kernel's source.
 
     `rule` says what was expected and what was found, `hint` what to do instead; `trace` holds
-    the call sites that led there, innermost first. `__cause__` is the same error within the
-    function that was called, or in none, as Triton raises one from the other.
+    the call sites that led there, innermost first.
     """
-
-    has_cause: ClassVar[bool] = True  # of an op that refuses what it is given
 
     def __init__(
         self,
@@ -79,16 +75,6 @@ class LocatedError(ProtonError):
     ) -> None:
         super().__init__(rule)
         self.rule, self.span, self.hint, self.trace = rule, span, hint, trace
-
-    @property
-    def __cause__(self) -> BaseException | None:  # type: ignore[override]
-        slot: Any = vars(BaseException)["__cause__"]
-        raised_from: BaseException | None = slot.__get__(self)
-        if raised_from is not None or self.span is None:
-            return raised_from
-        if self.trace:
-            return type(self)(self.rule, self.span, self.hint, self.trace[:-1])
-        return ProtonError(self.rule) if self.has_cause else None
 
     def __str__(self) -> str:
         if self.span is None:
@@ -117,13 +103,9 @@ class InvalidOption(CompilationError, AssertionError):
 class UnsupportedLanguageConstruct(CompilationError):
     """The construct is not supported; the message names it, and what to write in its place."""
 
-    has_cause = False
-
 
 class CompileTimeAssertionFailure(CompilationError):
     """A `tl.static_assert` does not hold."""
-
-    has_cause = False
 
 
 class PassError(ProtonError):
@@ -194,3 +176,7 @@ class BoundsError(LocatedError):
 
 class ProfileError(ProtonError):
     """The profiler was used in a way that it cannot serve."""
+
+
+class UnknownOption(ProfileError, TypeError):
+    """A session was given an option that it does not have."""

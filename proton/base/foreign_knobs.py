@@ -71,7 +71,6 @@ FOREIGN: dict[str, dict[str, Foreign]] = {
         "use_ir_loc": _text("USE_IR_LOC"),
         "enable_asan": Foreign("TRITON_ENABLE_ASAN"),
         "disable_line_info": Foreign("TRITON_DISABLE_LINE_INFO"),
-        "front_end_debugging": Foreign("TRITON_FRONT_END_DEBUGGING"),
         "instrumentation_mode": _text("TRITON_INSTRUMENTATION_MODE", ""),
         "fpsan_homomorphic_casts": Foreign("TRITON_FPSAN_HOMOMORPHIC_CASTS"),
     },

@@ -26,6 +26,7 @@ _ALIASES: dict[str, dict[str, str]] = {
         "always_compile": "always_compile",
         "allow_non_constexpr_globals": "allow_non_constexpr_globals",
         "dump_ir": "dump_ir",
+        "front_end_debugging": "full_traceback",
         "override": "override_ir",
     },
     "language": {"default_fp_fusion": "default_fp_fusion", "fp32_default": "fp32_default"},

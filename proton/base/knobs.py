@@ -249,6 +249,13 @@ class Knobs:
         "compile device assertions in, of all kernels",
         triton="TRITON_DEBUG",
     )
+    full_traceback = Knob(
+        "PROTON_FULL_TRACEBACK",
+        switch,
+        False,
+        "show the frames of Proton in tracebacks of errors in kernels and launches",
+        triton="TRITON_FRONT_END_DEBUGGING",
+    )
     default_fp_fusion = Knob(
         "PROTON_DEFAULT_FP_FUSION",
         switch,

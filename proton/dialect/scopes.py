@@ -9,6 +9,7 @@ at several places, and what lies in one opening is one run of the scope, a *visi
 import os
 from collections.abc import Iterator, Sequence
 
+from proton.base.errors import SourceSpan
 from proton.dialect.mlir import Location, Operation, ir
 from proton.dialect.proton import ENTRY_PREFIX, SCOPE_PREFIX
 from proton.dialect.walk import source_span
@@ -32,14 +33,16 @@ def scope_paths(location: Location) -> Paths:
 
 
 class ScopeEntry(str):
-    """The name of a scope that is open while a kernel is compiled, and which opening it is."""
+    """The name of a scope that is open while a kernel is compiled, which opening it is, and where
+    that stands."""
 
-    __slots__ = ("entry",)
+    __slots__ = ("entry", "span")
     entry: int
+    span: SourceSpan
 
-    def __new__(cls, name: str, entry: int) -> "ScopeEntry":
+    def __new__(cls, name: str, entry: int, span: SourceSpan) -> "ScopeEntry":
         made = super().__new__(cls, name)
-        made.entry = entry
+        made.entry, made.span = entry, span
         return made
 
 

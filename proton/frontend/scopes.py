@@ -32,10 +32,7 @@ def block(g: CodeGenerator) -> Iterator[None]:
     try:
         yield
         if len(g.scopes) > g.block_scope:
-            raise error(
-                f"enter_scope({g.scopes[-1]!r}) is not exited in its block",
-                "close it in the same block, or use `with proton.scope(...)`",
-            )
+            raise _not_exited(g, "its block")
     finally:
         del g.scopes[g.block_scope :]
         g.block_scope = before
@@ -44,12 +41,17 @@ def block(g: CodeGenerator) -> Iterator[None]:
 def check_closed(g: CodeGenerator) -> None:
     """Every enter_scope of the function has its exit_scope."""
     if len(g.scopes) > g.first_scope:
-        raise CompilationError(
-            f"enter_scope({g.scopes[-1]!r}) is not exited in {g.fn.__name__}",
-            g.span(g.fn.parse()),
-            "close it in the same block, or use `with proton.scope(...)`",
-            g.call_trace(),
-        )
+        raise _not_exited(g, g.fn.__name__)
+
+
+def _not_exited(g: CodeGenerator, where: str) -> CompilationError:
+    """The error of the innermost scope, at its enter_scope."""
+    return CompilationError(
+        f"enter_scope({g.scopes[-1]!r}) is not exited in {where}",
+        g.scopes[-1].span,
+        "close it in the same block, or use `with proton.scope(...)`",
+        g.call_trace(),
+    )
 
 
 @generator_rule(profiling.enter_scope)
@@ -65,7 +67,7 @@ def enter(
     """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
     name = _checked(name)
     _check_metrics(metrics)
-    g.scopes.append(ScopeEntry(name, next(g.entries)))
+    g.scopes.append(ScopeEntry(name, next(g.entries), g.span()))
     with g.location():
         values, attributes = _payload(payload)
         path, condition = string_attr(ScopePath.of(g.scopes)), _when(name, when)

@@ -9,6 +9,7 @@ from typing import Any
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.targets import GPUTarget, Target
+from proton.base.tracebacks import boundary
 from proton.base.words import shown
 from proton.compiler import ASTSource, compile_function, compile_source
 from proton.compiling.ir_source import IRSource
@@ -103,6 +104,7 @@ def reset_active() -> None:
     set_active(default)
 
 
+@boundary
 def compile(
     src: ASTSource | IRSource | str | Path,
     target: Target | None = None,

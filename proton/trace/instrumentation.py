@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from proton.base.errors import ProfileError
+from proton.base.errors import ProfileError, UnknownOption
 from proton.base.targets import MAX_WARPS
 from proton.base.words import did_you_mean, shown
 from proton.trace.strategy import Strategy
@@ -321,7 +321,7 @@ class SessionOptions(Instrumentation):
         for name in given:
             if name not in known:
                 hint = did_you_mean(str(name), known)
-                raise ProfileError(f"profile: a session has no option {shown(name)}{hint}")
+                raise UnknownOption(f"a session has no option {shown(name)}{hint}")
         return cls(**given)
 
     @property

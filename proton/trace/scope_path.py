@@ -4,10 +4,12 @@ The only place that knows this grammar. A path is text, so that it travels in lo
 attributes and files as it is; "" is the path of what is in no scope.
 """
 
+import itertools
 from collections.abc import Iterable
 
 SEPARATOR = "/"
 FUSED = " + "  # between the names of scopes whose work is one
+INSIDE = ": "  # in such a name, between a scope's and those around it
 
 
 def is_name(text: str) -> bool:
@@ -63,5 +65,9 @@ class ScopePath(str):
 
 
 def fused(paths: Iterable[ScopePath]) -> ScopePath:
-    """The name of work that scopes share: theirs, in order, each once."""
-    return ScopePath(FUSED.join(dict.fromkeys(path.name for path in paths)))
+    """The name of work that scopes share: theirs, in order, each once; with what is around them
+    below what is around them all, `load: load a.py:5 + store`."""
+    parts = [path.parts for path in paths]
+    around = zip(*(names[:-1] for names in parts), strict=False)
+    shared = len(list(itertools.takewhile(lambda names: len(set(names)) == 1, around)))
+    return ScopePath(FUSED.join(dict.fromkeys(INSIDE.join(names[shared:]) for names in parts)))

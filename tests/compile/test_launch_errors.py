@@ -2,6 +2,7 @@
 on the first launch and on later ones."""
 
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,15 @@ def interface(**changed: Any) -> Any:
     return types.SimpleNamespace(__cuda_array_interface__=known | changed)
 
 
-def refused(driver: FakeDriver, copy: Any, rule: str, *arguments: Any, **options: Any) -> None:
-    """The launch is refused cold and warm, and a good one works after it."""
+def refused(
+    driver: FakeDriver, copy: Any, rule: str, *arguments: Any, grid: Any = (1,), **options: Any
+) -> None:
+    """The launch is refused cold and warm, with no frames of Proton, and a good one works after
+    it."""
     for _ in range(2):
-        with pytest.raises(LaunchError, match=rule):
-            copy[1,](*arguments, **options)
+        with pytest.raises(LaunchError, match=rule) as caught:
+            copy[grid](*arguments, **options)
+        assert {Path(entry.path).name for entry in caught.traceback} == {Path(__file__).name}
         count = len(driver.launches)
         x = driver.array("float32")
         copy[1,](x, x, 5)
@@ -54,6 +59,13 @@ def test_an_array_on_another_device(driver: FakeDriver, copy: Any) -> None:
     rule = "argument {} is on GPU 1, and the current device is GPU 0; make its device the current"
     refused(driver, copy, rule.format("out_ptr"), x, other, 5)
     refused(driver, copy, rule.format("x_ptr"), other, x, 5)
+
+
+def test_grids_that_no_gpu_has(driver: FakeDriver, copy: Any) -> None:
+    x = driver.array("float32")
+    refused(driver, copy, "a grid has 1 to 3 sizes, got 4", x, x, 5, grid=(1, 1, 1, 1))
+    refused(driver, copy, r"grid\[1\] must not exceed 65535 on a GPU", x, x, 5, grid=(1, 1 << 16))
+    refused(driver, copy, "asks for the argument 'm'", x, x, 5, grid=lambda meta: (meta["m"],))
 
 
 def test_an_array_that_says_its_device(driver: FakeDriver, copy: Any) -> None:

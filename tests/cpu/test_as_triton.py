@@ -59,6 +59,15 @@ triton.knobs.runtime.debug = True
 import triton.knobs
 from triton.knobs import runtime
 assert proton.knobs.debug is True and runtime.debug is True
+try:
+    scale.fn[(1,)](x, 60, BLOCK=17)
+except CompilationError as error:
+    assert "power of 2" in str(error.__cause__), error.__cause__
+else:
+    raise AssertionError("a block of 17")
+assert triton.knobs.compilation.front_end_debugging is proton.knobs.full_traceback is False
+triton.knobs.compilation.front_end_debugging = True
+assert proton.knobs.full_traceback is True
 triton.knobs.runtime.debug = False
 assert proton.knobs.debug is False and runtime is triton.knobs.runtime is proton.knobs.runtime
 print(triton.__version__ == importlib.metadata.version("triton"))

@@ -69,6 +69,31 @@ def test_work_that_is_fused_has_all_names(rng: np.random.Generator) -> None:
     assert run.summary().warnings == ()
 
 
+@proton.jit
+def scoped(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    with proton.scope("fetch"):
+        x = tl.load(x_ptr + at, mask=at < n)
+    with proton.scope("store"):
+        tl.store(out_ptr + at, x + 1, mask=at < n)
+
+
+def test_names_of_the_program_stay_in_those_of_the_compiler(rng: np.random.Generator) -> None:
+    """Fused or not, the scope around what was found is in its name."""
+    x = rng.random(16384, np.float32)
+    out = np.empty_like(x)
+    with proton.profile("fused", auto="loads") as run:
+        scoped[(16,)](x, out, x.size, BLOCK=1024)
+    load = f"load {line_of(scoped, 'tl.load')}"
+    names = set(run.frame[run.frame["kind"] == "scope"]["scope"])
+    assert names == {f"store + fetch: {load}"}
+    np.testing.assert_array_equal(out, x + 1)
+    options = {"auto": "loads", "placement": "program"}
+    gpu = proton.GPUTarget("cuda", 90)
+    made = scoped.warmup(tl.float32, tl.float32, 200, BLOCK=256, target=gpu, profile=options)
+    assert f"fetch/{load}" in {scope["path"] for scope in made.metadata.profile["scopes"]}
+
+
 def test_a_kernel_with_nothing_of_the_kind_runs_plain(rng: np.random.Generator) -> None:
     x = rng.standard_normal(256, dtype=np.float32)
     out = np.empty(128, np.float32)

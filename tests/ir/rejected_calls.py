@@ -136,7 +136,7 @@ def formats_tensor(n):
 # Scopes
 
 
-@rejected("enter_scope('a') is not exited in unclosed", "def unclosed(n):", "close it")
+@rejected("enter_scope('a') is not exited in unclosed", 'enter_scope("a")', "close it")
 def unclosed(n):
     enter_scope("a")
 
@@ -242,7 +242,7 @@ def scope_with_two_names(n):
         pass
 
 
-@rejected("enter_scope('a') is not exited in its block", "with scope", "close it in the same block")
+@rejected("enter_scope('a') is not exited in its block", 'enter_scope("a")', "in the same block")
 def scope_left_open_in_a_scope(n):
     with scope("outer"):
         enter_scope("a")
@@ -255,7 +255,7 @@ def scope_exited_in_a_branch(n):
         exit_scope("a")
 
 
-@rejected("enter_scope('a') is not exited in its block", "for _i in", "close it in the same block")
+@rejected("enter_scope('a') is not exited in its block", 'enter_scope("a")', "in the same block")
 def scope_left_open_in_a_loop(n):
     for _i in range(n):
         enter_scope("a")

@@ -8,6 +8,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import CompilationError, CompileTimeAssertionFailure, PassError
+from proton.compat.triton.causes import cause_of
 from proton.conversion.ttg_to_llvm.core.lowering import RULES as LOWERINGS
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
@@ -236,25 +237,25 @@ def test_what_to_write_instead() -> None:
 
 
 def test_errors_are_raised_from_one_another_as_tritons() -> None:
-    """`__cause__` is the error within the function that was called, and at last the rule alone;
+    """Its cause is the error within the function that was called, and at last the rule alone;
     what has no op behind it has none. Places are those of the function, too, from its `def` on."""
     with mlir_context(), pytest.raises(CompilationError) as caught:
         build_module(calls_what_fails, Signature({}))
     error = caught.value
     assert "    at 2:4: of fails\n" in str(error)
     assert "    at 3:4: of calls_what_fails" in str(error)
-    inner = error.__cause__
+    inner = cause_of(error)
     assert isinstance(inner, CompilationError)
     assert "at 2:4: of fails" in str(inner)
     assert "calls_what_fails" not in str(inner)
-    assert str(inner.__cause__) == "arange's range must be a power of 2"
+    assert str(cause_of(inner)) == "arange's range must be a power of 2"
     with mlir_context(), pytest.raises(CompileTimeAssertionFailure) as failed:
         build_module(asserts_what_is_not, Signature({}))
-    assert failed.value.__cause__ is None
+    assert cause_of(failed.value) is None
     raised = CompilationError("rule", error.span)
     with pytest.raises(CompilationError) as again:
         raise raised from KeyError("x")
-    assert isinstance(again.value.__cause__, KeyError)
+    assert isinstance(cause_of(again.value), KeyError)
 
 
 @pytest.mark.parametrize("what", ["if", "ternary", "return"])

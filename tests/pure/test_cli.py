@@ -86,7 +86,9 @@ def test_stats_prints_the_table_in_each_format(viewer, saved) -> None:
     )
     options = ("--by", "scope,program", "--metric", "dur_ns", "--sort", "p99", "--limit", 3)
     _, out, _ = viewer("stats", saved, *options, "--format", "json")
-    assert [row["p99"] for row in json.loads(out)] == pytest.approx(table["p99"].tolist()[:3])
+    assert [row["p99"] for row in json.loads(out)["rows"]] == pytest.approx(
+        table["p99"].tolist()[:3]
+    )
     _, out, _ = viewer("stats", saved, *options, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [int(row["count"]) for row in rows] == table["count"].tolist()[:3]

@@ -12,7 +12,14 @@ from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
 from proton.viewer.compare.budget import BudgetError, budgets_of
 from proton.viewer.compare.matching import match
 from proton.viewer.compare.measure import sizes
-from proton.viewer.compare.report import interval
+from proton.viewer.compare.picture import svg
+from proton.viewer.compare.report import (
+    change_table,
+    changes_json,
+    finding_table,
+    interval,
+    junit,
+)
 from proton.viewer.compare.report import name as name_of
 from proton.viewer.compare.samples import Group, Variant, in_turns
 
@@ -47,10 +54,10 @@ def test_changes_have_kind_values_and_interval() -> None:
     kinds = {scope: change.kind for scope, change in changes.items()}
     assert kinds == {
         "a": "slower",
-        "b": "unclear",
+        "b": "same",
         "gone": "vanished",
         "new": "added",
-        "": "unclear",
+        "": "same",
     }
     assert changes["a"].after.tolist() == [1300 + i for i in range(6)]
     found = changes["a"].ratio
@@ -146,7 +153,7 @@ def test_processes_in_turns_are_pairs() -> None:
     assert (launches.group.scope, scope.kind) == ("", "slower")
     apart = side(before), side(after, first=100)
     assert not in_turns(*apart)
-    assert {change.kind for change in diff(*apart)} == {"unclear"}
+    assert [change.kind for change in diff(*apart)] == ["same", "unclear"]
     assert not in_turns(side(before), side(after[:-1], first=1))
 
 
@@ -206,6 +213,70 @@ def test_a_kernel_beside_takes_the_machine_out() -> None:
     assert report.status is Status.REGRESSION
     assert report.findings[0].estimate is not None
     assert report.findings[0].estimate.value == pytest.approx(1.1, rel=1e-3)
+
+
+def beside(noise: float, factor: float, first: int, apart: int = 0) -> Side:
+    """Eight processes whose scope is quiet, and whose reference is noisy."""
+    rng = np.random.default_rng(first)
+    runs = [
+        raw_run({ADD: {"s": [round(1e5 * factor * np.exp(rng.normal(0, 0.005)))] * 3},
+                 ("beside", ""): {"all": [round(2e5 * np.exp(rng.normal(0, noise)))]}},
+                first + 2 * i + apart)
+        for i in range(8)
+    ]  # fmt: skip
+    return Side.of([Run(raw) for raw in runs])
+
+
+def test_a_reference_that_adds_noise_is_said_so_and_not_used() -> None:
+    """Sides in turns meet the same drift, so they can do without; others cannot."""
+    rule = Budget(kernel="add", scope="s", max_regression=0.05, reference="beside/all")
+    for factor, status in ((1.0, Status.PASS), (1.1, Status.REGRESSION)):
+        report = check(beside(0.3, factor, 1), beside(0.3, 1.0, 0), Budgets(budgets=[rule]))
+        assert report.in_turns
+        (finding,) = report.findings
+        assert finding.status is status
+        assert "beside/all adds noise and is not used" in finding.reason
+        assert finding.estimate is not None
+        assert finding.estimate.value == pytest.approx(factor, rel=0.02)
+    apart = check(beside(0.3, 1, 1, apart=1000), beside(0.3, 1, 0), Budgets(budgets=[rule]))
+    assert apart.status is Status.INCONCLUSIVE
+    assert "adds noise: measure both sides in turns" in apart.findings[0].reason
+
+
+def test_what_was_measured_beside_is_shown_with_what_is_divided_by_it() -> None:
+    """Medians of the scope and of the reference, and of the quotients, which the change is of."""
+    sides = beside(0.0, 1.0, 0), beside(0.0, 1.2, 1)
+    (change,) = [c for c in diff(*sides, reference="beside/all") if c.group.scope == "s"]
+    columns, rows = change_table([change])
+    row = dict(zip(columns, rows[0], strict=True))
+    assert change.beside is not None
+    before, after = (np.median(values) for values in change.beside.normalised)
+    assert row["reference"] == "200 us -> 200 us"
+    assert row["normalised"] == f"{before:.4g} -> {after:.4g}"
+    assert (before, after) == pytest.approx((0.5, 0.6), rel=0.01)
+    (document,) = changes_json([change])
+    assert document["reference"]["name"] == "beside/all"  # type: ignore[index]
+    plain, _ = change_table([c for c in diff(*sides) if c.group.scope == "s"])
+    assert set(columns) - set(plain) == {"reference", "normalised"}
+
+
+def test_counts_are_counts_and_one_side_has_no_before() -> None:
+    """A count within its limit passes to the last digit, and no unit of time is near it."""
+    runs = side([{"s": [100] * 8} for _ in range(6)])
+    rules = [Budget(kernel="add", scope="s", stat="count", max_ns=most) for most in (7, 8)]
+    failed, passed = check(runs, None, Budgets(budgets=rules)).findings
+    assert (failed.status, passed.status) == (Status.REGRESSION, Status.PASS)
+    assert failed.reason == "8, allowed 7"
+    report = check(runs, None, Budgets(budgets=rules))
+    columns, rows = finding_table(report)
+    assert columns == ("status", "what", "value", "interval", "why")
+    assert [row[2] for row in rows] == ["8", "8"]
+    text = svg(report.changes, "gate") + junit(report, "gate").decode()
+    assert not any(word in text for word in ("baseline", "added", " ns", "time="))
+    more = side([{"s": [100] * 9} for _ in range(6)], first=1)
+    assert [c.kind for c in diff(runs, more, stat="count")] == ["same", "more"]
+    timed = check(runs, None, Budgets(budgets=[Budget(kernel="add", scope="s", max_ns=500)]))
+    assert 'time="0.000000100"' in junit(timed, "gate").decode()
 
 
 def test_a_limit_in_ns_needs_no_baseline() -> None:

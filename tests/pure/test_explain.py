@@ -13,7 +13,7 @@ from test_cli import call
 from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
 from proton.viewer import Run
-from proton.viewer.explain import SCHEMA, rules
+from proton.viewer.explain import rules
 from proton.viewer.explain.finding import Finding
 
 Make = Callable[[], RawRun]
@@ -186,8 +186,7 @@ def test_random_runs_are_explained(seed: int) -> None:
 
 def test_the_json_is_the_schema_that_is_documented() -> None:
     document = Run(gpu(loop(stages=2))).findings.to_json()
-    assert document["schema"] == SCHEMA == 1
-    assert list(document) == ["schema", "run", "time_ns", "kernels", "findings", "unrecorded",
+    assert list(document) == ["run", "time_ns", "kernels", "findings", "unrecorded",
                               "warnings"]  # fmt: skip
     finding = document["findings"][0]  # type: ignore[index]
     assert set(finding) == {

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from synthetic import ORIGIN_NS, Written, gpu_run, kernel, pack_launch, run
 
+from proton.base.units import moment
 from proton.trace.model import HostSlice, Launch, RawRun
 from proton.viewer import Run
 from proton.viewer.pictures.page import to_page
@@ -43,30 +44,53 @@ def raw_of(*launches: Launch, host: tuple[HostSlice, ...] = ()) -> RawRun:
     return run([kernel(), PLAIN], list(launches), list(host))
 
 
-def test_the_view_goes_on_as_far_as_launches_fill_a_tenth_of_it() -> None:
-    near = [launched(at, at + 40 * US) for at in (800 * MS, 800 * MS + 300 * US)]
-    far = launched(1000 * MS, 1000 * MS + 40 * US)
+def test_the_view_is_the_median_launch_of_the_kernel_that_takes_most_time() -> None:
     build = compiled("add", 0, 790 * MS)
-    without_records = launched(400 * MS, 600 * MS, number=1)
-    for launches, length in (
-        (near[:1], 40 * US),
-        (near, 340 * US),
-        ([*near, far], 340 * US),
-        ([*near, far, launched(1100 * MS, 1200 * MS)], 400 * MS),  # long enough for all
-        ([without_records, near[0]], 40 * US),
+    cold = launched(800 * MS, 809 * MS)
+    warm = [launched(at * MS, at * MS + length * US) for at, length in
+            ((810, 400), (820, 440), (830, 420), (840, 500))]  # fmt: skip
+    other = [launched(900 * MS, 999 * MS, number=1)]  # longer, and left no records
+    for launches, start, length in (
+        ([cold], 800 * MS, 9 * MS),
+        ([cold, warm[0]], 810 * MS, 400 * US),  # of two the shorter
+        ([cold, *warm], 820 * MS, 440 * US),
+        ([*other, cold, *warm], 820 * MS, 440 * US),
+        (other, 900 * MS, 99 * MS),
     ):
         view = first_view(Run(raw_of(*launches, host=(build,))))
         margin = length // 20
-        assert view == (800 * MS - margin, 800 * MS + length + margin)
-    copies = Run(raw_of(launched(400 * MS, 440 * MS, number=1)))
-    assert first_view(copies) == (398 * MS, 442 * MS)
+        assert view == (start - margin, start + length + margin)
     assert first_view(Run(raw_of(host=(build,)))) is None
     seen = HostSlice(name="gemm", path="", thread=7, kind="kernel", device=0,
                      start=ORIGIN_NS + 20 * MS, end=ORIGIN_NS + 40 * MS)  # fmt: skip
     assert first_view(Run(raw_of(host=(build, seen)))) == (19 * MS, 41 * MS)
     later = replace(seen, start=seen.start + 800 * MS, end=seen.end + 800 * MS)
-    both = raw_of(near[0], host=(build, seen, later))  # 800.00 to 800.04, and 820 to 840
-    assert first_view(Run(both)) == (798 * MS, 842 * MS)
+    assert first_view(Run(raw_of(warm[0], host=(build, seen, later)))) == (
+        810 * MS - 20 * US,
+        810 * MS + 420 * US,
+    )
+
+
+def test_every_picture_counts_from_the_zero_of_start() -> None:
+    """The axis, what is said of a slice, and `--start` have one zero, the run's origin; times have
+    the digits that tell neighbours apart."""
+    timeline = Timeline(Run(raw_of(launched(800 * MS, 802 * MS), launched(900 * MS, 901 * MS))))
+    assert timeline.view == (900 * MS - 50 * US, 901 * MS)
+    lines = ["".join(text for text, _ in line) for line in draw_text(timeline, 80, 0)]
+    (axis,) = [line for line in lines if "899.95 ms" in line]
+    assert axis.endswith("901.00 ms")
+    picture = draw(timeline)
+    assert [b.title for b in picture.boxes if b.title.endswith("1 ms at 900.000 ms")]
+    assert {"900.0 ms", "901.0 ms"} <= {label.text for label in picture.labels}
+    later = Timeline(timeline.tables, Selection(start_ns=900 * MS))
+    assert later.view[0] == 900 * MS
+    assert f'"origin": {later.view[0]}' in to_page(later)
+    for ns, step, text in (
+        (0, 1, "0 ns"),
+        (813_234_100, 100, "813.2341 ms"),
+        (-1500, 10, "-1.50 us"),
+    ):
+        assert moment(ns, step) == text
 
 
 def test_perfetto_knows_the_view_and_drops_nothing(tmp_path: Path) -> None:
@@ -78,10 +102,15 @@ def test_perfetto_knows_the_view_and_drops_nothing(tmp_path: Path) -> None:
         found = processor.query("select name, int_value as ns from metadata where name glob '*_ns'")
         slices = processor.query("select name from slice where dur > 0")
         assert processor.complaints() == []
+        tracks = processor.query(
+            "select t.name, above.name as parent from slice s join track t on s.track_id = t.id"
+            " join track above on t.parent_id = above.id where s.name = 'compile add'"
+        )
     assert {row["name"]: row["ns"] - ORIGIN_NS for row in found} == {
-        "all_data_source_started_ns": 799 * MS + 900 * US,
-        "tracing_disabled_ns": 802 * MS + 100 * US,
+        "all_data_source_started_ns": 1999 * MS + 950 * US,
+        "tracing_disabled_ns": 2001 * MS + 50 * US,
     }
+    assert tracks == [{"name": "compilations", "parent": "host thread 0"}]  # the UI folds it
     assert sorted(row["name"] for row in slices) == ["add", "add", "compile add"]
     with TraceProcessor(Run(raw_of(host=host)).save(tmp_path / "host.pftrace")) as processor:
         assert processor.query("select 1 from metadata where name = 'tracing_disabled_ns'") == []
@@ -93,7 +122,7 @@ def test_pictures_show_it_and_say_so_unless_something_was_asked_for() -> None:
     timeline = Timeline(whole)
     assert timeline.view == (799 * MS + 900 * US, 802 * MS)
     assert timeline.span == (0, 802 * MS)
-    assert "here 2.1 ms with launches" in timeline.heading
+    assert "here 2.1 ms of launch 0, its kernel's median" in timeline.heading
     lines = "\n".join("".join(text for text, _ in line) for line in draw_text(timeline, 80, 0))
     assert "[add " in lines
     assert "[compile" not in lines

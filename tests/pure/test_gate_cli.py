@@ -94,7 +94,7 @@ def test_check_leaves_what_ci_reads(viewer, sides, budgets, tmp_path, monkeypatc
     assert status == 1
     assert "::error file=add.py,line=1,title=add/load p50::+10.0 %25, allowed +5.0 %25" in out
     assert summary.read_text().startswith("before\n### proton-tile check: regression\n")
-    assert "| regression | add/load p50 | +10.0 % |" in summary.read_text()
+    assert "| regression | add/load p50 | 10 us | 11 us | +10.0 % |" in summary.read_text()
     suite = ElementTree.parse(tmp_path / "a.xml").getroot().find("testsuite")
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "1", "0")
@@ -114,7 +114,7 @@ def test_diff_prints_each_format(viewer, sides, tmp_path) -> None:
     _, out, _ = viewer(*words, "--format", "markdown")
     assert out.splitlines()[1].startswith("| --- |")
     _, out, _ = viewer(*words, "--format", "json")
-    change = next(change for change in json.loads(out) if change["scope"] == "load")
+    change = next(change for change in json.loads(out)["changes"] if change["scope"] == "load")
     assert change["baseline"] == [10_000 + i for i in range(6)]
     assert change["ratio"]["value"] == pytest.approx(1.1, rel=1e-3)
 

@@ -230,7 +230,7 @@ def test_the_command_prints_sorts_and_exports_them(tmp_path: Path) -> None:
     )
     assert load.split()[-2:] == ["400", "50"]
     assert "nan" not in rest
-    rows = json.loads(call("--format", "json").output)
+    rows = json.loads(call("--format", "json").output)["rows"]
     assert [row["gbytes/s"] for row in rows] == [pytest.approx(400), None]
     csv = call("--format", "csv", "--tree").output.splitlines()
     assert csv[0].endswith(",gbytes/s")

@@ -12,7 +12,7 @@ from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
-from proton.viewer.compare.report import finding_rows, report_json
+from proton.viewer.compare.report import finding_table, report_json
 from proton.viewer.compare.structure import MEASURES, Asked
 from proton.viewer.explain.subject import Subject
 
@@ -111,7 +111,7 @@ def test_counts_are_counts_in_the_table() -> None:
         raw.origin_unix_ns += number
     rules = [{"scope": "scores", "stat": "count", "max_ns": 900}, {"max_shared_bytes": 1}]
     report = check(Side.of([Run(raw) for raw in raws]), None, budgets_of({"budget": rules}, "t"))
-    rows = {row[1]: row for row in finding_rows(report)}
+    rows = {row[1]: row for row in finding_table(report)[1]}
     assert rows["matmul/scores count"][2:] == ["800", "800 to 800", "800, allowed 900"]
     assert rows["matmul shared memory"][2] == "98304 bytes"
 
@@ -177,11 +177,19 @@ def test_a_marker_takes_them() -> None:
 
 def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> None:
     file = Run(gpu(pieces(100), body=3)).save(tmp_path / "m.proton")
-    _, _, err = call(monkeypatch, capsys, "timeline", file, "--launch", "99")
-    assert "no launch 99: there are 0 to 4" in err
-    _, _, err = call(monkeypatch, capsys, "stats", file, "--include", "matmul/softmx")
-    assert "there is matmul/barrier" in err
-    assert "did you mean matmul/softmax?" in err
+    for command in ("timeline", "heatmap", "hist", "occupancy", "analyze"):
+        said = call(monkeypatch, capsys, command, file, "--launch", "99")
+        assert said == (2, "", "proton-tile: no launch 99: there are 0 to 4\n"), command
+    for command in ("stats", "flame"):
+        status, out, err = call(monkeypatch, capsys, command, file, "--include", "matmul/softmx")
+        assert (status, out) == (2, "")
+        assert "there is matmul/barrier" in err
+        assert "did you mean matmul/softmax?" in err
+    for option, name in (("--kernel", "matmull"), ("--scope", "softmx")):
+        status, out, err = call(monkeypatch, capsys, "heatmap", file, option, name)
+        assert (status, out) == (2, "")
+        assert f"nothing matches {option} {name}" in err
+        assert "did you mean" in err
     bare = Run(gpu(pieces(100), auto=[])).save(tmp_path / "bare.proton")
     _, out, _ = call(monkeypatch, capsys, "analyze", bare)
     assert 'auto="copies,dots,barriers" records it' in " ".join(out.split())

@@ -33,7 +33,7 @@ COMMANDS = (
     ("-m", "time/us,count", RUN),
     (RUN,),
     ("timeline", RUN),
-    ("timeline", RUN, "--scope", "slice", "--sm", "0", "--warp", "0", "--launch", "0"),
+    ("timeline", RUN, "--scope", "slice|\u540d", "--sm", "0", "--warp", "0", "--launch", "0"),
     ("timeline", RUN, "-o", f"{OUT}.svg"),
     ("timeline", RUN, "-o", f"{OUT}.html"),
     ("flame", RUN),

@@ -96,7 +96,9 @@ def test_scope_paths() -> None:
     ]  # fmt: skip
     assert path.inside("x") == "x/a/b/c"
     assert ScopePath("").parts == ()
-    assert fused([path, ScopePath("x/y"), ScopePath("z/c")]) == "c + y"
+    assert fused([path, ScopePath("x/y"), ScopePath("z")]) == "a: b: c + x: y + z"
+    assert fused([path, ScopePath("a/y"), ScopePath("a/b/d"), path]) == "b: c + y + b: d"
+    assert fused([path, ScopePath("a/b/c/d")]) == "c + c: d"
     assert [is_name(text) for text in ("a", "a b", "", "a/b", "a + b", "a+b")] == [
         True, True, False, False, False, True,
     ]  # fmt: skip

@@ -19,6 +19,7 @@ from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
+from proton.compat.triton import causes
 from proton.compat.triton.absent import reason
 
 NAME = "triton"
@@ -120,6 +121,7 @@ def install_as_triton() -> None:
         )
     sys.meta_path.insert(0, _Finder())
     sys.path.insert(1, FOUND)  # for processes that take it over
+    causes.install()
     knobs.stands_for_triton = True
     knobs.generation += 1
 

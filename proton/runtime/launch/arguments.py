@@ -444,7 +444,7 @@ def _instead(value: object) -> str:
     if isinstance(value, numbers.Number | decimal.Decimal) and not isinstance(value, int | float):
         return ": pass float(...) or int(...) of it"
     if isinstance(value, ty.dtype | type | np.dtype):
-        return ": a dtype of tl stands for an array in warmup only"
+        return ": a dtype of tl, as tl.float32, stands for an array in warmup only"
     if callable(value):
         return ": functions are for constexprs (annotate the parameter with tl.constexpr)"
     return ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from proton.base.errors import NotAKernel
+from proton.base.tracebacks import boundary
 from proton.base.words import shown
 from proton.compiler import Request
 from proton.runtime.launch.interface import KernelInterface, Named, Values
@@ -30,6 +31,7 @@ class Decorated(KernelInterface, ABC):
             return super().__getitem__(grid)
         return functools.partial(self.launch, grid)
 
+    @boundary
     def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> Any:
         """Launches on a grid, as `kernel[grid](...)` does."""
         return self.warmup(*args, **kwargs) if warmup else self.launch(grid, *args, **kwargs)

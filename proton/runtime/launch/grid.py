@@ -2,9 +2,11 @@
 
 import operator
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from proton.base.errors import LaunchError
-from proton.base.words import shown
+from proton.base.words import did_you_mean, shown
 
 
 def grid_sizes(grid: object) -> tuple[int, int, int]:
@@ -30,6 +32,35 @@ def grid_sizes(grid: object) -> tuple[int, int, int]:
         numbers.append(number)
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
+
+
+class GridArguments(dict[str, Any]):
+    """What a function that gives the grid of a kernel is called with."""
+
+    def __init__(self, kernel: str, known: dict[str, Any]) -> None:
+        super().__init__(known)
+        self.kernel = kernel
+
+    def __missing__(self, name: object) -> Any:
+        guess = did_you_mean(name, self) or f"; there are {', '.join(self) or 'none'}"
+        raise LaunchError(
+            f"the grid of {self.kernel} asks for the argument {shown(name)}, which the "
+            f"kernel does not have{guess}"
+        )
+
+
+def grid_of(function: Callable[..., object], arguments: GridArguments) -> object:
+    """The grid that a function gives."""
+    try:
+        return function(arguments)
+    except TypeError as problem:
+        here = problem.__traceback__
+        if here is not None and here.tb_next is not None:
+            raise  # the function's own mistake
+        raise LaunchError(
+            f"the grid of {arguments.kernel} is a function that cannot be called with the "
+            f"launch's arguments, one dict ({problem}): write `lambda meta: (...,)`"
+        ) from None
 
 
 def host_thread() -> int:

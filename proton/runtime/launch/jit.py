@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
-from proton.base.errors import BadArguments, LaunchError, UnknownKeyword
+from proton.base.errors import BadArguments, LaunchError, ProtonError, UnknownKeyword
 from proton.base.knobs import knobs
 from proton.base.targets import Target
+from proton.base.tracebacks import boundary, shorten
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request, compile_lock
 from proton.compiling import compile_hooks
@@ -38,6 +39,7 @@ from proton.runtime.backend import (
 from proton.runtime.launch import hooks
 from proton.runtime.launch.arguments import Parameter, refused
 from proton.runtime.launch.arguments import type_canonicalisation_dict as type_canonicalisation_dict
+from proton.runtime.launch.grid import GridArguments, grid_of
 from proton.runtime.launch.interface import KernelInterface, Named, Values
 from proton.runtime.launch.launch_options import LaunchOptions, launch_options
 from proton.runtime.launch.placed import PlacedKernel
@@ -125,8 +127,16 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
     def __getitem__(self, grid: object) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:
             return functools.partial(self.fast_path, grid)
-        return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
+        return functools.partial(self._launch, grid)
 
+    def _launch(self, grid: object, /, *args: object, **kwargs: object) -> CompiledKernel:
+        try:  # a boundary, without the call that a decorator costs
+            return self.run_any(grid, args, kwargs)
+        except ProtonError as error:
+            shorten(error)
+            raise
+
+    @boundary
     def run(
         self, *args: object, grid: object, warmup: bool = False, **kwargs: object
     ) -> CompiledKernel:
@@ -200,7 +210,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         options = self._options.of(bound, kwargs)
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
-            grid = _grid_of(grid, _GridArguments(self, known))
+            grid = grid_of(grid, GridArguments(self.__name__, known))
         if knobs.interpret if self.interpret is None else self.interpret:
             launched: CompiledKernel = self._interpreter().launch(grid, bound, options)
             return launched
@@ -241,6 +251,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         """Those of the back ends that it was compiled for."""
         return list(self._launchers.values())
 
+    @boundary
     def warmup(self, /, *args: object, **kwargs: object) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
 
@@ -349,39 +360,10 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
 
 def _homeless(name: str, value: object) -> LaunchError:
     """The error of an array that is nowhere where kernels run."""
-    device = getattr(value, "device", None)
+    device = None if isinstance(value, type) else getattr(value, "device", None)
     if device is None:
         return refused(name, value)
     return LaunchError(f"argument {name} is on {device}, which is not supported")
-
-
-class _GridArguments(dict[str, Any]):
-    """What a function that gives a grid is called with."""
-
-    def __init__(self, kernel: JITFunction, known: dict[str, Any]) -> None:
-        super().__init__(known)
-        self.kernel = kernel
-
-    def __missing__(self, name: object) -> Any:
-        guess = did_you_mean(name, self) or f"; there are {', '.join(self) or 'none'}"
-        raise LaunchError(
-            f"the grid of {self.kernel.__name__} asks for the argument {shown(name)}, which the "
-            f"kernel does not have{guess}"
-        )
-
-
-def _grid_of(function: Callable[..., object], arguments: _GridArguments) -> object:
-    """The grid that a function gives."""
-    try:
-        return function(arguments)
-    except TypeError as problem:
-        here = problem.__traceback__
-        if here is not None and here.tb_next is not None:
-            raise  # the function's own mistake
-        raise LaunchError(
-            f"the grid of {arguments.kernel.__name__} is a function that cannot be called with the "
-            f"launch's arguments, one dict ({problem}): write `lambda meta: (...,)`"
-        ) from None
 
 
 def _check_names(fn: JITFunction, option: str, names: object) -> None:

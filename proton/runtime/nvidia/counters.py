@@ -58,9 +58,9 @@ SPARE = 64  # and so many more
 
 def check_counters() -> None:
     """Raises ProfileError where no GPU can be sampled: there is none, or the package is missing."""
-    load()
     if not cuda.device_count():
         raise ProfileError("counters are those of NVIDIA GPUs, and this process can use none")
+    load()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.chips.nvidia import MAX_GRID
-from proton.base.errors import LaunchError
+from proton.base.errors import LaunchError, ProtonError
 from proton.base.knobs import knobs
+from proton.base.tracebacks import shorten
 from proton.base.words import shown
 from proton.runtime.backend import KernelFunction
 from proton.runtime.launch.grid import grid_sizes
@@ -78,47 +79,54 @@ def read($device, {names}{options}):
 
 def launch($grid, {parameters}{rest}{options}**$unknown):
     try:
-        $device = {device}
-        {statements}
-        $variant = $variants[{key}]
-        $long = {conditions}
-    except (KeyError, AttributeError, TypeError):
-        $long = True
-    for $namespace, $name, $value in $watched:
-        if $namespace.get($name) is not $value:
+        try:
+            $device = {device}
+            {statements}
+            $variant = $variants[{key}]
+            $long = {conditions}
+        except (KeyError, AttributeError, TypeError):
             $long = True
-    if $long:
-        return $slow_path($grid, {bound}, $rest, $unknown)
-    if $grid.__class__ is not tuple:
-        $grid = $checked($grid({bound}) if callable($grid) else $grid)
-    try:
-        $x, $y, $z = $grid if len($grid) == 3 else (*$grid, 1, 1)[:3]
-        $bad = (
-            not 0 < $x <= 0x7FFFFFFF
-            or not 0 < $y < 65536
-            or not 0 < $z < 65536
-            or len($grid) > 3
-        )
-    except (TypeError, ValueError):
-        $bad = True
-    if $bad and not all($checked($grid)):
-        return $variant.kernel
-    $session = $sessions._current
-    if $session is not None:
-        $instrumented = $variant.last_instrumented
-        if $instrumented is None or $instrumented.key is not $session.instrumentation:
-            $instrumented = $variant.find_instrumented($session.instrumentation)
-            if $instrumented is None:
+        for $namespace, $name, $value in $watched:
+            if $namespace.get($name) is not $value:
+                $long = True
+        if $long:
+            return $slow_path($grid, {bound}, $rest, $unknown)
+        if $grid.__class__ is not tuple:
+            try:
+                $grid = $checked($grid({bound}) if callable($grid) else $grid)
+            except KeyError:  # the slow path says which argument there is not
                 return $slow_path($grid, {bound}, $rest, $unknown)
-        return $session.recorders["{back_end}"].launch(
-            $variant, $instrumented, $device, $stream($device), ($x, $y, $z), ({listed})
-        )
-    try:
-        $variant.launch($x, $y, $z, $stream($device), {values})
-    except $StructError:  # a size that is no integer: the check says so
-        $checked($grid)
+        try:
+            $x, $y, $z = $grid if len($grid) == 3 else (*$grid, 1, 1)[:3]
+            $bad = (
+                not 0 < $x <= 0x7FFFFFFF
+                or not 0 < $y < 65536
+                or not 0 < $z < 65536
+                or len($grid) > 3
+            )
+        except (TypeError, ValueError):
+            $bad = True
+        if $bad and not all($checked($grid)):
+            return $variant.kernel
+        $session = $sessions._current
+        if $session is not None:
+            $instrumented = $variant.last_instrumented
+            if $instrumented is None or $instrumented.key is not $session.instrumentation:
+                $instrumented = $variant.find_instrumented($session.instrumentation)
+                if $instrumented is None:
+                    return $slow_path($grid, {bound}, $rest, $unknown)
+            return $session.recorders["{back_end}"].launch(
+                $variant, $instrumented, $device, $stream($device), ($x, $y, $z), ({listed})
+            )
+        try:
+            $variant.launch($x, $y, $z, $stream($device), {values})
+        except $StructError:  # a size that is no integer: the check says so
+            $checked($grid)
+            raise
+        return $variant.kernel
+    except $ProtonError as $error:
+        $shorten($error)
         raise
-    return $variant.kernel
 """
 
 
@@ -129,6 +137,8 @@ def _names(
     ours: dict[str, object] = {
         "MISSING": _MISSING,
         "StructError": struct.error,
+        "ProtonError": ProtonError,
+        "shorten": shorten,
         "variants": variants,
         "knobs": knobs,
         "sessions": sessions,
@@ -186,7 +196,7 @@ def generated(
         options="".join(f"{option}=None, " for option in options),
         device=device,
         read="\n    ".join(statements),
-        statements="\n        ".join(statements),
+        statements="\n            ".join(statements),
         back_end=NAME,
         key="".join(f"{part}, " for part in ["$device", *_parts(reads), *options]),
         conditions=" or ".join(conditions),

@@ -11,6 +11,7 @@ from typing import Any
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import ProtonError
+from proton.base.tracebacks import boundary
 from proton.compiler import Request
 
 _active: ContextVar["AsyncCompileMode | None"] = ContextVar("async_compile_mode", default=None)
@@ -22,6 +23,7 @@ class FutureKernel:
     def __init__(self, future: "Future[CompiledKernel]") -> None:
         self.future = future
 
+    @boundary
     def result(self, ignore_errors: bool = False) -> CompiledKernel | None:
         """The kernel, once it is there; None for an error that is ignored."""
         if ignore_errors and self.future.exception() is not None:
@@ -73,6 +75,7 @@ class AsyncCompileMode:
         self._token = _active.set(self)
         return self
 
+    @boundary
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         _active.reset(self._token)
         for future in as_completed(self.futures):

@@ -21,6 +21,7 @@ from proton.base.errors import (
     PTXASError,
 )
 from proton.base.knobs import knobs
+from proton.base.tracebacks import boundary
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request
 from proton.compiling import cache
@@ -114,6 +115,7 @@ class Autotuner(Decorated):
                 )
         return list(names or ())
 
+    @boundary
     def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
         config = self.configs[0]
         if len(self.configs) > 1:
@@ -126,6 +128,7 @@ class Autotuner(Decorated):
             config.pre_hook(self.named(args, options))
         return self._launch_inner(grid, args, options)
 
+    @boundary
     def warmup(self, /, *args: object, **kwargs: object) -> list[Any]:
         """Compiles all configurations that pruning leaves; a kernel each."""
         configs = self._tried(args, kwargs)

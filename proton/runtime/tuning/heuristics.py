@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import LaunchError
+from proton.base.tracebacks import boundary
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request
 from proton.runtime.launch.decorated import Decorated
@@ -29,9 +30,11 @@ class Heuristics(Decorated):
                 )
         self.values = dict(values)
 
+    @boundary
     def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
         return self._launch_inner(grid, args, self._completed(args, kwargs))
 
+    @boundary
     def warmup(self, /, *args: object, **kwargs: object) -> Any:
         return self._warm_inner(args, self._completed(args, kwargs))
 

@@ -1,7 +1,6 @@
 """What the commands that draw have in common: which part of a run, and where the picture goes."""
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +9,14 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.base.text import printable
+from proton.base.words import did_you_mean
 from proton.viewer.cli import terminal
 from proton.viewer.formats import FileFormat, format_of, formats
 from proton.viewer.pictures.picture import Picture
-from proton.viewer.pictures.selection import Selection
+from proton.viewer.pictures.selection import Selection, matching
 from proton.viewer.pictures.text import Line
 from proton.viewer.run import Run
+from proton.viewer.tables.labels import kernel_labels
 
 KernelName = Annotated[
     str, typer.Option("--kernel", help="Only kernels with this regex in their name.")
@@ -32,6 +33,8 @@ Sms = Annotated[
 Warps = Annotated[
     list[int] | None, typer.Option("--warp", min=0, help="Only this warp; may be repeated.")
 ]
+
+MOST_NAMES = 8  # that a message has
 
 
 def _time(ns: int | None) -> int | None:
@@ -88,13 +91,30 @@ def show(
         terminal.print_lines(terminal.stdout(), lines(terminal.picture_width(width)))
 
 
-def warn_of_launches(run: Run, launch: Sequence[int] | None) -> None:
-    """Says on standard error which launches there are, where some are named that are not."""
+def load(file: Path, where: Selection) -> Run:
+    """The run of a file. Raises ProtonError where the selection asks for what it does not have."""
+    run = Run.load(file)
+    check_launches(run, where.launches)
+    check_found("--kernel", where.kernel, kernel_labels(run.raw.kernels))
+    check_found("--scope", where.scope, [s.path for k in run.kernels for s in k.scopes])
+    return run
+
+
+def check_launches(run: Run, launches: Sequence[int]) -> None:
+    """Raises ProtonError where a launch is named that is not there, and says which are."""
     count = len(run.raw.launches)
-    missing = [number for number in launch or () if number >= count]
-    if missing and count:
+    missing = [number for number in launches if number >= count]
+    if missing and count:  # a run without any is drawn as what it is
         names = ", ".join(map(str, missing))
-        print(f"proton-tile: no launch {names}: there are 0 to {count - 1}", file=sys.stderr)
+        raise ProtonError(f"no launch {names}: there are 0 to {count - 1}")
+
+
+def check_found(option: str, pattern: str, names: Iterable[str]) -> None:
+    """Raises ProtonError where a regular expression is found in no name, and says which are."""
+    known = sorted(set(names))
+    if pattern and known and not any(matching(pattern, known)):
+        there, hint = ", ".join(known[:MOST_NAMES]), did_you_mean(pattern, known)
+        raise ProtonError(f"nothing matches {option} {pattern}: there is {there}{hint}")
 
 
 def selection(

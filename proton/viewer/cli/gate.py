@@ -14,9 +14,8 @@ from proton.viewer.cli.table import print_table
 from proton.viewer.compare import Report, Side
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
-    FINDING_COLUMNS,
-    FINDING_NUMBERS,
-    finding_rows,
+    NUMBERS,
+    finding_table,
     github_commands,
     headline,
     junit,
@@ -49,9 +48,9 @@ def _print(report: Report, json: bool) -> None:
         return
     console = terminal.stdout()
     terminal.print_title(console, headline(report))
-    rows = finding_rows(report)
+    columns, rows = finding_table(report)
     if rows:
-        print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
+        print_table(console, columns, rows, NUMBERS)
     if knobs.github_actions:
         for line in github_commands(report):
             print(printable(line))

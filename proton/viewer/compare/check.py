@@ -193,9 +193,21 @@ def _against_baseline(
     else:
         status, reason = Status.INCONCLUSIVE, _unsure(ratio, limit)
     return Verdict(
-        title=title, status=status, reason=reason, limit=limit, estimate=ratio, change=change,
-        source=source,
+        title=title, status=status, reason=reason + _of_reference(change), limit=limit,
+        estimate=ratio, change=change, source=source,
     )  # fmt: skip
+
+
+def _of_reference(change: Change) -> str:
+    """What became of the reference."""
+    beside = change.beside
+    if beside is None:
+        return ""
+    if not beside.is_noise:
+        return f"; beside {beside.name}"
+    if beside.is_used:
+        return f"; {beside.name} adds noise: measure both sides in turns, or without a reference"
+    return f"; {beside.name} adds noise and is not used"
 
 
 def _absolute(

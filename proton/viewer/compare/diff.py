@@ -10,20 +10,39 @@ from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.matching import differences, match
-from proton.viewer.compare.samples import STATS, Group, Side, Variant, in_turns
+from proton.viewer.compare.samples import COUNT, STATS, Group, Side, Variant, in_turns
 from proton.viewer.compare.statistics import Estimate
 
 ERROR = 0.01  # that any of all intervals misses its value on a side
+NOISIER = 1.02  # times the width of an interval: less is a matter of chance
 LEAST = 5  # processes, or launches, of a side: fewer tell nothing
 PROCESSES, LAUNCHES = "processes", "launches"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What was measured beside a scope: the reference, and the scope divided by it, both of
+    baseline and candidate.
+
+    It `is_used` unless sides that alternated agree better without it: it takes out what slows down
+    a whole process, and brings in its own noise. Sides that did not alternate need it all the same,
+    against what changed in between.
+    """
+
+    name: str
+    values: tuple[np.ndarray, np.ndarray]
+    normalised: tuple[np.ndarray, np.ndarray]
+    is_noise: bool
+    is_used: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """One scope on both sides; what only one side has is `added` or `vanished`.
 
-    `before` and `after` are what the processes of either side measured, and `ratio` is of them, of
-    `unit`: "launches" where each side is one process, which says nothing of other processes.
+    `before` and `after` are what the processes of either side measured. `ratio` is of them, of
+    those divided by what is `beside` where that is used, and of `unit`: "launches" where each side
+    is one process, which says nothing of other processes.
     """
 
     group: Group  # the candidate's; the baseline's where it vanished
@@ -34,17 +53,24 @@ class Change:
     title: str = ""  # the group, and of several variants which
     unit: str = PROCESSES
     ratio: Estimate | None = None
+    beside: Beside | None = None
+    is_alone: bool = False  # nothing was there to compare with
 
     @property
     def kind(self) -> str:
-        """What became of the scope, as far as that is sure."""
+        """What became of the scope, as far as that is sure; empty where nothing is compared."""
+        if self.is_alone:
+            return ""
         if not self.after.size or not self.before.size:
             return "vanished" if self.before.size else "added"
         if self.ratio is None or self.ratio.processes < LEAST:
             return "too few"
+        more, less = ("more", "fewer") if self.stat == COUNT else ("slower", "faster")
+        if self.ratio.low == self.ratio.high == 1:
+            return "same"
         if self.ratio.low > 1:
-            return "slower"
-        return "faster" if self.ratio.high < 1 else "unclear"
+            return more
+        return less if self.ratio.high < 1 else "unclear"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +99,35 @@ class Comparison:
             unit, pairs = LAUNCHES, False
             before = self.baseline.launch_values(was, stat)
             after = self.candidate.launch_values(group, stat)
-        shown = {"before": _there(before), "after": _there(after)}
-        if reference and was:
-            before = before / _beside(self.baseline, reference, stat)
-            after = after / _beside(self.candidate, reference, stat)
         ratio = None if was is None else _ratio(before, after, error, pairs)
-        title = self.title(group)
-        return Change(group=group, was=was, stat=stat, title=title, unit=unit, ratio=ratio, **shown)
+        beside = None
+        if reference and was and str(group) != reference and stat != COUNT:
+            ratio, beside = self._with_reference(reference, stat, ratio, (before, after), error)
+        return Change(
+            group=group, was=was, stat=stat, title=self.title(group), unit=unit, ratio=ratio,
+            beside=beside, before=_there(before), after=_there(after),
+            is_alone=not self.baseline.processes,
+        )  # fmt: skip
+
+    def _with_reference(
+        self,
+        reference: str,
+        stat: str,
+        plain: Estimate | None,
+        values: tuple[np.ndarray, np.ndarray],
+        error: float,
+    ) -> tuple[Estimate | None, Beside]:
+        """The ratio of what is divided by the reference, or the plain one where that tells more."""
+        sides = [_beside(side, reference, stat) for side in (self.baseline, self.candidate)]
+        before, after = (own / of for own, of in zip(values, sides, strict=True))
+        ratio = _ratio(before, after, error, self.in_turns)
+        is_noise = plain is not None and ratio is not None and _adds_noise(ratio, plain)
+        is_used = not (is_noise and self.in_turns)
+        beside = Beside(
+            name=reference, values=(_there(sides[0]), _there(sides[1])),
+            normalised=(_there(before), _there(after)), is_noise=is_noise, is_used=is_used,
+        )  # fmt: skip
+        return ratio if is_used else plain, beside
 
     def lost(self, group: Group, stat: str) -> Change:
         """One that vanished."""
@@ -140,6 +188,11 @@ def _time(both: Comparison, change: Change) -> float:
 
 def _there(values: np.ndarray) -> np.ndarray:
     return values[~np.isnan(values)]
+
+
+def _adds_noise(with_: Estimate, without: Estimate) -> bool:
+    """Whether an interval is wider, by more than rounding."""
+    return with_.noise > without.noise * NOISIER + 1e-9
 
 
 def _ratio(before: np.ndarray, after: np.ndarray, error: float, pairs: bool) -> Estimate | None:

@@ -23,6 +23,11 @@ WIDTH = NAMES + TIMES + RATIOS + 4 * MARGIN
 BEFORE, AFTER = "#7a869a", "#1f6feb"
 COLOURS = {"slower": "#c9252d", "faster": "#1a7f37"}
 OTHER = "#57606a"
+_LEGEND = (
+    ("candidate", 2 * MARGIN + NAMES, AFTER),
+    ("baseline", 2 * MARGIN + NAMES + 70, BEFORE),
+    ("candidate / baseline", 3 * MARGIN + NAMES + TIMES, OTHER),
+)
 LONGEST_NAME = 36  # characters
 LEAST_REACH = math.log(1.1)  # of the axis of ratios to either side
 MOST_REACH = math.log(4)
@@ -39,23 +44,23 @@ def svg(changes: Sequence[Change], title: str) -> str:
         f"<title>{_text(title)}</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         _label(MARGIN, 20, title, weight="bold"),
-        _label(2 * MARGIN + NAMES, 38, "baseline", colour=BEFORE),
-        _label(2 * MARGIN + NAMES + 70, 38, "candidate", colour=AFTER),
-        _label(3 * MARGIN + NAMES + TIMES, 38, "candidate / baseline", colour=OTHER),
     ]
+    has_baseline = any(change.before.size for change in rows)
+    for text, x, colour in _LEGEND if has_baseline else _LEGEND[:1]:
+        parts.append(_label(x, 38, text, colour=colour))
     for number, change in enumerate(rows):
         top = HEAD + ROW * number
         if number % 2 == 0:
             parts.append(f'<rect y="{top}" width="{WIDTH}" height="{ROW}" fill="#f6f8fa"/>')
         parts += [*_names(change, top), *_times(change, top), *_ratio(change, top, reach)]
-    parts += [*_axis(reach, height), "</svg>"]
+    parts += [*(_axis(reach, height) if has_baseline else []), "</svg>"]
     return "\n".join(parts) + "\n"
 
 
 def _names(change: Change, top: float) -> list[str]:
     shown = name(change)
     short = shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}\u2026"
-    about = f"{change.stat}, {change.kind}"
+    about = change.stat if change.is_alone else f"{change.stat}, {change.kind}"
     return [
         f"<g><title>{_text(shown)}</title>{_label(MARGIN, top + 18, short)}</g>",
         _label(MARGIN, top + 34, about, colour=COLOURS.get(change.kind, OTHER)),

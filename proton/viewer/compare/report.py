@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,48 +12,76 @@ import numpy as np
 from proton.base.text import printable
 from proton.base.units import duration
 from proton.viewer.compare.check import Report, Status, Verdict, percent
-from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Change
+from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Beside, Change
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.samples import COUNT
 from proton.viewer.compare.statistics import Estimate
+from proton.viewer.documents import document
 
-CHANGE_COLUMNS = ("scope", "stat", "before", "after", "change", "interval", "n", "")
-CHANGE_NUMBERS = ("before", "after", "change", "interval")
-FINDING_COLUMNS = ("status", "what", "change", "interval", "why")
-FINDING_NUMBERS = ("change", "interval")
+# Columns: those of a reference are there where one is, those of sides where there is a baseline.
+SIDES = ("before", "after", "change")
+REFERENCE = ("reference", "normalised")
+NUMBERS = (*SIDES, *REFERENCE, "value", "interval")
 DIGITS = 4  # of times
 ONE = {PROCESSES: "process", LAUNCHES: "launch"}
 
 
-def change_rows(changes: Iterable[Change]) -> list[list[str]]:
-    """A row a scope, for `CHANGE_COLUMNS`."""
-    return [
-        [
-            name(change),
-            change.stat,
-            typical(change.before, change.stat),
-            typical(change.after, change.stat),
-            "" if change.ratio is None else percent(change.ratio.value),
-            interval(change.ratio),
-            _count(change),
-            change.kind,
-        ]
+def change_table(changes: Sequence[Change]) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Columns, and a row a scope."""
+    beside = REFERENCE if any(change.beside for change in changes) else ()
+    columns = ("scope", "stat", *SIDES, *beside, "interval", "n", "")
+    rows = [
+        {"scope": name(change), "stat": change.stat, "n": _count(change), "": change.kind,
+         "interval": interval(change.ratio), **_sides(change)}
         for change in changes
-    ]
+    ]  # fmt: skip
+    return columns, [[row[column] for column in columns] for row in rows]
 
 
-def finding_rows(report: Report) -> list[list[str]]:
-    """A row a finding, for `FINDING_COLUMNS`."""
-    return [
-        [
-            finding.status.word,
-            finding.title,
-            _value(finding),
-            _span(finding),
-            finding.reason,
-        ]
-        for finding in report.findings
-    ]
+def finding_table(
+    report: Report, columns: Sequence[str] = ()
+) -> tuple[Sequence[str], list[list[str]]]:
+    """Columns, those that are asked for or those that have something, and a row a finding."""
+    if not columns:
+        sides = SIDES if report.processes[0] else ("value",)
+        changes = [finding.change for finding in report.findings if finding.change]
+        beside = REFERENCE if any(change.beside for change in changes) else ()
+        columns = ("status", "what", *sides, *beside, "interval", "why")
+    rows = map(_finding, report.findings)
+    return columns, [[row[column] for column in columns] for row in rows]
+
+
+def _finding(finding: Verdict) -> dict[str, str]:
+    change = finding.change
+    sides = dict.fromkeys((*SIDES, *REFERENCE), "") if change is None else _sides(change)
+    if not _is_ratio(finding):
+        sides |= {"change": "", "reference": "", "normalised": ""}
+    if change is None:
+        sides["after"] = finding.value
+    return {
+        "status": finding.status.word,
+        "what": finding.title,
+        "value": _value(finding),
+        "interval": _span(finding),
+        "why": finding.reason,
+        **sides,
+    }
+
+
+def _sides(change: Change) -> dict[str, str]:
+    """Both medians, and the ratio; of the reference, too, and of what is divided by it."""
+    beside = change.beside
+    of = both = ""
+    if beside is not None:
+        of = " -> ".join(typical(values, change.stat) for values in beside.values)
+        both = " -> ".join(f"{np.median(v):.4g}" for v in beside.normalised if v.size)
+    return {
+        "before": typical(change.before, change.stat),
+        "after": typical(change.after, change.stat),
+        "change": "" if change.ratio is None else percent(change.ratio.value),
+        "reference": of,
+        "normalised": both if beside is None or beside.is_used else f"{both}: noise, not used",
+    }
 
 
 def name(change: Change) -> str:
@@ -146,7 +173,7 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def report_markdown(report: Report, title: str) -> str:
     """A check, as the summary of a step of a CI job shows it."""
     heading = f"### {_cell(title)}: {report.status.word}\n\n{_cell(headline(report))}\n\n"
-    return heading + markdown(FINDING_COLUMNS, finding_rows(report)) + "\n"
+    return heading + markdown(*finding_table(report)) + "\n"
 
 
 def _cell(text: str) -> str:
@@ -176,12 +203,25 @@ def _change_json(change: Change) -> dict[str, object]:
         "candidate": change.after.tolist(),
         "unit": change.unit,
         "ratio": _estimate_json(change.ratio),
+        "reference": None if change.beside is None else _beside_json(change.beside),
+    }
+
+
+def _beside_json(beside: Beside) -> dict[str, object]:
+    return {
+        "name": beside.name,
+        "is_noise": beside.is_noise,
+        "is_used": beside.is_used,
+        "baseline": beside.values[0].tolist(),
+        "candidate": beside.values[1].tolist(),
+        "normalised_baseline": beside.normalised[0].tolist(),
+        "normalised_candidate": beside.normalised[1].tolist(),
     }
 
 
 def report_json(report: Report) -> str:
-    """A check as one JSON object."""
-    document = {
+    """A check as its document."""
+    fields = {
         "status": report.status.word,
         "exit_status": report.status.value,
         "false_alarms": report.false_alarms,
@@ -202,12 +242,7 @@ def report_json(report: Report) -> str:
             for finding in report.findings
         ],
     }
-    return as_json(document)
-
-
-def as_json(document: object) -> str:
-    """JSON that any terminal takes."""
-    return json.dumps(document, allow_nan=False, indent=1)
+    return document("check", fields)
 
 
 def _estimate_json(found: Estimate | None) -> dict[str, float | None] | None:
@@ -240,7 +275,7 @@ def junit(report: Report, title: str) -> bytes:
     }
     for finding in found:
         case = ElementTree.SubElement(
-            suite, "testcase", classname="proton", name=_xml(finding.title)
+            suite, "testcase", _seconds(finding), classname="proton", name=_xml(finding.title)
         )
         if finding.status in tags:
             ElementTree.SubElement(case, tags[finding.status], message=_xml(finding.reason))
@@ -249,6 +284,14 @@ def junit(report: Report, title: str) -> bytes:
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+
+
+def _seconds(finding: Verdict) -> dict[str, str]:
+    """The candidate's median, where that is a time."""
+    change = finding.change
+    if change is None or change.stat == COUNT or not change.after.size:
+        return {}
+    return {"time": f"{float(np.median(change.after)) * 1e-9:.9f}"}
 
 
 def _xml(text: str) -> str:

@@ -41,6 +41,11 @@ class Estimate:
     high: float
     processes: int  # of the side that has fewer
 
+    @property
+    def noise(self) -> float:
+        """The width of the interval, as the logarithm of a ratio."""
+        return math.inf if not self.low else math.log(self.high / self.low)
+
 
 def ratio(
     baseline: np.ndarray, candidate: np.ndarray, *, error: float, in_turns: bool = False
@@ -65,6 +70,9 @@ def ratio(
 
 def level(values: np.ndarray, *, error: float) -> Estimate:
     """The typical one of what processes measured, such as a p50 in ns; all are positive."""
+    if values.size > 1 and values.min() == values.max():  # a count: no logarithm rounds it
+        same = float(values[0])
+        return Estimate(value=same, low=same, high=same, processes=values.size)
     logs = np.log(values)
     spread = _spread(logs, np.random.default_rng(SEED))
     return _interval(_location(logs), spread, logs.size, error)

@@ -3,7 +3,6 @@
 `explain(tables)` asks every rule of `proton.viewer.explain.rules`.
 """
 
-from proton.viewer.explain.explanation import SCHEMA as SCHEMA
 from proton.viewer.explain.explanation import Explanation as Explanation
 from proton.viewer.explain.explanation import explain as explain
 from proton.viewer.explain.finding import Finding as Finding

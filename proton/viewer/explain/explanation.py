@@ -16,7 +16,6 @@ from proton.viewer.explain.rule import rules
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import Tables
 
-SCHEMA = 1  # of the JSON: a change that a reader would notice counts it up
 TOP = 3  # scopes of a kernel that are named
 NOTHING = "no finding: nothing that was recorded stands out"
 
@@ -58,11 +57,10 @@ class Explanation:
         return 100 * finding.gain_ns / max(whole, 1.0)
 
     def to_json(self) -> dict[str, object]:
-        """The document that docs/explain.md describes."""
+        """The fields of its document."""
         found = [{**asdict(f), "numbers": dict(f.numbers), "gain_percent": self.share(f)}
                  for f in self.findings]  # fmt: skip
         return {
-            "schema": SCHEMA,
             "run": self.run,
             "time_ns": self.time_ns,
             "kernels": [asdict(kernel) for kernel in self.kernels],

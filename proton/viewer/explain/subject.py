@@ -22,6 +22,7 @@ from proton.trace.records import NONE
 from proton.trace.wire import RecordKind
 from proton.viewer.explain.finding import SliceToOpen
 from proton.viewer.tables import Tables
+from proton.viewer.tables.first_view import typical
 from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.rows import launch_times
 from proton.viewer.tables.stats import own_values
@@ -152,9 +153,8 @@ class KernelView:
 
     @cached_property
     def typical_launch(self) -> int:
-        """The launch whose time is nearest to the median."""
-        away = np.abs(self.launch_ns - np.median(self.launch_ns))
-        return int(self.launches[np.argmin(away)])
+        """The launch whose time is the median."""
+        return int(self.launches[typical(self.launch_ns)])
 
     @cached_property
     def _is_own(self) -> np.ndarray:

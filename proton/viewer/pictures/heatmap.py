@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton.base.units import duration
+from proton.base.units import moment
 from proton.trace.records import NONE
 from proton.viewer.pictures.cells import cells
 from proton.viewer.pictures.picture import FAINT, FONT, Picture, Rectangle, shade, time_axis
@@ -126,7 +126,7 @@ def draw(found: Heat) -> Picture:
         picture.write(LEFT - 6, y + FONT - 1, label, anchor="end", size=10, fill=FAINT)
         for column in np.flatnonzero(found.value[k]).tolist():
             value = float(found.value[k, column])
-            title = f"{label}\n{value:.3g} at {duration(column * step)}"
+            title = f"{label}\n{value:.3g} at {moment(found.span[0] + column * step, step)}"
             fill = shade(value / found.most)
             picture.boxes.append(
                 Rectangle(LEFT + column * size, y, size + 0.2, ROW - 1, fill, title)
@@ -140,8 +140,7 @@ def draw_text(found: Heat, width: int) -> list[Line]:
         return [[(beginning(f"{found.title}: no slices", width), "")]]
     room = width - LABEL
     lines: list[Line] = [[(beginning(found.title, width), "")]]
-    length = duration(found.span[1] - found.span[0])
-    lines.append([(" " * LABEL + axis(found.span, room, length), "")])
+    lines.append([(" " * LABEL + axis(found.span, room), "")])
     for label, row in zip(found.labels, found.value.tolist(), strict=True):
         drawn = "".join(character(value / found.most) for value in row)
         lines.append([(f"{fitted(label, LABEL - 1)} {drawn}", "")])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton.base.text import printable
-from proton.base.units import duration
+from proton.base.units import moment
 
 FONT = 11  # pixels
 LETTER = 0.62  # of the font's size: the width of a letter, about, that no common font exceeds
@@ -97,12 +97,13 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 def time_axis(
     picture: Picture, span: tuple[int, int], *, left: float, top: float, bottom: float
 ) -> None:
-    """Lines at round times since the start of the span, with what they are above."""
-    length = span[1] - span[0]
-    scale = (picture.width - left) / length
-    for at in ticks(0, length, max(int((picture.width - left) / 110), 1)):
-        x = left + at * scale
+    """Lines at round times since the run's origin, with what they are above."""
+    scale = (picture.width - left) / (span[1] - span[0])
+    times = ticks(*span, max(int((picture.width - left) / 110), 1))
+    step = times[1] - times[0] if len(times) > 1 else 1.0
+    for at in times:
+        x = left + (at - span[0]) * scale
         picture.boxes.append(Rectangle(x, top, 1, bottom - top, RULE))
-        anchor = "start" if x + 50 < picture.width else "end"
-        picture.write(x + 3 if anchor == "start" else x - 3, top + FONT, duration(at),
+        anchor = "start" if x + 90 < picture.width else "end"
+        picture.write(x + 3 if anchor == "start" else x - 3, top + FONT, moment(at, step),
                       anchor=anchor, fill=FAINT)  # fmt: skip

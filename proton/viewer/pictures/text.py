@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 
 from proton.base.text import printable
+from proton.base.units import moment
 
 Piece = tuple[str, str]  # text, and a colour such as "#90ce7a", "" for none
 Line = list[Piece]
@@ -44,9 +45,10 @@ def shade(part: float) -> str:
     return SHADES[1 + min(int(part * (len(SHADES) - 1)), len(SHADES) - 2)]
 
 
-def axis(span: tuple[int, int], width: int, duration: str) -> str:
-    """A line of so many columns: from zero at the left to the length of the span at the right."""
-    return f"0 ns{duration:>{max(width - 4, len(duration) + 1)}}"
+def axis(span: tuple[int, int], width: int) -> str:
+    """A line of so many columns: when the span begins at the left, when it ends at the right."""
+    start, end = (moment(at, (span[1] - span[0]) / 100) for at in span)
+    return f"{start}{end:>{max(width - len(start), len(end) + 1)}}"
 
 
 def letters(names: Sequence[str]) -> dict[str, str]:

@@ -27,8 +27,9 @@ from proton.trace.records import NONE
 from proton.trace.wire import RecordKind as RecordKind
 from proton.viewer.pictures.selection import EVERYTHING, Selection, matching
 from proton.viewer.tables import Tables
-from proton.viewer.tables.first_view import first_view
+from proton.viewer.tables.first_view import first_launch, first_view
 from proton.viewer.tables.labels import (
+    COMPILATIONS,
     EVENTS,
     gpu_name,
     host_thread_names,
@@ -168,7 +169,9 @@ class Timeline:
         (start, end), (first, last) = self.span, self.view
         text = f"{name}: {len(self)} slices in {duration(end - start)}"
         if (first, last) != (start, end):
-            text += f"; here {duration(last - first)} with launches (--start 0: all)"
+            number = first_launch(self.tables)
+            what = "GPUs" if number is None else f"launch {number}, its kernel's median"
+            text += f"; here {duration(last - first)} of {what} (--start 0: all)"
         return text + (f"; {lost} records lost" if lost else "")
 
     def table(self) -> pd.DataFrame:
@@ -245,14 +248,16 @@ class _Builder:
         group = THREADS if len(place.path) == 1 else GPUS
         return self._track(group, [*place.path[:-1], (f"{name} {what}", rank + AFTER)])
 
-    def _host_track(self, thread: int) -> int:
+    def _host_track(self, thread: int, *inner: tuple[str, float]) -> int:
         order = list(self.host_threads).index(thread)
-        return self._track(HOST, [(self.host_threads[thread], order)])
+        return self._track(HOST, [(self.host_threads[thread], order), *inner])
 
     def _track_of(self, slice_: HostSlice) -> int:
-        """The track of a slice of the host, or of a GPU's stream."""
+        """The track of a slice of the host, or of a GPU's stream. Compilations have one of their
+        own: they take a thousand times as long as what else is there."""
         if slice_.device < 0:
-            return self._host_track(slice_.thread)
+            inner = [(COMPILATIONS, 0.0)] if slice_.kind == "compile" else []
+            return self._host_track(slice_.thread, *inner)
         stream = stream_name(slice_.thread), STREAMS + slice_.thread
         return self._track(GPUS, [(gpu_name(self.raw, slice_.device), slice_.device), stream])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.base.text import printable
-from proton.base.units import duration
+from proton.base.units import duration, moment
 from proton.viewer.pictures.cells import cells, most
 from proton.viewer.pictures.picture import (
     FAINT,
@@ -155,7 +155,7 @@ class _Drawing:
         for row, at in zip(rows[first].tolist(), start[first].tolist(), strict=True):
             y = self._top(row) + ROW - 1.5 - TICK
             box = Rectangle(LEFT + at * self.scale, y, TICK_WIDTH, TICK, MARK,
-                      f"{timeline.label(row)}\nat {duration(at)}")  # fmt: skip
+                      f"{timeline.label(row)}\nat {self._when(row)}")  # fmt: skip
             self.picture.boxes.append(box)
 
     def _links(self, rows: np.ndarray) -> None:
@@ -177,6 +177,10 @@ class _Drawing:
             title = f"{self.timeline.label(one)}: pieces of one run"
             self.picture.boxes.append(Rectangle(x, y, max(end - x, 0), LINK, shade, title))
 
+    def _when(self, row: int) -> str:
+        start, view = int(self.timeline.slices.start[row]), self.timeline.view
+        return moment(start, (view[1] - view[0]) / 1000)
+
     def _wide(self, row: int, named: bool) -> None:
         timeline, slices = self.timeline, self.timeline.slices
         view = timeline.view
@@ -187,7 +191,7 @@ class _Drawing:
         label = timeline.label(row)
         length = duration(int(slices.end[row] - slices.start[row]))
         gap = 0.6 if width > NARROW else 0  # neighbours are told apart
-        title = f"{label}\n{length} at {duration(start - view[0])}"
+        title = f"{label}\n{length} at {self._when(row)}"
         if timeline.names[name].source and kind != SliceKind.PROGRAM:
             title += f"\n{timeline.names[name].source}"
         self.picture.boxes.append(

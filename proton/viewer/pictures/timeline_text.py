@@ -13,7 +13,6 @@ import numpy as np
 from rich.cells import cell_len
 
 from proton.base.text import printable
-from proton.base.units import duration
 from proton.viewer.pictures.cells import cells, most
 from proton.viewer.pictures.text import Line, axis, beginning, fitted, letters
 from proton.viewer.pictures.timeline import SliceKind, Timeline
@@ -31,14 +30,12 @@ def draw_text(timeline: Timeline, width: int, rows: int) -> list[Line]:
     head: list[Line] = [[(beginning(line, width), "")] for line in heading]
     if not len(timeline):
         return head
-    view = timeline.view
-    length = duration(view[1] - view[0])
     labels = _labels(timeline)
     room = min(max(map(cell_len, labels)), MOST_LABEL, max(LEAST_LABEL, width // 4))
     columns = width - room - 1
     shown = len(labels) if not rows else min(rows, len(labels))
     marks = _marks(timeline)
-    lines = [*head, [(" " * (room + 1) + axis(view, columns, length), "")]]
+    lines = [*head, [(" " * (room + 1) + axis(timeline.view, columns), "")]]
     drawn = _rows(timeline, shown, columns, marks)
     for label, line in zip(labels, drawn, strict=False):
         if label or line:  # an inner level may have nothing in view

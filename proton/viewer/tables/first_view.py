@@ -1,50 +1,55 @@
-"""What a timeline shows first: the first launches, large enough to see.
+"""What a timeline shows first: one launch that stands for the work.
 
-A compilation takes a thousand times as long as a launch, so a picture of a whole run often shows
-nothing else. The view begins at the first launch that left records, and goes on as far as launches
-fill a tenth of it:
+A compilation takes a thousand times as long as a launch, and the first launch is a cold one, so the
+view is the launch of median time of the kernel that took most time of those that left records:
 
-    run    [  compile  ][a] [a] [a]    [  compile  ][b] [b]
-    view                [a] [a] [a]
+    run    [  compile  ][a ][a] [a]    [  compile  ][b][b]
+    view                    [a]
 """
 
-from collections.abc import Iterable
+import numpy as np
 
 from proton.viewer.tables.tables import Tables
 
-FILLED = 10  # launches take at least one part of so many of the view
 MARGIN = 20  # one part of so many, on either side
 Interval = tuple[int, int]
 
 
-def first_view(tables: Tables) -> Interval | None:
-    """From when to when, in ns since the run's origin; None for a run without launches.
+def typical(times: np.ndarray) -> int:
+    """Which of these times is the median, of two in the middle the shorter; of equal ones the
+    first."""
+    return int(np.argsort(times, kind="stable")[(times.size - 1) // 2])
 
-    Where no launch left records all of them count. So does what a GPU did from then on, as CUPTI
-    saw it, and where there is no launch all of that.
+
+def first_launch(tables: Tables) -> int | None:
+    """The number of the launch that a timeline shows first; None for a run without launches.
+
+    Where no launch left records all of them count.
     """
     launches = tables.launches
     recorded = launches[launches["strategy"] != "none"]
     shown = recorded if len(recorded) else launches
-    starts, durations = shown["start_ns"].tolist(), shown["dur_ns"].tolist()
-    found = [(start, start + length) for start, length in zip(starts, durations, strict=True)]
-    origin, first = tables.raw.origin_ns, min(starts, default=None)
+    if not len(shown):
+        return None
+    totals = shown.groupby(["kernel", "variant"], sort=False)["dur_ns"].sum()
+    kernel, variant = totals.idxmax()
+    own = shown[(shown["kernel"] == kernel) & (shown["variant"] == variant)]
+    return int(own.index[typical(own["dur_ns"].to_numpy())])
+
+
+def first_view(tables: Tables) -> Interval | None:
+    """From when to when, in ns since the run's origin: that launch, where there is none all that
+    GPUs did, as CUPTI saw it. None for a run with neither."""
+    number = first_launch(tables)
+    if number is not None:
+        launch = tables.launches.loc[number]
+        return _with_margin(int(launch["start_ns"]), int(launch["start_ns"] + launch["dur_ns"]))
+    origin = tables.raw.origin_ns
     seen = [(s.start - origin, s.end - origin) for s in tables.raw.host if s.device >= 0]
-    found += [times for times in seen if first is None or times[0] >= first]
-    return _with_margin(*_filled(found)) if found else None
-
-
-def _filled(intervals: Iterable[Interval]) -> Interval:
-    """From the first interval as far as they fill enough."""
-    first, *rest = sorted(intervals)
-    start, filled = first
-    last, busy = filled, filled - start
-    for begin, end in rest:
-        busy += max(0, end - max(begin, last))
-        last = max(last, end)
-        if last - start <= FILLED * busy:
-            filled = last
-    return start, filled
+    if not seen:
+        return None
+    starts, ends = zip(*seen, strict=True)
+    return _with_margin(min(starts), max(ends))
 
 
 def _with_margin(start: int, end: int) -> Interval:

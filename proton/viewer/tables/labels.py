@@ -11,6 +11,7 @@ from proton.trace.model import Kernel, Launch, RawRun
 
 SIGNATURE = "signature"  # in Kernel.options: the types and constants that it was compiled for
 EVENTS = "events"  # of a unit
+COMPILATIONS = "compilations"  # of a host thread
 LEAST_ADDRESS = 1 << 32  # of a thread; less is a number that somebody gave
 UNDER_WAY = "under way"  # of a queue of asynchronous work
 

@@ -15,7 +15,7 @@ from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
-from proton.viewer.tables.rows import LAUNCH
+from proton.viewer.tables.rows import CORRECTED, LAUNCH, METRICS, RAW
 from proton.viewer.tables.stats import TIMES
 from proton.viewer.tables.tables import Tables
 from proton.viewer.tables.units import with_units
@@ -46,8 +46,11 @@ class Summary:
     def _repr_html_(self) -> str:
         """The summary in a notebook."""
         tables = (
-            f"<div><b>{title}</b></div>{_html(table)}"
-            for title, table in (("launches", self.kernels), ("scopes", self.scopes))
+            f"<div><b>{title}, {METRICS[metric]}</b></div>{_html(table)}"
+            for title, metric, table in (
+                ("launches", RAW, self.kernels),
+                ("scopes", CORRECTED, self.scopes),
+            )
             if len(table)
         )
         return f"{markup.warnings(self.warnings)}{''.join(tables)}{markup.facts(self.facts)}"
@@ -72,7 +75,7 @@ def summary(run: Tables) -> Summary:
         **_kernel_facts(run),
         **{key: str(value) for key, value in run.raw.machine.items() if key != BOOT},
     }
-    kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
+    kernels = run.stats(("kernel",), RAW, LAUNCH)
     return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
 
 

@@ -7,12 +7,15 @@ import typer
 
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, Shape, app, as_json, print_frame, warn
+from proton.viewer.cli.drawing import check_launches
 from proton.viewer.run import Run
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.occupancy import occupancy
+from proton.viewer.tables.rows import METRICS, RAW
 from proton.viewer.tables.units import numbers, readable
 
 PARTS = ("waits", "overlap", "imbalance", "critical path", "tail")
+OF_TIMES = ("waits", "imbalance")  # whose means are of times as measured
 WAITS = ("copies", "dots", "barriers")
 
 
@@ -39,6 +42,7 @@ def analyze(
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)
+    check_launches(run, () if launch is None else (launch,))
     path = shares(run.critical_path(launch, program))
     tails = occupancy(run).sort_values("dur_ns", ascending=False, kind="stable")
     tables = dict(zip(PARTS, (run.stalls, run.overlap, run.imbalance, path, tails), strict=True))
@@ -48,7 +52,8 @@ def analyze(
         print("{" + ",\n".join(texts) + "}")
     else:
         for title, table in shown.items():
-            said = title if len(table) else f"{title}: none, {_why(run, title)}"
+            measured = f"{title}, {METRICS[RAW]}" if title in OF_TIMES else title
+            said = measured if len(table) else f"{title}: none, {_why(run, title)}"
             terminal.stdout().print(said, style="bold", markup=False, highlight=False)
             if len(table):
                 print_frame(readable(table), format, numbers(table))

@@ -16,14 +16,13 @@ from proton.viewer.compare.diff import ERROR, LAUNCHES
 from proton.viewer.compare.diff import diff as compare
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
-    CHANGE_COLUMNS,
-    CHANGE_NUMBERS,
-    as_json,
-    change_rows,
+    NUMBERS,
+    change_table,
     changes_json,
     markdown,
 )
 from proton.viewer.compare.samples import STATS, Side
+from proton.viewer.documents import document
 
 
 class ComparisonShape(enum.Enum):
@@ -79,20 +78,20 @@ def diff(
         changes = compare(*sides, stat=stat, error=ERROR, reference=reference)
     except ProtonError as error:
         raise typer.BadParameter(printable(str(error))) from None
-    rows = change_rows(changes)
+    columns, rows = change_table(changes)
     by_launches = any(change.unit == LAUNCHES for change in changes)
     match format:
         case ComparisonShape.TABLE:
             console = terminal.stdout()
-            print_table(console, CHANGE_COLUMNS, rows, CHANGE_NUMBERS)
+            print_table(console, columns, rows, NUMBERS)
             if by_launches:
                 console.print(OF_LAUNCHES)
         case ComparisonShape.MARKDOWN:
-            print(markdown(CHANGE_COLUMNS, rows))
+            print(markdown(columns, rows))
             if by_launches:
                 print(f"\n{OF_LAUNCHES}")
         case ComparisonShape.JSON:
-            print(as_json(changes_json(changes)))
+            print(document("diff", {"stat": stat, "changes": changes_json(changes)}))
     if picture is not None:
         write(picture, svg(changes, f"{baseline} and {candidate}").encode())
     warn(*sides)

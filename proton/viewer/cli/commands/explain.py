@@ -10,7 +10,7 @@ from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.cli.table import folded
 from proton.viewer.compare.against import against
-from proton.viewer.compare.report import as_json
+from proton.viewer.documents import document
 from proton.viewer.explain.explanation import NOTHING, Explanation, title, unrecorded
 from proton.viewer.run import Run
 
@@ -43,7 +43,7 @@ def explain(
         was = Run.load(other)
         lines = against(run, was)
         if to_json:
-            print(as_json({"schema": 1, "differences": lines}))
+            print(document("against", {"differences": lines}))
         elif lines:
             _print([(str(line["sentence"]), []) for line in lines])
         else:
@@ -53,7 +53,7 @@ def explain(
         return
     found = run.findings
     if to_json:
-        print(as_json(found.to_json()))
+        print(document("explain", found.to_json()))
     else:
         _say(found, str(file), limit)
     warn(run)

@@ -2,7 +2,7 @@
 
 from proton.viewer.cli import drawing
 from proton.viewer.cli.app import File, Json, app, warn
-from proton.viewer.cli.commands.stats import End, Exclude, Include, Start
+from proton.viewer.cli.commands.stats import End, Exclude, Include, Start, check_included
 from proton.viewer.pictures import flame as picture
 from proton.viewer.run import Run
 from proton.viewer.tables.stats import Filter
@@ -32,6 +32,8 @@ def flame(
     where = Filter(include=include, exclude=exclude, start_ns=start, end_ns=end)
     run = Run.load(file)
     root = picture.flame(run, where)
+    if not root.inner:
+        check_included(run, include)
     drawing.show(
         run,
         out,

@@ -9,7 +9,6 @@ from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.pictures import heatmap as picture
 from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.text import Line
-from proton.viewer.run import Run
 
 
 @app.command()
@@ -42,7 +41,7 @@ def heatmap(
         proton-tile heatmap add.proton --by program --scope load --launch 3 -o load.svg
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
-    run = Run.load(file)
+    run = drawing.load(file, where)
 
     def lines(size: int) -> list[Line]:
         columns = size - picture.LABEL

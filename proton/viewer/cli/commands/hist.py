@@ -7,7 +7,6 @@ import typer
 from proton.viewer.cli import drawing
 from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.pictures import hist as picture
-from proton.viewer.run import Run
 
 
 @app.command()
@@ -36,7 +35,7 @@ def hist(
         proton-tile hist add.proton --scope load --warp 0 -o load.svg
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
-    run = Run.load(file)
+    run = drawing.load(file, where)
     found = picture.histograms(run, where, limit)
     drawing.show(
         run,

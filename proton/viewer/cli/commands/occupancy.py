@@ -40,6 +40,7 @@ def occupancy(
     """
     format = Shape.JSON if to_json else format
     run = Run.load(file)
+    drawing.check_launches(run, launch or ())
     table = table_of(run).sort_values("dur_ns", ascending=False, kind="stable")
     table = table[table["launch"].isin(launch)] if launch else table
     if out is None or format is not Shape.TABLE:

@@ -1,7 +1,6 @@
 """`proton-tile stats`."""
 
 import enum
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -11,10 +10,14 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.base.words import did_you_mean
+from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
+from proton.viewer.cli.drawing import check_found
+from proton.viewer.documents import document, statistics
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
+from proton.viewer.tables.rows import CORRECTED, METRICS, RAW
 from proton.viewer.tables.stats import (
     COLUMNS,
     GROUPS,
@@ -39,8 +42,8 @@ KERNEL_SCOPE = ["kernel", "scope"]
 class Metric(enum.Enum):
     """What statistics are of."""
 
-    CORRECTED = "corrected_ns"
-    DURATION = "dur_ns"
+    CORRECTED = CORRECTED
+    DURATION = RAW
     CYCLES = "cycles"
 
 
@@ -80,7 +83,6 @@ Tree = Annotated[
 Pieces = Annotated[
     bool, typer.Option("--pieces", help="Count each slice, where a run of a scope is several.")
 ]
-MOST = 8  # names that a message has
 
 
 @app.command()
@@ -139,20 +141,32 @@ def stats(
     tables = [counted(by=each, pieces=pieces) for each in keys]
     table = as_tree(*tables) if tree else tables[0]
     shown = _sorted(table, sort, tree)
-    shown = _readable(shown, metric) if format is Shape.TABLE else shown
-    print_frame(shown.head(limit) if limit else shown, format, SORTED)
-    if include and not len(shown):
-        _warn_of_nothing(run, include)
+    if not len(shown):
+        check_included(run, include)
+    _print(run, keys[0], shown.head(limit) if limit else shown, format, metric)
     warn(run)
 
 
-def _warn_of_nothing(run: Run, include: str) -> None:
-    """Says on standard error what --include could have found."""
-    names = sorted({f"{k.name}/{scope.path}" for k in run.kernels for scope in k.scopes})
-    if names:
-        hint = did_you_mean(include, names)
-        text = f"nothing matches --include {include}: there is {', '.join(names[:MOST])}{hint}"
-        print(f"proton-tile: {printable(text)}", file=sys.stderr)
+def _print(
+    run: Run, groups: list[str], table: "pd.DataFrame", format: Shape, metric: Metric
+) -> None:
+    """The table; for people with units, and with what its durations are."""
+    match format:
+        case Shape.JSON:
+            found = {"run": run.name, "by": groups, **statistics(table, metric.value)}
+            print(document("stats", found))
+        case Shape.CSV:
+            print_frame(table, format, SORTED)
+        case Shape.TABLE:
+            print_frame(_readable(table, metric), format, SORTED)
+            if len(table):
+                terminal.stdout().print(f"durations {METRICS[metric.value]}")
+
+
+def check_included(run: Run, include: str) -> None:
+    """Raises ProtonError where --include found nothing, and says what it could have found."""
+    names = [f"{k.name}/{scope.path}" for k in run.kernels for scope in k.scopes]
+    check_found("--include", include, names)
 
 
 def _sorted(table: "pd.DataFrame", sort: str, tree: bool) -> "pd.DataFrame":

@@ -1,18 +1,16 @@
 """`proton-tile summary`."""
 
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame
+from proton.viewer.documents import document, statistics
 from proton.viewer.run import Run
+from proton.viewer.tables.rows import CORRECTED, METRICS, RAW
 from proton.viewer.tables.stats import COLUMNS, TIMES
 from proton.viewer.tables.units import with_units
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCOPES = 20
 SHOWN = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", "max"]
@@ -36,26 +34,27 @@ def summary(
     format = Shape.JSON if to_json else format
     found = Run.load(file).summary()
     if format is Shape.JSON:
-        kernels, scopes = (_rows(table) for table in (found.kernels, found.scopes))
-        entries = {"facts": found.facts, "launches": kernels, "scopes": scopes}
-        print(json.dumps({**entries, "warnings": found.warnings}))
+        fields = {
+            "facts": found.facts,
+            "launches": statistics(found.kernels, RAW),
+            "scopes": statistics(found.scopes, CORRECTED),
+            "warnings": found.warnings,
+        }
+        print(document("summary", fields))
         return
     if format is Shape.CSV:
         print_frame(found.scopes, format, COLUMNS)
         return
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
-    for title, table in (("launches", found.kernels), ("scopes", found.scopes)):
+    tables = (("launches", RAW, found.kernels), ("scopes", CORRECTED, found.scopes))
+    for title, metric, table in tables:
         if len(table):
             shown = table[[name for name in SHOWN if name in table]].head(SCOPES)
             console.print()
-            terminal.print_title(console, title)
+            terminal.print_title(console, f"{title}, {METRICS[metric]}")
             print_frame(with_units(shown, TIMES), Shape.TABLE, COLUMNS)
     more = len(found.scopes) - SCOPES
     if more > 0:
         console.print(f"and {more} more scopes: see proton-tile stats")
     terminal.print_warnings(console, found.warnings)
-
-
-def _rows(table: "pd.DataFrame") -> list[dict[str, object]]:
-    return json.loads(table.to_json(orient="records", double_precision=15))

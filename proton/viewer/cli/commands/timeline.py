@@ -9,7 +9,6 @@ from proton.viewer.cli import drawing, terminal
 from proton.viewer.cli.app import File, Json, app, as_json, warn
 from proton.viewer.pictures.timeline import Timeline
 from proton.viewer.pictures.timeline_text import draw_text
-from proton.viewer.run import Run
 
 Out = Annotated[
     Path | None,
@@ -48,7 +47,7 @@ def timeline(
     """
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
     chosen = None if out is None else drawing.picture_format(out, "where")
-    run = Run.load(file)
+    run = drawing.load(file, where)
     if out is not None and chosen is not None:
         run.save(out, chosen.name, where=where)
     if to_json:
@@ -56,5 +55,4 @@ def timeline(
     if out is None and not to_json:
         lines = draw_text(Timeline(run, where), terminal.picture_width(width), rows)
         terminal.print_lines(terminal.stdout(), lines)
-    drawing.warn_of_launches(run, launch)
     warn(run)

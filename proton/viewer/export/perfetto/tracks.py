@@ -12,7 +12,13 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from proton.trace.model import HostSlice
 from proton.viewer.export.perfetto.protobuf import tag, varint_bytes
 from proton.viewer.tables import Tables
-from proton.viewer.tables.labels import EVENTS, gpu_name, host_thread_names, stream_name
+from proton.viewer.tables.labels import (
+    COMPILATIONS,
+    EVENTS,
+    gpu_name,
+    host_thread_names,
+    stream_name,
+)
 from proton.viewer.tables.places import Place, Places
 
 SEQUENCE = 1  # the one packet sequence that everything is on
@@ -65,9 +71,11 @@ class TrackTree:
         return self._shared(gpu_name(self._raw, device), self.process, GPUS + 2 * device)
 
     def slice_track(self, slice_: HostSlice) -> int:
-        """The track of a slice that is of no program: of a host thread, or of a GPU's stream."""
+        """The track of a slice that is of no program: of a host thread, or of a GPU's stream.
+        Compilations have one of their own below their thread's, which the UI shows folded."""
         if slice_.device < 0:
-            return self.host_track(slice_.thread)
+            host = self.host_track(slice_.thread)
+            return self._shared(COMPILATIONS, host, 0) if slice_.kind == "compile" else host
         gpu = self.launch_track(slice_.device)
         return self._shared(stream_name(slice_.thread), gpu, STREAMS + slice_.thread)
 
