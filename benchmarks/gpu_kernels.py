@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import widening_kernels
 from peers import triton_module
 from rich.console import Console
 from rich.table import Table
@@ -138,6 +139,49 @@ def layer_norm_problem(rows: int, columns: int) -> Problem:
     )
 
 
+def cast_problem(n: int) -> Problem:
+    x = torch.randn(n, device="cuda", dtype=torch.bfloat16)
+    out = torch.empty(n, device="cuda")
+
+    def launch(module: Any, configuration: dict[str, int]) -> Launch:
+        kernel, grid = module.cast_kernel, (proton.cdiv(n, configuration["BLOCK"]),)
+        return lambda: kernel[grid](x, out, n, **configuration)
+
+    return Problem(
+        name="bf16 to fp32",
+        size=f"{n}",
+        bytes=(2 + 4) * n,
+        module=widening_kernels,
+        launch=launch,
+        configurations=[{"BLOCK": b, "num_warps": w} for b, w in ((1024, 4), (2048, 8), (4096, 8))],
+        torch=lambda: out.copy_(x),
+        outputs=lambda: out,
+        tolerance=0.0,
+    )
+
+
+def rms_norm_problem(rows: int, columns: int) -> Problem:
+    x = torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16)
+    out = torch.empty(rows, columns, device="cuda")
+    block = proton.next_power_of_2(columns)
+
+    def launch(module: Any, configuration: dict[str, int]) -> Launch:
+        kernel = module.rms_norm_kernel
+        return lambda: kernel[rows,](x, out, columns, EPSILON, BLOCK=block, **configuration)
+
+    return Problem(
+        name="rms norm, bf16 to fp32",
+        size=f"{rows} x {columns}",
+        bytes=(2 + 4) * rows * columns,
+        module=widening_kernels,
+        launch=launch,
+        configurations=[{"num_warps": w} for w in warps(columns)],
+        torch=lambda: out.copy_(torch.rms_norm(x.float(), (columns,), None, EPSILON)),
+        outputs=lambda: out,
+        tolerance=1e-2,
+    )
+
+
 PROBLEMS: dict[str, list[Callable[[], Problem]]] = {
     "vector add": [lambda n=n: vector_add_problem(n) for n in (1 << 20, 1 << 24, 1 << 28)],
     "softmax": [
@@ -146,6 +190,8 @@ PROBLEMS: dict[str, list[Callable[[], Problem]]] = {
     "layer norm": [
         lambda s=s: layer_norm_problem(*s) for s in ((16384, 1024), (16384, 4096), (16384, 8192))
     ],
+    "cast": [lambda n=n: cast_problem(n) for n in (1 << 24, 1 << 26)],
+    "rms norm": [lambda s=s: rms_norm_problem(*s) for s in ((16384, 4096), (8192, 8192))],
 }
 
 
