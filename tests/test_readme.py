@@ -35,7 +35,8 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_variable_that_is_named_is_read(page: Path) -> None:
     ours = {
-        f"PROTON_TEST_{word}" for word in ("EMULATED", "FUZZ", "PRODUCTS", "PROGRAMS", "SEED")
+        f"PROTON_TEST_{word}"
+        for word in ("EMULATED", "FUZZ", "PRODUCTS", "PROGRAMS", "SEED", "TORCH")
     }  # of the tests
     known = {knob.variable for knob in KNOBS.values()} | ours
     assert set(re.findall(r"\bPROTON_[A-Z_]+\b", page.read_text())) - known == set()
