@@ -9,12 +9,13 @@ to do.
 
 from collections.abc import Sequence
 
+from proton.analysis.call_graph import function_of
 from proton.analysis.scratch import stored_bytes
 from proton.dialect import by_name, isa, ttng
-from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.ttg import shared_layout
-from proton.dialect.walk import defining_op, parent_of
+from proton.dialect.walk import defining_op
 from proton.layout.tensor_map import Box, Formula, TensorMapPlan, box_in, box_of
 
 _OPERATORS = by_name({arith.AddIOp: "+", arith.SubIOp: "-", arith.MulIOp: "*"})
@@ -88,6 +89,4 @@ def is_made_by_kernel(op: Operation) -> bool:
 
 def _entry(op: Operation) -> Block:
     """The first block of the function that an op is in."""
-    while not isa(op, func.FuncOp):
-        op = parent_of(op)
-    return op.regions[0].blocks[0]
+    return function_of(op).regions[0].blocks[0]

@@ -10,13 +10,13 @@ it returns, so neither has to know of the other.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import isa
+from proton.analysis.call_graph import function_of
 from proton.dialect.abi import added_arguments, replace_call, update_type
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.memory import materialize, to_tensor
 from proton.dialect.mlir import Module, Operation, Type, Value, func, ir, memref
 from proton.dialect.regions import end_of
-from proton.dialect.walk import before, functions, ops_named, parent_of
+from proton.dialect.walk import before, functions, ops_named
 from proton.passes import Pass, register
 
 
@@ -33,7 +33,7 @@ class CallsToBuffers(Pass):
                 _take_buffers(function)
         for call in ops_named(module, func.CallOp):
             if any(_is_tensor(value.type) for value in (*call.operands, *call.results)):
-                _pass_buffers(call, len(added_arguments(_caller(call))))
+                _pass_buffers(call, len(added_arguments(function_of(call))))
 
 
 def _is_tensor(type_: Type) -> bool:
@@ -42,13 +42,6 @@ def _is_tensor(type_: Type) -> bool:
 
 def _buffer(type_: Type) -> Type:
     return ir.MemRefType.get(type_.shape, type_.element_type)
-
-
-def _caller(call: Operation) -> Operation:
-    op = call
-    while not isa(op, func.FuncOp):
-        op = parent_of(op)
-    return op
 
 
 def _take_buffers(function: Operation) -> None:

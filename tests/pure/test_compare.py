@@ -243,6 +243,23 @@ def test_a_reference_that_adds_noise_is_said_so_and_not_used() -> None:
     assert "adds noise: measure both sides in turns" in apart.findings[0].reason
 
 
+def test_of_two_intervals_each_has_half_of_the_error() -> None:
+    """The narrower one, taken after the fact, would miss more often than is said."""
+    sides = beside(0.3, 1.0, 0), beside(0.3, 1.1, 1)
+    rows = {
+        (error, reference): next(
+            c for c in diff(*sides, error=error, reference=reference) if c.group.scope == "s"
+        )
+        for error in (0.1, 0.05)
+        for reference in ("", "beside/all")
+    }
+    unused = rows[0.1, "beside/all"]
+    assert unused.beside is not None
+    assert not unused.beside.is_used
+    assert unused.ratio == rows[0.05, ""].ratio
+    assert unused.ratio != rows[0.1, ""].ratio
+
+
 def test_what_was_measured_beside_is_shown_with_what_is_divided_by_it() -> None:
     """Medians of the scope and of the reference, and of the quotients, which the change is of."""
     sides = beside(0.0, 1.0, 0), beside(0.0, 1.2, 1)

@@ -99,9 +99,12 @@ class Comparison:
             unit, pairs = LAUNCHES, False
             before = self.baseline.launch_values(was, stat)
             after = self.candidate.launch_values(group, stat)
+        is_beside = bool(reference and was) and str(group) != reference and stat != COUNT
+        if is_beside and self.in_turns:
+            error /= 2  # of two intervals the narrower one is taken: either may miss
         ratio = None if was is None else _ratio(before, after, error, pairs)
         beside = None
-        if reference and was and str(group) != reference and stat != COUNT:
+        if is_beside:
             ratio, beside = self._with_reference(reference, stat, ratio, (before, after), error)
         return Change(
             group=group, was=was, stat=stat, title=self.title(group), unit=unit, ratio=ratio,
