@@ -72,7 +72,7 @@ class TrackTree:
 
     def slice_track(self, slice_: HostSlice) -> int:
         """The track of a slice that is of no program: of a host thread, or of a GPU's stream.
-        Compilations have one of their own below their thread's, which the UI shows folded."""
+        Compilations have one of their own below their thread's."""
         if slice_.device < 0:
             host = self.host_track(slice_.thread)
             return self._shared(COMPILATIONS, host, 0) if slice_.kind == "compile" else host
