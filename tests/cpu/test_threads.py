@@ -1,6 +1,7 @@
 """Grids on several threads, and launches from several threads at once."""
 
 import ctypes
+import dis
 import itertools
 import re
 import subprocess
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import proton
 import proton.language as tl
 from proton import knobs
 from proton.base.errors import ProtonError
+from proton.runtime.cpu import team
 from proton.runtime.cpu.arguments import CTYPES
 from proton.runtime.cpu.grid import LEAST_NS, MAX_THREADS, WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
@@ -222,51 +225,75 @@ with knobs.scope(num_threads=2):
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
-def test_interruptions_at_any_moment_leave_no_worker_behind() -> None:
-    """Signals come between any two steps of launches: what a worker has begun ends with it."""
-    script = """
-import ctypes, random, signal, time
-from proton import knobs
-from proton.runtime.cpu.grid import WorkEstimate, run_grid
-from proton.runtime.cpu.guard import Entry
-from proton.runtime.cpu.team import TeamCall
+class Interrupted(BaseException):
+    """What a handler of a signal raises."""
 
-under_way = set()
 
-def run(first, last, thread):
-    if thread:
+def handler_at(code: CodeType, offset: int) -> int | None:
+    """Where the code goes on that catches what an instruction raises."""
+    entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    return next((of.target for of in entries if of.start <= offset < of.end), None)
+
+
+def raise_at(step: int) -> Callable[[FrameType, str, object], Any]:
+    """A trace function that raises in the step-th place of team.py where Python looks for signals:
+    where a function begins, in a call that is over, and where a loop goes back."""
+    left, before = step, dict[FrameType, int]()
+
+    def is_place(frame: FrameType, event: str, last: int | None) -> bool:
+        code, offset = frame.f_code, frame.f_lasti
+        if event == "call" or dis.opname[code.co_code[offset]] == "JUMP_BACKWARD":
+            return True
+        called = last is not None and dis.opname[code.co_code[last]].startswith("CALL")
+        return called and handler_at(code, last or 0) == handler_at(code, offset)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != team.__file__:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        left -= is_place(frame, event, before.get(frame))
+        before[frame] = frame.f_lasti
+        if left == 0:
+            raise Interrupted
+        return trace
+
+    return trace
+
+
+def test_an_interruption_at_any_step_leaves_no_worker_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a worker has begun ends with the launch, and the next launch has all workers."""
+    monkeypatch.setenv("PROTON_NUM_THREADS", "3")
+    under_way: set[int] = set()
+    seen: set[int] = set()
+
+    def run(first: int, last: int, thread: int) -> None:
         under_way.add(thread)
-        time.sleep(0.0005)
+        time.sleep(0.0002)
+        seen.add(thread)
         under_way.discard(thread)
 
-class Interrupted(BaseException):
-    pass
-
-def interrupt(*_):
-    raise Interrupted
-
-callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(run)
-address = ctypes.cast(callback, ctypes.c_void_p).value
-call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
-rounds = interrupted = left = 0
-with knobs.scope(num_threads=3):
-    run_grid(20, call, WorkEstimate(1e9))
-    while interrupted < 10 and rounds < 10_000:  # most come while Python runs in a share
-        rounds += 1
-        signal.signal(signal.SIGALRM, interrupt)
+    run_grid_of(8, run)
+    steps = itertools.count(1)
+    old = sys.gettrace()
+    for step in steps:
         try:
-            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
-            run_grid(20, call, WorkEstimate(1e9))
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            sys.settrace(raise_at(step))
+            run_grid_of(8, run)
+            break
         except Interrupted:
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)
-            interrupted += 1
-            left += len(under_way)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-assert interrupted == 10, interrupted
-assert not left, left
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60, stderr=subprocess.PIPE)
+            assert not under_way, step
+        finally:
+            sys.settrace(old)
+        seen.clear()
+        for _ in range(1000):  # who sleeps long may find nothing left to do
+            run_grid_of(8, run)
+            if len(seen) == 3:
+                break
+        assert len(seen) == 3, step
+    assert step > 20
 
 
 def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,45 +147,44 @@ class _Team:
 
     def run(self, call: TeamCall, first: int, last: int, size: int, count: int) -> int:
         """Runs programs [first, last) on the calling thread and so many workers; how many threads
-        had begun before it was done."""
+        had begun before it was done.
+
+        Whatever interrupts it, it returns when all have ended what they have begun, which uses what
+        the launch gave them. Python may raise where a function begins, so all that waits stands in
+        one `try` of this function.
+        """
         code, job, home = team_code(), self.job, _current_core()
         job.next, job.last, job.size = first, last, size
         block, address = call.fill(job), ctypes.addressof(job)
-        workers, has_led = self.workers[:count], False
-        try:
-            if code.post(self.desks, count, address):
+        workers, leads = self.workers[:count], True
+        interruption: BaseException | None = None
+        while True:
+            try:
+                if leads:
+                    leads = False
+                    if code.post(self.desks, count, address):
+                        for worker in workers:
+                            worker.wake(home)
+                    if code.lead(address):
+                        guard.raise_caught()
+                if interruption is not None:
+                    job.next = last  # they shall end at once
                 for worker in workers:
                     worker.wake(home)
-            if code.lead(address):
-                call.raise_caught()
-            has_led = True
-        finally:
-            interruption = self._finish(workers, home, stops=not has_led)
+                done = 0
+                while (done := code.finish(self.desks, done, count, code.looks)) < count:
+                    if interruption is not None:
+                        workers[done].stop()
+                    else:
+                        workers[done].wait()
+                break
+            except BaseException as problem:
+                interruption = problem
         del block
         if interruption is not None:
             call.say_stopped(interruption)
             raise interruption
         return 1 + sum(worker.has_begun() for worker in workers)
-
-    def _finish(self, workers: list[_Worker], home: int, stops: bool) -> BaseException | None:
-        """Returns when all have ended what they have begun, which uses what the launch gave them,
-        and who interrupted that; `stops` says that they shall end it at once."""
-        code, count, interruption = team_code(), len(workers), None
-        while True:
-            try:
-                for worker in workers:
-                    worker.wake(home)
-                done = 0
-                if stops:
-                    self.job.next = self.job.last
-                while (done := code.finish(self.desks, done, count, code.looks)) < count:
-                    if stops:
-                        workers[done].stop()
-                    else:
-                        workers[done].wait()
-                return interruption
-            except BaseException as problem:
-                interruption, stops = problem, True
 
     def __del__(self) -> None:
         if self.workers and team_code is not None:
