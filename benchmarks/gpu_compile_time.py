@@ -22,8 +22,9 @@ needs it.
 
 With `--specimens` the kernels are those of public libraries, as library_specimens.py writes them,
 and only warm compiles are measured, by the clock and in CPU time, of user and system, with that of
-the assemblers: other work on the machine changes that least. Both need torch and the libraries
-then. `--cpus` has both compilers run there alone, so that neither has its assembler beside it.
+the assemblers: other work on the machine changes that least. Bytes that a thread spills are shown,
+too. Both need torch and the libraries then. `--cpus` has both compilers run there alone, so that
+neither has its assembler beside it.
 """
 
 import argparse
@@ -232,6 +233,8 @@ def shown_libraries(answers: Answers, console: Console) -> None:
     """The kernels of libraries: a row each, how the ratios of medians are spread, and which
     kernels take longer by Proton, or long."""
     table = Table("kernel", *(f"{c}, {w}" for w in MEASURES for c in ("Proton", "Triton", "ratio")))
+    table.add_column("spills")
+    spills = {}
     ratios: dict[str, dict[str, float]] = {what: {} for what in MEASURES}
     slow = []
     for name, by_compiler in answers.items():
@@ -247,13 +250,17 @@ def shown_libraries(answers: Answers, console: Console) -> None:
             cells += [f"{ours:.0f}", f"{theirs:.0f}", f"{ours / theirs:.2f}"]
             if max(ours, theirs) > SLOW_MS:
                 slow.append(f"{name}: {what}: Proton {ours:.0f}, Triton {theirs:.0f}")
-        table.add_row(name, *cells)
+        spills[name] = ours, theirs = tuple(f[-1]["spills"] for f in by_compiler.values())
+        table.add_row(name, *cells, f"{ours} / {theirs}" if ours or theirs else "")
     console.print(table)
     console.print(f"above {SLOW_MS} ms:", *slow or ["none"], sep="\n")
     for what, found in ratios.items():
         ranked = sorted(found.items(), key=lambda item: -item[1])
         above = [f"{ratio:.2f} {name}" for name, ratio in ranked if ratio > 1]
         console.print(f"{what}, above 1.0:", *above or ["none"], sep="\n")
+    more = [f"{ours} / {theirs} {name}" for name, (ours, theirs) in spills.items() if ours > theirs]
+    some = sum(max(pair) > 0 for pair in spills.values())
+    console.print(f"bytes spilled, of {some} kernels with any; more than Triton:", *more, sep="\n")
     for what, found in ratios.items():
         values = sorted(found.values())
         p90 = values[math.ceil(0.9 * len(values)) - 1]

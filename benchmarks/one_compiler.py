@@ -17,6 +17,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +77,7 @@ def constants(specimen: dict[str, Any], dtype: Callable[[str], Any]) -> dict[str
 
 
 def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
-    """ms from the Python function on, and of each stage."""
+    """ms from the Python function on, and of each stage; what tells the bytes that it spills."""
     import proton
     from proton.backends.nvidia.options import GPUOptions
     from proton.backends.nvidia.target import NVIDIA
@@ -98,7 +99,7 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     )
     ms = (time.perf_counter() - begin) * 1e3
     assert kernel.from_cache == specimen["cached"]
-    return {"ms": ms, "stages": kernel.times}
+    return {"ms": ms, "stages": kernel.times, "spills": lambda: kernel.n_spills}
 
 
 def compile_by_triton(specimen: dict[str, Any]) -> dict[str, Any]:
@@ -127,12 +128,26 @@ def compile_by_triton(specimen: dict[str, Any]) -> dict[str, Any]:
     # Fusion is Triton's default; 3.9 warns where nobody asks for it.
     options = {name: specimen[name] for name in ("num_warps", "num_stages")}
     options["enable_fp_fusion"] = True
-    triton.compile(source, target=GPUTarget("cuda", CAPABILITY, 32), options=options)
+    compiled = triton.compile(source, target=GPUTarget("cuda", CAPABILITY, 32), options=options)
     ms = (time.perf_counter() - begin) * 1e3
     assert heard[0]["cache_hit"] == specimen["cached"]
     times = heard[0]["times"]
     stages = [("frontend", times.ir_initialization), *times.lowering_stages]
-    return {"ms": ms, "stages": {stage: us / 1e3 for stage, us in stages}}
+    in_ms = {stage: us / 1e3 for stage, us in stages}
+    return {"ms": ms, "stages": in_ms, "spills": lambda: spilled(compiled.asm["ptx"])}
+
+
+def spilled(ptx: str) -> int:
+    """Bytes that a thread writes and reads, as ptxas says of Triton's PTX."""
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    command = [get_ptxas(CAPABILITY).path, "-v", f"-arch=sm_{CAPABILITY}a", "-o", "/dev/null", "-"]
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        command[-1] = file.name
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    return sum(map(int, re.findall(r"(\d+) bytes spill (?:stores|loads)", said)))
 
 
 def about_proton() -> str:
@@ -199,6 +214,8 @@ def main() -> None:
             answer = answered(compile_, request)
             answer["ms since request"] = (time.perf_counter() - begin) * 1e3
             answer["cpu ms"] = cpu_ms() - cpu
+            if "spills" in answer:
+                answer["spills"] = answer["spills"]() if "library" in request else None
         print(json.dumps(answer), flush=True)
 
 
