@@ -2,10 +2,10 @@
 
 `NAME__range(user arguments, i32 grid x, y, z, i64 first, i64 last, extras)` runs programs
 [first, last) by linear id (x fastest). It is the only symbol that the object code exports; the
-kernel itself becomes internal, so LLVM may inline it, which it may not do with `noinline` functions
-that the kernel calls. The extras are, where the kernel has
-them, the status word, the table of bounds, the base of the profile buffer, the thread's number,
-and the host function that takes full segments (`proton.dialect.abi`).
+kernel itself becomes internal, and LLVM inlines it, which it may not do with `noinline` functions
+that the kernel calls. The extras are, where the kernel has them, the status word, the table of
+bounds, the base of the profile buffer, the thread's number, and the host function that takes full
+segments (`proton.dialect.abi`).
 """
 
 from collections.abc import Sequence
@@ -70,8 +70,8 @@ def _add_range(module: Module, function: Operation, name: str, noalias: bool) ->
     called = called_functions(function)
     for op in (function, wrapper.operation, *called):
         passthrough: list[str | list[str]] = ["nounwind", ["prefer-vector-width", "512"]]
-        if op in called:
-            passthrough.append("noinline")
+        if op != wrapper.operation:
+            passthrough.append("noinline" if op in called else "alwaysinline")
         op.attributes["llvm.passthrough"] = _strings(passthrough)
     for op in (function, *called):
         op.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")

@@ -127,11 +127,14 @@ def _optimize(module: object, machine: object) -> None:
     options.loop_interleaving = True
     options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getModulePassManager()
-    manager.run(module, builder)
-    # llvmlite finds the `_dispose` of a base class that does nothing: 80 KB stay for each kernel.
-    NewPassManager._dispose(manager)
-    manager.detach()
+    # The pipeline would simplify a function before it inlines it, and then once more.
+    inliner = llvm.create_new_module_pass_manager()
+    inliner.add_always_inliner_pass()
+    for manager in (inliner, builder.getModulePassManager()):
+        manager.run(module, builder)
+        # llvmlite finds a base class's `_dispose`, which does nothing: 80 KB stay for each kernel.
+        NewPassManager._dispose(manager)
+        manager.detach()
 
 
 class Linker:

@@ -175,7 +175,8 @@ def _describe(
     user's pointers as in the kernel."""
     types = [value.type for value in inputs], [value.type for value in results]
     outlined.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
-    flags = [string_attr("noinline"), *kernel.attributes.get("llvm.passthrough", ())]
+    inlined, flags = string_attr("alwaysinline"), [string_attr("noinline")]
+    flags += [flag for flag in kernel.attributes.get("llvm.passthrough", ()) if flag != inlined]
     outlined.attributes["llvm.passthrough"] = ir.ArrayAttr.get(flags)
     outlined.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     if "arg_attrs" in kernel.attributes:

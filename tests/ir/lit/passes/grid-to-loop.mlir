@@ -6,7 +6,7 @@
 
 // ALIAS-NOT: llvm.noalias
 // CHECK: func.func @plain__program(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr {llvm.noalias}, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32) attributes
-// CHECK-SAME: llvm.linkage = #llvm.linkage<internal>, llvm.passthrough = ["nounwind", ["prefer-vector-width", "512"]]
+// CHECK-SAME: llvm.linkage = #llvm.linkage<internal>, llvm.passthrough = ["nounwind", ["prefer-vector-width", "512"], "alwaysinline"]
 // CHECK: func.func @plain__range(
 // CHECK-SAME: %[[P:[^:]*]]: !llvm.ptr {llvm.noalias}, %[[N:[^:]*]]: i32, %[[Q:[^:]*]]: !llvm.ptr {llvm.noalias}, %[[X:[^:]*]]: i32, %[[Y:[^:]*]]: i32, %[[Z:[^:]*]]: i32, %[[FIRST:[^:]*]]: i64, %[[LAST:[^:]*]]: i64) attributes {llvm.passthrough = ["nounwind", ["prefer-vector-width", "512"]]}
 // CHECK-NEXT: %[[ONE:.*]] = arith.constant 1 : i64
