@@ -29,19 +29,20 @@ def compiled(name: str, start: int, end: int, thread: int = MAIN) -> HostSlice:
 
 
 def launched(start: int, end: int, number: int = 0) -> Launch:
-    owner = (kernel(), PLAIN)[number]
+    owner = KERNELS[number]
     times = (ORIGIN_NS + start, ORIGIN_NS + end)
-    programs = [] if number else [Written([[]])]
-    made = pack_launch(owner, (1, 1, 1), 8 * (not number), programs, host=times, thread=MAIN)
+    programs, size = ([], 0) if owner is PLAIN else ([Written([[]])], 8)
+    made = pack_launch(owner, (1, 1, 1), size, programs, host=times, thread=MAIN)
     made.kernel = number
     return made
 
 
 PLAIN = replace(kernel(name="copy"), strategy=None, scopes=())
+KERNELS = [kernel(), PLAIN, kernel(name="scale")]
 
 
 def raw_of(*launches: Launch, host: tuple[HostSlice, ...] = ()) -> RawRun:
-    return run([kernel(), PLAIN], list(launches), list(host))
+    return run(KERNELS, list(launches), list(host))
 
 
 def test_the_view_is_the_median_launch_of_the_kernel_that_takes_most_time() -> None:
@@ -50,12 +51,14 @@ def test_the_view_is_the_median_launch_of_the_kernel_that_takes_most_time() -> N
     warm = [launched(at * MS, at * MS + length * US) for at, length in
             ((810, 400), (820, 440), (830, 420), (840, 500))]  # fmt: skip
     other = [launched(900 * MS, 999 * MS, number=1)]  # longer, and left no records
+    scale = [launched(at * MS, (at + 1) * MS, number=2) for at in (890, 892, 894)]
     for launches, start, length in (
         ([cold], 800 * MS, 9 * MS),
         ([cold, warm[0]], 810 * MS, 400 * US),  # of two the shorter
         ([cold, *warm], 820 * MS, 440 * US),
         ([*other, cold, *warm], 820 * MS, 440 * US),
         (other, 900 * MS, 99 * MS),
+        ([cold, *warm, *scale], 892 * MS, MS),  # the cold launch does not count as one
     ):
         view = first_view(Run(raw_of(*launches, host=(build,))))
         margin = length // 20

@@ -1,7 +1,8 @@
 """What a timeline shows first: one launch that stands for the work.
 
-A compilation takes a thousand times as long as a launch, and the first launch is a cold one, so the
-view is the launch of median time of the kernel that took most time of those that left records:
+A compilation takes a thousand times as long as a launch, and the first launch is a cold one, on a
+CPU with the compilation in it. So the view is the launch of median time of the kernel whose launches
+take most time, each counted as that one, of those that left records:
 
     run    [  compile  ][a ][a] [a]    [  compile  ][b][b]
     view                    [a]
@@ -31,10 +32,13 @@ def first_launch(tables: Tables) -> int | None:
     shown = recorded if len(recorded) else launches
     if not len(shown):
         return None
-    totals = shown.groupby(["kernel", "variant"], sort=False)["dur_ns"].sum()
-    kernel, variant = totals.idxmax()
-    own = shown[(shown["kernel"] == kernel) & (shown["variant"] == variant)]
-    return int(own.index[typical(own["dur_ns"].to_numpy())])
+    best, most = None, -1
+    for _, own in shown.groupby(["kernel", "variant"], sort=False):
+        times = own["dur_ns"].to_numpy()
+        middle = typical(times)
+        if (time := int(times[middle]) * times.size) > most:
+            best, most = int(own.index[middle]), time
+    return best
 
 
 def first_view(tables: Tables) -> Interval | None:
