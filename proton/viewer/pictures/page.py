@@ -84,6 +84,8 @@ def _columns(timeline: Timeline) -> dict[str, np.ndarray]:
     some = np.flatnonzero(slices.record != NONE)
     rows = slices.record[some]
     own = {"iteration": records.iteration[rows] + 1, "error": np.ceil(records.error_ns[rows])}
+    if (visits := records.visits).is_split:
+        own["visit"] = np.where(visits.joined, visits.number + 1, 0)[rows]
     own["overhead"] = (records.end_ns - records.start_ns - records.corrected_ns)[rows]
     columns = {
         "start": start,

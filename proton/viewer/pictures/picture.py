@@ -14,10 +14,15 @@ LETTER = 0.62  # of the font's size: the width of a letter, about, that no commo
 INK, FAINT, RULE = "#1f2937", "#6b7280", "#e5e7eb"
 # Colours of scopes, apart from each other also for eyes that do not see red; black text reads on
 # each. The order is that of scopes in their kernels, so two runs of a kernel look alike.
-PALETTE = (
+_BASE = (
     "#7cb5ec #f7a35c #90ce7a #e78ac3 #c5b0f5 #f2d06b #6fcfc4 #f28e8e "
     "#b8c4d9 #d0a97f #a3d9f0 #cfe08a"
 ).split()
+# The same again, half as far from white, so that 24 scopes differ.
+PALETTE = [
+    *_BASE,
+    *(f"#{bytes((v + 255) // 2 for v in bytes.fromhex(c[1:])).hex()}" for c in _BASE),
+]
 PROGRAM, LAUNCH, HOST, MARK = "#e3e8ef", "#cbd5e1", "#d9d3c7", "#111827"
 
 

@@ -1,8 +1,8 @@
 """What a timeline shows first: one launch that stands for the work.
 
 A compilation takes a thousand times as long as a launch, and the first launch is a cold one, on a
-CPU with the compilation in it. So the view is the launch of median time of the kernel whose launches
-take most time, each counted as that one, of those that left records:
+CPU with the compilation in it. So the view is the launch of median time of the kernel whose
+launches take most time, each counted as that one, of those that left records:
 
     run    [  compile  ][a ][a] [a]    [  compile  ][b][b]
     view                    [a]
