@@ -71,8 +71,8 @@ def make_key(parts: dict[str, object]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _folder(key: str) -> Path:
-    return Path(knobs.cache_dir) / key[:2] / key
+def _folder(key: str, within: str = "") -> Path:
+    return Path(knobs.cache_dir) / within / key[:2] / key
 
 
 # What it is when something else has the name of a folder, or of a file in it. Other problems (no
@@ -93,9 +93,10 @@ class _Damage(Exception):
     """An entry is not what was written; the text says what is wrong."""
 
 
-def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
-    """(metadata, files by name) of an entry; None where there is none that is whole."""
-    folder = _folder(key)
+def load(key: str, within: str = "") -> tuple[dict[str, Any], dict[str, bytes]] | None:
+    """(metadata, files by name) of an entry; None where there is none that is whole. Entries that
+    are no kernels lie `within` a folder of the cache."""
+    folder = _folder(key, within)
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as problem:
@@ -202,14 +203,14 @@ def _remove_damaged(folder: Path, why: str) -> None:
     )
 
 
-def store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
+def store(key: str, data: dict[str, object], files: dict[str, bytes], within: str = "") -> None:
     """Writes an entry; where another process was faster, its entry stays.
 
     A cache that cannot be written (a read-only home, a full disk, an entry of another user) is a
     warning, once: the kernel runs, and the next process compiles it again.
     """
     try:
-        _store(key, data, files)
+        _store(key, data, files, within)
     except OSError as problem:
         _warn_once(f"kernels are not cached in {knobs.cache_dir}: {problem}")
 
@@ -229,10 +230,10 @@ def _temporary(parent: Path) -> Path:
     return parent / f"tmp.{os.getpid()}.{secrets.token_hex(8)}"
 
 
-def _store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
-    if load(key) is not None:  # compiled anew all the same
+def _store(key: str, data: dict[str, object], files: dict[str, bytes], within: str) -> None:
+    if load(key, within) is not None:  # compiled anew all the same
         return
-    folder = _folder(key)
+    folder = _folder(key, within)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(folder.parent)
     closed = 0 if knobs.cache_shared else stat.S_IWGRP | stat.S_IWOTH
@@ -247,7 +248,7 @@ def _store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
         try:
             os.rename(temporary, folder)
         except OSError:
-            if load(key) is None:  # not another process's; what was damaged is gone now
+            if load(key, within) is None:  # not another process's; what was damaged is gone now
                 os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

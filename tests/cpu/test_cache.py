@@ -20,7 +20,10 @@ import json, sys
 import numpy as np
 import proton
 import proton.language as tl
+from proton.backends.cpu import llvm
 
+emitted, emit = [], llvm.emit_object
+llvm.emit_object = lambda text: emitted.append(text) or emit(text)
 FACTOR = tl.constexpr({factor})
 
 @proton.jit
@@ -39,6 +42,7 @@ print(json.dumps({{
     "key": compiled.key,
     "times": sorted(compiled.times),
     "from_cache": compiled.from_cache,
+    "emitted": len(emitted),
     "out": out.tolist(),
     "mlir": sorted(m for m in sys.modules if "mlir" in m.lower()),
 }}))
@@ -70,7 +74,8 @@ def run_fresh(path: Path) -> dict[str, Any]:
 
 
 def entries(cache_dir: Path) -> list[Path]:
-    return sorted(cache_dir.glob("*/*"))
+    """Those of kernels."""
+    return sorted(cache_dir.glob("??/*"))
 
 
 def test_a_second_process_loads_the_kernel_without_mlir(cache_dir: Path, tmp_path: Path) -> None:
@@ -81,6 +86,8 @@ def test_a_second_process_loads_the_kernel_without_mlir(cache_dir: Path, tmp_pat
     assert second["from_cache"]
     assert second["times"] == ["load"]
     assert second["mlir"] == []
+    assert first["emitted"] > 1
+    assert second["emitted"] == 0, "the runtime's own code is kept, too"
     assert first["key"] == second["key"]
     assert first["out"] == second["out"] == [3.0 * x for x in range(100)]
     assert [entry.name for entry in entries(cache_dir)] == [first["key"]]

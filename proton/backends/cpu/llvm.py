@@ -7,6 +7,7 @@ puts an object into this process; it needs no MLIR, and no LLVM but the linker.
 import functools
 import itertools
 import threading
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -147,15 +148,20 @@ class Linker:
         self.jit = llvm.create_lljit_compiler(_target_machine(), use_jit_link=True)
         self.count = itertools.count()
 
-    def link(self, code: bytes, symbol: str) -> "LinkedCode":
-        """Links one object and finds its symbol."""
+    def link(
+        self, code: bytes, symbol: str, imports: Mapping[str, int] | None = None
+    ) -> "LinkedCode":
+        """Links one object and finds its symbol; `imports` are addresses of what it declares and
+        the process has no name for."""
         with _lock:
-            name = f"proton{next(self.count)}"
+            library = f"proton{next(self.count)}"
             builder = llvm.JITLibraryBuilder()
             builder.add_object_img(code)
             builder.add_current_process()
+            for name, address in (imports or {}).items():
+                builder.import_symbol(name, address)
             builder.export_symbol(symbol)
-            tracker = builder.link(self.jit, name)
+            tracker = builder.link(self.jit, library)
             return LinkedCode(int(tracker[symbol]), tracker, code)
 
 

@@ -23,6 +23,7 @@ from proton.compiler import compile_function
 from proton.language import types as ty
 from proton.language.signature import Signature
 from proton.language.standard import calibration
+from proton.runtime.cpu.support_code import object_of
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 
@@ -79,7 +80,7 @@ def _clock() -> Any:
 
 @functools.cache
 def _clock_code() -> llvm.LinkedCode:
-    return llvm.linker().link(llvm.emit_object(_CLOCK_IR)[0], "proton_clock")
+    return llvm.linker().link(object_of(_CLOCK_IR), "proton_clock")
 
 
 def read_clock() -> Callable[[], int]:

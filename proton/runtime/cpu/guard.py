@@ -14,6 +14,7 @@ from typing import Any
 
 from proton.backends.cpu import llvm
 from proton.runtime.cpu.guard_code import TYPES, guard_code
+from proton.runtime.cpu.support_code import object_of
 
 _LLVM_TYPES: dict[Any, str] = {
     ctypes.c_bool: "i8",
@@ -29,6 +30,7 @@ _LLVM_TYPES: dict[Any, str] = {
     ctypes.c_double: "double",
     ctypes.c_void_p: "ptr",
 }
+_CLAIM = "proton_claim"  # in the code that enters a kernel: the guard's function that gives a slot
 _Restore = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -131,19 +133,19 @@ def _shape(given: tuple[Any, ...], extras: tuple[Any, ...]) -> _Shape:
     word = [ctypes.c_int64] * 2
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *given, *word, *extras)
     fields = {"_fields_": [(f"v{n}", type_) for n, type_ in enumerate(kept)]}
-    link, text = llvm.linker().link, _enter_text(given, extras) + _call_text(kept, given, extras)
-    code = llvm.emit_object(text)[0]
+    guard = guard_code()
+    text = _enter_text(given, extras, bool(guard)) + _call_text(kept, given, extras)
+    code, imports = object_of(text), {_CLAIM: guard.claim} if guard else {}
     return _Shape(
-        link(code, "proton_enter"),
-        link(code, "proton_call"),
+        llvm.linker().link(code, "proton_enter", imports),
+        llvm.linker().link(code, "proton_call", imports),
         type("Block", (ctypes.Structure,), fields),
         prototype,
     )
 
 
-def _enter_text(given: tuple[Any, ...], extras: tuple[Any, ...]) -> str:
+def _enter_text(given: tuple[Any, ...], extras: tuple[Any, ...], is_guarded: bool) -> str:
     """Calls the function, with a slot for handlers where there is one."""
-    guard = guard_code()
     types = [*given, ctypes.c_int64, ctypes.c_int64, *extras]
     passed = ", ".join(f"{_LLVM_TYPES[type_]} %a{n}" for n, type_ in enumerate(types))
     grid = range(len(given) - 3, len(given)) if len(given) >= 3 else ()
@@ -152,12 +154,9 @@ def _enter_text(given: tuple[Any, ...], extras: tuple[Any, ...]) -> str:
         f"  store i32 %a{place}, ptr %g{n}"
         for n, place in enumerate(grid)
     ]
-    claim = (
-        f"call ptr inttoptr (i64 {guard.claim} to ptr)()"
-        if guard
-        else "select i1 true, ptr null, ptr null"
-    )
+    claim = f"call ptr @{_CLAIM}()" if is_guarded else "select i1 true, ptr null, ptr null"
     return f"""{TYPES}
+declare ptr @{_CLAIM}()
 declare i32 @_setjmp(ptr) returns_twice
 define i32 @proton_enter(ptr %record, {passed}) returns_twice noinline {{
 entry:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.backends.cpu import llvm
+from proton.runtime.cpu.support_code import object_of
 
 SLOTS = 64  # threads that run kernels at once; further ones run without
 # What this file knows of the system: the layouts of ucontext_t, siginfo_t and struct sigaction,
@@ -442,7 +443,7 @@ def guard_code() -> GuardCode | None:
     text = _GUARD_IR
     for name, value in names.items():
         text = text.replace(name, str(value))
-    code = llvm.linker().link(llvm.emit_object(text)[0], "proton_guard")
+    code = llvm.linker().link(object_of(text), "proton_guard")
     table = (ctypes.c_void_p * 5)()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)(ctypes.addressof(table))
     claim, arm, stop, forked, caught = (address or 0 for address in table)

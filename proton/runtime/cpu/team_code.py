@@ -22,6 +22,7 @@ import time
 from typing import Any, TypeVar
 
 from proton.backends.cpu import llvm
+from proton.runtime.cpu.support_code import object_of
 
 LOOKING, ASLEEP, POSTED, TAKEN, AWAITED = range(5)
 SLEEPS, TELLS, ENDS = range(3)  # what a worker does when `serve` returns
@@ -241,7 +242,7 @@ class TeamCode:
             pause=_PAUSES.get(platform.machine(), ""),
         )
         word, pointer = ctypes.c_int64, ctypes.c_void_p
-        code = llvm.emit_object(text)[0]
+        code = object_of(text)
         self._kept: list[llvm.LinkedCode] = []
 
         def function(prototype: Any, symbol: str) -> Any:

@@ -26,6 +26,7 @@ import numpy as np
 
 from proton.backends.cpu import llvm
 from proton.base.errors import ProfileError
+from proton.runtime.cpu.support_code import object_of
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.hand_written import loaded
 from proton.trace.gpu_clock import MAX_DRIFT, MAX_RESOLUTION
@@ -281,7 +282,7 @@ def _middle(
 def _host_side(text: str, name: str, words: str) -> Callable[..., int]:
     """The function of that text, whose arguments are pointers and numbers. Other threads of Python
     go on meanwhile."""
-    code = llvm.linker().link(llvm.emit_object(text)[0], name)
+    code = llvm.linker().link(object_of(text), name)
     kinds = {"p": ctypes.c_void_p, "n": ctypes.c_uint64}
     function: Any = ctypes.CFUNCTYPE(ctypes.c_uint64, *(kinds[word] for word in words))
     function = function(code.address)
