@@ -71,6 +71,9 @@ def test_the_command_shows_the_file_beside_its_time(viewer, tmp_path, monkeypatc
     assert text.count("class=timed") == 2
     assert "unit 1: 70 ns" in text
     assert "scope(&#x27;load&#x27;)" in text
+    assert viewer("source", file, "-o", page.with_suffix(".svg"))[0] == 2
+    assert viewer("source", file, "--kernel", "^no")[0] == 2
+    assert viewer("source", file, "--kernel", "^ad")[1] == out
     _, out, _ = viewer("source", file, "--json")
     assert {row["line"] for row in json.loads(out)} == {5, 6}
     status, _, err = viewer("source", file, "--by", "warps")

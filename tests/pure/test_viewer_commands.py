@@ -51,7 +51,7 @@ COMMANDS = (
     ("explain", RUN, "--against", OTHER),
     ("source", RUN),
     ("source", RUN, "--json"),
-    ("source", RUN, "--by", "warp", "--html", f"{OUT}.html"),
+    ("source", RUN, "--by", "warp", "-o", f"{OUT}.html"),
     *((name, RUN, "--json") for name in ("summary", "list", "launches", "stats", "occupancy")),
     *((name, RUN, "--json") for name in ("timeline", "flame", "hist", "heatmap", "metrics")),
     ("analyze", RUN, "--launch", "0", "--program", "0", "--format", "json"),

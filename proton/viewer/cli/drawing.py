@@ -60,6 +60,13 @@ Width = Annotated[
 ]
 
 
+def check_suffix(out: Path, suffix: str) -> None:
+    """Raises BadParameter for a file of another kind."""
+    if out.suffix != suffix:
+        rule = f"{printable(str(out))}: the suffix must be {suffix}"
+        raise typer.BadParameter(rule, param_hint="'--out'")
+
+
 def picture_format(out: Path, option: str = "picture") -> FileFormat:
     """The format that a file name asks for, of those that have an option."""
     known = [suffix for f in formats().values() if option in f.options for suffix in f.suffixes]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from proton.base import markup
 from proton.base.text import printable
 from proton.base.units import duration
+from proton.viewer.pictures.selection import matching
 from proton.viewer.tables import Tables
 from proton.viewer.tables.source import lines_of
 
@@ -56,10 +57,11 @@ class SourceLine:
 class SourceView:
     """The lines of a run's kernels; in a notebook it shows itself."""
 
-    def __init__(self, tables: Tables, by: str = "", text: str = "") -> None:
+    def __init__(self, tables: Tables, by: str = "", text: str = "", kernel: str = "") -> None:
+        """`kernel`: a regex that is in the names of those that are shown."""
         self.tables, self.by = tables, by
-        self.table = lines_of(tables.raw, tables.records)
-        self.parts = lines_of(tables.raw, tables.records, by) if by else None
+        self.table = _of_kernels(kernel, lines_of(tables.raw, tables.records))
+        self.parts = _of_kernels(kernel, lines_of(tables.raw, tables.records, by)) if by else None
         self._given = text.splitlines()
 
     def kernels(self) -> Iterator[tuple[str, list[SourceLine | None]]]:
@@ -152,6 +154,10 @@ class SourceView:
         name = markup.text(self.tables.name)
         begin = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device'
         return f'{begin}-width"><title>{name}</title><body>{self._repr_html_()}</body>\n'
+
+
+def _of_kernels(kernel: str, table: pd.DataFrame) -> pd.DataFrame:
+    return table[matching(kernel, [*table["kernel"]])]
 
 
 def _row(line: SourceLine | None) -> str:

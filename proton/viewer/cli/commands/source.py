@@ -8,10 +8,11 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.trace.files import replacing
-from proton.viewer.cli import terminal
+from proton.viewer.cli import drawing, terminal
 from proton.viewer.cli.app import File, Json, app, as_json, warn
 from proton.viewer.pictures.source import SourceView
 from proton.viewer.run import Run
+from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.source import PLACES
 
 
@@ -19,7 +20,10 @@ from proton.viewer.tables.source import PLACES
 def source(
     file: File,
     by: Annotated[str, typer.Option(help=f"Time of each line by {', '.join(PLACES)}.")] = "",
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page of it.")] = None,
+    kernel: drawing.KernelName = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", "--html", help="Write a page (.html) instead.")
+    ] = None,
     width: Annotated[int, typer.Option(min=0, help="Columns; the terminal's.")] = 0,
     to_json: Json = False,
 ) -> None:
@@ -32,19 +36,21 @@ def source(
 
         proton-tile source add.proton
 
-        proton-tile source matmul.proton --by warp --html matmul.html
+        proton-tile source matmul.proton --kernel matmul --by warp -o matmul.html
     """
     if by and by not in PLACES:
         rule = f"--by must be one of {', '.join(PLACES)}"
         raise ProtonError(f"{rule}, got {by}{did_you_mean(by, PLACES)}")
     run = Run.load(file)
-    view = SourceView(run, by)
-    if html is not None:
-        with replacing(html) as target:
+    drawing.check_found("--kernel", kernel, kernel_labels(run.raw.kernels))
+    view = SourceView(run, by, kernel=kernel)
+    if out is not None:
+        drawing.check_suffix(out, ".html")
+        with replacing(out) as target:
             target.write(view.page().encode())
     if to_json:
         print(as_json(view.table if view.parts is None else view.parts))
-    elif html is None:
+    elif out is None:
         console = terminal.stdout()
         for line in view.text(terminal.picture_width(width)):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
