@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from proton.base import markup
 from proton.base.text import printable
 from proton.base.units import duration
@@ -157,7 +159,7 @@ class SourceView:
 
 
 def _of_kernels(kernel: str, table: pd.DataFrame) -> pd.DataFrame:
-    return table[matching(kernel, [*table["kernel"]])]
+    return table[np.array(matching(kernel, [*table["kernel"]]), bool)]
 
 
 def _row(line: SourceLine | None) -> str:
