@@ -219,8 +219,17 @@ def test_flames_heats_and_histograms_have_all_of_the_time(raw: RawRun) -> None:
     run = Run(raw)
     stats = run.stats()
     root = flame.flame(run, Filter())
-    assert root.time == stats["self"].sum()
-    assert sum(frame.time for frame in root.inner.values()) == root.time
+    assert root.time == pytest.approx(stats["self"].sum())
+    assert sum(frame.time for frame in root.inner.values()) == pytest.approx(root.time)
+    host = run.launches["scope"]
+    alone = run.stats(("launch", "kernel", "scope"))
+    for path in {path for path in host if path}:
+        node = root
+        for name in path.split("/"):
+            node = node.inner[name]
+        below = host.index[[of == path or of.startswith(f"{path}/") for of in host]]
+        own = alone["self"][alone["launch"].isin(below)].sum()
+        assert node.time == pytest.approx(own), "a host scope has the time of all it launches"
     for found in hist.histograms(run, EVERYTHING, 0):
         assert found.count.sum() == found.values.size
         assert found.edges[0] <= found.values.min()

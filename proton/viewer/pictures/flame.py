@@ -1,4 +1,4 @@
-"""Flame graphs: how time is divided over kernels, their scopes, and the scopes inside of those.
+"""Flame graphs: how time is divided over host scopes, the kernels that they launch, and scopes.
 
 A frame is as wide as the self time of its scope and of all inside of it; what is alike is one
 frame, whenever it ran. Time is that of all units together: of two warps that both load for 1 us
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from proton.base.units import duration
 from proton.trace.scope_path import ScopePath
-from proton.viewer.pictures.picture import FONT, LAUNCH, Picture, Rectangle, colour
+from proton.viewer.pictures.picture import FONT, HOST, LAUNCH, Picture, Rectangle, colour
 from proton.viewer.pictures.text import Line, bar, beginning, fitted
 from proton.viewer.tables import Tables
 from proton.viewer.tables.stats import Filter
@@ -24,14 +24,19 @@ DEEPEST = 64  # frames on each other
 
 @dataclass
 class FlameNode:
-    """A node of the graph: its time, that of what is inside included, and how many slices."""
+    """A node of the graph: its time in ns, that of what is inside included, how many slices, and
+    its colour."""
 
     name: str
-    number: int
-    time: int = 0
-    own: int = 0
+    fill: str
+    time: float = 0
+    own: float = 0
     count: int = 0
     inner: dict[str, FlameNode] = field(default_factory=dict)
+
+    def inside(self, name: str, fill: str) -> FlameNode:
+        """The node of that name, which is there or is made."""
+        return self.inner.setdefault(name, FlameNode(name, fill))
 
     def by_time(self) -> list[FlameNode]:
         """The frames inside, what takes longest first."""
@@ -41,8 +46,8 @@ class FlameNode:
         """The same for JSON, times in ns."""
         return {
             "name": self.name,
-            "total_ns": self.time,
-            "self_ns": self.own,
+            "total_ns": round(self.time),
+            "self_ns": round(self.own),
             "count": self.count,
             "inner": [frame.numbers() for frame in self.by_time()],
         }
@@ -50,29 +55,35 @@ class FlameNode:
 
 def flame(tables: Tables, where: Filter) -> FlameNode:
     """The graph of the chosen slices."""
-    table = tables.stats(("kernel", "scope"), where=where)
+    table = tables.stats(("launch", "kernel", "scope"), where=where)
+    hosts = [ScopePath(path).parts if path else () for path in tables.launches["scope"]]
     names: dict[str, int] = {}  # the first scope of each name, whose colour timelines give it
     for number, scope in enumerate(tables.records.scopes):
         names.setdefault(scope.name, number)
-    root = FlameNode(tables.name, 0)
+    root = FlameNode(tables.name, HOST)
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])
-        node = root.inner.setdefault(kernel, FlameNode(kernel, -1))
+        node = root
+        for name in hosts[row["launch"]]:
+            node = node.inside(name, HOST)
+        node = node.inside(kernel, LAUNCH)
         for name in ScopePath(row["scope"]).parts:
-            number = names.setdefault(name, len(names))
-            node = node.inner.setdefault(name, FlameNode(name, number))
-        node.own, node.count = int(row["self"]), int(row["count"])
+            node = node.inside(name, colour(names.setdefault(name, len(names))))
+        node.own += float(row["self"])
+        node.count += int(row["count"])
     _sum(root)
     return root
 
 
-def _sum(frame: FlameNode) -> int:
+def _sum(frame: FlameNode) -> float:
     """Fills in the time of a frame and of all inside."""
     frame.time = frame.own + sum(map(_sum, frame.inner.values()))
     return frame.time
 
 
-def _walk(frame: FlameNode, start: int = 0, depth: int = 0) -> Iterator[tuple[FlameNode, int, int]]:
+def _walk(
+    frame: FlameNode, start: float = 0, depth: int = 0
+) -> Iterator[tuple[FlameNode, float, int]]:
     """Each frame, with the time before it on its level, and how deep it is."""
     yield frame, start, depth
     for inner in frame.by_time() if depth < DEEPEST else ():
@@ -99,8 +110,7 @@ def draw(root: FlameNode) -> Picture:
             f"{frame.name}\n{duration(frame.time)}, {_share(frame, root)}; "
             f"self {duration(frame.own)}; {frame.count} slices"
         )
-        fill = LAUNCH if depth < 2 else colour(frame.number)
-        picture.boxes.append(Rectangle(x, y, max(width - 0.6, 0.4), ROW - 1.5, fill, title))
+        picture.boxes.append(Rectangle(x, y, max(width - 0.6, 0.4), ROW - 1.5, frame.fill, title))
         if width > NAMED_PIXELS:
             picture.write(x + 3, y + FONT + 1, frame.name, width=width - 5)
     return picture
@@ -117,8 +127,7 @@ def draw_text(root: FlameNode, width: int) -> list[Line]:
             continue
         before = round(room * start / max(root.time, 1))
         drawn = bar(frame.time / max(root.time, 1), room, "=" if depth == 1 else "#")
-        fill = LAUNCH if depth == 1 else colour(frame.number)
         label = fitted(" " * (depth - 1) + frame.name, names)
         text = f"{label} {duration(frame.time):>9} {_share(frame, root):>8} "
-        lines.append([(text + " " * min(before, room - len(drawn)), ""), (drawn, fill)])
+        lines.append([(text + " " * min(before, room - len(drawn)), ""), (drawn, frame.fill)])
     return lines

@@ -19,7 +19,8 @@ def flame(
     width: drawing.Width = 0,
     to_json: Json = False,
 ) -> None:
-    """Draw how the time in scopes is divided over kernels, scopes, and the scopes inside of them.
+    """Draw how the time in scopes is divided: over host scopes, the kernels that they launch, and
+    the scopes of those.
 
     Time is that of all programs and warps together. With -o a flame graph (.svg, .png).
 
