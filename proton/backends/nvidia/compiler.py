@@ -105,6 +105,7 @@ def compile_kernel(
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
+        "frame": cubin.frame,
         "tensor_maps": maps,
         "global_scratch_size": scratch,
         "global_scratch_align": TENSOR_MAP_ALIGNMENT,
