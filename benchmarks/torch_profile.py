@@ -2,10 +2,10 @@
 
     python benchmarks/torch_profile.py [--width 256] [--rounds 15]
 
-Inductor's kernels are compiled by Proton. Rounds of steps, each way in turns in each round: without
-a session, with one, with `auto=` records, with those of some launches; the median of the quotients
-to the round's steps without one. Besides: the launches in the run, and how many of them have their
-op and line. Needs torch.
+Inductor's kernels are compiled by Proton. Rounds of steps on one thread, each way in turns in each
+round: without a session, with one, with `auto=` records, with those of some launches. CPU time of a
+step, and the median of the quotients to the round's steps without a session. Besides: the launches
+in the run, and how many of them have their op and line. Needs torch.
 """
 
 import argparse
@@ -56,10 +56,10 @@ def training_step(width: int, length: int, batch: int) -> Callable[[], None]:
 
 
 def ms_per_step(step: Callable[[], None]) -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(STEPS):
         step()
-    return (time.perf_counter() - began) / STEPS * 1e3
+    return (time.thread_time() - began) / STEPS * 1e3
 
 
 def described(run: Any) -> str:
@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    proton.knobs.num_threads = 1
     torch._inductor.config.cpu_backend = "triton"
     torch._inductor.config.compile_threads = 1
     torch.manual_seed(0)

@@ -1,10 +1,13 @@
 """The profile of a compiled model: each launch has its op, and the line that it was written on."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import torch
 
 import proton
 
@@ -55,3 +58,24 @@ def test_each_launch_of_a_training_step_has_its_op_and_line(tmp_path: Path) -> N
         assert {place[1] for place in places} == {"14-15", "14", "13"}, operators
         assert any("native_layer_norm" in place[2] and "gelu" in place[2] for place in places)
         assert run.frame["scope"].astype(str).str.contains("load").any()
+
+
+def test_a_run_is_on_the_axis_of_torchs_profiler(tmp_path: Path) -> None:
+    """Launches lie in the ranges of torch's trace that they were made in."""
+    of = torch.compile(lambda x: torch.softmax(x * 2, -1).sum(0), fullgraph=True)
+    x = torch.randn(33, 65)
+    of(x)
+    with proton.profile("both") as run, torch.profiler.profile(acc_events=True) as profiler:
+        for number in range(3):
+            with torch.profiler.record_function(f"step {number}"):
+                of(x)
+    profiler.export_chrome_trace(str(tmp_path / "torch.json"))
+    path = run.save(tmp_path / "both.json", beside=tmp_path / "torch.json")
+    events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+    steps = [e for e in events if e.get("cat") == "user_annotation" and "step" in e["name"]]
+    launches = [e for e in events if "launch" in e.get("args", {}) and e.get("cat") != "program"]
+    around = [
+        [step["name"] for step in steps if 0 <= e["ts"] - step["ts"] <= step["dur"] - e["dur"]]
+        for e in launches
+    ]
+    assert around == [[f"step {number // 2}"] for number in range(6)]
