@@ -115,14 +115,9 @@ def variant_launch(
         if status:
             cuda.raise_error(status, f"launch of {kernel.name}")
 
-    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    kinds = tuple(kind for name, kind in _LAUNCH_ATTRIBUTES.items() if kernel.metadata[name])
     own: dict[str, Any] = {
         "function": function,
-        "threads": threads,
-        "shared": kernel.shared,
-        "attributes": _listed_attributes(kinds) if kinds else 0,
-        "count": len(kinds),
+        **_configuration(kernel),
         "pop": free.pop,
         "push": free.append,
         "new": lambda: _Block(sizes, order),
@@ -134,6 +129,17 @@ def variant_launch(
         **{f"map{n}": map_maker(plan, kernel.name, device) for n, plan in enumerate(plans)},
     }
     return _maker(_source(kernel, len(types), len(added), passed), tuple(own))(**own)
+
+
+def _configuration(kernel: GPUKernel) -> dict[str, int]:
+    """What is the same in all launches of a kernel."""
+    kinds = tuple(kind for name, kind in _LAUNCH_ATTRIBUTES.items() if kernel.metadata[name])
+    return {
+        "threads": WARP_SIZE * int(kernel.metadata["num_warps"]),
+        "shared": kernel.shared,
+        "attributes": _listed_attributes(kinds) if kinds else 0,
+        "count": len(kinds),
+    }
 
 
 @functools.cache
