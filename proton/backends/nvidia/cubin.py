@@ -39,6 +39,10 @@ class Cubin:
     frame: int
     log: str
 
+    def facts(self) -> dict[str, int]:
+        """What a kernel's metadata has of it."""
+        return {"n_regs": self.registers, "n_spills": self.spills, "frame": self.frame}
+
     @property
     def is_serialised(self) -> bool:
         """True if each of its products on tensor cores is waited for before the next one, which
