@@ -7,10 +7,11 @@ The driver is a stand-in (idle_driver.c, built by `cc`) that does nothing: what 
 Proton's own part, to which a driver adds 0.5 us where it is asked whether a stream of the user's
 own is capturing, and 0.6 for an event behind each sixteenth launch there. Allocations take the time
 of an H200's. A kernel of three scopes and 8 warps, whose array is given as it is or as a tensor
-descriptor, or whose scopes are in a loop, under flush of one chunk a warp; 40 launches in a row; us
-per launch, as least and as median of the rounds, and the CPU time of the launching thread, which
-says it best where other processes are busy. With a pause between the rows of launches the thread
-that fetches records has something to do in each.
+descriptor, or whose scopes are in a loop, or whose code is launched as torch.compile does, under
+flush of one chunk a warp; 40 launches in a row; us per launch, as least and as median of the
+rounds, and the CPU time of the launching thread, which says it best where other processes are busy.
+With a pause between the rows of launches the thread that fetches records has something to do in
+each.
 
 With --device the stand-in takes its time as a GPU does (DEVICE), and each row waits for the one
 before: so the threads meet as they do there.
@@ -33,7 +34,7 @@ from typing import Any
 LAUNCHES = 40
 ROWS = 6  # of launches in a session
 GRIDS = (132, 4096)
-GIVEN = ("array", "descriptor", "loop")
+GIVEN = ("array", "descriptor", "loop", "compiled")
 STREAMS = {"default": 0, "its own": 0x77}
 STRATEGIES = ("circular", "flush")
 # What the stand-in does: chunks of 64 records; how long what a driver does takes, in ns. On an H200
@@ -65,6 +66,7 @@ def launchers() -> tuple[dict[str, Callable[[int], Any]], Callable[[int], None]]
     """Launches of so many programs, by what they are given, and what chooses the stream."""
     import proton
     import proton.language as tl
+    from proton.runtime.backend import backend_named
     from proton.tools.tensor_descriptor import TensorDescriptor
 
     @proton.jit
@@ -103,8 +105,11 @@ def launchers() -> tuple[dict[str, Callable[[int], Any]], Callable[[int], None]]
     interface = {"shape": (1 << 20,), "typestr": "<f4", "data": (1 << 40, False), "version": 3}
     x = types.SimpleNamespace(__cuda_array_interface__=interface)
     rows = TensorDescriptor(x, (4096, 256), (256, 1), (1, 256))
+    like_torchs = types.SimpleNamespace(data_ptr=lambda: 1 << 40)
+    compiled = backend_named("cuda").direct(three_scopes.warmup(x, num_warps=8))
     found = {
         "array": lambda programs: three_scopes[(programs,)](x, num_warps=8),
+        "compiled": lambda programs: compiled((programs, 1, 1), int(stream.ptr), (like_torchs,)),
         "loop": lambda programs: in_a_loop[(programs,)](x, num_warps=8),
         "descriptor": lambda programs: by_descriptor[(programs,)](rows, num_warps=8),
     }

@@ -98,9 +98,8 @@ def _load_or_compile(
         times = {"load": (time.perf_counter() - start) * 1e3}
         asm = Asm(compiler, files, fn.src)
         name = _shown_name(fn, signature)
-        return compiler.kernel(
-            name, key, Metadata(data | {"name": name}), asm, times, from_cache=True
-        )
+        metadata = Metadata(data | {"name": name, "hash": key})
+        return compiler.kernel(name, key, metadata, asm, times, from_cache=True)
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
     result.data = _data(fn, signature) | result.data
@@ -110,7 +109,8 @@ def _load_or_compile(
     times = {"key": (prepared - start) * 1e3, **result.times}
     times["store"] = (time.perf_counter() - compiled) * 1e3
     asm = Asm(compiler, result.files, fn.src)
-    return compiler.kernel(str(result.data["name"]), key, Metadata(result.data), asm, times)
+    metadata = Metadata(result.data | {"hash": key})
+    return compiler.kernel(str(result.data["name"]), key, metadata, asm, times)
 
 
 @contextlib.contextmanager

@@ -64,10 +64,14 @@ class Asm(Mapping[str, Any]):
         content = self._files[file]
         return content if level in self._compiler.binary else content.decode()
 
+    @property
+    def file_names(self) -> dict[str, str]:
+        """Of each level that is kept its file in the cache."""
+        return {n: file for n, file in self._compiler.levels.items() if file in self._files}
+
     def __iter__(self) -> Iterator[str]:
         disassembly = self._compiler.disassembly
-        levels = [n for n, file in self._compiler.levels.items() if file in self._files]
-        return iter(["source", *levels, *([disassembly] if disassembly else [])])
+        return iter(["source", *self.file_names, *([disassembly] if disassembly else [])])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -19,6 +19,7 @@ from proton.base.knob_groups import HookChain as HookChain
 from proton.base.words import switch
 
 T = TypeVar("T")
+VERSIONS = ("3.9", "3.10")  # of Triton, whose rules there are
 
 env = ENV  # as a value of a knob in a group: what the environment says
 propagate_env = True  # whether what is set in a group is for processes that are started, too
@@ -35,6 +36,17 @@ def _count(least: int) -> Callable[[str], int]:
         if number < least:
             raise ValueError(f"expected an integer of at least {least}")
         return number
+
+    return parse
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    """A parser of one of some words."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected one of {', '.join(words)}")
+        return text
 
     return parse
 
@@ -256,13 +268,21 @@ class Knobs:
         "show the frames of Proton in tracebacks of errors in kernels and launches",
         triton="TRITON_FRONT_END_DEBUGGING",
     )
+    triton_version = Knob(
+        "PROTON_TRITON_VERSION",
+        _one_of(*VERSIONS),
+        VERSIONS[0],
+        "whose rules hold where versions of Triton differ: from 3.10 on no multiply-adds by "
+        "default, and no can_reorder; triton.__version__ says it",
+    )
     default_fp_fusion = Knob(
         "PROTON_DEFAULT_FP_FUSION",
         switch,
         True,
         "on a GPU, make multiply-adds of products and sums where a launch does not say "
-        "enable_fp_fusion",
+        "enable_fp_fusion; default: PROTON_TRITON_VERSION says it",
         triton="TRITON_DEFAULT_FP_FUSION",
+        derived=lambda knobs: knobs.triton_version == VERSIONS[0],
     )
     fp32_default = Knob(
         "PROTON_F32_DEFAULT",

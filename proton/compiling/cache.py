@@ -23,6 +23,7 @@ import secrets
 import shutil
 import stat
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,14 @@ def _check_trust(name: str, status: os.stat_result) -> None:
 def has(key: str) -> bool:
     """True if there is an entry, whole or not."""
     return (_folder(key) / _META).exists()
+
+
+def paths(key: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Paths of an entry's files by what they are called in `names`, and of its metadata as `json`;
+    none where there is no entry."""
+    if not has(key):
+        return {}
+    return {name: str(_folder(key) / file) for name, file in {**names, "json": _META}.items()}
 
 
 def _read_entry(folder: int, key: str) -> tuple[dict[str, object], dict[str, bytes]]:

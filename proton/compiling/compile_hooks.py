@@ -11,6 +11,7 @@ from proton.base.errors import ProtonError
 from proton.base.knob_groups import CompileTimes
 from proton.base.knobs import knobs
 from proton.base.targets import CPUTarget, Target
+from proton.compiling import cache
 from proton.dialect.attributes import DIVISIBILITY
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -77,10 +78,14 @@ def after(kernel: CompiledKernel) -> None:
         facts = _facts(kernel.key, kernel.fn, kernel.signature, kernel.options)
         hook(**facts, already_compiled=True)
     if (listener := knobs.compilation.listener) is not None:
+        target = _target(kernel)
         listener(
             src=_source(kernel.fn, kernel.signature),
-            metadata=dict(kernel.metadata) | {"hash": kernel.key, "target": _target(kernel)},
-            metadata_group={},
+            metadata=dict(kernel.metadata) | {"target": target, "backend_name": target.backend},
+            metadata_group={
+                f"{kernel.name}.{level}": path
+                for level, path in cache.paths(kernel.key, kernel.asm.file_names).items()
+            },
             times=_times(kernel),
             cache_hit=kernel.from_cache,
         )

@@ -20,8 +20,10 @@ from proton.language import types as ty
 from proton.language.aggregate import Aggregate
 from proton.language.composite import constexpr_type, tuple_type
 from proton.language.function import (
+    MARK,
     MEMBERS,
     Builtin,
+    BuiltinPython,
     ConstexprFunction,
     DeviceFunction,
     ExternFunction,
@@ -73,6 +75,8 @@ def check_global(name: str, value: object) -> object:
         return tuple(ty.unwrap(v) for v in value)
     if knobs.allow_non_constexpr_globals and not callable(value):
         return value
+    if getattr(value, MARK, False):
+        return BuiltinPython(value)  # type: ignore[arg-type]  # a function
     if callable(value):
         raise error(
             f"{name} is a plain Python function",

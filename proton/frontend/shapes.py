@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from proton.base.knobs import VERSIONS, knobs
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY
@@ -215,6 +216,11 @@ def _squeeze(x: object, dim: int) -> tensor:
 @rule(core.reshape)
 def reshape(input: object, *shape: object, can_reorder: bool = False) -> tensor:
     """The same elements, row-major, in another shape."""
+    if can_reorder:
+        deprecated = "can_reorder=True is deprecated, as in Triton, and not in its 3.10"
+        if knobs.triton_version != VERSIONS[0]:
+            raise error(deprecated, "leave it out: elements keep their order")
+        warn(f"{deprecated}: leave it out")
     value, sizes = as_tensor(input), check_shape(_flat(shape))
     if math.prod(sizes) != value.numel:
         raise error(
@@ -241,7 +247,7 @@ def _view(input: object, *shape: object) -> tensor:
 @rule(core.ravel)
 def _ravel(x: object, can_reorder: bool = False) -> tensor:
     value = as_tensor(x)
-    return reshape(value, (value.numel,))
+    return reshape(value, (value.numel,), can_reorder=can_reorder)
 
 
 @rule(core.item)

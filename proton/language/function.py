@@ -46,6 +46,7 @@ class Builtin:
 
 # Parameters by which Triton hands its compiler on.
 HIDDEN = ("_semantic", "_generator", "_builder")
+MARK = "__triton_builtin__"  # of functions that libraries mark as `builtin` does, as torch's
 Caller = Callable[[Any, Any, dict[str, object]], Any]
 
 
@@ -207,7 +208,7 @@ def must_use_result(fn: Any, must_use: bool | str = True) -> Any:
 
 def is_builtin(fn: object) -> bool:
     """True if something is an op of the language."""
-    return isinstance(fn, Builtin | ExternPython)
+    return isinstance(fn, Builtin | ExternPython) or bool(getattr(fn, MARK, False))
 
 
 def _is_constexpr(parameter: inspect.Parameter) -> bool:

@@ -318,15 +318,13 @@ def interleave(a, b):
 def cat(input, other, can_reorder: constexpr = False, dim: constexpr = 0):
     """`input` and after it `other` along `dim`; they have one shape. The order of elements is kept,
     also where `can_reorder` allows another one."""
-    if can_reorder:
-        _warn("tl.cat(can_reorder=True) is deprecated, as in Triton: leave it out")
     pairs = core.join(input, other)
     rank: constexpr = len(pairs.shape)
     core.static_assert(rank > 1, "tl.cat takes blocks, got scalars; use tl.join")
     core.static_assert(-rank < dim and dim < rank - 1, "tl.cat: dim must be one of the blocks'")
     axis: constexpr = _axis_in(dim, rank - 1)
     halves = core.permute(pairs, _moved(rank, rank - 1, axis))
-    return core.reshape(halves, _doubled(input.shape, axis))
+    return core.reshape(halves, _doubled(input.shape, axis), can_reorder=can_reorder)
 
 
 @DeviceFunction

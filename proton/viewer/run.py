@@ -64,7 +64,7 @@ class Run(Tables):
         page, `.svg` and `.png` as a picture; `.parquet` is `frame`; `.speedscope.json` opens in
         speedscope. The format "json", which no suffix picks, is all tables. `counters=True` gives a
         Perfetto trace counters, too: payload values over time; `where=Selection(...)` chooses what
-        a timeline shows.
+        a timeline shows; `beside="trace.json"` adds a Chrome trace to one of torch.profiler's.
         """
         target = Path(path)
         found = formats.format_of(target) if format is None else formats.format_named(format)

@@ -14,6 +14,7 @@ from proton.compat.triton.compiler import TritonASTSource
 from proton.compat.triton.compiler import compile as triton_compile
 from proton.compat.triton.targets import GPUTarget
 from proton.runtime.backend import backend_named
+from tests.compile.cubins import read_cubin
 from tests.compile.fake_cuda import FakeDriver
 
 F32, PTR = tl.float32, ctypes.c_uint64
@@ -39,6 +40,7 @@ def test_a_gpu_gets_the_arguments_in_the_types_of_the_code(monkeypatch: pytest.M
     kernel = weigh.warmup(F32, F32, 1000, 0.5, BLOCK=128, target=target, num_warps=2)
     x, out = (driver.array("float32", address) for address in (0x20000, 0x40000))
     launch = backend_named("cuda").direct(kernel)
+    assert driver.loaded == [("weigh$", 0)]  # before the first launch, which is measured
     launch((8, 1, 1), 77, (x, out, 1000, 0.25))
     launch((0, 1, 1), 77, (x, out, 1000, 0.25))
     ((found, passed),) = driver.launches
@@ -122,6 +124,28 @@ def gram(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         sums = tl.dot(x, x, sums)
     at = tl.arange(0, BLOCK)
     tl.store(out_ptr + at[:, None] * BLOCK + at, sums)
+
+
+@proton.jit
+def gram_by_pointers(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    place = at[:, None] * BLOCK + at
+    x = tl.load(x_ptr + place, mask=place < n)
+    tl.store(out_ptr + place, tl.dot(x, tl.trans(x)) + n)
+
+
+def test_spills_are_counted_as_torch_takes_them() -> None:
+    """In registers, of which it allows a kernel 16; ours counts the bytes that move."""
+    types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    for target, count in ((GPUTarget("cuda", 90, 32), 32), (GPUTarget("cuda", 90, 32), None)):
+        source = TritonASTSource(gram_by_pointers, types, {"BLOCK": 32}, {})
+        kernel = triton_compile(source, target, {"num_warps": 1, "maxnreg": count})
+        (frame,) = read_cubin(kernel.asm["cubin"]).frames.values()
+        assert kernel.n_spills * 4 == frame
+        assert (frame > 0) == (count is not None)
+        assert kernel.compiled.n_spills >= frame
+    source = TritonASTSource(gram_by_pointers, types, {"BLOCK": 32}, {})
+    assert not hasattr(triton_compile(source, GPUTarget("cpu", "", 1)), "n_spills")
 
 
 def test_other_launchers_get_no_code_that_takes_maps() -> None:

@@ -47,7 +47,7 @@ class NoAssembler:
         pass
 
     def finish(self) -> Cubin:
-        return Cubin(b"", registers=16, spills=0, log="")
+        return Cubin(b"", registers=16, spills=0, frame=0, log="")
 
 
 @pytest.fixture(autouse=True)

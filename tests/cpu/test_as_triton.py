@@ -70,6 +70,8 @@ triton.knobs.compilation.front_end_debugging = True
 assert proton.knobs.full_traceback is True
 triton.knobs.runtime.debug = False
 assert proton.knobs.debug is False and runtime is triton.knobs.runtime is proton.knobs.runtime
+with proton.knobs.scope(triton_version="3.10"):
+    assert triton.__version__ == importlib.metadata.version("triton") == "3.10.0"
 print(triton.__version__ == importlib.metadata.version("triton"))
 print(triton.language is proton.language)
 print(smid is tl.extra.cuda.smid and gdc_wait is tl.extra.cuda.gdc_wait, N_ROUNDS_DEFAULT.value)

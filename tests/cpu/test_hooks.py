@@ -164,9 +164,16 @@ def test_a_listener_hears_of_compilations_and_of_what_is_found_on_disk() -> None
     hit = heard[1]["times"]
     assert hit.total == hit.ir_initialization > 0
     assert heard[0]["metadata"]["name"] == "fill"
-    kernel().warmup(tl.float32, 16, BLOCK=8, target=proton.GPUTarget("cuda", 90))
-    aligned = [["tt.divisibility", 16]]
-    assert heard.pop()["src"].attrs == {(0,): aligned, (1,): aligned}
+    made = kernel().warmup(tl.float32, 16, BLOCK=8, target=proton.GPUTarget("cuda", 90))
+    aligned, facts = [["tt.divisibility", 16]], heard.pop()
+    assert facts["src"].attrs == {(0,): aligned, (1,): aligned}
+    assert facts["metadata"]["backend_name"] == "cuda"
+    assert facts["metadata"]["hash"] == made.hash == made.metadata.hash
+    files = {name: Path(path).read_bytes() for name, path in facts["metadata_group"].items()}
+    for level in ("ttir", "ttgir", "llir", "ptx"):
+        assert files[f"fill.{level}"].decode() == made.asm[level]
+    assert files["fill.cubin"] == made.asm["cubin"]
+    assert json.loads(files["fill.json"])["data"]["name"] == "fill"
     for source in (facts["src"] for facts in heard):
         assert (source.fn.__name__, source.name) == ("fill", "fill")
         assert source.fn.cache_key == kernel().cache_key

@@ -127,7 +127,7 @@ def test_sort_of_float8(rng: np.random.Generator, dtype: Any) -> None:
 # Blocks put together
 
 
-@pytest.mark.filterwarnings("ignore:tl.cat")
+@pytest.mark.filterwarnings("ignore:can_reorder")
 @pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "bfloat16", "float32", "int64"])
 def test_interleave_and_cat(rng: np.random.Generator, dtype: str) -> None:

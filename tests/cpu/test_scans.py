@@ -24,6 +24,8 @@ from tests.cpu.harness import (
 SCAN = (
     OF_TYPE
     + """
+from proton.language.extra import libdevice
+
 @proton.jit
 def affine(a1, b1, a2, b2):
     return a1 * a2, b1 * a2 + b2
@@ -44,6 +46,16 @@ def either(a, b):
 @proton.jit
 def last(a, b):
     return b
+
+@proton.jit
+def log_of_sums(a, b):
+    low, high = tl.minimum(a, b), tl.maximum(a, b)
+    same = libdevice.isinf(low) != 0
+    return tl.where(same, high, libdevice.log1p(libdevice.exp(low - high)) + high)
+
+@proton.jit
+def assembled(a, b):
+    return tl.inline_asm_elementwise("max.f32 $0, $1, $2;", "=f,f,f", [a, b], tl.float32, True, 1)
 
 @proton.jit
 def branching(a, b):
@@ -193,6 +205,17 @@ def test_a_combine_function_may_branch(rng: np.random.Generator) -> None:
     x = rng.integers(-500, 500, 64, dtype=np.int32)
     want = np.maximum.accumulate(x)
     assert_same(scan("tl.associative_scan(x, 0, branching)", x, "int32", "int32"), want, "int32")
+
+
+def test_combine_functions_of_libdevice_and_of_assembly(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(256).astype(np.float32) * 9
+    x[[0, 77]] = -np.inf
+    want = np.logaddexp.accumulate(x.astype(np.float64))
+    for combine, expected in (("log_of_sums", want), ("assembled", np.maximum.accumulate(x))):
+        out = scan(f"tl.associative_scan(x, 0, {combine})", x, "float32", "float32")
+        np.testing.assert_allclose(out, expected, rtol=1e-5)
+        out = scan(f"x.to(tl.int32) * 0 + tl.reduce(x, 0, {combine})", x, "float32", "float32")
+        np.testing.assert_allclose(out, np.full(256, expected[-1]), rtol=1e-5)
 
 
 @pytest.mark.interpreted

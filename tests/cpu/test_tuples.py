@@ -217,8 +217,25 @@ def halves(values, factor, _semantic=None):
     return [tl.mul(values[0], factor, _semantic=_semantic), *known]
 
 
+def marked(fn):
+    """As torch marks its own, whatever `builtin` is."""
+
+    def wrapper(*args, _semantic, **kwargs):
+        return fn(*args, **kwargs)
+
+    wrapper.__triton_builtin__ = True
+    return wrapper
+
+
+@marked
+def power_from(n):
+    return tl.constexpr(proton.next_power_of_2(n.value))
+
+
 @proton.jit
 def calls_an_op_of_its_own(x_ptr, n, SIZE: tl.constexpr):
+    POWER: tl.constexpr = power_from(SIZE - 3)
+    tl.static_assert(POWER == 16)
     number = 5
     doubled, runs, known, written, variable = halves((n, SIZE, 7, number), 2)
     tl.static_assert(not runs and not variable)
@@ -228,6 +245,8 @@ def calls_an_op_of_its_own(x_ptr, n, SIZE: tl.constexpr):
 
 def test_an_op_of_the_program_s_own() -> None:
     assert tl.core.is_builtin(halves)
+    assert tl.core.is_builtin(power_from)
+    assert not tl.core.is_builtin(marked)
     x = np.zeros(1, np.int32)
     calls_an_op_of_its_own[(1,)](x, 21, 16)
     assert x.tolist() == [42]

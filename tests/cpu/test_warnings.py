@@ -7,6 +7,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.nvidia.options import GPUOptions
 from tests.cpu.harness import kernels_of
 
 SOURCE = """
@@ -45,7 +46,8 @@ def test_deprecated_expressions_warn_at_their_line(expression, want, text, rng) 
 @pytest.mark.parametrize(
     "expression, text",
     [
-        ("tl.sum(tl.cat(x, x, can_reorder=True))", r"tl.cat\(can_reorder=True\) is deprecated"),
+        ("tl.sum(tl.cat(x, x, can_reorder=True))", "can_reorder=True is deprecated"),
+        ("x.reshape(4, 4, can_reorder=True).ravel()", "can_reorder=True is deprecated"),
         ("tl.softmax(x.to(tl.float32), keep_dims=True)", "keep_dims of tl.softmax is deprecated"),
         (
             "tl.sum(tl.dot(*[x.to(tl.float8e4b15).reshape(4, 4) for j in (0, 1)]))",
@@ -57,6 +59,20 @@ def test_deprecated_options_warn(expression: str, text: str) -> None:
     kernel = kernels_of(SOURCE.format(expression=expression)).kernel
     with pytest.warns(UserWarning, match=text):
         kernel.warmup(tl.int32, tl.float32, target=proton.GPUTarget("cuda", 90))
+
+
+def test_what_triton_has_no_more_in_3_10() -> None:
+    """An option chooses its rules, of which fused multiply-adds are the other one."""
+    kernel = kernels_of(SOURCE.format(expression="tl.sum(tl.cat(x, x, can_reorder=True))")).kernel
+    target = proton.GPUTarget("cuda", 90)
+    with proton.knobs.scope(triton_version="3.10"):
+        with pytest.raises(proton.CompilationError, match=r"not in its 3\.10"):
+            kernel.warmup(tl.int32, tl.float32, target=target)
+        assert not proton.knobs.default_fp_fusion
+        assert not GPUOptions(target).enable_fp_fusion
+    assert GPUOptions(target).enable_fp_fusion
+    with proton.knobs.scope(default_fp_fusion=False):
+        assert not GPUOptions(target).enable_fp_fusion
 
 
 @pytest.mark.interpreted

@@ -1,5 +1,6 @@
 """The Chrome JSON holds the run's slices and marks, exactly."""
 
+import gzip
 import json
 from collections import Counter
 from decimal import Decimal
@@ -18,6 +19,7 @@ from synthetic import (
     ticks,
 )
 
+from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.export.chrome import microseconds
@@ -49,6 +51,45 @@ def test_slices_and_marks_come_back(tmp_path: Path, raw: RawRun) -> None:
     threads = {(e["pid"], e["tid"]) for e in events if e.get("name") == "thread_name"}
     programs = [e for e in events if e.get("cat") == "program"]
     assert {(e["pid"], e["tid"]) for e in slices + marks + calls + programs} == threads
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_a_trace_of_torchs_profiler_takes_the_run_in(tmp_path: Path, suffix: str) -> None:
+    """Its events stay as they are; the run's have other numbers, and the same wall clock."""
+    whole = Run(gpu_run(35))
+    base = whole.raw.origin_unix_ns - 7_654_321_000_123
+    us = {"ph": "X", "pid": 3299, "dur": 31.25}
+    theirs = [
+        us | {"name": "aten::mm", "ts": 7654321000.5, "tid": 3310},
+        us
+        | {"name": "PyTorch Profiler (0)", "ts": 7654320000.25, "pid": "Spans", "tid": "PyTorch"},
+        {"ph": "M", "name": "process_name", "pid": 3299, "tid": 0, "args": {"name": "python"}},
+    ]
+    text = json.dumps({"baseTimeNanoseconds": base, "schemaVersion": 1, "traceEvents": theirs})
+    other = tmp_path / f"torch{suffix}"
+    other.write_bytes(gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode())
+    path = whole.save(tmp_path / "both.json", beside=other)
+    found = json.loads(path.read_text(), parse_float=Decimal)
+    assert (found["baseTimeNanoseconds"], found["schemaVersion"]) == (base, 1)
+    assert json.loads(path.read_text())["traceEvents"][:3] == theirs
+    ours = found["traceEvents"][3:]
+    assert min(min(e["pid"], e.get("tid", e["pid"])) for e in ours if e.get("tid")) > 3310
+    slices = [e for e in ours if e["ph"] == "X" and "cat" not in e]
+    times = (whole.frame["start_ns"] + whole.raw.origin_unix_ns).tolist()
+    assert [base + nanoseconds(e["ts"]) for e in slices] == times
+    with TraceProcessor(path) as processor:
+        assert processor.complaints() == []
+        (row,) = processor.query("select count(*) as n from slice where name = 'aten::mm'")
+        assert row["n"] == 1
+
+
+def test_what_is_no_trace_of_torchs_profiler(tmp_path: Path) -> None:
+    other, whole = tmp_path / "other.json", Run(gpu_run(36))
+    for text in ("{}", "[1]", "no JSON", '{"baseTimeNanoseconds": 1, "traceEvents": [2]}'):
+        other.write_text(text)
+        with pytest.raises(ProtonError, match=r"other\.json is no trace of torch\.profiler"):
+            whole.save(tmp_path / "both.json", beside=other)
+    assert not (tmp_path / "both.json").exists()
 
 
 @pytest.mark.parametrize("raw", [random_run(33), gpu_run(33), gpu_run(34, mixed=True)])

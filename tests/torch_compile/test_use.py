@@ -1,5 +1,7 @@
 """How programs use torch.compile: kernels of their own, changing sizes, other processes, modes."""
 
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -225,3 +227,33 @@ def test_processes_that_compile_and_caches_on_disk(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr[-3000:]
         assert done.stdout.strip() == f"['{kind}']"
+
+
+def test_tritonparse_follows_compilations_and_launches(tmp_path: Path) -> None:
+    """Of kernels of the program and of torch's."""
+    tracing = pytest.importorskip("tritonparse.structured_logging")
+    from tritonparse.parse.utils import unified_parse
+
+    tracing.init(str(tmp_path / "raw"), enable_trace_launch=True)
+    try:
+        x, sums = torch.randn(100), torch.empty(100)
+        add_kernel[(2,)](x, x, sums, 100, BLOCK=64)
+        torch.compile(lambda x: x.sin() + 1)(x)
+    finally:
+        tracing.clear_logging_config()
+    unified_parse(source=str(tmp_path / "raw"), out=str(tmp_path / "parsed"), overwrite=True)
+    events = [
+        json.loads(line)
+        for path in (tmp_path / "parsed").glob("*.gz")
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    files = {
+        event["payload"]["metadata"]["hash"]: set(event["payload"]["file_content"])
+        for event in events
+        if event["event_type"] == "compilation"
+    }
+    launches = [event for event in events if event["event_type"] == "launch"]
+    assert {"add_kernel"} < {event["name"] for event in launches}
+    for event in launches:
+        assert f"{event['name']}.ttir" in files[event["compilation_metadata"]["hash"]]
+        assert event["extracted_args"]["xnumel" if "sin" in event["name"] else "n"]["value"] == 100

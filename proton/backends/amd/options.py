@@ -1,7 +1,8 @@
 """The options of a compile that change the code for an AMD GPU."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from proton.base.knobs import knobs
 from proton.base.targets import DEFAULT_WARPS, GPUTarget, check_num_warps
 
 
@@ -12,7 +13,7 @@ class AMDOptions:
 
     target: GPUTarget
     num_warps: int = DEFAULT_WARPS
-    enable_fp_fusion: bool = True
+    enable_fp_fusion: bool = field(default_factory=lambda: knobs.default_fp_fusion)
 
     def __post_init__(self) -> None:
         check_num_warps(self.num_warps, self.target.warp_size)

@@ -1,10 +1,11 @@
 """The options of a launch that change the code of a GPU kernel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proton.base.chips.nvidia import CLUSTER_SIZES
 from proton.base.errors import CompilationError, InvalidOption
+from proton.base.knobs import knobs
 from proton.base.targets import DEFAULT_WARPS, GPUTarget, check_num_warps
 from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
@@ -30,7 +31,7 @@ class GPUOptions:
     num_stages: int = 3
     num_ctas: int = 1
     maxnreg: int | None = None
-    enable_fp_fusion: bool = True
+    enable_fp_fusion: bool = field(default_factory=lambda: knobs.default_fp_fusion)
     debug: bool = False
     sanitize_overflow: bool = True
     launch_pdl: bool = False

@@ -23,7 +23,6 @@ from proton.compat.triton import causes
 from proton.compat.triton.absent import reason
 
 NAME = "triton"
-VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 FOUND = str(Path(__file__).parent / "found")  # in `sys.path`, where `import triton` gives Proton
 # Torch's processes that compile look into torch's own folder first, where Triton may be, too.
 _WORKERS = "torch._inductor.compile_worker.subproc_pool"
@@ -126,15 +125,21 @@ def install_as_triton() -> None:
     knobs.generation += 1
 
 
+def _version() -> str:
+    """The version of Triton whose rules hold."""
+    return f"{knobs.triton_version}.0"
+
+
 class _Triton(ModuleType):
     """The module `triton`."""
 
     def __init__(self) -> None:
         super().__init__(NAME, "Proton, under the name of Triton.")
-        self.__version__ = VERSION
         self.__path__ = []  # a package, of which only `_Finder` knows the modules
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__version__":
+            return _version()
         if name in _PARTS[NAME]:
             return importlib.import_module(f"{NAME}.{name}")
         if name in _OWN:
@@ -201,7 +206,7 @@ class _Distribution(Distribution):
     """What `importlib.metadata.version("triton")` reads."""
 
     def read_text(self, filename: str) -> str | None:
-        return f"Name: {NAME}\nVersion: {VERSION}\n" if filename == "METADATA" else None
+        return f"Name: {NAME}\nVersion: {_version()}\n" if filename == "METADATA" else None
 
     def locate_file(self, path: Any) -> Any:
         return Path(path)

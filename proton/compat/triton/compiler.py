@@ -98,6 +98,13 @@ class TritonCompiledKernel(metaclass=_AnyKernel):
             raise AttributeError(name)
         return getattr(self.compiled, name)
 
+    @property
+    def n_spills(self) -> int:
+        """Registers of a thread that lie in local memory, as Triton counts them, not bytes: torch
+        tries no kernel that has many."""
+        kernel: Any = self.compiled
+        return int(kernel.n_spills and kernel.metadata["frame"] // 4)
+
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | dict.fromkeys(("module", "function", "run"))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from proton.base.knobs import KNOBS, knobs
 from proton.base.targets import Target
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -23,6 +24,12 @@ if TYPE_CHECKING:  # what asks for no IR loads no MLIR
 libtriton = ir = sys.modules[__name__]  # Triton has modules here
 
 _INLINE_ASSEMBLY = "tt.elementwise_inline_asm"
+
+
+def get_cache_invalidating_env_vars() -> dict[str, str]:
+    """Variables of the environment that are set and that compiled code may depend on: of all
+    knobs."""
+    return {name: text for name, text in knobs.variables(KNOBS).items() if text is not None}
 
 
 def context() -> object:

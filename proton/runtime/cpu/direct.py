@@ -7,7 +7,7 @@ from typing import Any
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.compiler import compile_function, compile_lock
-from proton.runtime.cpu.arguments import classify
+from proton.runtime.cpu.arguments import memory_of
 from proton.runtime.cpu.launch import (
     CPUVariant,
     is_disjoint,
@@ -16,7 +16,6 @@ from proton.runtime.cpu.launch import (
     run_variant,
     variant_of,
 )
-from proton.runtime.launch.arguments import Parameter
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -27,17 +26,16 @@ class CPUDirectLaunch:
     def __init__(self, kernel: CPUKernel) -> None:
         self.kernel = kernel
         self._options: CPUOptions = kernel.options  # type: ignore[assignment]
-        types = kernel.signature.types
-        self._parameters = [_parameter(name, number) for number, name in enumerate(types)]
-        self._pointers = [number for number, of in enumerate(types.values()) if of.is_ptr()]
+        types = enumerate(kernel.signature.types.items())
+        self._pointers = [(number, name) for number, (name, of) in types if of.is_ptr()]
         self._variants: dict[tuple[bool, Instrumentation | None], CPUVariant] = {}
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
         recorder = recorder_for(self.kernel.name)
         instrumentation = None if recorder is None else recorder.instrumentation
         given: list[Any] = list(values)
-        for number in self._pointers:
-            given[number] = classify(self._parameters[number], values[number])[1]
+        for number, name in self._pointers:
+            given[number] = memory_of(name, values[number])
         disjoint = self._options.disjoint
         variant = self._variant(disjoint, instrumentation)
         if variant.kernel.metadata["disjoint"] and not is_disjoint(variant, given):
@@ -64,16 +62,3 @@ class CPUDirectLaunch:
         if options != asked:
             kernel = compile_function(CPU, kernel.fn, kernel.signature, options)
         return variant_of(kernel, list(kernel.signature.types))
-
-
-def _parameter(name: str, number: int) -> Parameter:
-    """An argument of which nothing is specialised."""
-    return Parameter(
-        name,
-        constexpr=False,
-        type=None,
-        const_pointer=False,
-        specialize=False,
-        align=False,
-        num=number,
-    )

@@ -1,6 +1,5 @@
 """Launching on a GPU what is compiled already, for the types that it was compiled for."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,39 +19,47 @@ from proton.trace.instrumentation import Instrumentation
 
 
 class GPUDirectLaunch:
-    """The launches of one compiled kernel, on the current device. What a session records is
-    compiled of the kernel's function."""
+    """The launches of one compiled kernel, on the current device; the code is loaded there before
+    the first one. What a session records is compiled of the kernel's function."""
 
     def __init__(self, kernel: GPUKernel) -> None:
         self.kernel = kernel
         self._options: GPUOptions = kernel.options  # type: ignore[assignment]
+        self._arguments = kernel.signature.types.items()
         types = kernel.signature.types.values()
         self._types: list[str | None] = [p.short for of in types for p in ty.parts_of(of)]
-        self._readers = [
-            (number, *reader)
-            for number, (name, of) in enumerate(kernel.signature.types.items())
-            if (reader := _reader(name, of, number)) is not None
-        ]
+        self._in_memory = [of.is_ptr() or _is_descriptor(of) for of in types]
         self._variants: dict[int, GPUVariant] = {}  # by device
+        self._load(cuda.current_device())
+        self._device = cuda.device_query()
 
-    def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
-        passed = list(values)
-        for number, read, is_several in reversed(self._readers):
-            found = read(values[number])
-            passed[number : number + 1] = found if is_several else [found]
-        device = cuda.current_device()
+    def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[Any, ...]) -> None:
+        try:
+            pairs = zip(self._in_memory, values, strict=True)
+            passed = [value.data_ptr() if is_array else value for is_array, value in pairs]
+        except AttributeError:  # not torch's
+            passed = self._read(values)
+        device = self._device()
         variant = self._variants.get(device) or self._load(device)
-        if not all(grid):
-            return
         session = sessions.current()
-        if session is None:
+        if session is None and all(grid):
             variant.launch(*grid, stream, *passed)
-            return
-        found = variant.find_instrumented(session.instrumentation)
-        if found is None:
-            found = self._instrument(variant, device, session.instrumentation)
-        recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
-        recorder.launch(variant, found, device, stream, grid, tuple(passed))
+        elif session is not None and all(grid):
+            found = variant.find_instrumented(session.instrumentation)
+            if found is None:
+                found = self._instrument(variant, device, session.instrumentation)
+            recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
+            recorder.launch(variant, found, device, stream, grid, tuple(passed))
+
+    def _read(self, values: tuple[Any, ...]) -> list[Any]:
+        """What code is given for arguments of any kind."""
+        found: list[Any] = []
+        for number, ((name, of), value) in enumerate(zip(self._arguments, values, strict=True)):
+            if _is_descriptor(of):
+                found += read_descriptor(_parameter(name, number), value)[0]
+            else:
+                found.append(_address(name, value) if of.is_ptr() else value)
+        return found
 
     def _load(self, device: int) -> GPUVariant:
         with compile_lock:
@@ -75,19 +82,14 @@ class GPUDirectLaunch:
         return found
 
 
-_Reader = tuple[Callable[[Any], Any], bool]
+def _is_descriptor(type_: ty.dtype) -> bool:
+    return isinstance(type_, ty.tensor_descriptor_type)
 
 
-def _reader(name: str, type_: ty.dtype, number: int) -> _Reader | None:
-    """How an argument is read, and whether it becomes several; None for a number."""
-    if isinstance(type_, ty.tensor_descriptor_type):
-        parameter = Parameter(
-            name, constexpr=False, type=None, const_pointer=False, specialize=False, num=number
-        )
-        return lambda value: read_descriptor(parameter, value)[0], True
-    if type_.is_ptr():
-        return lambda value: _address(name, value), False
-    return None
+def _parameter(name: str, number: int) -> Parameter:
+    return Parameter(
+        name, constexpr=False, type=None, const_pointer=False, specialize=False, num=number
+    )
 
 
 def _address(name: str, value: Any) -> int:

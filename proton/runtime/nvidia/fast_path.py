@@ -148,13 +148,12 @@ def _names(
         "other": read_other,
         "constant": read_constant,
         "checked": checked_grid,
-        "current_device": cuda.current_device,
+        "current_device": cuda.device_query(),
         "stream": cuda.current_stream,
         "slow_path": functools.partial(_slow_path, kernel),
     }
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        ours["current_device"] = torch._C._cuda_getDevice
         ours["stream"] = torch._C._cuda_getCurrentRawStream
     return ours
 

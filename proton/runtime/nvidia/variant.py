@@ -115,7 +115,9 @@ def variant_launch(
         if status:
             cuda.raise_error(status, f"launch of {kernel.name}")
 
-    namespace: dict[str, Any] = {
+    own: dict[str, Any] = {
+        "function": function,
+        **_configuration(kernel),
         "pop": free.pop,
         "push": free.append,
         "new": lambda: _Block(sizes, order),
@@ -126,9 +128,29 @@ def variant_launch(
         "single": lambda value: ctypes.c_float(value).value,
         **{f"map{n}": map_maker(plan, kernel.name, device) for n, plan in enumerate(plans)},
     }
-    exec(_source(kernel, function, len(types), len(added), passed), namespace)
-    launch: Callable[..., None] = namespace["launch"]
-    return launch
+    return _maker(_source(kernel, len(types), len(added), passed), tuple(own))(**own)
+
+
+def _configuration(kernel: GPUKernel) -> dict[str, int]:
+    """What is the same in all launches of a kernel."""
+    kinds = tuple(kind for name, kind in _LAUNCH_ATTRIBUTES.items() if kernel.metadata[name])
+    return {
+        "threads": WARP_SIZE * int(kernel.metadata["num_warps"]),
+        "shared": kernel.shared,
+        "attributes": _listed_attributes(kinds) if kinds else 0,
+        "count": len(kinds),
+    }
+
+
+@functools.cache
+def _maker(source: str, names: tuple[str, ...]) -> Callable[..., Callable[..., None]]:
+    """The function that makes a launch from what a kernel has of its own, by name: Python compiles
+    the code once for all kernels that take arguments of the same kinds."""
+    namespace: dict[str, Any] = {}
+    lines = source.strip().replace("\n", "\n    ")
+    exec(f"def make({', '.join(names)}):\n    {lines}\n    return launch", namespace)
+    maker: Callable[..., Callable[..., None]] = namespace["make"]
+    return maker
 
 
 @functools.cache
@@ -141,11 +163,8 @@ def _listed_attributes(kinds: tuple[int, ...]) -> int:
     return ctypes.addressof(memory)
 
 
-def _source(
-    kernel: GPUKernel, function: int, values: int, added: int, passed: list[tuple[int, str]]
-) -> str:
+def _source(kernel: GPUKernel, values: int, added: int, passed: list[tuple[int, str]]) -> str:
     """The code of a launch with so many values, of which the kernel is passed some."""
-    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
     names = [f"a{number}" for number in range(values + added)]
     taken, unpacked = ", ".join(["x, y, z, stream", *names]), ""
     if added:
@@ -155,9 +174,7 @@ def _source(
     packed = "".join(f", a{number}" for number, _ in passed)
     # Where a number is too large for fp32 it is infinite.
     rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
-    kinds = tuple(kind for name, kind in _LAUNCH_ATTRIBUTES.items() if kernel.metadata[name])
-    attributes = f"{_listed_attributes(kinds) if kinds else 0}, {len(kinds)}"
-    head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, {attributes}"
+    head = "block.memory, 0, x, y, z, threads, 1, 1, shared, stream, attributes, count"
     maps = ""
     for number, plan in enumerate(kernel.metadata["tensor_maps"]):
         # The kernel's arguments are those that are passed: constants are none.
@@ -178,7 +195,7 @@ def launch({taken}):
         pack({head}{packed}{maps})
     except OverflowError:
         pack({head}{rounded}{maps})
-    status = call(block.config, {function}, block.parameters, None)
+    status = call(block.config, function, block.parameters, None)
     if status:
         again(block, status)
     push(block)

@@ -10,10 +10,14 @@ the category "call", and a flow leads from it to the launch; so does one from ea
 to what it asked a GPU for. An event of a kernel is asynchronous:
 its start ("b") and its end ("e") are where they were recorded. A counter of a GPU's hardware ("C")
 has the value of each sample from its begin.
+
+A trace of torch.profiler takes the run in: its events stay, and the run's are on its axis.
 """
 
+import gzip
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -21,6 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from proton.base.errors import ProtonError
 from proton.trace.nesting import lanes
 from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
@@ -45,18 +50,25 @@ NO_ARGS: Mapping[str, int] = {}
 Thread = tuple[int, int]  # pid and tid
 
 
-def write(tables: Tables, file: BinaryIO, target: Path) -> None:
-    """Writes the trace, an event a line."""
+def write(
+    tables: Tables, file: BinaryIO, target: Path, beside: str | os.PathLike[str] | None = None
+) -> None:
+    """Writes the trace, an event a line; into what is in the file `beside`, of torch.profiler."""
     raw, warnings = tables.raw, tables.loss_warnings()
     about = {"name": raw.name, **raw.machine, **({"warnings": warnings} if warnings else {})}
-    header = {"displayTimeUnit": "ns", "otherData": about}
-    file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
-    writer = _Writer(tables)
+    header: dict[str, object] = {"displayTimeUnit": "ns", "otherData": about}
     lines: list[str] = []
+    writer = _Writer(tables)
+    if beside is not None:
+        theirs, base, used = _of_torch(Path(beside))
+        lines = [json.dumps(event) for event in theirs.pop("traceEvents")]
+        header |= theirs
+        writer = _Writer(tables, raw.origin_unix_ns - base, used + 1)
+    file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
     first = True
     for line in writer.events():
         lines.append(line)
-        if len(lines) == BLOCK_LINES:
+        if len(lines) >= BLOCK_LINES:
             file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
             lines, first = [], False
     lines += writer.names
@@ -65,15 +77,33 @@ def write(tables: Tables, file: BinaryIO, target: Path) -> None:
     file.write(b"\n]}\n")
 
 
-class _Writer:
-    """Events as lines of JSON, and the names of the processes and threads they used."""
+def _of_torch(path: Path) -> tuple[dict[str, Any], int, int]:
+    """A trace of torch.profiler, the wall clock in ns that its times count from, and the largest
+    number of a process or a thread."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            found = json.load(file)
+        base, events = int(found["baseTimeNanoseconds"]), found["traceEvents"]
+        numbers = [event.get(key) for event in events for key in ("pid", "tid")]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise ProtonError(
+            f"{path} is no trace of torch.profiler with baseTimeNanoseconds (of torch 2.4 and "
+            f"later, export_chrome_trace): {problem}"
+        ) from None
+    return found, base, max((n for n in numbers if isinstance(n, int)), default=0)
 
-    def __init__(self, tables: Tables) -> None:
+
+class _Writer:
+    """Events as lines of JSON, and the names of the processes and threads they used. `shift_ns` is
+    added to their times; processes and threads have numbers from `first` on."""
+
+    def __init__(self, tables: Tables, shift_ns: int = 0, first: int = 1) -> None:
         self.tables, self.raw, self.records = tables, tables.raw, tables.records
         self.places = Places(tables.raw, tables.records, tables.residency)
         self._host_threads = host_thread_names(tables.raw)
         self.names: list[str] = []
-        self._numbers = count(1)  # of processes and threads alike: 0 is nobody's in a trace
+        self._shift = shift_ns
+        self._numbers = count(first)  # of processes and threads alike: 0 is nobody's in a trace
         self._pids: dict[str, int] = {}
         self._threads: dict[tuple[object, ...], Thread] = {}
         self._quoted: dict[str, str] = {}
@@ -102,7 +132,7 @@ class _Writer:
             for place, (name, unit) in enumerate(zip(samples.names, samples.units, strict=True)):
                 head = f'{{"ph":"C","name":{self._quote(f"{name}, {unit}")},"pid":{pid},"tid":{tid}'
                 for start, value in zip(starts, samples.values[:, place].tolist(), strict=True):
-                    yield f'{head},"ts":{microseconds(start)}{_args(NONE, {name: value})}}}'
+                    yield f'{head},"ts":{self._at(start)}{_args(NONE, {name: value})}}}'
 
     def _host(self, frame: "pd.DataFrame") -> Iterator[str]:
         """Host scopes and launches."""
@@ -136,10 +166,10 @@ class _Writer:
             flow = f'"name":"asked for","cat":"operator","id":{row}'
             gpu, stream = gpu_name(self.raw, host[row].device), stream_name(host[row].thread)
             pid, tid = self._host_thread(host[asker].thread)
-            at = microseconds(max(host[asker].start, host[row].issued) - origin)
+            at = self._at(max(host[asker].start, host[row].issued) - origin)
             yield f'{{"ph":"s",{flow},"pid":{pid},"tid":{tid},"ts":{at}}}'
             pid, tid = self._thread((gpu, stream), gpu, stream)
-            at = microseconds(host[row].start - origin)
+            at = self._at(host[row].start - origin)
             yield f'{{"ph":"f","bp":"e",{flow},"pid":{pid},"tid":{tid},"ts":{at}}}'
 
     def _programs(self) -> Iterator[str]:
@@ -176,7 +206,7 @@ class _Writer:
         for (name, start, iteration, payload), unit in zip(_rows(marks), units, strict=True):
             pid, tid = self._place(self.places.all[unit])
             head = f'{{"ph":"i","s":"t","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
-            yield f'{head},"ts":{microseconds(start)}{_args(iteration, payload)}}}'
+            yield f'{head},"ts":{self._at(start)}{_args(iteration, payload)}}}'
 
     def _asynchronous(
         self, kind: str, events: "pd.DataFrame", starts_: np.ndarray, ends_: np.ndarray
@@ -191,27 +221,30 @@ class _Writer:
             head = f'"cat":"{kind}","id":{number},"name":{self._quote(name)}'
             for phase, unit, now in (("b", first, start), ("e", last, start + duration)):
                 pid, tid = self._place(self.places.all[unit])
-                at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(now)}'
+                at = f'"pid":{pid},"tid":{tid},"ts":{self._at(now)}'
                 yield f'{{"ph":"{phase}",{head},{at}}}'
 
     def _call(self, number: int, name: str, own: Thread, start: int) -> Iterator[str]:
         """The host's part of a GPU's launch, and the flow from it to the GPU's."""
         launch, origin = self.raw.launches[number], self.raw.origin_ns
-        called = microseconds(launch.host_start - origin)
+        called = self._at(launch.host_start - origin)
         duration = microseconds(launch.host_end - launch.host_start)
         host_pid, host_tid = self._host_thread(launch.thread)
         place = f'"pid":{host_pid},"tid":{host_tid},"ts":{called}'
         yield f'{{"ph":"X","name":{self._quote(name)},"cat":"call",{place},"dur":{duration}}}'
         flow = f'"name":"launch","cat":"call","id":{number}'
         yield f'{{"ph":"s",{flow},{place}}}'
-        at = f'"pid":{own[0]},"tid":{own[1]},"ts":{microseconds(start)}'
+        at = f'"pid":{own[0]},"tid":{own[1]},"ts":{self._at(start)}'
         yield f'{{"ph":"f","bp":"e",{flow},{at}}}'
 
     def _slice(self, name: str, thread: Thread, start: int, duration: int) -> str:
         """A complete event, but for its end."""
         place = f'"pid":{thread[0]},"tid":{thread[1]}'
-        times = f'"ts":{microseconds(start)},"dur":{microseconds(duration)}'
+        times = f'"ts":{self._at(start)},"dur":{microseconds(duration)}'
         return f'{{"ph":"X","name":{self._quote(name)},{place},{times}'
+
+    def _at(self, ns: int) -> str:
+        return microseconds(ns + self._shift)
 
     def _quote(self, name: str) -> str:
         return self._quoted.setdefault(name, json.dumps(name))
@@ -273,4 +306,5 @@ FORMAT = FileFormat(
     suffixes=(".json",),
     about="Chrome's trace events, for older tools",
     write=write,
+    options=("beside",),
 )

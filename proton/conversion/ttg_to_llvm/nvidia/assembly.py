@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.elementwise import scalar_type
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
@@ -79,11 +80,8 @@ def _run(
 @lowers(tt.InlineAsmOp, tt.InlineAsmWithEffectsOp)
 def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
     pack = ir.IntegerAttr(site.op.attributes["packed_element"]).value
-    types = [
-        llvm_type(result.type.element_type if is_tensor(result.type) else result.type)
-        for result in site.op.results
-    ]
-    if not is_tensor(site.result_type):
+    types = [llvm_type(scalar_type(result.type)) for result in site.op.results]
+    if scalar_type(site.result_type) == site.result_type:
         return [values[0] for values in _run(site, [[x] for x in site.operands], types, 1)]
     columns = [v.to_elements(operand) for operand in site.operands]
     count = len(columns[0])

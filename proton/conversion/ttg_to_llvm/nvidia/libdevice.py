@@ -3,12 +3,12 @@
 from typing import overload
 
 from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.core.elementwise import scalar_type
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import isa, tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, Type, Value, ir, llvm
-from proton.dialect.ttg import is_tensor
 
 
 def declare(module: Module, name: str, result: str | Type, arguments: list[Type]) -> None:
@@ -59,8 +59,7 @@ def function(module: Module, name: str, *scalars: Value) -> Value:
 
 @lowers(tt.ExternElementwiseOp)
 def _extern(ctx: Lowering, site: Site) -> list[Value]:
-    type_, symbol = site.result_type, site.text("symbol")
-    result = llvm_type(type_.element_type if is_tensor(type_) else type_)
+    symbol, result = site.text("symbol"), llvm_type(scalar_type(site.result_type))
 
     def one(*scalars: Value) -> Value:
         return _called(ctx.module, symbol, result, *scalars)

