@@ -242,6 +242,12 @@ class Knobs:
         "print a table of what autotuning measured",
         triton="TRITON_PRINT_AUTOTUNING",
     )
+    autotuning_runs = Knob(
+        "PROTON_AUTOTUNING_RUNS",
+        Path,
+        None,
+        "a folder for short profiles of the best configuration and the runner-up of each choice",
+    )
     debug = Knob(
         "PROTON_DEBUG",
         switch,

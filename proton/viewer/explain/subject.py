@@ -206,12 +206,17 @@ class KernelView:
             value = self.kernel.options.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
-        return None
+        return self.warps if name == "num_warps" and self.on_gpu else None
+
+    @property
+    def warps(self) -> int:
+        """Of a program on a GPU."""
+        return self.kernel.units * self.kernel.unit_warps
 
     @property
     def threads(self) -> int:
         """Of a program."""
-        return self.kernel.units * self.kernel.unit_warps * WARP_SIZE
+        return self.warps * WARP_SIZE
 
     @property
     def architecture(self) -> Chip | None:
