@@ -42,7 +42,8 @@ class Scope:
 
     One that the compiler placed says what `work` it is of, a word of the option `auto`. Of
     asynchronous work there are an "issue" and a "wait" with the name of their queue; a wait leaves
-    the newest `pendings` pieces of work under way, or ONE: all but the oldest.
+    the newest `pendings` pieces of work under way, or ONE: all but the oldest. Of the work
+    "barriers" an issue is an arrival at a barrier that others wait for.
 
     Where one run of a scope may be several slices, each is a `piece` of a visit: those of one
     `visit`, which counts from 1, belong together, in order of their pieces
@@ -64,6 +65,11 @@ class Scope:
     piece: int = 0
     waits: bool = False
     ahead: bool = False
+
+    @property
+    def is_meeting(self) -> bool:
+        """Whether the warps of a group wait for each other here."""
+        return self.work == "barriers" and (self.kind == "issue" or not self.queue)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,17 @@ TABLE = (
     Scope(name="barrier", path="barrier", kind="wait", work="barriers"),
     Scope(name="issue dot", path="issue dot", kind="issue", work="dots", queue="dots"),
     Scope(name="wait dot", path="wait dot", kind="wait", work="dots", queue="dots"),
+    Scope(name="issue arrival", path="issue arrival", kind="issue", work="barriers", queue="empty"),
+    Scope(
+        name="wait arrival",
+        path="wait arrival",
+        kind="wait",
+        work="barriers",
+        queue="empty",
+        pendings=ONE,
+    ),
 )
-LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT = range(len(TABLE))
+LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT, ARRIVE, FOR_THREADS = range(len(TABLE))
 Slice = tuple[int, int, int]  # scope, start and end in ns
 
 
@@ -120,6 +129,54 @@ def test_the_path_at_barriers_is_that_of_who_comes_last() -> None:
     work = path[(path["kind"] == "work") & (path["scope"] == "compute")]
     assert work["unit"].tolist() == last
     assert int(path["dur_ns"].sum()) == units[0][-1][2]
+
+
+def ring(slots: int, fetch: int, flight: int, compute: int, count: int) -> list[list[Slice]]:
+    """A producer that waits for an empty slot and copies into it, and two units of a consumer that
+    wait for the copy, compute and arrive; the second is 30 ns slower."""
+    units: list[list[Slice]] = [[], [], []]
+    issued, emptied, done = 0, [0] * slots, [0, 0]
+    for k in range(count):
+        free = max(issued, emptied[k % slots])
+        units[0] += [(FOR_THREADS, issued, free + 1), (LOAD, free + 1, free + fetch)]
+        issued = free + fetch + 10
+        units[0].append((ISSUE, issued - 10, issued))
+        ends = []
+        for n, own in enumerate(units[1:]):
+            landed = max(issued + flight, done[n] + 1)
+            own += [(WAIT, done[n], landed), (COMPUTE, landed, landed + compute + 30 * n)]
+            ends.append(landed + compute + 30 * n)
+        met = max(ends) + 10
+        for n, own in enumerate(units[1:]):
+            own.append((ARRIVE, ends[n], met))
+            done[n] = met
+        emptied[k % slots] = met
+    return units
+
+
+def test_who_emptied_the_buffer_is_on_the_path() -> None:
+    """With one slot each copy waits for the compute before it; with four it does not."""
+    count, fetch, flight, compute = 6, 50, 300, 400
+    path = Run(one_program(ring(1, fetch, flight, compute, count))).critical_path()
+    sums = shares(path).set_index(["kind", "scope"])["sum_ns"]
+    assert sums["work", "compute"] == count * (compute + 30)
+    assert sums["flight", "copy"] == count * flight
+    assert sums["work", "load"] == count * (fetch - 1)
+    assert set(path[path["scope"] == "compute"]["unit"]) == {2}  # the slower unit
+    ends = (path["start_ns"] + path["dur_ns"]).tolist()
+    assert path["start_ns"].tolist() == [0, *ends[:-1]]
+    path = Run(one_program(ring(4, fetch, flight, compute, count))).critical_path()
+    sums = shares(path).set_index(["kind", "scope"])["sum_ns"]
+    assert (sums["flight", "copy"], sums["work", "load"]) == (flight, fetch - 1)
+
+
+def test_a_wait_that_found_its_phase_ended_has_no_flight() -> None:
+    """What retires a wait is the last arrival that came while it was under way."""
+    consumer = [(ARRIVE, 40, 50), (ARRIVE, 400, 410), (ARRIVE, 700, 710)]
+    producer = [(FOR_THREADS, 0, 20), (FOR_THREADS, 100, 120), (FOR_THREADS, 300, 405)]
+    (flight,) = Run(one_program([producer, consumer])).flights.to_dict("records")
+    assert (flight["start_unit"], flight["end_unit"], flight["start_ns"]) == (1, 0, 400)
+    assert (flight["dur_ns"], flight["wait_ns"], flight["hidden_ns"]) == (5, 5, 0)
 
 
 def test_a_killed_program_ran_as_long_as_its_records_say() -> None:

@@ -6,7 +6,8 @@ or run of ops, of the kinds of work that are asked for:
     loads      a load of a block
     dots       a product; one that goes on by itself has an issue and a wait
     copies     asynchronous copies: an issue, and a wait
-    barriers   a barrier, and an op that meets the other warps inside, such as a reduction
+    barriers   a barrier, and an op that meets the other warps inside, such as a reduction; of an
+               mbarrier at which only threads arrive an arrival is an issue, a wait its wait
     loops      a loop, and each of its iterations
     stages     of a software pipeline: prologue, steady state, epilogue
 
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.handovers import ARRIVALS, handovers
 from proton.base.errors import SourceSpan
 from proton.dialect import isa, proton, traits
 from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
@@ -34,6 +36,7 @@ from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, parent_of, source_span
 from proton.passes import Pass, register
+from proton.trace.model import ONE
 from proton.trace.scope_path import ScopePath
 
 SEPARATOR = "+"  # between the words in the pass's text
@@ -79,6 +82,7 @@ class _Finder:
     def __init__(self, function: Operation, words: Sequence[str], marked: bool) -> None:
         self.words, self.found, self.marked = words, list[_Piece](), marked
         self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued
+        self.handed = handovers(function)
         self._block(function.regions[0].blocks[0])
 
     def _block(self, block: Block) -> None:
@@ -95,7 +99,10 @@ class _Finder:
 
     def _op(self, op: Operation) -> None:
         """What one op is."""
-        if (wait := Retires.of(op)) is not None:
+        if (handed := self.handed.get(op)) is not None:
+            if self._is_asked(handed):
+                self._hand_over(op, handed)
+        elif (wait := Retires.of(op)) is not None:
             self._wait(op, wait.queue)
         elif has(op, traits.Loop) and "loops" in self.words:
             self._loop(op)
@@ -106,6 +113,12 @@ class _Finder:
         elif "barriers" in self.words and _waits_for_warps(op):
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
+
+    def _hand_over(self, op: Operation, queue: AsyncQueue) -> None:
+        """An arrival, or a wait for arrivals."""
+        kind, pendings = ("issue", 0) if isa(op, *ARRIVALS) else ("wait", ONE)
+        origin = Origin(kind, queue.work, queue.name, pendings)
+        self._add([op], f"{kind} {queue.noun}", origin)
 
     def _issue(self, run: list[Operation], queue: AsyncQueue) -> None:
         name = f"{queue.noun} {place_of(run)}"

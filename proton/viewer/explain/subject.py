@@ -190,10 +190,6 @@ class KernelView:
         parts = [rows for scope, rows in self.scope_rows.items() if chosen[scope]]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
 
-    def scopes_where(self, *, work: str, kind: str) -> np.ndarray:
-        """A column of scopes: those of this work and kind."""
-        return np.array([s.work == work and s.kind == kind for s in self.subject.scopes], bool)
-
     def has(self, word: str) -> bool:
         """Whether the compiler recorded this kind of work (option `auto`)."""
         asked = self.kernel.options.get("auto", ())

@@ -96,7 +96,6 @@ class _Walk:
         own = np.isin(records.track, np.flatnonzero(records.tracks.row == program))
         self.rows = np.flatnonzero(own & (records.kind == RecordKind.SLICE))
         self.start, self.end = records.start_ns, records.end_ns
-        self.kinds = [scope.kind for scope in records.scopes]
         self.of_track = {
             int(track): self.rows[records.track[self.rows] == track]
             for track in np.unique(records.track[self.rows])
@@ -109,12 +108,13 @@ class _Walk:
 
     def _long_waits(self, rows: np.ndarray) -> np.ndarray:
         """The waits that held a unit up, by their ends."""
-        is_wait = np.array([kind == WAIT for kind in self.kinds], bool)
+        scopes = self.records.scopes
+        is_wait = np.array([s.kind == WAIT or s.is_meeting for s in scopes], bool)
         cost = self.records.edge_cost_ns[self.records.track[rows]]
         long = self.end[rows] - self.start[rows] >= LEAST_NS + cost
         found = rows[is_wait[self.records.scope[rows]] & long]
         # Where the issue of what was waited for is not on record, the path cannot follow it.
-        is_barrier = np.array([not scope.queue for scope in self.records.scopes], bool)
+        is_barrier = np.array([s.is_meeting or not s.queue for s in scopes], bool)
         has_flight = np.isin(found, self.records.flights.wait)
         found = found[is_barrier[self.records.scope[found]] | has_flight]
         return found[np.argsort(self.end[found], kind="stable")]
@@ -192,9 +192,10 @@ class _Walk:
             name = self.names[records.scope[issue]]
             return [_Step(track, "flight", name, min(since, end), end)], source
         last = self._last_to_come(wait)
-        path = records.scopes[records.scope[wait]].path
+        scope = records.scopes[records.scope[wait]]
+        kind = "work" if last == wait and scope.kind != WAIT else "barrier"
         since = max(int(self.start[last]), int(self.start[wait]))
-        return [_Step(track, "barrier", path, since, end)], int(records.track[last])
+        return [_Step(track, kind, scope.path, since, end)], int(records.track[last])
 
     @cache  # noqa: B019 - of a walk, which nothing keeps
     def _slices(self, scope: int) -> dict[int, np.ndarray]:

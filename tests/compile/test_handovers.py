@@ -1,0 +1,85 @@
+"""Who emptied a buffer: arrivals of threads at mbarriers, and the waits that they end, from the
+kernel's code to the critical path. The machine for PTX runs it, by one clock for all warps."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proton.gluon import language as gl
+from proton.runtime.session.described import kernel_model
+from proton.trace.instrumentation import Instrumentation
+from proton.trace.iterations import expand
+from proton.trace.model import Clock, GPUClock, Launch, RawRun
+from proton.viewer import Run
+from tests.compile.ptx.machine import Machine, run_on_arrays
+from tests.compile.test_gluon_records import consume, produce, summed
+from tests.compile.test_gpu_records import compiled
+
+
+def recorded(n: int, slots: int, words: tuple[str, ...], rng: np.random.Generator) -> Run:
+    """`summed` on one program, as a run."""
+    options = Instrumentation(capacity=128, auto=words)
+    kernel = compiled(summed, gl.int32, n, slots, num_warps=4, instrumentation=options)
+    profile = kernel.profile
+    assert profile is not None
+    buffer, out = np.zeros(profile.block.bytes, np.uint8), np.zeros(32, np.int32)
+    given = [out, n, buffer]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 256, kernel.shared, given, rng, unit=32)
+    assert (out == n * (n - 1) // 2).all()
+    expand(buffer, profile.block, profile.loops)
+    model = kernel_model(kernel, options.noted())
+    launch = Launch(kernel=0, grid=(1, 1, 1), capacity=profile.block.capacity, host_start=10**6,
+                    host_end=2 * 10**6, buffer=buffer)  # fmt: skip
+    none, pair = np.zeros(0, np.int64), np.array([0, 10**9], np.int64)
+    gpu = GPUClock(device=0, name="machine", timer_ns=pair, host_ns=pair + 1)
+    clock = Clock(ticks=none.astype(np.uint64), host_ns=none)
+    return Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=clock, gpus=[gpu],
+                      kernels=[model], launches=[launch]))  # fmt: skip
+
+
+def line_of(function: Any) -> str:
+    """Where a role arrives."""
+    lines, first = inspect.getsourcelines(function.fn)
+    (line,) = [number for number, text in enumerate(lines, first) if "mbarrier.arrive" in text]
+    return f"arrival test_gluon_records.py:{line}"
+
+
+@pytest.mark.parametrize("first", ["produce", "consume"])
+def test_a_wait_ends_with_the_arrival_of_the_other_role(
+    first: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """The role that goes on as soon as it can waits for the other. Samples have one order."""
+    now, run_machine, steps, warps = [0], Machine.run, 5, (0, 1, 2, 3)
+
+    def read(machine: Machine, mask: np.ndarray) -> np.ndarray:
+        now[0] += 100
+        return np.full(len(mask), now[0], np.uint64)
+
+    def prefer(machine: Machine) -> None:
+        is_first = (np.arange(len(machine.pc)) >= 128) == (first == "produce")
+        machine.turns = [is_first, ~is_first]
+        run_machine(machine)
+
+    monkeypatch.setattr(Machine, "read_clock", read)
+    monkeypatch.setattr(Machine, "run", prefer)
+    run = recorded(steps, 1, ("barriers",), rng)
+    filled, emptied = line_of(produce), line_of(consume)
+    flights = run.flights
+    found = [*zip(flights.name, flights.start_warp, flights.end_warp, strict=True)]
+    if first == "consume":
+        assert found == [(filled, 4, warp) for _ in range(steps) for warp in warps]
+    else:  # the first slot is empty; of four warps that meet and arrive one is named
+        assert [(name, end) for name, _, end in found] == [(emptied, 4)] * (steps - 1)
+        assert set(flights.start_warp) <= set(warps)
+    # An arrival is no wait, and a wait for arrivals is none for copies.
+    assert set(run.stalls["work"]) == {"barriers"}
+    waits = {scope.name for scope in run.kernels[0].scopes if scope.kind == "wait" and scope.queue}
+    assert waits == {f"wait {filled}", f"wait {emptied}"}
+    assert len({scope.queue for scope in run.kernels[0].scopes if scope.queue}) == 2
+
+
+def test_waits_for_threads_are_recorded_with_barriers_alone(rng: np.random.Generator) -> None:
+    run = recorded(3, 2, ("copies",), rng)
+    assert {scope.kind for scope in run.kernels[0].scopes} == {"slice"}
