@@ -2,6 +2,7 @@
 
 import random
 
+import faults
 import numpy as np
 import pytest
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
@@ -131,43 +132,32 @@ def test_the_path_at_barriers_is_that_of_who_comes_last() -> None:
     assert int(path["dur_ns"].sum()) == units[0][-1][2]
 
 
-def ring(slots: int, fetch: int, flight: int, compute: int, count: int) -> list[list[Slice]]:
-    """A producer that waits for an empty slot and copies into it, and two units of a consumer that
-    wait for the copy, compute and arrive; the second is 30 ns slower."""
-    units: list[list[Slice]] = [[], [], []]
-    issued, emptied, done = 0, [0] * slots, [0, 0]
-    for k in range(count):
-        free = max(issued, emptied[k % slots])
-        units[0] += [(FOR_THREADS, issued, free + 1), (LOAD, free + 1, free + fetch)]
-        issued = free + fetch + 10
-        units[0].append((ISSUE, issued - 10, issued))
-        ends = []
-        for n, own in enumerate(units[1:]):
-            landed = max(issued + flight, done[n] + 1)
-            own += [(WAIT, done[n], landed), (COMPUTE, landed, landed + compute + 30 * n)]
-            ends.append(landed + compute + 30 * n)
-        met = max(ends) + 10
-        for n, own in enumerate(units[1:]):
-            own.append((ARRIVE, ends[n], met))
-            done[n] = met
-        emptied[k % slots] = met
-    return units
-
-
 def test_who_emptied_the_buffer_is_on_the_path() -> None:
-    """With one slot each copy waits for the compute before it; with four it does not."""
+    """With one slot each copy waits for the work before it; with four it does not."""
     count, fetch, flight, compute = 6, 50, 300, 400
-    path = Run(one_program(ring(1, fetch, flight, compute, count))).critical_path()
+    units = faults.ring(1, fetch, flight, compute, count)
+    path = Run(faults.gpu(units, launches=1)).critical_path()
     sums = shares(path).set_index(["kind", "scope"])["sum_ns"]
-    assert sums["work", "compute"] == count * (compute + 30)
+    assert sums["work", "reduce"] == count * (compute + 30)
     assert sums["flight", "copy"] == count * flight
-    assert sums["work", "load"] == count * (fetch - 1)
-    assert set(path[path["scope"] == "compute"]["unit"]) == {2}  # the slower unit
+    assert sums["work", "softmax"] == count * fetch
+    assert set(path[path["scope"] == "reduce"]["unit"]) == {2}  # the slower warp
     ends = (path["start_ns"] + path["dur_ns"]).tolist()
-    assert path["start_ns"].tolist() == [0, *ends[:-1]]
-    path = Run(one_program(ring(4, fetch, flight, compute, count))).critical_path()
-    sums = shares(path).set_index(["kind", "scope"])["sum_ns"]
-    assert (sums["flight", "copy"], sums["work", "load"]) == (flight, fetch - 1)
+    assert path["start_ns"].tolist()[1:] == ends[:-1]
+    units = faults.ring(4, fetch, flight, compute, count)
+    sums = shares(Run(faults.gpu(units, launches=1)).critical_path()).set_index(["kind", "scope"])
+    assert sums["sum_ns"]["flight", "copy"] == flight
+    assert sums["sum_ns"]["work", "softmax"] == fetch
+
+
+def test_the_path_of_a_launch_is_that_of_its_waves() -> None:
+    """Five programs on two threads: the one that is done last had two of them."""
+    raw = faults.cpu([50_000, 40_000, 30_000, 60_000, 20_000], launches=2)
+    whole = Run(raw)
+    path = whole.critical_path(1, whole=True)
+    assert list(dict.fromkeys(path["program"])) == [0, 3]
+    assert int(path["dur_ns"].sum()) == pytest.approx(110_000, abs=50)
+    assert len(set(whole.critical_path(1)["program"])) == 1
 
 
 def test_a_wait_that_found_its_phase_ended_has_no_flight() -> None:

@@ -9,11 +9,15 @@ is its flight, and before that whoever issued it; at a barrier it is the unit th
 
 A wait that was short (`LEAST_NS`, and what recording it costs) did not hold anybody up, and the
 path stays with the unit.
+
+That of a launch begins with the program that ended last, and goes on with the one that was before
+it in the same place (a slot of an SM, or a thread), and so on: a tail waits for its waves.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
 LEAST_NS = 20  # a wait that is shorter finds what it waits for: some ten cycles to see that
 OUTSIDE = ""  # the name of a unit's time in no slice
-COLUMNS = ("unit", "warp", "kind", "scope", "start_ns", "dur_ns")
+COLUMNS = ("program", "unit", "warp", "kind", "scope", "start_ns", "dur_ns")
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,21 @@ class _Step:
     end: int
 
 
-def critical_path(records: RecordTable, program: int) -> pd.DataFrame:
-    """The path of a program (a row of `records.programs`), from its beginning: one row a step."""
+def critical_path(records: RecordTable, programs: Sequence[int]) -> pd.DataFrame:
+    """The path of programs one after another (rows of `records.programs`), from its beginning: one
+    row a step. Between two programs there is one of the kind "start"."""
     import pandas as pd
 
-    steps = _Walk(records, program).steps()
+    steps: list[_Step] = []
+    for program in programs:
+        own = _Walk(records, program).steps()
+        if own and steps and steps[-1].end < own[0].start:
+            steps.append(_Step(own[0].track, "start", OUTSIDE, steps[-1].end, own[0].start))
+        steps += own
     tracks = records.tracks
     return pd.DataFrame(
         {
+            "program": [int(tracks.program[step.track]) for step in steps],
             "unit": [int(tracks.unit[step.track]) for step in steps],
             "warp": [int(tracks.warp[step.track]) for step in steps],
             "kind": [step.kind for step in steps],
@@ -72,9 +83,31 @@ def shares(path: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("sum_ns", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def longest(records: RecordTable, ran: Residency, launch: int | None, program: int | None) -> int:
+def longest(
+    records: RecordTable, ran: Residency, launch: int | None, program: int | None
+) -> list[int]:
     """The program, as a row of `records.programs`: of those that are meant the one that took
-    longest; -1 where none has slices."""
+    longest; none where none has slices."""
+    rows = _with_slices(records, launch, program)
+    return [int(rows[np.argmax(ran.length(rows))])] if rows.size else []
+
+
+def waves(records: RecordTable, ran: Residency, launch: int | None) -> list[int]:
+    """The program of a launch that ended last, and those before it in the same place, the first of
+    them first; of the launch of the program that took longest where none is named."""
+    if launch is None:
+        launch = int(records.programs.launch[(longest(records, ran, None, None) or [0])[0]])
+    rows = _with_slices(records, launch, None)
+    if not rows.size:
+        return []
+    at = np.searchsorted(ran.row, rows)
+    last = at[np.argmax(ran.end_ns[at])]
+    own = at[(ran.place[at] == ran.place[last]) & (ran.slot[at] == ran.slot[last])]
+    return [int(row) for row in ran.row[own[np.argsort(ran.end_ns[own], kind="stable")]]]
+
+
+def _with_slices(records: RecordTable, launch: int | None, program: int | None) -> np.ndarray:
+    """The programs that are meant and have slices, as rows of `records.programs`."""
     tracks = records.tracks
     some = np.zeros(tracks.kept.size, bool)
     some[records.track[records.kind == RecordKind.SLICE]] = True
@@ -82,10 +115,7 @@ def longest(records: RecordTable, ran: Residency, launch: int | None, program: i
         some &= tracks.launch == launch
     if program is not None:
         some &= tracks.program == program
-    rows = np.flatnonzero(some)
-    if not rows.size:
-        return -1
-    return int(tracks.row[rows[np.argmax(ran.length(tracks.row[rows]))]])
+    return np.unique(tracks.row[some])
 
 
 class _Walk:

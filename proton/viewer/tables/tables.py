@@ -131,10 +131,16 @@ class Tables:
         """One row a kernel with asynchronous copies: how much of their time products hide."""
         return waiting.overlap(self.raw, self.records)
 
-    def critical_path(self, launch: int | None = None, program: int | None = None) -> pd.DataFrame:
+    def critical_path(
+        self, launch: int | None = None, program: int | None = None, *, whole: bool = False
+    ) -> pd.DataFrame:
         """The chain of work, flights and barriers that a program's time is made of, a row a step:
-        of a program of a launch, or of the program that took longest."""
-        of = critical.longest(self.records, self.residency, launch, program)
+        of a program of a launch, or of the program that took longest. A `whole` launch's goes on
+        with the programs that were before the last one in its place."""
+        if whole:
+            of = critical.waves(self.records, self.residency, launch)
+        else:
+            of = critical.longest(self.records, self.residency, launch, program)
         return critical.critical_path(self.records, of)
 
     def lines(self, by: str = "") -> pd.DataFrame:
