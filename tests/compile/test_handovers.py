@@ -13,9 +13,12 @@ from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
 from proton.trace.model import Clock, GPUClock, Launch, RawRun
 from proton.viewer import Run
+from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx.machine import Machine, run_on_arrays
 from tests.compile.test_gluon_records import consume, produce, summed
 from tests.compile.test_gpu_records import compiled
+from tests.gluon_kernels import described, doubled, fetch, put, three_roles
+from tests.gpu.staging import _Copies
 
 
 def recorded(n: int, slots: int, words: tuple[str, ...], rng: np.random.Generator) -> Run:
@@ -83,3 +86,33 @@ def test_a_wait_ends_with_the_arrival_of_the_other_role(
 def test_waits_for_threads_are_recorded_with_barriers_alone(rng: np.random.Generator) -> None:
     run = recorded(3, 2, ("copies",), rng)
     assert {scope.kind for scope in run.kernels[0].scopes} == {"slice"}
+
+
+def test_rings_in_one_allocation_are_queues_of_their_own(rng: np.random.Generator) -> None:
+    """Of `three_roles` one is filled by copies, and three by threads."""
+    x = np.zeros((32, 64), np.float32)
+    emulation = Emulation(8, rng)
+    with emulation.installed():
+        array = _Copies(emulation.emulated).argument(described(x, [32, 64], gl.float32))
+        kernel = three_roles.warmup(array, array, 5, 64, 2, num_warps=8, maxnreg=128, grid=(1,),
+                                    profile={"auto": ("copies", "barriers")})  # fmt: skip
+    ends: dict[str, set[str]] = {}
+    for scope in kernel.profile.table.scopes:
+        if scope.queue and scope.work == "barriers":
+            ends.setdefault(scope.queue, set()).add(f"{scope.kind} {kernel_of(scope.line)}")
+    assert sorted(map(sorted, ends.values())) == [
+        ["issue doubled", "wait fetch"],
+        ["issue doubled", "wait put"],
+        ["issue put", "wait doubled"],
+    ]
+    copies = [kernel_of(s.line) for s in kernel.profile.table.scopes if s.queue == "copies"]
+    assert sorted(copies) == ["doubled", "fetch"]  # the wait, the issue
+
+
+def kernel_of(line: int) -> str:
+    """The role of `three_roles` that a line is in."""
+    for role in (doubled, fetch, put):
+        lines, first = inspect.getsourcelines(role.fn)
+        if first <= line < first + len(lines):
+            return str(role.fn.__name__)
+    raise AssertionError(line)
