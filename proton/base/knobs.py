@@ -213,6 +213,12 @@ class Knobs:
     reproducer_to = Knob(
         "PROTON_REPRODUCER_TO", Path, None, "where a failing pass leaves its reproducer"
     )
+    commit = Knob(
+        "PROTON_COMMIT",
+        str,
+        "",
+        "the commit that runs say they are of; default: that of the program's repository",
+    )
     pass_timing = Knob("PROTON_PASS_TIMING", switch, False, "print the time of each pass")
     verify_each = Knob("PROTON_VERIFY_EACH", switch, False, "verify the IR after each pass")
     num_threads = Knob(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from proton.base.errors import ProtonError
-from proton.trace.model import Kernel
+from proton.trace.model import COMMIT, Kernel
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, variant_numbers
 from proton.viewer.tables.rows import LAUNCH
@@ -59,6 +59,7 @@ class Process:
     path: str
     began_unix_ns: int
     machine: dict[str, object]
+    commit: str  # empty where it is not known
     missing: tuple[str, ...]  # what the run lacks, a line each
     lost: bool
     partial: bool
@@ -188,7 +189,8 @@ def _process(
     return Process(
         path=path,
         began_unix_ns=run.raw.origin_unix_ns,
-        machine=run.raw.machine,
+        machine={name: fact for name, fact in run.raw.machine.items() if name != COMMIT},
+        commit=str(run.raw.machine.get(COMMIT, "")),
         missing=tuple(run.loss_warnings()),
         lost=bool(totals.lost or totals.dropped_launches),
         partial=unfinished > 0,
