@@ -93,15 +93,15 @@ def _joined(side: Side) -> Side:
 
 def _trend(side: Side, group: Group, stat: str, title: str) -> Trend:
     values = side.values(group, stat)
-    there = np.flatnonzero(~np.isnan(values))
+    there = np.flatnonzero(~np.isnan(values)).tolist()
     commits = [side.processes[n].commit for n in there]
     # A part may begin here.
-    begins = [n for n in range(1, there.size) if not commits[n] or commits[n] != commits[n - 1]]
+    begins = [n for n in range(1, len(there)) if not commits[n] or commits[n] != commits[n - 1]]
     cuts = _cuts(values[there], np.array(begins, np.int64), ERROR / len(side.groups))
-    edges = [0, *cuts, there.size]
+    edges = [0, *cuts, len(there)]
     levels = [float(np.median(values[there[a:b]])) for a, b in pairwise(edges)]
     shifts = tuple(
-        Shift(at=int(there[cut]), process=side.processes[there[cut]], before=before, after=after)
+        Shift(at=there[cut], process=side.processes[there[cut]], before=before, after=after)
         for cut, before, after in zip(cuts, levels, levels[1:], strict=False)
         if abs(after / before - 1) >= LEAST_CHANGE
     )

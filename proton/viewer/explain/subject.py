@@ -24,11 +24,11 @@ from proton.viewer.explain.finding import SliceToOpen
 from proton.viewer.tables import Tables
 from proton.viewer.tables.first_view import typical
 from proton.viewer.tables.labels import kernel_labels
+from proton.viewer.tables.recording_cost import OFF
 from proton.viewer.tables.rows import launch_times
 from proton.viewer.tables.stats import own_values
 
 SLOW_START = 1.5  # times the slowest of the others: a first launch that stands for itself
-OFF = "_off"  # behind the name of a resource: without instrumentation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from proton.viewer.tables import counters, critical, flights, placed, rows, sour
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
+from proton.viewer.tables.recording_cost import recording_cost
 from proton.viewer.tables.rows import SCOPE
 from proton.viewer.tables.stats import Filter, check_groups, describe, stats
 
@@ -130,6 +131,11 @@ class Tables:
     def overlap(self) -> pd.DataFrame:
         """One row a kernel with asynchronous copies: how much of their time products hide."""
         return waiting.overlap(self.raw, self.records)
+
+    def recording_cost(self) -> list[dict[str, object]]:
+        """What recording cost, an entry a kernel; with `compare_run_time` the run times with
+        records and without."""
+        return recording_cost(self.raw, self.records, self.residency)
 
     def critical_path(
         self, launch: int | None = None, program: int | None = None, *, whole: bool = False
