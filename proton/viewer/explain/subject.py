@@ -16,6 +16,7 @@ import numpy as np
 
 from proton.base.chips.chip import Chip
 from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.flights import WAIT
 from proton.trace.model import Kernel, Scope
 from proton.trace.records import NONE
@@ -216,8 +217,9 @@ class KernelView:
 
     @property
     def architecture(self) -> Chip | None:
-        """What is known of its GPU; None on the CPU."""
-        return GPUTarget.parse(self.kernel.target).facts if self.on_gpu else None
+        """What is known of its GPU; None on the CPU, and of one that a trace does not name."""
+        is_known = self.on_gpu and self.kernel.target != UNKNOWN_GPU
+        return GPUTarget.parse(self.kernel.target).facts if is_known else None
 
     @cached_property
     def programs(self) -> ProgramTimes:

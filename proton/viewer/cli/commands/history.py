@@ -13,7 +13,7 @@ from proton.viewer.cli.gate import write
 from proton.viewer.cli.table import print_table
 from proton.viewer.compare.history import history as trends_of
 from proton.viewer.compare.history_report import COLUMNS, NUMBERS, fields, page, row, sentence
-from proton.viewer.compare.samples import STATS, SUFFIX, Side
+from proton.viewer.compare.samples import STATS, SUFFIX, Side, runs_in
 from proton.viewer.documents import document
 
 MOST_BARS = 24  # characters of a trend
@@ -43,7 +43,7 @@ def history(
     if stat not in STATS:
         rule = f"--stat must be one of {', '.join(STATS)}"
         raise ProtonError(f"{rule}, got {stat}{did_you_mean(stat, STATS)}")
-    files = sorted(folder.rglob(f"*{SUFFIX}"))
+    files = runs_in(folder.rglob("*"))
     if not files:
         raise ProtonError(f"{folder}: no {SUFFIX} files are in it")
     side = Side.load(files)
