@@ -166,7 +166,7 @@ def test_a_wait_that_found_its_phase_ended_has_no_flight() -> None:
     producer = [(FOR_THREADS, 0, 20), (FOR_THREADS, 100, 120), (FOR_THREADS, 300, 405)]
     (flight,) = Run(one_program([producer, consumer])).flights.to_dict("records")
     assert (flight["start_unit"], flight["end_unit"], flight["start_ns"]) == (1, 0, 400)
-    assert (flight["dur_ns"], flight["wait_ns"], flight["hidden_ns"]) == (5, 5, 0)
+    assert (flight["dur_ns"], flight["wait_ns"], flight["hidden_ns"]) == (5, 105, 0)
 
 
 def test_a_killed_program_ran_as_long_as_its_records_say() -> None:

@@ -135,6 +135,11 @@ class KernelView:
         """Whether a GPU ran it, so that its programs have warps, and SMs."""
         return self.kernel.on_gpu
 
+    @property
+    def has_roles(self) -> bool:
+        """Whether its groups of warps do different things."""
+        return len(set(self.kernel.roles)) > 1
+
     @cached_property
     def launch_ns(self) -> np.ndarray:
         """What each launch took."""

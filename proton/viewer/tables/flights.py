@@ -25,8 +25,8 @@ def flights(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a flight: where it was issued, and who waited for it.
 
     `dur_ns` goes from the beginning of the issue to the end of the wait; of it `issue_ns` and
-    `wait_ns` are the issue's and the wait's own, and `hidden_ns` lies between them. An arrival at
-    a barrier comes when the wait has begun.
+    `wait_ns` are the issue's and the wait's own, and `hidden_ns` lies between them. A wait of
+    another unit may have begun before the issue.
     """
     import pandas as pd
 
@@ -56,7 +56,7 @@ def flights(raw: RawRun, records: RecordTable) -> pd.DataFrame:
             "dur_ns": end - start,
             "issue_ns": issued - start,
             "hidden_ns": np.maximum(waited - issued, 0),
-            "wait_ns": end - np.maximum(waited, start),
+            "wait_ns": end - waited,
             "error_ns": records.error_ns[found.issue],
         }
     )

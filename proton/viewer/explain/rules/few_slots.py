@@ -14,7 +14,7 @@ WORDS = ("copies", "barriers")
 def find(subject: Subject) -> Said:
     """The roles of each kernel that wait for each other most."""
     for kernel in subject.kernels:
-        if len(set(kernel.kernel.roles)) < 2:
+        if not kernel.has_roles:
             continue
         if missing := [word for word in WORDS if not kernel.has(word)]:
             yield Unrecorded(rule=RULE.name, kernel=kernel.label,
