@@ -13,9 +13,9 @@ records gives the same answers for those that are there. A wait that retires one
 waits may be of other units than the issues: those of a unit that issued nothing take what the first
 unit of its program issued that waits for nothing.
 
-Arrivals of threads at a barrier are issues, too. A wait that was under way when the last of them
-came is retired by that one. One that found its phase ended is retired by none: nothing tells which
-of the arrivals before it was the last of the phase.
+Arrivals of threads, at a barrier or at memory that other programs look at, are issues, too. A wait
+that was under way when the last of them came is retired by that one. One that found its phase ended
+is retired by none: nothing tells which of the arrivals before it was the last of the phase.
 
 Units of a program that was killed may have lost records that nobody counted. A wait that ended
 before the issue it would go with began tells so: the two are no flight.
@@ -29,7 +29,9 @@ import numpy as np
 from proton.trace.model import ONE, Scope
 
 ISSUE, WAIT = "issue", "wait"  # kinds of scopes
-THREADS = "barriers"  # the work of queues whose issues are arrivals of threads
+# The work of queues whose issues are arrivals of threads: at a barrier of their program, or at
+# memory that other programs of the launch look at.
+BARRIERS, LOCKS = "barriers", "locks"
 NO_TRACK = -1
 
 
@@ -64,20 +66,23 @@ def pair_flights(
     scope: np.ndarray,
     track: np.ndarray,
     program: np.ndarray,
+    launch: np.ndarray,
     lossy: np.ndarray,
     start: np.ndarray,
     end: np.ndarray,
 ) -> Flights:
     """Pairs the issues and waits among records, given in the order of their tracks.
 
-    `program` is that of each track, and `lossy` whether the track lost records; `start` and `end`
-    are in ticks of one clock for each program.
+    `program` and `launch` are those of each track, and `lossy` whether the track lost records;
+    `start` and `end` are in ticks of one clock for each program, of the launch if it has locks.
     """
-    by_threads = {s.queue: s.work == THREADS for s in scopes if s.queue}
+    work = {s.queue: s.work for s in scopes if s.queue}
     issue, wait, alone = (list[np.ndarray]() for _ in range(3))
-    for name in sorted(by_threads):
-        for queues in _programs(_queues(name, scopes, scope, track, lossy), program):
-            pairs = _handed(queues, start, end) if by_threads[name] else _paired(queues)
+    for name in sorted(work):
+        among = launch if work[name] == LOCKS else program
+        for queues in _programs(_queues(name, scopes, scope, track, lossy), among):
+            by_threads = work[name] in (BARRIERS, LOCKS)
+            pairs = _handed(queues, start, end) if by_threads else _paired(queues)
             for begun, ended, left in pairs:
                 issue.append(begun)
                 wait.append(ended)

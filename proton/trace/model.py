@@ -44,7 +44,8 @@ class Scope:
     One that the compiler placed says what `work` it is of, a word of the option `auto`. Of
     asynchronous work there are an "issue" and a "wait" with the name of their queue; a wait leaves
     the newest `pendings` pieces of work under way, or ONE: all but the oldest. Of the work
-    "barriers" an issue is an arrival at a barrier that others wait for.
+    "barriers" an issue is an arrival at a barrier that others wait for, of "locks" a write to
+    memory that other programs look at.
 
     Where one run of a scope may be several slices, each is a `piece` of a visit: those of one
     `visit`, which counts from 1, belong together, in order of their pieces

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import proton
+import proton.language as tl
 from proton.gluon import language as gl
 from proton.runtime.session.described import kernel_model
 from proton.trace.instrumentation import Instrumentation
@@ -17,6 +19,7 @@ from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx.machine import Machine, run_on_arrays
 from tests.compile.test_gluon_records import consume, produce, summed
 from tests.compile.test_gpu_records import compiled
+from tests.cpu.test_atomics import locked
 from tests.gluon_kernels import described, doubled, fetch, put, three_roles
 from tests.gpu.staging import _Copies
 
@@ -116,3 +119,34 @@ def kernel_of(line: int) -> str:
         if first <= line < first + len(lines):
             return str(role.fn.__name__)
     raise AssertionError(line)
+
+
+@proton.jit
+def flagged(flag_ptr, x_ptr, out_ptr, n):
+    i = tl.program_id(0)
+    while tl.load(flag_ptr, volatile=True) < i:
+        pass
+    tl.store(out_ptr + i, tl.load(x_ptr + i) + n)
+    tl.debug_barrier()
+    tl.store(flag_ptr, i + 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "types", "given", "ends"),
+    [
+        (locked, (tl.int32, tl.int64), {"ROUNDS": 2}, ("atomic_cas", "atomic_xchg")),
+        (flagged, (tl.int32, tl.float32, tl.float32, 3), {}, ("volatile=True", "flag_ptr, i + 1")),
+    ],
+)
+def test_a_loop_that_waits_for_another_program_is_one_wait(
+    kernel: Any, types: tuple[Any, ...], given: dict[str, Any], ends: tuple[str, str]
+) -> None:
+    options = Instrumentation(auto=("barriers", "loops"))
+    found = compiled(kernel, *types, **given, instrumentation=options).profile.table.scopes
+    lines, first = inspect.getsourcelines(kernel.fn)
+    wait, release = (next(n for n, line in enumerate(lines, first) if end in line) for end in ends)
+    (queue,) = {scope.queue for scope in found if scope.queue}
+    assert {(s.kind, s.line) for s in found if s.queue} == {("wait", wait), ("issue", release)}
+    assert queue.endswith(f":{wait}")
+    # Neither its iterations nor the barriers inside of it are recorded.
+    assert all(scope.queue for scope in found if scope.line == wait)

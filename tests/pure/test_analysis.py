@@ -31,8 +31,19 @@ TABLE = (
         queue="empty",
         pendings=ONE,
     ),
+    Scope(
+        name="wait release",
+        path="wait release",
+        kind="wait",
+        work="locks",
+        queue="lock",
+        pendings=ONE,
+    ),
+    Scope(name="issue release", path="issue release", kind="issue", work="locks", queue="lock"),
 )
-LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT, ARRIVE, FOR_THREADS = range(len(TABLE))
+LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT, ARRIVE, FOR_THREADS, SPIN, RELEASE = range(
+    len(TABLE)
+)
 Slice = tuple[int, int, int]  # scope, start and end in ns
 
 
@@ -148,6 +159,30 @@ def test_who_emptied_the_buffer_is_on_the_path() -> None:
     sums = shares(Run(faults.gpu(units, launches=1)).critical_path()).set_index(["kind", "scope"])
     assert sums["sum_ns"]["flight", "copy"] == flight
     assert sums["sum_ns"]["work", "softmax"] == fetch
+
+
+def test_who_held_the_lock_is_on_the_path() -> None:
+    """Three programs that take one lock, each for 500 ns; the last of them loads for 1700 first."""
+    loads, held = (100, 150, 1700), 500
+    programs, free = [], 0
+    for n, load in enumerate(loads):
+        got = max(load + 5, free + 30)
+        own = [(LOAD, 0, load), (SPIN, load, got), (COMPUTE, got, got + held),
+               (RELEASE, got + held, got + held + 10)]  # fmt: skip
+        records = [[Record(ticks(a), ticks(b), scope) for scope, a, b in own]]
+        programs.append(Written(records, clock=(ticks(0), ticks(own[-1][2])), thread=n))
+        free = got + held
+    owner = kernel(table=TABLE)
+    whole = Run(run([owner], [pack_launch(owner, (3, 1, 1), 4, programs)]))
+    assert whole.flights[["program", "start_ns"]].values.tolist() == [[0, 605]]
+    steps = [(0, "load"), (0, "wait release"), (0, "compute"), (0, "issue release"),
+             (1, "release"), (1, "compute"), (1, "issue release")]  # fmt: skip
+    path = whole.critical_path(program=1)
+    assert list(zip(path["program"], path["scope"], strict=True)) == steps
+    assert int(path["dur_ns"].sum()) == 605 + 30 + held + 10
+    path = whole.critical_path(program=2)  # nobody held it up
+    assert path["scope"].tolist() == ["load", "wait release", "compute", "issue release"]
+    assert whole.stalls["work"].tolist() == ["locks"]
 
 
 def test_the_path_of_a_launch_is_that_of_its_waves() -> None:

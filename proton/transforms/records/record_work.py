@@ -7,7 +7,8 @@ or run of ops, of the kinds of work that are asked for:
     dots       a product; one that goes on by itself has an issue and a wait
     copies     asynchronous copies: an issue, and a wait
     barriers   a barrier, and an op that meets the other warps inside, such as a reduction; of an
-               mbarrier at which only threads arrive an arrival is an issue, a wait its wait
+               mbarrier at which only threads arrive an arrival is an issue, a wait its wait;
+               so are loops that wait for other programs, and what those wait for
     loops      a loop, and each of its iterations
     stages     of a software pipeline: prologue, steady state, epilogue
 
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.handovers import ARRIVALS, handovers
+from proton.analysis.handovers import handovers, is_wait
 from proton.base.errors import SourceSpan
 from proton.dialect import isa, proton, traits
 from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
@@ -91,7 +92,8 @@ class _Finder:
             self._issue(run, queue)
         for op in ops:
             self._op(op)
-            for region in op.regions if op.name.startswith(("scf.", "ttg.")) else ():
+            is_open = op.name.startswith(("scf.", "ttg.")) and op not in self.handed
+            for region in op.regions if is_open else ():
                 for inner in region.blocks:
                     self._block(inner)
         if "stages" in self.words:
@@ -100,7 +102,7 @@ class _Finder:
     def _op(self, op: Operation) -> None:
         """What one op is."""
         if (handed := self.handed.get(op)) is not None:
-            if self._is_asked(handed):
+            if "barriers" in self.words:
                 self._hand_over(op, handed)
         elif (wait := Retires.of(op)) is not None:
             self._wait(op, wait.queue)
@@ -116,7 +118,7 @@ class _Finder:
 
     def _hand_over(self, op: Operation, queue: AsyncQueue) -> None:
         """An arrival, or a wait for arrivals."""
-        kind, pendings = ("issue", 0) if isa(op, *ARRIVALS) else ("wait", ONE)
+        kind, pendings = ("wait", ONE) if is_wait(op) else ("issue", 0)
         origin = Origin(kind, queue.work, queue.name, pendings)
         self._add([op], f"{kind} {queue.noun}", origin)
 

@@ -143,11 +143,12 @@ class Tables:
         """The chain of work, flights and barriers that a program's time is made of, a row a step:
         of a program of a launch, or of the program that took longest. A `whole` launch's goes on
         with the programs that were before the last one in its place."""
+        ran = self.residency
         if whole:
-            of = critical.waves(self.records, self.residency, launch)
+            of = critical.last(self.records, ran, launch)
         else:
-            of = critical.longest(self.records, self.residency, launch, program)
-        return critical.critical_path(self.records, of)
+            of = critical.longest(self.records, ran, launch, program)
+        return critical.critical_path(self.records, ran, of, whole)
 
     def lines(self, by: str = "") -> pd.DataFrame:
         """One row a kernel and line of its source, and warp, unit, launch or sm where `by` says
