@@ -15,6 +15,7 @@ from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
 from proton.trace.model import Clock, GPUClock, Launch, RawRun
 from proton.viewer import Run
+from tests.compile.ptx import machine
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx.machine import Machine, run_on_arrays
 from tests.compile.test_gluon_records import consume, produce, summed
@@ -150,3 +151,39 @@ def test_a_loop_that_waits_for_another_program_is_one_wait(
     assert queue.endswith(f":{wait}")
     # Neither its iterations nor the barriers inside of it are recorded.
     assert all(scope.queue for scope in found if scope.line == wait)
+
+
+@proton.jit
+def taken(lock_ptr, out_ptr, ROUNDS: tl.constexpr):
+    for i in range(ROUNDS):
+        while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+            pass
+        tl.store(out_ptr + tl.program_id(0), i + 1)
+        tl.debug_barrier()
+        tl.atomic_xchg(lock_ptr, 0)
+
+
+def test_a_recorded_lock_works(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Two programs, which go on in turns, take a lock twice each: each take is one wait a warp."""
+    options = Instrumentation(capacity=32, auto=("barriers",))
+    kernel = compiled(taken, tl.int32, tl.int32, ROUNDS=2, instrumentation=options)
+    profile, step = kernel.profile, Machine._step
+    assert profile is not None
+    programs, warps = 2, 4
+
+    def in_turns(machine: Machine, live: np.ndarray) -> bool:
+        is_second = np.arange(len(live)) >= 32 * warps
+        is_now = is_second ^ bool(machine.turns[0][0])
+        machine.turns = [is_now, ~is_now]
+        return step(machine, live)
+
+    monkeypatch.setattr(Machine, "_step", in_turns)
+    monkeypatch.setattr(machine, "_STEPS", 5000)
+    buffer = np.zeros(programs * profile.block.bytes, np.uint8)
+    lock, data = np.zeros(1, np.int32), np.zeros(2, np.int32)
+    given = [lock, data, buffer]
+    shape = (programs, 1, 1), 32 * warps, kernel.shared
+    run_on_arrays(kernel.asm["ptx"], *shape, given, rng, unit=32)
+    assert (lock[0], data.tolist()) == (0, [2, 2])
+    expand(buffer, profile.block, profile.loops)
+    assert profile.block.tables(buffer).tolist() == [[2 * 3] * warps] * programs
