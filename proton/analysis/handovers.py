@@ -25,7 +25,7 @@ from proton.dialect.scopes import place_of
 from proton.dialect.traits import AllocatesShared, Barrier, Writes, has
 from proton.dialect.ttng_memory import BARRIER_BYTES
 from proton.dialect.walk import all_ops, defining_op
-from proton.trace.flights import LOCKS
+from proton.trace.model import BARRIERS, LOCKS
 
 ATOMICS = (tt.AtomicCASOp, tt.AtomicRMWOp)
 ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveBarrierOp)
@@ -48,7 +48,7 @@ def handovers(function: Operation) -> dict[Operation, AsyncQueue]:
             name = f"mbarrier {Path(made.file).name}:{made.line}"
             count[name] = count.get(name, 0) + 1
             name += f" #{count[name]}" if count[name] > 1 else ""
-            queue = AsyncQueue(name, "barriers", f"arrival {place_of(arrivals)}")
+            queue = AsyncQueue(name, BARRIERS, f"arrival {place_of(arrivals)}")
             found |= dict.fromkeys(own, queue)
     return found
 

@@ -26,12 +26,9 @@ from functools import cached_property
 
 import numpy as np
 
-from proton.trace.model import ONE, Scope
+from proton.trace.model import BARRIERS, LOCKS, ONE, Scope
 
 ISSUE, WAIT = "issue", "wait"  # kinds of scopes
-# The work of queues whose issues are arrivals of threads: at a barrier of their program, or at
-# memory that other programs of the launch look at.
-BARRIERS, LOCKS = "barriers", "locks"
 NO_TRACK = -1
 
 

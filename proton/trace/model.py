@@ -23,6 +23,9 @@ ROLES = "roles"  # in Kernel.options: what the author calls each unit, if groups
 COMMIT = "commit"  # of the repository that the program is in
 BOOT = "boot"  # an id that processes of one boot of one machine share
 WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run whose error is unknown
+# The work of queues whose issues are arrivals of threads: at a barrier of their program, or at
+# memory that other programs of the launch look at.
+BARRIERS, LOCKS = "barriers", "locks"
 ONE = -1  # `pendings` of a wait that retires one piece of work
 
 
@@ -71,7 +74,7 @@ class Scope:
     @property
     def is_meeting(self) -> bool:
         """Whether the warps of a group wait for each other here."""
-        return self.work == "barriers" and (self.kind == "issue" or not self.queue)
+        return self.work == BARRIERS and (self.kind == "issue" or not self.queue)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ from proton.trace.check import check_kernel, require
 from proton.trace.clock import MAX_NS, ClockLine, check_clock, fit
 from proton.trace.decode import Decoded, decode
 from proton.trace.events import Pairs, pair
-from proton.trace.flights import LOCKS, Flights, pair_flights
+from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
-from proton.trace.model import RawRun, Scope
+from proton.trace.model import LOCKS, RawRun, Scope
 from proton.trace.nesting import Nesting, cover_inner, nest
 from proton.trace.visits import Visits, group_visits
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, ProgramState, RecordKind
