@@ -149,6 +149,8 @@ def test_a_loop_that_waits_for_another_program_is_one_wait(
     (queue,) = {scope.queue for scope in found if scope.queue}
     assert {(s.kind, s.line) for s in found if s.queue} == {("wait", wait), ("issue", release)}
     assert queue.endswith(f":{wait}")
+    loops = compiled(kernel, *types, **given, instrumentation=Instrumentation(auto=("loops",)))
+    assert wait in {s.line for s in loops.profile.table.scopes if s.name.startswith("loop ")}
     # Neither its iterations nor the barriers inside of it are recorded.
     assert all(scope.queue for scope in found if scope.line == wait)
 

@@ -126,7 +126,7 @@ def test_findings_and_the_gate_take_them(
         side.mkdir()
         for number in range(6):
             file = write(side / f"{number}.chrome_trace", of_ctas(drawn(number, slow * 6)))
-            os.utime(file, ns=(10**18 + number * 10**9 + slow,) * 2)
+            os.utime(file, (10**9, 10**9))  # as an archive may leave them
         sides.append(side)
     rule = ("--hold", "kernel=matmul,scope=outer/load,stat=max,max_regression=5%")
     status, out, err = call(monkeypatch, capsys, "check", sides[1], "--baseline", sides[0], *rule)

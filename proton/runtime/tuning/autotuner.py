@@ -46,8 +46,8 @@ class Autotuner(Decorated):
 
     `best_config` is what the last launch took, `configs_timings` what was measured last (by
     configuration, the median first, in ms), `bench_time` how many seconds that took, `cache` the
-    choices so far, by the values of the key, `kept_runs` the files of their
-    profiles. A derived class may set hooks and what prunes.
+    choices so far, by the values of the key, `kept_runs` the files of their profiles.
+    A derived class may set hooks and what prunes.
     """
 
     def __init__(
@@ -244,12 +244,16 @@ class Autotuner(Decorated):
         stem = kept_runs.stem(self.__name__, key)
         found: dict[str, Path] = {}
         for rank, config in zip(kept_runs.RANKS, (best, *others), strict=False):
-            if math.isfinite(_rank(timings[config])[0]):
-                call = self._call(config, grid, args, kwargs)
+            if not math.isfinite(_rank(timings[config])[0]):
+                continue
+            call = self._call(config, grid, args, kwargs)
+            try:
                 found[rank] = kept_runs.record(folder / f"{stem}-{rank}.proton", call)
+            except _UNFIT as error:  # with records it needs more
+                print(f"proton: {stem}: no profile of {config}: {error}", file=sys.stderr)
         self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
         self.kept_runs[key] = found
-        if knobs.print_autotuning:
+        if knobs.print_autotuning and found:
             print(kept_runs.command(found), file=sys.stderr)
 
     def _tried(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Config]:

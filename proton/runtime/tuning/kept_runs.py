@@ -10,13 +10,15 @@ from proton.trace import archive
 from proton.trace.files import replacing
 
 RANKS = ("best", "second")
+LONGEST_STEM = 120  # characters of a file's name
 LAUNCHES = 5  # of each: as many as statistics ask for
 AUTO = ("copies", "dots", "barriers")  # what units wait for
 
 
 def stem(kernel: str, key: tuple[object, ...]) -> str:
     """What the files of a choice are called: the kernel and the values of the key."""
-    return "-".join([kernel, *(re.sub(r"[^\w.]+", "_", str(value)) for value in key)])
+    parts = [kernel, *(re.sub(r"[^\w.]+", "_", str(value)) for value in key)]
+    return "-".join(parts)[:LONGEST_STEM]
 
 
 def record(path: Path, call: Callable[[], None]) -> Path:

@@ -37,7 +37,7 @@ from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, parent_of, source_span
 from proton.passes import Pass, register
-from proton.trace.model import ONE
+from proton.trace.model import LOCKS, ONE
 from proton.trace.scope_path import ScopePath
 
 SEPARATOR = "+"  # between the words in the pass's text
@@ -84,6 +84,8 @@ class _Finder:
         self.words, self.found, self.marked = words, list[_Piece](), marked
         self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued
         self.handed = handovers(function)
+        if "barriers" not in words:  # a loop that waits is a loop
+            self.handed = {op: q for op, q in self.handed.items() if q.work != LOCKS}
         self._block(function.regions[0].blocks[0])
 
     def _block(self, block: Block) -> None:

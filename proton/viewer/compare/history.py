@@ -1,4 +1,4 @@
-"""How scopes went over many stored runs, and at which run that changed.
+"""How the times of scopes changed over many stored runs, and at which run.
 
 Runs come in order of time. A series is cut where the ranks of what is before and of what is behind
 differ most (the largest standardised rank sum over all cuts and some windows), as long as shuffled

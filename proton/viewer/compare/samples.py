@@ -95,7 +95,8 @@ class Side:
         found = [have.get(str(file)) or _read(file, warps, alone, sources) for file in files]
         found.sort(key=lambda process: process.began_unix_ns)
         for one, next_ in itertools.pairwise(found):
-            if one.began_unix_ns == next_.began_unix_ns:
+            is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
+            if one.began_unix_ns == next_.began_unix_ns and is_known:
                 raise ProtonError(
                     f"{one.path} and {next_.path} are the same run: of one process there is one "
                     "run, and several of them would look as if a measurement had been repeated"

@@ -25,7 +25,8 @@ def analyze(
     launch: Annotated[int | None, typer.Option(help="Whose critical path; the longest's.")] = None,
     program: Annotated[int | None, typer.Option(help="Likewise, the program.")] = None,
     whole: Annotated[
-        bool, typer.Option(help="The critical path of the launch: that of a place's programs.")
+        bool,
+        typer.Option("--whole", help="The critical path of a launch: of a place's programs."),
     ] = False,
     limit: Annotated[int, typer.Option(min=0, help="So many rows of each table; 0 for all.")] = 10,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,

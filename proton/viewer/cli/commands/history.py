@@ -29,7 +29,7 @@ def history(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page of all.")] = None,
     to_json: Json = False,
 ) -> None:
-    """Show how scopes went over many runs, and which commits changed that.
+    """Show how the times of scopes changed over many runs, and with which commits.
 
     Runs say their commit (PROTON_COMMIT, else that of the program's repository), and come in
     order of time. Of runs of equal code 1 % show a change by chance.
