@@ -26,7 +26,7 @@ from typing import Any
 
 from proton.trace.errors import TraceFormatError
 from proton.trace.model import HostSlice, RawRun
-from proton.trace.packing import PackedLaunch, PackedProgram, PackedSlice, unpacked_run
+from proton.trace.packing import PackedLaunch, PackedProgram, PackedSlice, packed_run
 from proton.trace.scope_path import ScopePath
 
 SUFFIX = ".chrome_trace"
@@ -68,7 +68,7 @@ def load(path: Path) -> RawRun:
         )
     other = documents[0].get("otherData", {})
     facts = {str(k): str(v) for k, v in other.items() if k not in ("name", "warnings")}
-    return unpacked_run(
+    return packed_run(
         str(other.get("name", path.name)), launches, reader.host, path.stat().st_mtime_ns,
         facts | reader.facts,
     )  # fmt: skip

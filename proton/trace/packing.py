@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -41,6 +42,24 @@ class PackedProgram:
     end: int = 0
     units: dict[int, list[PackedSlice]] = field(default_factory=dict)
 
+    @cached_property
+    def nested(self) -> dict[int, list[tuple[PackedSlice, ScopePath]]]:
+        """The slices of each unit with their paths, once all are there."""
+        return {unit: _paths(work) for unit, work in self.units.items()}
+
+
+def _paths(work: Sequence[PackedSlice]) -> list[tuple[PackedSlice, ScopePath]]:
+    """The slices of a unit, in the order in which they end, with their paths by what lies in
+    what."""
+    found, opened = [], list[tuple[PackedSlice, ScopePath]]()
+    for each in sorted(work, key=lambda w: (w.start, -w.end)):
+        while opened and opened[-1][0].end < each.end:
+            opened.pop()
+        path = ScopePath.of((opened[-1][1] if opened else "", each.name))
+        opened.append((each, path))
+        found.append((each, path))
+    return sorted(found, key=lambda item: (item[0].end, -item[0].start))
+
 
 @dataclass
 class PackedLaunch:
@@ -57,7 +76,7 @@ class PackedLaunch:
     programs: dict[int, PackedProgram] = field(default_factory=dict)
 
 
-def unpacked_run(
+def packed_run(
     name: str,
     launches: Sequence[PackedLaunch],
     host: Sequence[HostSlice],
@@ -70,9 +89,8 @@ def unpacked_run(
         owners.setdefault((launch.kernel, launch.signature, launch.target), []).append(launch)
     kernels, packed = [], []
     for number, ((kernel, signature, target), own) in enumerate(owners.items()):
-        paths = [_paths(work) for launch in own for program in launch.programs.values()
-                 for work in program.units.values()]  # fmt: skip
-        scopes = tuple(dict.fromkeys(path for found in paths for _, path in found))
+        nested = [unit for x in own for p in x.programs.values() for unit in p.nested.values()]
+        scopes = tuple(dict.fromkeys(path for unit in nested for _, path in unit))
         units = 1 + max((u for x in own for p in x.programs.values() for u in p.units), default=0)
         made = Kernel(
             name=kernel, key=f"{kernel} {signature}", target=target,
@@ -92,19 +110,6 @@ def unpacked_run(
         host=[replace(s, start=s.start + ZERO_NS, end=s.end + ZERO_NS) for s in host],
         machine=dict(machine),
     )  # fmt: skip
-
-
-def _paths(work: Sequence[PackedSlice]) -> list[tuple[PackedSlice, ScopePath]]:
-    """The slices of a unit, in the order in which they end, with their paths by what lies in
-    what."""
-    found, opened = [], list[tuple[PackedSlice, ScopePath]]()
-    for each in sorted(work, key=lambda w: (w.start, -w.end)):
-        while opened and opened[-1][0].end < each.end:
-            opened.pop()
-        path = ScopePath.of((opened[-1][1] if opened else "", each.name))
-        opened.append((each, path))
-        found.append((each, path))
-    return sorted(found, key=lambda item: (item[0].end, -item[0].start))
 
 
 def pack(kernel: Kernel, launch: PackedLaunch) -> Launch:
@@ -163,11 +168,10 @@ def _write(
     }  # fmt: skip
     for name, value in values.items():
         header[name] = value
-    for unit, work in program.units.items():
-        block.tables(buffer)[number, unit] = len(work)
+    for unit, found in program.nested.items():
+        block.tables(buffer)[number, unit] = len(found)
         first = number * block.bytes + block.segment(unit)
-        rows = buffer[first : first + len(work) * SCHEMA.bytes].view(SCHEMA.dtype)
-        found = _paths(work)
+        rows = buffer[first : first + len(found) * SCHEMA.bytes].view(SCHEMA.dtype)
         rows["start"] = [each.start + ZERO_NS for each, _ in found]
         rows["end"] = [each.end + ZERO_NS for each, _ in found]
         rows["tag"] = [wire.tag(wire.RecordKind.SLICE, numbers[path]) for _, path in found]
