@@ -225,6 +225,12 @@ class Knobs:
     reproducer_to = Knob(
         "PROTON_REPRODUCER_TO", Path, None, "where a failing pass leaves its reproducer"
     )
+    commit = Knob(
+        "PROTON_COMMIT",
+        str,
+        "",
+        "the commit that runs say they are of; default: that of the program's repository",
+    )
     pass_timing = Knob("PROTON_PASS_TIMING", switch, False, "print the time of each pass")
     verify_each = Knob("PROTON_VERIFY_EACH", switch, False, "verify the IR after each pass")
     num_threads = Knob(
@@ -253,6 +259,12 @@ class Knobs:
         False,
         "print a table of what autotuning measured",
         triton="TRITON_PRINT_AUTOTUNING",
+    )
+    autotuning_runs = Knob(
+        "PROTON_AUTOTUNING_RUNS",
+        Path,
+        None,
+        "a folder for short profiles of the best configuration and the runner-up of each choice",
     )
     debug = Knob(
         "PROTON_DEBUG",

@@ -13,6 +13,10 @@ records gives the same answers for those that are there. A wait that retires one
 waits may be of other units than the issues: those of a unit that issued nothing take what the first
 unit of its program issued that waits for nothing.
 
+Arrivals of threads, at a barrier or at memory that other programs look at, are issues, too. A wait
+that was under way when the last of them came is retired by that one. One that found its phase ended
+is retired by none: nothing tells which of the arrivals before it was the last of the phase.
+
 Units of a program that was killed may have lost records that nobody counted. A wait that ended
 before the issue it would go with began tells so: the two are no flight.
 """
@@ -22,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from proton.trace.model import ONE, Scope
+from proton.trace.model import BARRIERS, LOCKS, ONE, Scope
 
 ISSUE, WAIT = "issue", "wait"  # kinds of scopes
 NO_TRACK = -1
@@ -59,20 +63,24 @@ def pair_flights(
     scope: np.ndarray,
     track: np.ndarray,
     program: np.ndarray,
+    launch: np.ndarray,
     lossy: np.ndarray,
     start: np.ndarray,
     end: np.ndarray,
 ) -> Flights:
     """Pairs the issues and waits among records, given in the order of their tracks.
 
-    `program` is that of each track, and `lossy` whether the track lost records; `start` and `end`
-    are in ticks of one clock for each program.
+    `program` and `launch` are those of each track, and `lossy` whether the track lost records;
+    `start` and `end` are in ticks of one clock for each program, of the launch if it has locks.
     """
-    names = sorted({entry.queue for entry in scopes if entry.queue})
+    work = {s.queue: s.work for s in scopes if s.queue}
     issue, wait, alone = (list[np.ndarray]() for _ in range(3))
-    for name in names:
-        for queues in _programs(_queues(name, scopes, scope, track, lossy), program):
-            for begun, ended, left in _paired(queues):
+    for name in sorted(work):
+        among = launch if work[name] == LOCKS else program
+        for queues in _programs(_queues(name, scopes, scope, track, lossy), among):
+            by_threads = work[name] in (BARRIERS, LOCKS)
+            pairs = _handed(queues, start, end) if by_threads else _paired(queues)
+            for begun, ended, left in pairs:
                 issue.append(begun)
                 wait.append(ended)
                 alone.append(left)
@@ -143,6 +151,20 @@ def _own(queue: _Queue) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     first = np.searchsorted(retired, np.arange(queue.issues.size), side="right")
     ended = first < queue.waits.size
     return queue.issues[ended], queue.waits[first[ended]], queue.issues[~ended]
+
+
+def _handed(
+    queues: list[_Queue], start: np.ndarray, end: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Arrivals in any unit, and the waits in any that they ended."""
+    none = np.zeros(0, np.int64)
+    arrivals = np.concatenate([none, *(queue.issues for queue in queues)])
+    arrivals = arrivals[np.argsort(start[arrivals], kind="stable")]
+    waits = np.concatenate([none, *(queue.waits for queue in queues)])
+    last = np.searchsorted(start[arrivals], end[waits], side="right") - 1
+    waits, last = waits[last >= 0], last[last >= 0]
+    waited = end[arrivals[last]] > start[waits]
+    return [(arrivals[last[waited]], waits[waited], arrivals)]
 
 
 def _one_by_one(

@@ -262,7 +262,6 @@ class SessionOptions(Instrumentation):
                 "Each second launch of a kernel without records, for the median run time of both "
                 "kinds (`run_ns` and `run_ns_off` in `run.kernels[...].options`).",
                 _check_nothing,
-                on_gpu=True,
             )
         },
     )

@@ -20,8 +20,12 @@ NO_OPERATORS = "operators that are missing"  # why none of torch are there
 LOST_OPERATORS = "operators lost"  # how many of torch there was no room for
 OPERATOR = "operator"  # the kind of slice of a call of an operator
 ROLES = "roles"  # in Kernel.options: what the author calls each unit, if groups of warps differ
+COMMIT = "commit"  # of the repository that the program is in
 BOOT = "boot"  # an id that processes of one boot of one machine share
 WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run whose error is unknown
+# The work of queues whose issues are arrivals of threads: at a barrier of their program, or at
+# memory that other programs of the launch look at.
+BARRIERS, LOCKS = "barriers", "locks"
 ONE = -1  # `pendings` of a wait that retires one piece of work
 
 
@@ -42,7 +46,9 @@ class Scope:
 
     One that the compiler placed says what `work` it is of, a word of the option `auto`. Of
     asynchronous work there are an "issue" and a "wait" with the name of their queue; a wait leaves
-    the newest `pendings` pieces of work under way, or ONE: all but the oldest.
+    the newest `pendings` pieces of work under way, or ONE: all but the oldest. Of the work
+    "barriers" an issue is an arrival at a barrier that others wait for, of "locks" a write to
+    memory that other programs look at.
 
     Where one run of a scope may be several slices, each is a `piece` of a visit: those of one
     `visit`, which counts from 1, belong together, in order of their pieces
@@ -64,6 +70,11 @@ class Scope:
     piece: int = 0
     waits: bool = False
     ahead: bool = False
+
+    @property
+    def is_meeting(self) -> bool:
+        """Whether the warps of a group wait for each other here."""
+        return self.work == BARRIERS and (self.kind == "issue" or not self.queue)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from proton.trace.decode import Decoded, decode
 from proton.trace.events import Pairs, pair
 from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
-from proton.trace.model import RawRun, Scope
+from proton.trace.model import LOCKS, RawRun, Scope
 from proton.trace.nesting import Nesting, cover_inner, nest
 from proton.trace.visits import Visits, group_visits
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, ProgramState, RecordKind
@@ -117,14 +117,18 @@ class RecordTable:
     @cached_property
     def flights(self) -> Flights:
         """Asynchronous work from its issue to the wait that retires it."""
+        has_locks = any(scope.work == LOCKS for scope in self.scopes)
+        ticks = self.start_ticks, self.end_ticks
+        start, end = (self.start_ns, self.end_ns) if has_locks else ticks
         return pair_flights(
             scopes=self.scopes,
             scope=self.scope,
             track=self.track,
             program=self.tracks.row,
+            launch=self.tracks.launch,
             lossy=self.tracks.lost > 0,
-            start=self.start_ticks,
-            end=self.end_ticks,
+            start=start,
+            end=end,
         )
 
     @cached_property

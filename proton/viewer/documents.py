@@ -1,4 +1,4 @@
-"""The documents that `summary`, `stats`, `explain`, `diff` and `check` print with `--json`.
+"""The documents that `summary`, `stats`, `explain`, `diff`, `check` and `history` print as JSON.
 
 Each is an object with the version of all of them (`schema`) and which one it is (`kind`).
 documents.json is their JSON Schema; whatever a reader of it would notice counts `SCHEMA` up.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 1
+SCHEMA = 2
 FILE = Path(__file__).with_suffix(".json")
 DIGITS = 15  # the most that pandas offers
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from proton.base.words import counted
-from proton.trace import archive
+from proton.trace import archive, chrome
 from proton.viewer import formats
 from proton.viewer.explain import Explanation, explain
 from proton.viewer.pictures.source import SourceView
@@ -19,8 +19,11 @@ class Run(Tables):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Run:
-        """Reads a `.proton` file; raises TraceFormatError where it breaks the format."""
-        run = cls(archive.load(Path(path)))
+        """Reads a `.proton` file, or a Chrome trace of Triton's Proton; raises TraceFormatError
+        where it breaks the format."""
+        file = Path(path)
+        is_trace = file.is_file() and chrome.is_chrome(file)
+        run = cls(chrome.load(file) if is_trace else archive.load(file))
         run.records  # noqa: B018 - decodes now, so that a broken file is refused here
         return run
 

@@ -6,6 +6,7 @@ No test depends on times: what measures is given, and says what the test wants.
 import math
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from proton.compiling import ahead as compile_ahead
 from proton.compiling import cache
 from proton.runtime.tuning.autotuner import Autotuner
 from proton.runtime.tuning.heuristics import Heuristics
+from proton.viewer import Run
+from proton.viewer.compare.against import against
 
 
 @proton.jit
@@ -307,6 +310,44 @@ def test_what_it_tries_is_in_no_profile(rng: np.random.Generator) -> None:
         tuned[grid](x, y, out, 50)
     assert len(run.launches) == 2
     assert "around" in set(run.frame.scope)
+
+
+def test_runs_of_the_best_and_the_runner_up_are_kept_where_asked(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """In a session or without one, and its own run has none of their launches."""
+    x, y, out = inputs(rng, 50)
+    plain = proton.autotune(configs(16, 32), ["n"], do_bench=Bench(2.0, 1.0))(add)
+    plain[grid](x, y, out, 50)
+    assert plain.kept_runs == {}
+    total = np.zeros(50, np.float32)
+    tuned = proton.autotune(
+        configs(16, 32, 64), ["n"], do_bench=Bench(3.0, 1.0, 2.0), reset_to_zero=["sum_ptr"],
+        runs=tmp_path / "asked",
+    )(accumulate)  # fmt: skip
+    tuned[grid](x, total, 50)
+    np.testing.assert_array_equal(total, x)
+    same = proton.autotune(
+        [proton.Config({"BLOCK": 32}, num_warps=w) for w in (4, 8)], ["n"], do_bench=Bench(1.0)
+    )(add)
+    with (
+        proton.knobs.scope(autotuning_runs=tmp_path / "knob", print_autotuning=True),
+        proton.profile("session") as run,
+    ):
+        same[grid](x, y, out, 50)
+    assert len(run.launches) == 1
+    (only,) = same.kept_runs.values()
+    assert list(only) == ["best"]  # the other configuration is the same work
+    (found,) = tuned.kept_runs.values()
+    runs = [Run.load(found[rank]) for rank in ("best", "second")]
+    for kept in runs:
+        assert kept.launches.kernel.tolist() == ["accumulate"] * 5
+    said = [str(row["sentence"]) for row in against(*runs)]
+    assert said[:2] == [
+        "accumulate: BLOCK is 32, was 64",
+        "accumulate: a launch has 2 programs, had 1",
+    ]
+    assert {path.parent for path in found.values()} == {tmp_path / "asked"}
 
 
 def test_threads_that_come_at_once_tune_once(rng: np.random.Generator) -> None:

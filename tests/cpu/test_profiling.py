@@ -112,6 +112,22 @@ def test_a_capacity_that_is_no_power_of_two_wraps_too() -> None:
     assert list(steps(run)["iteration"]) == list(range(993, 1000))
 
 
+def test_run_times_with_records_and_without(rng: np.random.Generator) -> None:
+    """Each second launch of a kernel runs without records, and is in no table."""
+    x, out, steps = rng.random(100).astype(np.float32), *np.zeros((2, 100), np.float32)
+    with proton.profile("times", compare_run_time=True) as run:
+        for _ in range(7):
+            annotated_add[(1,)](x, x, out, 100, BLOCK=128)
+        nested[(1,)](x, steps, 2, BLOCK=32)
+    np.testing.assert_array_equal(out, x + x)
+    assert run.launches["kernel"].tolist() == ["annotated_add"] * 4 + ["nested"]
+    assert run.totals.dropped_launches == 0
+    times = {entry["kernel"]: (entry["recorded"], entry["plain"]) for entry in run.recording_cost()}
+    assert min(side["run_ns"] for side in times["annotated_add"]) > 0
+    assert times["nested"] == ({}, {})  # one launch, which may have compiled
+    assert any("run_ns" in fact for fact in run.summary().facts.values())
+
+
 def test_of_each_kernel_one_launch_of_so_many_is_recorded(rng: np.random.Generator) -> None:
     x, out, steps = rng.random(100).astype(np.float32), *np.zeros((2, 100), np.float32)
     with proton.profile("some", every_launch=4) as run:

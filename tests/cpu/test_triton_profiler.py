@@ -3,6 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
+import proton
+from proton.viewer import Run
+from proton.viewer.compare import Side, diff
 from tests import processes
 
 PROGRAM = """
@@ -108,6 +113,13 @@ def test_a_program_for_tritons_profiler(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "counts.json").read_text())["ROOT"] == 3
     trace = json.loads((tmp_path / "trace.of.mine.chrome_trace").read_text())
     assert any(event.get("name") == "add" for event in trace["traceEvents"])
+    run = Run.load(tmp_path / "trace.of.mine.chrome_trace")
+    assert set(run.launches["kernel"]) == {"add"}
+    sides = [Side.load([tmp_path / "tree.hatchet"])] * 2
+    (change,) = diff(*sides, stat="mean")
+    assert (str(change.group), change.before.size) == ("add", 1)
+    with pytest.raises(proton.ProtonError, match="has sums alone: choose count, total, self, mean"):
+        diff(*sides)
     lines = done.splitlines()
     assert lines[0] == "3.000 5.000 ROOT"
     assert lines[1] == "└─ 2.000 5.000 outer"

@@ -36,9 +36,11 @@ TABLE = (
     Scope(name="scores", path="scores", file=FILE, line=19, visit=1, piece=0),
     Scope(name="scores", path="scores", file=FILE, line=19, visit=1, piece=1, waits=True),
     _scope("step", 20),
+    _scope("issue arrival", 21, "issue", "barriers", "empty"),
+    _scope("wait arrival", 22, "wait", "barriers", "empty"),
 )
 (COPY, COPY_WAIT, DOT, DOT_WAIT, SOFTMAX, STORE, BARRIER, REDUCE, LOAD, SCORES, SCORES_WAIT,
- STEP) = range(len(TABLE))  # fmt: skip
+ STEP, ARRIVE, EMPTY_WAIT) = range(len(TABLE))  # fmt: skip
 Slice = tuple[int, int, int]  # scope, start and length, from the program's start
 ALL = ["copies", "dots", "barriers", "loads"]
 RESOURCES = {"registers": 128, "spills": 0, "shared": 96 * 1024, "blocks_per_sm": 1,
@@ -147,6 +149,36 @@ def barriers(late: int = 0, units: int = 4, turns: int = 12) -> list[list[Slice]
             own += [(REDUCE, now, there[unit] - now), (BARRIER, there[unit], met - there[unit])]
         now = met
     return found
+
+
+def ring(
+    slots: int, fetch: int = 50, flight: int = 300, compute: int = 400, count: int = 40
+) -> list[list[Slice]]:
+    """A producer that waits for an empty slot, works, and copies into the slot, and two warps of a
+    consumer that wait for the copy, work and arrive; the second works 30 ns longer."""
+    units: list[list[Slice]] = [[], [], []]
+    issued, emptied, done = 0, [0] * slots, [0, 0]
+    for k in range(count):
+        free = max(issued, emptied[k % slots]) + 1
+        units[0] += [(EMPTY_WAIT, issued, free - issued), (SOFTMAX, free, fetch)]
+        issued = free + fetch + 10
+        units[0].append((COPY, issued - 10, 10))
+        ends = []
+        for n, own in enumerate(units[1:]):
+            landed = max(issued + flight, done[n] + 1)
+            own += [(COPY_WAIT, done[n], landed - done[n]), (REDUCE, landed, compute + 30 * n)]
+            ends.append(landed + compute + 30 * n)
+        met = max(ends) + 10
+        for n, own in enumerate(units[1:]):
+            own.append((ARRIVE, ends[n], met - ends[n]))
+            done[n] = met
+        emptied[k % slots] = met
+    return units
+
+
+def roles(slots: int) -> RawRun:
+    """A run of `ring`."""
+    return gpu(ring(slots), roles=["produce", "consume", "consume"])
 
 
 def loads(wait: int) -> list[list[Slice]]:

@@ -2,6 +2,7 @@
 
 import random
 
+import faults
 import numpy as np
 import pytest
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
@@ -21,8 +22,28 @@ TABLE = (
     Scope(name="barrier", path="barrier", kind="wait", work="barriers"),
     Scope(name="issue dot", path="issue dot", kind="issue", work="dots", queue="dots"),
     Scope(name="wait dot", path="wait dot", kind="wait", work="dots", queue="dots"),
+    Scope(name="issue arrival", path="issue arrival", kind="issue", work="barriers", queue="empty"),
+    Scope(
+        name="wait arrival",
+        path="wait arrival",
+        kind="wait",
+        work="barriers",
+        queue="empty",
+        pendings=ONE,
+    ),
+    Scope(
+        name="wait release",
+        path="wait release",
+        kind="wait",
+        work="locks",
+        queue="lock",
+        pendings=ONE,
+    ),
+    Scope(name="issue release", path="issue release", kind="issue", work="locks", queue="lock"),
 )
-LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT = range(len(TABLE))
+LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT, ARRIVE, FOR_THREADS, SPIN, RELEASE = range(
+    len(TABLE)
+)
 Slice = tuple[int, int, int]  # scope, start and end in ns
 
 
@@ -120,6 +141,67 @@ def test_the_path_at_barriers_is_that_of_who_comes_last() -> None:
     work = path[(path["kind"] == "work") & (path["scope"] == "compute")]
     assert work["unit"].tolist() == last
     assert int(path["dur_ns"].sum()) == units[0][-1][2]
+
+
+def test_who_emptied_the_buffer_is_on_the_path() -> None:
+    """With one slot each copy waits for the work before it; with four it does not."""
+    count, fetch, flight, compute = 6, 50, 300, 400
+    units = faults.ring(1, fetch, flight, compute, count)
+    path = Run(faults.gpu(units, launches=1)).critical_path()
+    sums = shares(path).set_index(["kind", "scope"])["sum_ns"]
+    assert sums["work", "reduce"] == count * (compute + 30)
+    assert sums["flight", "copy"] == count * flight
+    assert sums["work", "softmax"] == count * fetch
+    assert set(path[path["scope"] == "reduce"]["unit"]) == {2}  # the slower warp
+    ends = (path["start_ns"] + path["dur_ns"]).tolist()
+    assert path["start_ns"].tolist()[1:] == ends[:-1]
+    units = faults.ring(4, fetch, flight, compute, count)
+    sums = shares(Run(faults.gpu(units, launches=1)).critical_path()).set_index(["kind", "scope"])
+    assert sums["sum_ns"]["flight", "copy"] == flight
+    assert sums["sum_ns"]["work", "softmax"] == fetch
+
+
+def test_who_held_the_lock_is_on_the_path() -> None:
+    """Three programs that take one lock, each for 500 ns; the last of them loads for 1700 first."""
+    loads, held = (100, 150, 1700), 500
+    programs, free = [], 0
+    for n, load in enumerate(loads):
+        got = max(load + 5, free + 30)
+        own = [(LOAD, 0, load), (SPIN, load, got), (COMPUTE, got, got + held),
+               (RELEASE, got + held, got + held + 10)]  # fmt: skip
+        records = [[Record(ticks(a), ticks(b), scope) for scope, a, b in own]]
+        programs.append(Written(records, clock=(ticks(0), ticks(own[-1][2])), thread=n))
+        free = got + held
+    owner = kernel(table=TABLE)
+    whole = Run(run([owner], [pack_launch(owner, (3, 1, 1), 4, programs)]))
+    assert whole.flights[["program", "start_ns"]].values.tolist() == [[0, 605]]
+    steps = [(0, "load"), (0, "wait release"), (0, "compute"), (0, "issue release"),
+             (1, "release"), (1, "compute"), (1, "issue release")]  # fmt: skip
+    path = whole.critical_path(program=1)
+    assert list(zip(path["program"], path["scope"], strict=True)) == steps
+    assert int(path["dur_ns"].sum()) == 605 + 30 + held + 10
+    path = whole.critical_path(program=2)  # nobody held it up
+    assert path["scope"].tolist() == ["load", "wait release", "compute", "issue release"]
+    assert whole.stalls["work"].tolist() == ["locks"]
+
+
+def test_the_path_of_a_launch_is_that_of_its_waves() -> None:
+    """Five programs on two threads: the one that is done last had two of them."""
+    raw = faults.cpu([50_000, 40_000, 30_000, 60_000, 20_000], launches=2)
+    whole = Run(raw)
+    path = whole.critical_path(1, whole=True)
+    assert list(dict.fromkeys(path["program"])) == [0, 3]
+    assert int(path["dur_ns"].sum()) == pytest.approx(110_000, abs=50)
+    assert len(set(whole.critical_path(1)["program"])) == 1
+
+
+def test_a_wait_that_found_its_phase_ended_has_no_flight() -> None:
+    """What retires a wait is the last arrival that came while it was under way."""
+    consumer = [(ARRIVE, 40, 50), (ARRIVE, 400, 410), (ARRIVE, 700, 710)]
+    producer = [(FOR_THREADS, 0, 20), (FOR_THREADS, 100, 120), (FOR_THREADS, 300, 405)]
+    (flight,) = Run(one_program([producer, consumer])).flights.to_dict("records")
+    assert (flight["start_unit"], flight["end_unit"], flight["start_ns"]) == (1, 0, 400)
+    assert (flight["dur_ns"], flight["wait_ns"], flight["hidden_ns"]) == (5, 105, 0)
 
 
 def test_a_killed_program_ran_as_long_as_its_records_say() -> None:

@@ -18,7 +18,10 @@ from proton.viewer.documents import FILE, SCHEMA
 
 # Of each version: the SHA-256 of documents.json, without its layout. A change that a reader would
 # notice counts SCHEMA up and adds a line; one that none would (a description) replaces the last.
-VERSIONS = {1: "563cdb036397eb0c2b536164fb0cde748d44e9164ccdbacdd038d9c49943080b"}
+VERSIONS = {
+    1: "563cdb036397eb0c2b536164fb0cde748d44e9164ccdbacdd038d9c49943080b",
+    2: "9bc8e4a2e75b2653e2c672d6b635a2f2b30e7f38c5525c6ce2d5cab3284a4532",
+}
 SCHEMAS: dict[str, Any] = json.loads(FILE.read_text())
 DEFS = SCHEMAS["$defs"]
 TYPES: dict[str, Callable[[object], bool]] = {
@@ -77,9 +80,9 @@ def test_a_version_stays_what_it_is() -> None:
 
 
 def test_the_validator_finds_faults() -> None:
-    good = {"schema": 1, "kind": "diff", "stat": "p50", "changes": []}
+    good = {"schema": SCHEMA, "kind": "diff", "stat": "p50", "changes": []}
     assert not list(faults(good, SCHEMAS))
-    for wrong in ({"schema": 2}, {"changes": [{}]}, {"stat": None}, {"more": 1}, {"kind": "x"}):
+    for wrong in ({"schema": 1}, {"changes": [{}]}, {"stat": None}, {"more": 1}, {"kind": "x"}):
         assert list(faults({**good, **wrong}, SCHEMAS)), wrong
 
 
@@ -140,3 +143,19 @@ def test_statistics_say_what_they_are_of(
         assert (
             f"durations {said}" in call(monkeypatch, capsys, "stats", file, "--metric", metric)[1]
         )
+
+
+def test_the_cost_of_recording_stands_beside_times(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    raw = gpu(loop(), cost=4.0, registers_off=100, run_ns=900, run_ns_off=850)
+    file = Run(raw).save(tmp_path / "run.proton")
+    frame = Run(raw).frame
+    for kind in ("summary", "stats", "explain"):
+        (entry,) = json.loads(call(monkeypatch, capsys, kind, file, "--json")[1])["recording"]
+        assert (entry["kernel"], entry["records"]) == ("matmul", int((frame.kind == "scope").sum()))
+        assert entry["slice_cost_ns"] == pytest.approx(4.0)
+        assert entry["recorded"]["registers"], entry["plain"]["registers"] == (128, 100)
+        assert (entry["recorded"]["run_ns"], entry["plain"]["run_ns"]) == (900, 850)
+        units = Run(raw).programs["dur_ns"].sum()
+        assert entry["percent"] == pytest.approx(100 * 4.0 * entry["records"] / units, rel=0.01)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import faults
 import pytest
-from faults import barriers, counted, cpu, gpu, loads, loop, pieces, with_flops
+from faults import barriers, counted, cpu, gpu, loads, loop, pieces, roles, with_flops
 from synthetic import gpu_run, pieces_run, random_run
 from test_cli import call
 
@@ -47,6 +47,8 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
                             "no dot runs for .*between two of them"),
     "a late warp": ("late-warp", lambda: gpu(barriers(500)), lambda: gpu(barriers()),
                     r"warp 2 is the last at barrier in 100 % of .*reduce.*\(matmul.py:17\)"),
+    "one slot": ("few-slots", lambda: roles(1), lambda: roles(4),
+                 r"consume waits 4\d % of its time for produce, which waits [89]\d %.*buffers"),
     "one long program": ("unequal-programs", lambda: gpu(loop(), lengths=[5000] * 11 + [25000]),
                          lambda: gpu(loop(), lengths=[5000] * 12), "longest takes 25 us"),
     "one long program on the CPU": ("unequal-programs", lambda: cpu([90_000] * 5 + [700_000]),
@@ -122,6 +124,7 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "a stage at all": ("copies", lambda: gpu(loop(stages=1), num_stages=1, shared=48 * 1024),
                        lambda: gpu(loop(stages=4))),
     "a warp that is in time": ("late-warp", lambda: gpu(barriers(700)), lambda: gpu(barriers())),
+    "more slots": ("few-slots", lambda: roles(1), lambda: roles(4)),
     "a hidden softmax": ("exposed", lambda: gpu(loop(softmax=300)), lambda: gpu(loop())),
     "scores in time": ("waits", lambda: gpu(pieces(200), auto=[], body=3),
                        lambda: gpu(pieces(5), auto=[], body=3)),

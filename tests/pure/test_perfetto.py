@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import faults
 import pytest
 from synthetic import (
     ORIGIN_NS,
@@ -24,6 +25,11 @@ from proton.trace.model import RawRun
 from proton.viewer import Run
 from tests.perfetto_equality import FLOWS, assert_trace_equals_tables, joined_pieces, read_back
 from tests.trace_processor import TraceProcessor
+
+
+def test_waits_for_other_units_come_back(tmp_path: Path) -> None:
+    raw = faults.gpu(faults.ring(2, count=8), launches=2, roles=["produce", "consume", "consume"])
+    assert_trace_equals_tables(Run(raw), tmp_path / "run.pftrace")
 
 
 @pytest.mark.parametrize("crossing", [False, True])

@@ -90,7 +90,7 @@ def check(given: list[str]) -> int:
         return done.returncode
     if asks_for_json(given):
         json.loads(done.stdout, parse_constant=refuse)
-    elif not {"--out", "csv"} & {*given}:
+    elif not {"--out", "--html", "csv"} & {*given}:
         assert done.stdout.strip()
         lines = done.stdout.splitlines()
         wide = int(given[given.index("--width") + 1]) if "--width" in given else WIDTH

@@ -36,6 +36,7 @@ class LaunchRecording:
     path: str
     thread: int
     kept: bool = True
+    is_plain: bool = False  # it runs without records for its time
     start: int = 0
     chunks: list[Chunk] = field(default_factory=list)
     callback: Any = None
@@ -95,6 +96,8 @@ class CPURecorder(Recorder):
         self.slab.take(1)
         self.launches: list[Launch] = []
         self.pairs = [clock_pair()]
+        # By kernel: run times with records and without, where the session compares them.
+        self.run_times: dict[int, tuple[list[int], list[int]]] = {}
 
     def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> LaunchRecording:
         """A launch of a kernel, with its buffer; an empty one where that has no scopes."""
@@ -104,13 +107,17 @@ class CPURecorder(Recorder):
         with state.lock:
             number = state.kernel_number(kernel, self.instrumentation)
             kept = state.begins() and size <= state.memory_left
+            is_plain = kept and profile is not None and self._is_plain(number)
+            kept &= not is_plain
             if not kept:
                 size = 0
             state.memory_left -= size
             buffer = self.slab.take(size)
             capacity = 0 if profile is None else profile.capacity
             path, thread = state.host.path(), host_thread()
-            recording = LaunchRecording(number, grid, capacity, buffer, path, thread, kept)
+            recording = LaunchRecording(
+                number, grid, capacity, buffer, path, thread, kept, is_plain
+            )
             state.running.begin(recording)
         if kept and profile is not None and profile.strategy.moves:
             recording.callback = self._flush_callback(recording, profile.block)
@@ -127,8 +134,18 @@ class CPURecorder(Recorder):
                 return  # the session does not wait for it: it was counted
             if recording.kept:
                 self.launches.append(recording.launch(end))
-            else:
+            elif not recording.is_plain:
                 state.dropped += 1
+            if recording.kernel in self.run_times:
+                self.run_times[recording.kernel][recording.is_plain].append(end - recording.start)
+
+    def _is_plain(self, kernel: int) -> bool:
+        """Whether a launch of a kernel with scopes runs without records: each second one, where
+        run times are compared."""
+        if not self.state.options.compare_run_time:
+            return False
+        recorded, plain = self.run_times.setdefault(kernel, ([], []))
+        return len(plain) < len(recorded)
 
     def _flush_callback(
         self, recording: LaunchRecording, layout: wire.Block
@@ -160,7 +177,14 @@ class CPURecorder(Recorder):
             edge_cost_ns=self.calibration.edge_cost_ns,
         )
         launches = [_compact(launch) for launch in self.launches]
-        return Recorded(launches, clock=clock, machine={"cpu": llvm.host_cpu()})
+        measured = {kernel: _medians(*times) for kernel, times in self.run_times.items()}
+        return Recorded(launches, clock=clock, machine={"cpu": llvm.host_cpu()}, measured=measured)
+
+
+def _medians(recorded: list[int], plain: list[int]) -> dict[str, int]:
+    """The median run times, ns, but for the first launch of each kind, which may compile."""
+    kinds = (("run_ns", recorded), ("run_ns_off", plain))
+    return {name: round(float(np.median(times[1:]))) for name, times in kinds if len(times) > 1}
 
 
 def _compact(launch: Launch) -> Launch:

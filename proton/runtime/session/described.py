@@ -3,12 +3,13 @@
 import contextlib
 import os
 import platform
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.knobs import knobs
-from proton.trace.model import BOOT, ROLES, Kernel
+from proton.trace.model import BOOT, COMMIT, ROLES, Kernel
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -52,7 +53,37 @@ def machine_facts() -> dict[str, object]:
     }
     with contextlib.suppress(OSError):  # Linux alone has it
         facts[BOOT] = _BOOT_ID.read_text().strip()
+    if commit := knobs.commit or _commit():
+        facts[COMMIT] = commit
     return facts
+
+
+def _commit() -> str:
+    """What is checked out in the repository of the program, else of the working folder; empty where
+    there is none. It is read from git's files: to start git takes longer than most sessions."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    for folder in (*([Path(main).absolute().parent] if main else []), Path.cwd()):
+        for parent in (folder, *folder.parents):
+            with contextlib.suppress(OSError, ValueError):
+                if (parent / ".git").exists():
+                    return _checked_out(parent / ".git")
+    return ""
+
+
+def _checked_out(git: Path) -> str:
+    """The commit of a repository, or of a worktree, whose `.git` is a file."""
+    if git.is_file():
+        git = git.parent / git.read_text().strip().removeprefix("gitdir: ")
+    head = (git / "HEAD").read_text().strip()
+    if not head.startswith("ref: "):
+        return head
+    name, shared = head.removeprefix("ref: "), git / "commondir"
+    common = git / shared.read_text().strip() if shared.is_file() else git
+    for place in (git, common):
+        if (place / name).is_file():
+            return (place / name).read_text().strip()
+    packed = (line.split() for line in (common / "packed-refs").read_text().splitlines())
+    return next((words[0] for words in packed if words[1:] == [name]), "")
 
 
 def _threads() -> int:

@@ -16,15 +16,16 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from proton.base.errors import ProfileError
 from proton.language import profiling
+from proton.runtime.launch.grid import host_thread
 from proton.runtime.session import session as sessions
 from proton.runtime.session.host_scopes import HostRecorder
 from proton.runtime.session.session import Session
-from proton.trace.instrumentation import SessionOptions
+from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.join import join
 from proton.trace.model import HostSlice, RawRun
 from proton.trace.window import Window, union, within
@@ -71,7 +72,8 @@ class OpenSessions:
         self.program: OpenSession | None = None  # it has all that any session records
         self.recorders: dict[SessionOptions, Session] = {}
         self.host = HostRecorder()
-        self.pauses = 0  # in which nothing is recorded, whatever is active
+        self.pauses = 0  # in which nothing is recorded, whatever is active,
+        self.aside: Session | None = None  # but by this one
         self.is_forked = False  # a copy, in a process that was forked
 
     def start(self, options: SessionOptions, number: int) -> None:
@@ -164,7 +166,7 @@ class OpenSessions:
     def _settle(self) -> None:
         """Has the recorder of the active sessions record."""
         if self.pauses:
-            sessions.install(None)
+            sessions.install(self.aside)
             return
         active = [session for session in self.open.values() if session.is_active]
         if self.program is not None:
@@ -193,6 +195,27 @@ class OpenSessions:
                 self.pauses -= 1
                 if self.open or self.program is not None:
                     self._settle()
+
+    @contextlib.contextmanager
+    def recorded_aside(self, options: SessionOptions) -> Iterator[list[RawRun]]:
+        """Records the launches meanwhile in a run of their own, and in no session; those of other
+        threads are in none. The list has the run once the block has ended."""
+        found: list[RawRun] = []
+        with self.paused():
+            recorder, outer = Session(options, HostRecorder()), self.aside
+            self._put_aside(recorder)
+            try:
+                yield found
+            finally:
+                self._put_aside(outer)
+                raw, me = recorder.finish(), host_thread()
+            raw.launches = [launch for launch in raw.launches if launch.thread == me]
+            found.append(raw)
+
+    def _put_aside(self, recorder: Session | None) -> None:
+        with self.lock:
+            self.aside = recorder
+            self._settle()
 
     def disown(self) -> None:
         """Makes these the copies of sessions in a process that was just forked."""
@@ -279,6 +302,18 @@ def paused() -> Iterator[None]:
     """Records no launch meanwhile, in no session: what is tried is no part of a program's work."""
     with _sessions.paused():
         yield
+
+
+@contextlib.contextmanager
+def recorded_aside(name: str, auto: Sequence[str] = ()) -> Iterator[list[RawRun]]:
+    """Records this thread's launches meanwhile in a run of their own, and in no session: as the
+    active ones are instrumented, or, where none is, with `auto`. The list has the run behind the
+    block."""
+    recording = sessions.current()
+    instrumentation = Instrumentation(auto=auto) if recording is None else recording.instrumentation
+    given = {of.name: getattr(instrumentation, of.name) for of in fields(Instrumentation)}
+    with _sessions.recorded_aside(SessionOptions(name, **given)) as found:
+        yield found
 
 
 def any_open() -> bool:

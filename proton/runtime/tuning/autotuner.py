@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from proton.base.errors import (
@@ -29,6 +30,7 @@ from proton.compiling.ahead import compile_ahead
 from proton.runtime.backend import HOST, Backend, default_backend, owner_of
 from proton.runtime.launch.decorated import Decorated
 from proton.runtime.session import open_sessions
+from proton.runtime.tuning import kept_runs
 from proton.runtime.tuning.benchmark import do_bench as measure
 from proton.runtime.tuning.configurations import Config, Hook, Pruning, Surroundings
 from proton.runtime.tuning.heuristics import Heuristics as Heuristics
@@ -44,7 +46,8 @@ class Autotuner(Decorated):
 
     `best_config` is what the last launch took, `configs_timings` what was measured last (by
     configuration, the median first, in ms), `bench_time` how many seconds that took, `cache` the
-    choices so far, by the values of the key. A derived class may set hooks and what prunes.
+    choices so far, by the values of the key, `kept_runs` the files of their profiles.
+    A derived class may set hooks and what prunes.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Autotuner(Decorated):
         use_cuda_graph: bool = False,
         do_bench: Callable[..., object] | None = None,
         cache_results: bool = False,
+        runs: str | Path | None = None,
     ) -> None:
         super().__init__(fn, "proton.autotune")
         self.arg_names = list(arg_names)
@@ -85,6 +89,8 @@ class Autotuner(Decorated):
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self.do_bench = do_bench
         self.cache_results = cache_results
+        self.runs = runs
+        self.kept_runs: dict[tuple[Any, ...], dict[str, Path]] = {}
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, object] = {}
         self.best_config: Config | None = None
@@ -216,8 +222,39 @@ class Autotuner(Decorated):
                     duration=None if is_known else self.bench_time,
                     cache_hit=is_known,
                 )
+            if self.runs or knobs.autotuning_runs:
+                self._keep_runs(key, timings, grid, args, kwargs)
             self.cache[key] = best
             return best
+
+    def _keep_runs(
+        self,
+        key: tuple[object, ...],
+        timings: dict[Config, object],
+        grid: object,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> None:
+        """Records a few launches of the best configuration, and of the next best that is other
+        work; `kept_runs` has the files."""
+        ranked = sorted(timings, key=lambda config: _rank(timings[config]))
+        best, work = ranked[0], self._work(ranked[0], grid, args, kwargs)
+        others = [c for c in ranked[1:] if self._work(c, grid, args, kwargs) != work]
+        folder = Path(self.runs or knobs.autotuning_runs or "")
+        stem = kept_runs.stem(self.__name__, key)
+        found: dict[str, Path] = {}
+        for rank, config in zip(kept_runs.RANKS, (best, *others), strict=False):
+            if not math.isfinite(_rank(timings[config])[0]):
+                continue
+            call = self._call(config, grid, args, kwargs)
+            try:
+                found[rank] = kept_runs.record(folder / f"{stem}-{rank}.proton", call)
+            except _UNFIT as error:  # with records it needs more
+                print(f"proton: {stem}: no profile of {config}: {error}", file=sys.stderr)
+        self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
+        self.kept_runs[key] = found
+        if knobs.print_autotuning and found:
+            print(kept_runs.command(found), file=sys.stderr)
 
     def _tried(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Config]:
         """The configurations that are worth a try."""
@@ -301,7 +338,16 @@ class Autotuner(Decorated):
         self, config: Config, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Any:
         """The times of one configuration; infinite where it is unfit for the target."""
-        bench = self._measure(args, kwargs)
+        try:
+            call = self._call(config, grid, args, kwargs)
+            return self._measure(args, kwargs)(call, quantiles=QUANTILES)
+        except _UNFIT:
+            return [math.inf] * len(QUANTILES)
+
+    def _call(
+        self, config: Config, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Callable[[], None]:
+        """A launch of a configuration that leaves arguments as they were."""
         options = self._merged(config, kwargs)
         given = self.named(args, options)
 
@@ -318,10 +364,7 @@ class Autotuner(Decorated):
             finally:
                 self.post_hook(given, problem)
 
-        try:
-            return bench(call, quantiles=QUANTILES)
-        except _UNFIT:
-            return [math.inf] * len(QUANTILES)
+        return call
 
     def _entry(
         self,
@@ -394,6 +437,7 @@ def autotune(
     use_cuda_graph: bool = False,
     do_bench: Callable[..., object] | None = None,
     cache_results: bool = False,
+    runs: str | Path | None = None,
 ) -> Callable[[object], Autotuner]:
     """Chooses among configurations at the first launch with new values of the `key` arguments.
 
@@ -403,7 +447,8 @@ def autotune(
     **kwargs)`, which returns what to try, and `perf_model(**args)` with `top_k`, of whose estimates
     only the lowest are tried. `do_bench(call, quantiles=)` measures in the place of
     `proton.testing.do_bench`, which gets `warmup` and `rep` (ms). With `cache_results` the choice
-    is kept on disk.
+    is kept on disk. In the folder `runs` a choice leaves short profiles of the best configuration
+    and of the runner-up, which `proton-tile explain --against` compares.
     """
     if use_cuda_graph:
         warnings.warn(
@@ -427,6 +472,7 @@ def autotune(
         use_cuda_graph,
         do_bench,
         cache_results,
+        runs,
     )
 
 

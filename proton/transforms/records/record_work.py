@@ -6,7 +6,9 @@ or run of ops, of the kinds of work that are asked for:
     loads      a load of a block
     dots       a product; one that goes on by itself has an issue and a wait
     copies     asynchronous copies: an issue, and a wait
-    barriers   a barrier, and an op that meets the other warps inside, such as a reduction
+    barriers   a barrier, and an op that meets the other warps inside, such as a reduction; of an
+               mbarrier at which only threads arrive an arrival is an issue, a wait its wait;
+               so are loops that wait for other programs, and what those wait for
     loops      a loop, and each of its iterations
     stages     of a software pipeline: prologue, steady state, epilogue
 
@@ -20,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.handovers import handovers, is_wait
 from proton.base.errors import SourceSpan
 from proton.dialect import isa, proton, traits
 from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
@@ -34,6 +37,7 @@ from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, parent_of, source_span
 from proton.passes import Pass, register
+from proton.trace.model import LOCKS, ONE
 from proton.trace.scope_path import ScopePath
 
 SEPARATOR = "+"  # between the words in the pass's text
@@ -79,6 +83,9 @@ class _Finder:
     def __init__(self, function: Operation, words: Sequence[str], marked: bool) -> None:
         self.words, self.found, self.marked = words, list[_Piece](), marked
         self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued
+        self.handed = handovers(function)
+        if "barriers" not in words:  # a loop that waits is a loop
+            self.handed = {op: q for op, q in self.handed.items() if q.work != LOCKS}
         self._block(function.regions[0].blocks[0])
 
     def _block(self, block: Block) -> None:
@@ -87,7 +94,8 @@ class _Finder:
             self._issue(run, queue)
         for op in ops:
             self._op(op)
-            for region in op.regions if op.name.startswith(("scf.", "ttg.")) else ():
+            is_open = op.name.startswith(("scf.", "ttg.")) and op not in self.handed
+            for region in op.regions if is_open else ():
                 for inner in region.blocks:
                     self._block(inner)
         if "stages" in self.words:
@@ -95,7 +103,10 @@ class _Finder:
 
     def _op(self, op: Operation) -> None:
         """What one op is."""
-        if (wait := Retires.of(op)) is not None:
+        if (handed := self.handed.get(op)) is not None:
+            if "barriers" in self.words:
+                self._hand_over(op, handed)
+        elif (wait := Retires.of(op)) is not None:
             self._wait(op, wait.queue)
         elif has(op, traits.Loop) and "loops" in self.words:
             self._loop(op)
@@ -106,6 +117,12 @@ class _Finder:
         elif "barriers" in self.words and _waits_for_warps(op):
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
+
+    def _hand_over(self, op: Operation, queue: AsyncQueue) -> None:
+        """An arrival, or a wait for arrivals."""
+        kind, pendings = ("wait", ONE) if is_wait(op) else ("issue", 0)
+        origin = Origin(kind, queue.work, queue.name, pendings)
+        self._add([op], f"{kind} {queue.noun}", origin)
 
     def _issue(self, run: list[Operation], queue: AsyncQueue) -> None:
         name = f"{queue.noun} {place_of(run)}"

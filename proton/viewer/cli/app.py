@@ -30,7 +30,9 @@ app = typer.Typer(
 # What comes before a command, or in its place.
 APP_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A .proton file.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A .proton file, or a .chrome_trace of Triton.")
+]
 
 
 def _print_version(wanted: bool) -> None:

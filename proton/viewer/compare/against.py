@@ -4,6 +4,7 @@ and the time of its launches and scopes. `explain --against` says so."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from proton.viewer.tables.labels import SIGNATURE
 
 RESOURCES = {
     "num_stages": "",
+    "num_warps": "",
     "registers": "",
     "spills": "",
     "shared": " bytes",
@@ -59,6 +61,9 @@ def _of_kernel(view: KernelView, was: KernelView) -> Iterator[Difference]:
         if old_ != new_:
             text = f"{name}: {_or_none(new_)}{unit}, was {_or_none(old_)}"
             yield _said(label, name, old_, new_, text)
+    old_, new_ = (prod(v.subject.tables.raw.launches[v.typical_launch].grid) for v in (was, view))
+    if old_ != new_:
+        yield _said(label, "programs", old_, new_, f"a launch has {new_} programs, had {old_}")
     a, b = (_waited(v) for v in (was, view))
     if abs(a - b) >= 100 * LEAST:
         yield _said(

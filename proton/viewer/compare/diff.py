@@ -95,7 +95,9 @@ class Comparison:
         after = self.candidate.values(group, stat)
         before = np.zeros(0) if was is None else self.baseline.values(was, stat)
         unit, pairs = PROCESSES, self.in_turns
-        if was and before.size == after.size == 1 and not reference:
+        has_launches = all(s.processes[0].batches for s in (self.baseline, self.candidate)
+                           if s.processes)  # fmt: skip
+        if was and before.size == after.size == 1 and not reference and has_launches:
             unit, pairs = LAUNCHES, False
             before = self.baseline.launch_values(was, stat)
             after = self.candidate.launch_values(group, stat)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from proton.base.errors import ProtonError
-from proton.trace.model import Kernel
+from proton.trace.chrome import SUFFIX as CHROME
+from proton.trace.chrome import UNKNOWN_GPU
+from proton.trace.model import COMMIT, Kernel
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, variant_numbers
+from proton.viewer.tables.metrics import HATCHET, TIME, of_hatchet
 from proton.viewer.tables.rows import LAUNCH
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 COUNT = "count"  # the statistic that is no time
 STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
 SUFFIX = ".proton"
+SUFFIXES = (SUFFIX, CHROME, HATCHET)
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
 ALL_WARPS = -2  # -1 is that of the CPU, which has none
@@ -65,6 +69,7 @@ class Process:
     targets: dict[Variant, str]
     rows: dict[Group, Row]
     batches: dict[Group, list[Row]]
+    commit: str = ""  # empty where it is not known
     held: Run | None = field(default=None, compare=False, repr=False)  # else its file is read
 
     def run(self) -> Run:
@@ -87,13 +92,11 @@ class Side:
         sources = dict(known.sources) if known else {}
         have = {process.path: process for process in known.processes} if known else {}
         alone = len(files) == 1
-        found = [
-            have.get(str(file)) or _process(Run.load(file), str(file), warps, alone, sources)
-            for file in files
-        ]
+        found = [have.get(str(file)) or _read(file, warps, alone, sources) for file in files]
         found.sort(key=lambda process: process.began_unix_ns)
         for one, next_ in itertools.pairwise(found):
-            if one.began_unix_ns == next_.began_unix_ns:
+            is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
+            if one.began_unix_ns == next_.began_unix_ns and is_known:
                 raise ProtonError(
                     f"{one.path} and {next_.path} are the same run: of one process there is one "
                     "run, and several of them would look as if a measurement had been repeated"
@@ -138,6 +141,10 @@ class Side:
     def values(self, group: Group, stat: str) -> np.ndarray:
         """The statistic in each process; NaN where a process has no such scope."""
         rows = [process.rows.get(group) for process in self.processes]
+        for process, row in zip(self.processes, rows, strict=True):
+            if row is not None and stat not in row:
+                known = ", ".join(row)
+                raise ProtonError(f"{process.path}: has sums alone: choose {known}, not {stat}")
         found = np.array([row[stat] if row else np.nan for row in rows])
         return np.maximum(found, LEAST_NS)
 
@@ -162,11 +169,37 @@ def in_turns(one: Side, other: Side) -> bool:
     return all(max(this) < min(next_) for this, next_ in itertools.pairwise(rounds))
 
 
+def _read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]) -> Process:
+    """A run; of a tree of Triton's Proton the kernels, of which it has sums."""
+    if file.suffix != HATCHET:
+        return _process(Run.load(file), str(file), warps, alone, sources)
+    times: dict[str, Row] = {}
+    for node in of_hatchet(file).all():
+        if node.metrics.get(COUNT) and (time := node.metrics.get(TIME)):
+            row = times.setdefault(node.name, {COUNT: 0.0, "total": 0.0})
+            row[COUNT] += node.metrics[COUNT]
+            row["total"] += time
+    variants = {name: Variant(name, "") for name in times}
+    return Process(
+        path=str(file), began_unix_ns=file.stat().st_mtime_ns, machine={}, missing=(),
+        lost=False, partial=False, targets=dict.fromkeys(variants.values(), UNKNOWN_GPU),
+        rows={Group(variants[name], ""): row | {"self": row["total"],
+                                                "mean": row["total"] / row[COUNT]}
+              for name, row in times.items()},
+        batches={},
+    )  # fmt: skip
+
+
+def runs_in(paths: Iterable[Path]) -> list[Path]:
+    """Those that are runs, by their suffixes, in order."""
+    return sorted(path for path in paths if path.suffix in SUFFIXES)
+
+
 def _files(paths: Iterable[Path]) -> list[Path]:
     """The files, and those of folders."""
     files: list[Path] = []
     for path in paths:
-        inside = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        inside = runs_in(path.iterdir()) if path.is_dir() else [path]
         if not inside:
             raise ProtonError(f"{path}: the folder has no {SUFFIX} files")
         files += inside
@@ -188,7 +221,8 @@ def _process(
     return Process(
         path=path,
         began_unix_ns=run.raw.origin_unix_ns,
-        machine=run.raw.machine,
+        machine={name: fact for name, fact in run.raw.machine.items() if name != COMMIT},
+        commit=str(run.raw.machine.get(COMMIT, "")),
         missing=tuple(run.loss_warnings()),
         lost=bool(totals.lost or totals.dropped_launches),
         partial=unfinished > 0,

@@ -16,6 +16,7 @@ import numpy as np
 
 from proton.base.chips.chip import Chip
 from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.flights import WAIT
 from proton.trace.model import Kernel, Scope
 from proton.trace.records import NONE
@@ -24,11 +25,11 @@ from proton.viewer.explain.finding import SliceToOpen
 from proton.viewer.tables import Tables
 from proton.viewer.tables.first_view import typical
 from proton.viewer.tables.labels import kernel_labels
+from proton.viewer.tables.recording_cost import OFF
 from proton.viewer.tables.rows import launch_times
 from proton.viewer.tables.stats import own_values
 
 SLOW_START = 1.5  # times the slowest of the others: a first launch that stands for itself
-OFF = "_off"  # behind the name of a resource: without instrumentation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +135,11 @@ class KernelView:
         """Whether a GPU ran it, so that its programs have warps, and SMs."""
         return self.kernel.on_gpu
 
+    @property
+    def has_roles(self) -> bool:
+        """Whether its groups of warps do different things."""
+        return len(set(self.kernel.roles)) > 1
+
     @cached_property
     def launch_ns(self) -> np.ndarray:
         """What each launch took."""
@@ -190,10 +196,6 @@ class KernelView:
         parts = [rows for scope, rows in self.scope_rows.items() if chosen[scope]]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
 
-    def scopes_where(self, *, work: str, kind: str) -> np.ndarray:
-        """A column of scopes: those of this work and kind."""
-        return np.array([s.work == work and s.kind == kind for s in self.subject.scopes], bool)
-
     def has(self, word: str) -> bool:
         """Whether the compiler recorded this kind of work (option `auto`)."""
         asked = self.kernel.options.get("auto", ())
@@ -206,17 +208,23 @@ class KernelView:
             value = self.kernel.options.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
-        return None
+        return self.warps if name == "num_warps" and self.on_gpu else None
+
+    @property
+    def warps(self) -> int:
+        """Of a program on a GPU."""
+        return self.kernel.units * self.kernel.unit_warps
 
     @property
     def threads(self) -> int:
         """Of a program."""
-        return self.kernel.units * self.kernel.unit_warps * WARP_SIZE
+        return self.warps * WARP_SIZE
 
     @property
     def architecture(self) -> Chip | None:
-        """What is known of its GPU; None on the CPU."""
-        return GPUTarget.parse(self.kernel.target).facts if self.on_gpu else None
+        """What is known of its GPU; None on the CPU, and of one that a trace does not name."""
+        is_known = self.on_gpu and self.kernel.target != UNKNOWN_GPU
+        return GPUTarget.parse(self.kernel.target).facts if is_known else None
 
     @cached_property
     def programs(self) -> ProgramTimes:

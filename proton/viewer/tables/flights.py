@@ -25,7 +25,8 @@ def flights(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a flight: where it was issued, and who waited for it.
 
     `dur_ns` goes from the beginning of the issue to the end of the wait; of it `issue_ns` and
-    `wait_ns` are the issue's and the wait's own, and `hidden_ns` lies between them.
+    `wait_ns` are the issue's and the wait's own, and `hidden_ns` lies between them. A wait of
+    another unit may have begun before the issue.
     """
     import pandas as pd
 

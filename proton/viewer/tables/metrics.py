@@ -9,7 +9,7 @@ those that are shown include what is inside, and rates are quotients of such sum
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from proton.base.words import did_you_mean
 from proton.trace.scope_path import ScopePath
 from proton.viewer.tables.tables import Tables
 
+HATCHET = ".hatchet"
 TIME, COUNT, BYTES = "time (ns)", "count", "bytes"
 TIME_UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 SCALES = {"": 1.0, "g": 1e9, "t": 1e12}
@@ -38,6 +39,12 @@ class MetricNode:
     def total(self, metric: str) -> float:
         """The sum over the frame and all inside."""
         return self.metrics.get(metric, 0.0) + sum(node.total(metric) for node in self.inner)
+
+    def all(self) -> Iterator[MetricNode]:
+        """The frame and all inside."""
+        yield self
+        for node in self.inner:
+            yield from node.all()
 
     def recorded(self) -> set[str]:
         """The metrics of the frame and of all inside."""
@@ -72,7 +79,7 @@ def of_hatchet(path: Path) -> MetricNode:
 
 def is_hatchet(path: Path) -> bool:
     """Whether a file can be one: JSON, and no .proton."""
-    if path.suffix == ".hatchet":
+    if path.suffix == HATCHET:
         return True
     with path.open("rb") as file:
         return file.read(64).lstrip().startswith(b"[")

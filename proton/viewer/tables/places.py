@@ -36,6 +36,7 @@ class Residency:
     first: np.ndarray
     start_ns: np.ndarray
     end_ns: np.ndarray
+    place: np.ndarray  # a number for each SM and each thread
     slot: np.ndarray
 
     def length(self, programs: np.ndarray) -> np.ndarray:
@@ -61,7 +62,12 @@ def residency(records: RecordTable) -> Residency:
     end = np.maximum(start, end)
     place = _places(records, first)
     return Residency(
-        row=row, first=first, start_ns=start, end_ns=end, slot=slots(place, start, end)
+        row=row,
+        first=first,
+        start_ns=start,
+        end_ns=end,
+        place=place,
+        slot=slots(place, start, end),
     )
 
 

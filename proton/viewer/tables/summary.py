@@ -15,6 +15,7 @@ from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
+from proton.viewer.tables.recording_cost import OFF, RESOURCES
 from proton.viewer.tables.rows import CORRECTED, LAUNCH, METRICS, RAW
 from proton.viewer.tables.stats import TIMES
 from proton.viewer.tables.tables import Tables
@@ -23,9 +24,6 @@ from proton.viewer.tables.units import with_units
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
-RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
-OFF = "_off"
 CUPTI, TORCH = "seen by CUPTI", "torch"  # facts of what is no kernel of Proton's
 ROWS = 20  # of a table in a notebook
 

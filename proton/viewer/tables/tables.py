@@ -15,6 +15,7 @@ from proton.viewer.tables import counters, critical, flights, placed, rows, sour
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
+from proton.viewer.tables.recording_cost import recording_cost
 from proton.viewer.tables.rows import SCOPE
 from proton.viewer.tables.stats import Filter, check_groups, describe, stats
 
@@ -131,11 +132,23 @@ class Tables:
         """One row a kernel with asynchronous copies: how much of their time products hide."""
         return waiting.overlap(self.raw, self.records)
 
-    def critical_path(self, launch: int | None = None, program: int | None = None) -> pd.DataFrame:
+    def recording_cost(self) -> list[dict[str, object]]:
+        """What recording cost, an entry a kernel; with `compare_run_time` the run times with
+        records and without."""
+        return recording_cost(self.raw, self.records, self.residency)
+
+    def critical_path(
+        self, launch: int | None = None, program: int | None = None, *, whole: bool = False
+    ) -> pd.DataFrame:
         """The chain of work, flights and barriers that a program's time is made of, a row a step:
-        of a program of a launch, or of the program that took longest."""
-        of = critical.longest(self.records, self.residency, launch, program)
-        return critical.critical_path(self.records, of)
+        of a program of a launch, or of the program that took longest. A `whole` launch's goes on
+        with the programs that were before the last one in its place."""
+        ran = self.residency
+        if whole:
+            of = critical.last(self.records, ran, launch)
+        else:
+            of = critical.longest(self.records, ran, launch, program)
+        return critical.critical_path(self.records, ran, of, whole)
 
     def lines(self, by: str = "") -> pd.DataFrame:
         """One row a kernel and line of its source, and warp, unit, launch or sm where `by` says

@@ -24,6 +24,10 @@ def analyze(
     file: File,
     launch: Annotated[int | None, typer.Option(help="Whose critical path; the longest's.")] = None,
     program: Annotated[int | None, typer.Option(help="Likewise, the program.")] = None,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="The critical path of a launch: of a place's programs."),
+    ] = False,
     limit: Annotated[int, typer.Option(min=0, help="So many rows of each table; 0 for all.")] = 10,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
     to_json: Json = False,
@@ -43,7 +47,7 @@ def analyze(
     format = Shape.JSON if to_json else format
     run = Run.load(file)
     check_launches(run, () if launch is None else (launch,))
-    path = shares(run.critical_path(launch, program))
+    path = shares(run.critical_path(launch, program, whole=whole))
     tails = occupancy(run).sort_values("dur_ns", ascending=False, kind="stable")
     tables = dict(zip(PARTS, (run.stalls, run.overlap, run.imbalance, path, tails), strict=True))
     shown = {title: table.head(limit) if limit else table for title, table in tables.items()}

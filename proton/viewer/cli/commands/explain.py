@@ -53,7 +53,7 @@ def explain(
         return
     found = run.findings
     if to_json:
-        print(document("explain", found.to_json()))
+        print(document("explain", {**found.to_json(), "recording": run.recording_cost()}))
     else:
         _say(found, str(file), limit)
     warn(run)

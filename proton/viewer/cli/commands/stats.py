@@ -154,7 +154,7 @@ def _print(
     match format:
         case Shape.JSON:
             found = {"run": run.name, "by": groups, **statistics(table, metric.value)}
-            print(document("stats", found))
+            print(document("stats", {**found, "recording": run.recording_cost()}))
         case Shape.CSV:
             print_frame(table, format, SORTED)
         case Shape.TABLE:

@@ -32,12 +32,14 @@ def summary(
         proton-tile summary add.proton
     """
     format = Shape.JSON if to_json else format
-    found = Run.load(file).summary()
+    run = Run.load(file)
+    found = run.summary()
     if format is Shape.JSON:
         fields = {
             "facts": found.facts,
             "launches": statistics(found.kernels, RAW),
             "scopes": statistics(found.scopes, CORRECTED),
+            "recording": run.recording_cost(),
             "warnings": found.warnings,
         }
         print(document("summary", fields))

@@ -156,6 +156,8 @@ def _advice(
 ) -> tuple[int, str, dict[str, float]]:
     """How many copies ahead to have, the words for it, and the shared memory that it takes."""
     shared, chip = kernel.number("shared"), kernel.architecture
+    if kernel.has_roles:
+        return loop.ahead + more, "more buffers between the groups of warps", {}
     if not shared or chip is None:
         return loop.ahead + more, f"num_stages={stages + more}", {}
     each = shared / stages

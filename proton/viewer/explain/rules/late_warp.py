@@ -40,7 +40,7 @@ def find(subject: Subject) -> Said:
                              needs="when each warp comes to a barrier",
                              option='auto="barriers"')  # fmt: skip
             continue
-        barriers = kernel.scopes_where(work="barriers", kind="wait")
+        barriers = np.array([scope.is_meeting for scope in subject.scopes], bool)
         rows = kernel.rows_where(barriers)
         found = [
             each

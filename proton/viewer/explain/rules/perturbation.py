@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from proton.viewer.explain.finding import Finding, Said
 from proton.viewer.explain.rule import Rule
-from proton.viewer.explain.subject import OFF, Subject
+from proton.viewer.explain.subject import Subject
+from proton.viewer.tables.recording_cost import OFF
 
 LEAST_SPILLS = 8  # more than without instrumentation
 

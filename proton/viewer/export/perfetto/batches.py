@@ -301,9 +301,10 @@ class Batches:
 
     def _with_flights(self, flow: np.ndarray, first: int) -> np.ndarray:
         """The flows with those of asynchronous work, whose numbers begin at `first`: a wait may
-        retire several pieces, and a piece may have several waits."""
+        retire several pieces, and a piece may have several waits. Where a wait began before the
+        issue, Perfetto draws the arrow the other way."""
         records, found = self.records, self.records.flights
-        long = records.start_ns[found.wait] > records.start_ns[found.issue]
+        long = records.start_ns[found.wait] != records.start_ns[found.issue]
         issue, wait = found.issue[long], found.wait[long]
         numbers = first + np.arange(issue.size)
         columns = [(edge, _ranks(edge)) for edge in (issue, wait)]

@@ -1,0 +1,147 @@
+"""Mbarriers by which threads hand memory over: who waits at one waits for threads, not for copies.
+
+    producer                       consumer
+    wait(empty)                    wait(ready)        ready: copies arrive
+    expect(ready); copy            read
+                                   arrive(empty)      empty: threads do
+
+Arrivals and waits of one barrier, or of a ring of them, are the two ends of a queue of its own. So
+are, between programs, loops that do nothing but look at memory, and what writes that memory:
+
+    while tl.atomic_cas(lock, 0, 1) == 1: pass      waits
+    tl.atomic_xchg(lock, 0)                         releases
+"""
+
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from proton.analysis.barriers import written
+from proton.dialect import isa, tt, ttg, ttng
+from proton.dialect.asynchronous import AsyncQueue
+from proton.dialect.emit import number_of
+from proton.dialect.mlir import Operation, Value, ir, scf
+from proton.dialect.scopes import place_of
+from proton.dialect.traits import AllocatesShared, Barrier, Writes, has
+from proton.dialect.ttng_memory import BARRIER_BYTES
+from proton.dialect.walk import all_ops, defining_op
+from proton.trace.model import BARRIERS, LOCKS
+
+ATOMICS = (tt.AtomicCASOp, tt.AtomicRMWOp)
+ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveBarrierOp)
+_OF_COPIES = (ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp, ttng.ArriveWithCopiesOp)
+_WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
+
+
+def handovers(function: Operation) -> dict[Operation, AsyncQueue]:
+    """The queue of each arrival and each wait at a barrier at which only threads arrive, of loops
+    that wait for other programs, and of what those wait for. A queue's name has the line where the
+    barrier, or the loop, stands, its noun the lines of the arrivals."""
+    ops = all_ops(function)
+    uses = [op for op in ops if isa(op, *ARRIVALS, *_OF_COPIES, *_WAITS)]
+    found = _locks(ops)
+    count: dict[str, int] = {}
+    for parts, own in _barriers(uses) if any(isa(op, *ARRIVALS) for op in uses) else ():
+        arrivals = [op for op in own if isa(op, *ARRIVALS)]
+        if arrivals and not any(isa(op, *_OF_COPIES) for op in own):
+            made = written(parts[0].made.location)
+            name = f"mbarrier {Path(made.file).name}:{made.line}"
+            count[name] = count.get(name, 0) + 1
+            name += f" #{count[name]}" if count[name] > 1 else ""
+            queue = AsyncQueue(name, BARRIERS, f"arrival {place_of(arrivals)}")
+            found |= dict.fromkeys(own, queue)
+    return found
+
+
+def is_wait(op: Operation) -> bool:
+    """Of a handover's ends, whether an op is the one that waits."""
+    return isa(op, *_WAITS, scf.WhileOp)
+
+
+# Memory that other programs write
+
+
+def _locks(ops: list[Operation]) -> dict[Operation, AsyncQueue]:
+    """The loops that wait, and what writes by the same argument."""
+    polls = {op: pointers for op in ops if isa(op, scf.WhileOp) and (pointers := _polled(op))}
+    inside = {inner for op in polls for inner in all_ops(op)}
+    found: dict[Operation, AsyncQueue] = {}
+    for argument in dict.fromkeys(pointer for pointers in polls.values() for pointer in pointers):
+        spins = [op for op, pointers in polls.items() if argument in pointers]
+        writes = [
+            op for op in ops
+            if isa(op, *ATOMICS, tt.StoreOp) and op not in inside and _root(op) == argument
+        ]  # fmt: skip
+        noun = f"release {place_of(writes)}" if writes else f"spin {place_of(spins)}"
+        queue = AsyncQueue(f"lock {place_of(spins)}", LOCKS, noun)
+        found |= dict.fromkeys((*spins, *writes), queue)
+    return found
+
+
+def _polled(loop: Operation) -> list[Value]:
+    """The arguments by which a loop looks at memory, if it does nothing else."""
+    inner = all_ops(loop)
+    if any(has(op, Writes) and not isa(op, *ATOMICS) and not has(op, Barrier) for op in inner):
+        return []
+    looks = [op for op in inner if isa(op, *ATOMICS) or _is_volatile(op)]
+    return [root for op in looks if (root := _root(op)) is not None]
+
+
+def _is_volatile(op: Operation) -> bool:
+    return isa(op, tt.LoadOp) and bool(op.attributes["volatile"].value)
+
+
+def _root(access: Operation) -> Value | None:
+    """The function's argument that an access has its address from."""
+    pointer = access.operands[0]
+    while (op := defining_op(pointer)) is not None:
+        if not isa(op, tt.AddPtrOp, tt.SplatOp, tt.BroadcastOp):
+            return None
+        pointer = op.operands[0]
+    return pointer
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Bytes of what an op allocated."""
+
+    made: Operation
+    start: int
+    size: int
+
+    def meets(self, other: "_Part") -> bool:
+        is_before = self.start < other.start + other.size
+        return self.made == other.made and is_before and other.start < self.start + self.size
+
+
+def _part(memory: Value) -> _Part | None:
+    """Where a barrier lies, or those of which an index takes one when the kernel runs; None where
+    that is not known."""
+    op, size = defining_op(memory), BARRIER_BYTES * prod(ttg.mem_desc_block(memory.type)[0])
+    if op is None or has(op, AllocatesShared):
+        return None if op is None else _Part(op, 0, size)
+    if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
+        return None
+    whole = _part(op.operands[0])
+    if whole is None:
+        return None
+    if isa(op, ttg.MemDescViewOp):
+        offset = int(ir.IntegerAttr(op.attributes["offset"]).value)
+        return _Part(whole.made, whole.start + offset, size)
+    number = number_of(op.operands[1])
+    return whole if number is None else _Part(whole.made, whole.start + size * number, size)
+
+
+def _barriers(uses: list[Operation]) -> list[tuple[list[_Part], list[Operation]]]:
+    """The uses of each barrier, or of those of one ring; what is of unknown memory is left out."""
+    found: list[tuple[list[_Part], list[Operation]]] = []
+    for op in uses:
+        part = _part(op.operands[0])
+        if part is None:
+            continue
+        parts, ops = [part], [op]
+        for other in [each for each in found if any(map(part.meets, each[0]))]:
+            found.remove(other)
+            parts, ops = other[0] + parts, other[1] + ops
+        found.append((parts, ops))
+    return found

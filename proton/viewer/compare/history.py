@@ -1,0 +1,181 @@
+"""How the times of scopes changed over many stored runs, and at which run.
+
+Runs come in order of time. A series is cut where the ranks of what is before and of what is behind
+differ most (the largest standardised rank sum over all cuts and some windows), as long as shuffled
+series seldom differ as much; then each part is looked at in the same way:
+
+    1.00 1.02 0.99 1.01 | 1.21 1.20 1.19 1.22        a change at the fifth run
+
+Shuffling assumes that runs of equal code differ by chance alone: a machine that gets slower over
+weeks is a change, too. Runs of one commit are not cut apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from proton.viewer.compare.matching import differences
+from proton.viewer.compare.samples import Group, Process, Side, Variant
+
+ERROR = 0.01  # that any series of equal runs is cut
+SHUFFLES = 20_000
+SEED = 20130801
+LEAST_RUNS = 4  # of a part
+LEAST_CHANGE = 0.01  # of the medians of both parts: less is not said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    """A change: the first run that has it, and the medians of the parts on either side."""
+
+    at: int
+    process: Process
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """A scope, or a kernel's launches: the statistic in each run, NaN where a run has none of it,
+    and its changes, the oldest first."""
+
+    group: Group
+    title: str
+    values: np.ndarray
+    shifts: tuple[Shift, ...]
+
+    @property
+    def levels(self) -> list[float]:
+        """The median of each part, the oldest first."""
+        if not self.shifts:
+            return [float(np.nanmedian(self.values))]
+        return [self.shifts[0].before, *(shift.after for shift in self.shifts)]
+
+    @property
+    def change(self) -> float:
+        """The last part's median, as a multiple of the first one's."""
+        return self.levels[-1] / self.levels[0]
+
+
+def history(side: Side, stat: str) -> list[Trend]:
+    """The trend of each scope, those that changed first, then by time."""
+    side = _joined(side)
+    which, groups = differences(side.groups), side.groups
+    found = []
+    for group in groups:
+        of = which.get(group.variant, "")
+        found.append(_trend(side, group, stat, f"{group} ({of})" if of else str(group)))
+    return sorted(
+        found,
+        key=lambda t: (not t.shifts, bool(t.group.scope), -float(np.nanmax(side.totals(t.group)))),
+    )
+
+
+def _joined(side: Side) -> Side:
+    """The runs with one variant of each kernel that no run has several of, whatever its constants
+    were."""
+    counts = [Counter(variant.kernel for variant in p.targets) for p in side.processes]
+    several = {kernel for count in counts for kernel, n in count.items() if n > 1}
+
+    def of(group: Group) -> Group:
+        kernel = group.variant.kernel
+        return group if kernel in several else group._replace(variant=Variant(kernel, ""))
+
+    processes = [replace(p, rows={of(g): row for g, row in p.rows.items()}) for p in side.processes]
+    return replace(side, processes=processes)
+
+
+def _trend(side: Side, group: Group, stat: str, title: str) -> Trend:
+    values = side.values(group, stat)
+    there = np.flatnonzero(~np.isnan(values)).tolist()
+    commits = [side.processes[n].commit for n in there]
+    # A part may begin here.
+    begins = [n for n in range(1, len(there)) if not commits[n] or commits[n] != commits[n - 1]]
+    cuts = _cuts(values[there], np.array(begins, np.int64), ERROR / len(side.groups))
+    edges = [0, *cuts, len(there)]
+    levels = [float(np.median(values[there[a:b]])) for a, b in pairwise(edges)]
+    shifts = tuple(
+        Shift(at=there[cut], process=side.processes[there[cut]], before=before, after=after)
+        for cut, before, after in zip(cuts, levels, levels[1:], strict=False)
+        if abs(after / before - 1) >= LEAST_CHANGE
+    )
+    return Trend(group=group, title=title, values=values, shifts=shifts)
+
+
+def _cuts(values: np.ndarray, begins: np.ndarray, error: float) -> list[int]:
+    """Where a series is cut; once all cuts are known, each is the best between its neighbours."""
+    found = _divided(values, begins, error)
+    for number, _ in enumerate(found):
+        low, high = [0, *found, values.size][number : number + 3 : 2]
+        inside = begins[(begins > low) & (begins < high)]
+        found[number] = low + _best(values[low:high], inside - low)
+    return found
+
+
+def _divided(values: np.ndarray, begins: np.ndarray, error: float) -> list[int]:
+    """The window whose ranks differ most is cut, then what is before and behind the cut."""
+    windows = list(_windows(values.size))
+    found = max((_excess(values, begins, window, error / len(windows)) for window in windows),
+                default=(0.0, 0))  # fmt: skip
+    if found[0] <= 0:
+        return []
+    cut = found[1]
+    before = _divided(values[:cut], begins[begins < cut], error)
+    behind = _divided(values[cut:], begins[begins > cut] - cut, error)
+    return [*before, cut, *(cut + other for other in behind)]
+
+
+def _windows(n: int) -> Iterator[tuple[int, int]]:
+    """All, and overlapping halves and quarters, which see a change that was taken back later."""
+    for size in (n, n // 2, n // 4):
+        if size >= 2 * LEAST_RUNS:
+            for low in range(0, n - size + 1, max(size // 2, 1)):
+                yield low, low + size
+
+
+def _excess(
+    values: np.ndarray, begins: np.ndarray, window: tuple[int, int], error: float
+) -> tuple[float, int]:
+    """How far the largest score in a window is above what chance gives, and the best cut."""
+    low, high = window
+    inside = begins[(begins >= low + LEAST_RUNS) & (begins <= high - LEAST_RUNS)] - low
+    part = values[low:high]
+    if not inside.size or part.min() == part.max():
+        return 0.0, 0
+    # Equal values have their order by chance.
+    order = np.lexsort((np.random.default_rng(SEED).random(part.size), part))
+    score = float(_scores(np.argsort(order)[None], inside).max())
+    limit = _limit(part.size, tuple(inside.tolist()), max(error, 1 / SHUFFLES))
+    return score - limit, low + _best(part, inside)
+
+
+def _best(values: np.ndarray, begins: np.ndarray) -> int:
+    """The cut whose parts have logarithms nearest to their means (least squares)."""
+    logs = np.log(values)
+    sums = np.cumsum(logs)[begins - 1]
+    explained = sums**2 / begins + (logs.sum() - sums) ** 2 / (values.size - begins)
+    return int(begins[np.argmax(explained)])
+
+
+def _scores(ranks: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """Of each series of ranks (rows) and each cut how far the sum of ranks before the cut is from
+    what it is by chance, in standard deviations."""
+    n = ranks.shape[1]
+    sums = np.cumsum(ranks, axis=1)[:, begins - 1]
+    deviation = np.sqrt(begins * (n - begins) * (n + 1) / 12)
+    return np.asarray(np.abs(sums - begins * (n - 1) / 2) / deviation)
+
+
+@lru_cache(maxsize=256)
+def _limit(n: int, begins: tuple[int, ...], error: float) -> float:
+    """What the largest score of a shuffled series exceeds with this probability."""
+    draws = np.random.default_rng(SEED)
+    ranks = draws.permuted(np.tile(np.arange(n), (SHUFFLES, 1)), axis=1)
+    largest = _scores(ranks, np.array(begins)).max(axis=1)
+    return float(np.quantile(largest, 1 - error, method="higher"))

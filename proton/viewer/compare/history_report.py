@@ -1,0 +1,134 @@
+"""Trends over runs as rows, sentences, JSON, and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+import numpy as np
+
+from proton.base.text import printable
+from proton.base.units import duration
+from proton.viewer.compare.check import percent
+from proton.viewer.compare.history import Shift, Trend
+from proton.viewer.compare.samples import COUNT, Process
+
+COLUMNS = ("scope", "runs", "first", "last", "change", "trend")
+NUMBERS = COLUMNS[1:5]
+BARS = "▁▂▃▄▅▆▇█"
+COMMIT_DIGITS = 12
+WIDTH, HEIGHT, MARGIN, DOT = 720, 90, 8, 3  # px of a plot
+STYLE = """:root{color-scheme:light dark}body{font:14px system-ui,sans-serif;max-width:760px;
+margin:2em auto;padding:0 1em}h2{font-size:1em;margin:1.5em 0 0}svg{width:100%;height:auto}
+circle{fill:#1f6feb}line{stroke:#7a869a;stroke-width:2}.at{stroke:#c9252d;stroke-width:1}"""
+
+
+def shown(value: float, stat: str) -> str:
+    """A statistic with its unit."""
+    return f"{value:g}" if stat == COUNT else duration(value)
+
+
+def row(trend: Trend, stat: str, width: int) -> list[str]:
+    """A row of the table; the trend has so many characters at most."""
+    levels = trend.levels
+    there = str(int((~np.isnan(trend.values)).sum()))
+    change = percent(trend.change) if trend.shifts else ""
+    return [trend.title, there, shown(levels[0], stat), shown(levels[-1], stat), change,
+            bars(trend.values, width)]  # fmt: skip
+
+
+def bars(values: np.ndarray, width: int) -> str:
+    """The medians of as many parts as there is room for, from the least to the largest; a space
+    where a scope was not there."""
+    parts = np.array_split(values, min(width, values.size))
+    means = np.array([np.nan if np.isnan(p).all() else np.nanmedian(p) for p in parts])
+    low, high = float(np.nanmin(means)), float(np.nanmax(means))
+    steps = np.nan_to_num((means - low) / max(high - low, 1e-9) * (len(BARS) - 1))
+    found = [BARS[round(step)] for step in steps.tolist()]
+    return "".join(" " if np.isnan(m) else bar for m, bar in zip(means, found, strict=True))
+
+
+def sentence(trend: Trend, shift: Shift, stat: str) -> str:
+    """A change in a line."""
+    change = f"{shown(shift.before, stat)} -> {shown(shift.after, stat)}"
+    percents = percent(shift.after / shift.before)
+    return f"{trend.title}: {change} ({percents}) since {label(shift.process)}"
+
+
+def label(process: Process) -> str:
+    """A run: its commit, when it was, its file."""
+    when = datetime.fromtimestamp(process.began_unix_ns / 1e9, UTC)
+    commit = [process.commit[:COMMIT_DIGITS]] if process.commit else []
+    return ", ".join([*commit, f"{when:%Y-%m-%d %H:%M} UTC", process.path])
+
+
+def fields(trends: Sequence[Trend], stat: str, processes: Sequence[Process]) -> dict[str, object]:
+    """The fields of the document."""
+    return {
+        "stat": stat,
+        "runs": [
+            {"path": p.path, "commit": p.commit, "began_unix_ns": p.began_unix_ns}
+            for p in processes
+        ],
+        "trends": [
+            {
+                "kernel": trend.group.variant.kernel,
+                "scope": trend.group.scope,
+                "title": trend.title,
+                "values": [None if np.isnan(v) else v for v in trend.values.tolist()],
+                "changes": [
+                    {"run": s.at, "commit": s.process.commit, "before": s.before, "after": s.after}
+                    for s in trend.shifts
+                ],
+            }
+            for trend in trends
+        ],
+    }
+
+
+def page(trends: Sequence[Trend], stat: str, processes: Sequence[Process], title: str) -> str:
+    """A plot for each scope, which needs no script and no network."""
+    body = [f"<h1>{_text(title)}</h1>"]
+    for trend in trends:
+        body += [f"<h2>{_text(trend.title)}, {stat}</h2>", _plot(trend, stat, processes)]
+        body += [f"<div>{_text(sentence(trend, shift, stat))}</div>" for shift in trend.shifts]
+    head = f'<!doctype html><meta charset="utf-8"><title>{_text(title)}</title>'
+    return f"{head}<style>{STYLE}</style>{''.join(body)}\n"
+
+
+def _plot(trend: Trend, stat: str, processes: Sequence[Process]) -> str:
+    """A dot a run, from 0 on; a line at the median of each part, and one at each change."""
+    values, n = trend.values, trend.values.size
+    most = float(np.nanmax(values))
+    step = (WIDTH - 2 * MARGIN) / max(n - 1, 1)
+
+    def x(at: float) -> float:
+        return MARGIN + at * step
+
+    def y(value: float) -> float:
+        return HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * value / most
+
+    edges = [0, *(shift.at for shift in trend.shifts), n]
+    parts = [_line(x(a - 0.5 * bool(a)), x(b - 0.5 - 0.5 * (b == n)), y(level), y(level))
+             for a, b, level in zip(edges, edges[1:], trend.levels, strict=False)]  # fmt: skip
+    parts += [_line(x(s.at - 0.5), x(s.at - 0.5), 0, HEIGHT, "at") for s in trend.shifts]
+    for at in np.flatnonzero(~np.isnan(values)).tolist():
+        value = float(values[at])
+        said = _text(f"{shown(value, stat)}: {label(processes[at])}")
+        parts.append(
+            f'<circle cx="{x(at):.1f}" cy="{y(value):.1f}" r="{DOT}"><title>{said}</title></circle>'
+        )
+    scale = f"0 to {shown(most, stat)}"
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(scale)}">'
+        f"<title>{_text(scale)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _line(x1: float, x2: float, y1: float, y2: float, kind: str = "level") -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

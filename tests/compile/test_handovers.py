@@ -1,0 +1,191 @@
+"""Who emptied a buffer: arrivals of threads at mbarriers, and the waits that they end, from the
+kernel's code to the critical path. The machine for PTX runs it, by one clock for all warps."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.gluon import language as gl
+from proton.runtime.session.described import kernel_model
+from proton.trace.instrumentation import Instrumentation
+from proton.trace.iterations import expand
+from proton.trace.model import Clock, GPUClock, Launch, RawRun
+from proton.viewer import Run
+from tests.compile.ptx import machine
+from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx.machine import Machine, run_on_arrays
+from tests.compile.test_gluon_records import consume, produce, summed
+from tests.compile.test_gpu_records import compiled
+from tests.cpu.test_atomics import locked
+from tests.gluon_kernels import described, doubled, fetch, put, three_roles
+from tests.gpu.staging import _Copies
+
+
+def recorded(n: int, slots: int, words: tuple[str, ...], rng: np.random.Generator) -> Run:
+    """`summed` on one program, as a run."""
+    options = Instrumentation(capacity=128, auto=words)
+    kernel = compiled(summed, gl.int32, n, slots, num_warps=4, instrumentation=options)
+    profile = kernel.profile
+    assert profile is not None
+    buffer, out = np.zeros(profile.block.bytes, np.uint8), np.zeros(32, np.int32)
+    given = [out, n, buffer]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 256, kernel.shared, given, rng, unit=32)
+    assert (out == n * (n - 1) // 2).all()
+    expand(buffer, profile.block, profile.loops)
+    model = kernel_model(kernel, options.noted())
+    launch = Launch(kernel=0, grid=(1, 1, 1), capacity=profile.block.capacity, host_start=10**6,
+                    host_end=2 * 10**6, buffer=buffer)  # fmt: skip
+    none, pair = np.zeros(0, np.int64), np.array([0, 10**9], np.int64)
+    gpu = GPUClock(device=0, name="machine", timer_ns=pair, host_ns=pair + 1)
+    clock = Clock(ticks=none.astype(np.uint64), host_ns=none)
+    return Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=clock, gpus=[gpu],
+                      kernels=[model], launches=[launch]))  # fmt: skip
+
+
+def line_of(function: Any) -> str:
+    """Where a role arrives."""
+    lines, first = inspect.getsourcelines(function.fn)
+    (line,) = [number for number, text in enumerate(lines, first) if "mbarrier.arrive" in text]
+    return f"arrival test_gluon_records.py:{line}"
+
+
+@pytest.mark.parametrize("first", ["produce", "consume"])
+def test_a_wait_ends_with_the_arrival_of_the_other_role(
+    first: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """The role that goes on as soon as it can waits for the other. Samples have one order."""
+    now, run_machine, steps, warps = [0], Machine.run, 5, (0, 1, 2, 3)
+
+    def read(machine: Machine, mask: np.ndarray) -> np.ndarray:
+        now[0] += 100
+        return np.full(len(mask), now[0], np.uint64)
+
+    def prefer(machine: Machine) -> None:
+        is_first = (np.arange(len(machine.pc)) >= 128) == (first == "produce")
+        machine.turns = [is_first, ~is_first]
+        run_machine(machine)
+
+    monkeypatch.setattr(Machine, "read_clock", read)
+    monkeypatch.setattr(Machine, "run", prefer)
+    run = recorded(steps, 1, ("barriers",), rng)
+    filled, emptied = line_of(produce), line_of(consume)
+    flights = run.flights
+    found = [*zip(flights.name, flights.start_warp, flights.end_warp, strict=True)]
+    if first == "consume":
+        assert found == [(filled, 4, warp) for _ in range(steps) for warp in warps]
+    else:  # the first slot is empty; of four warps that meet and arrive one is named
+        assert [(name, end) for name, _, end in found] == [(emptied, 4)] * (steps - 1)
+        assert set(flights.start_warp) <= set(warps)
+    # An arrival is no wait, and a wait for arrivals is none for copies.
+    assert set(run.stalls["work"]) == {"barriers"}
+    waits = {scope.name for scope in run.kernels[0].scopes if scope.kind == "wait" and scope.queue}
+    assert waits == {f"wait {filled}", f"wait {emptied}"}
+    assert len({scope.queue for scope in run.kernels[0].scopes if scope.queue}) == 2
+
+
+def test_waits_for_threads_are_recorded_with_barriers_alone(rng: np.random.Generator) -> None:
+    run = recorded(3, 2, ("copies",), rng)
+    assert {scope.kind for scope in run.kernels[0].scopes} == {"slice"}
+
+
+def test_rings_in_one_allocation_are_queues_of_their_own(rng: np.random.Generator) -> None:
+    """Of `three_roles` one is filled by copies, and three by threads."""
+    x = np.zeros((32, 64), np.float32)
+    emulation = Emulation(8, rng)
+    with emulation.installed():
+        array = _Copies(emulation.emulated).argument(described(x, [32, 64], gl.float32))
+        kernel = three_roles.warmup(array, array, 5, 64, 2, num_warps=8, maxnreg=128, grid=(1,),
+                                    profile={"auto": ("copies", "barriers")})  # fmt: skip
+    ends: dict[str, set[str]] = {}
+    for scope in kernel.profile.table.scopes:
+        if scope.queue and scope.work == "barriers":
+            ends.setdefault(scope.queue, set()).add(f"{scope.kind} {kernel_of(scope.line)}")
+    assert sorted(map(sorted, ends.values())) == [
+        ["issue doubled", "wait fetch"],
+        ["issue doubled", "wait put"],
+        ["issue put", "wait doubled"],
+    ]
+    copies = [kernel_of(s.line) for s in kernel.profile.table.scopes if s.queue == "copies"]
+    assert sorted(copies) == ["doubled", "fetch"]  # the wait, the issue
+
+
+def kernel_of(line: int) -> str:
+    """The role of `three_roles` that a line is in."""
+    for role in (doubled, fetch, put):
+        lines, first = inspect.getsourcelines(role.fn)
+        if first <= line < first + len(lines):
+            return str(role.fn.__name__)
+    raise AssertionError(line)
+
+
+@proton.jit
+def flagged(flag_ptr, x_ptr, out_ptr, n):
+    i = tl.program_id(0)
+    while tl.load(flag_ptr, volatile=True) < i:
+        pass
+    tl.store(out_ptr + i, tl.load(x_ptr + i) + n)
+    tl.debug_barrier()
+    tl.store(flag_ptr, i + 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "types", "given", "ends"),
+    [
+        (locked, (tl.int32, tl.int64), {"ROUNDS": 2}, ("atomic_cas", "atomic_xchg")),
+        (flagged, (tl.int32, tl.float32, tl.float32, 3), {}, ("volatile=True", "flag_ptr, i + 1")),
+    ],
+)
+def test_a_loop_that_waits_for_another_program_is_one_wait(
+    kernel: Any, types: tuple[Any, ...], given: dict[str, Any], ends: tuple[str, str]
+) -> None:
+    options = Instrumentation(auto=("barriers", "loops"))
+    found = compiled(kernel, *types, **given, instrumentation=options).profile.table.scopes
+    lines, first = inspect.getsourcelines(kernel.fn)
+    wait, release = (next(n for n, line in enumerate(lines, first) if end in line) for end in ends)
+    (queue,) = {scope.queue for scope in found if scope.queue}
+    assert {(s.kind, s.line) for s in found if s.queue} == {("wait", wait), ("issue", release)}
+    assert queue.endswith(f":{wait}")
+    loops = compiled(kernel, *types, **given, instrumentation=Instrumentation(auto=("loops",)))
+    assert wait in {s.line for s in loops.profile.table.scopes if s.name.startswith("loop ")}
+    # Neither its iterations nor the barriers inside of it are recorded.
+    assert all(scope.queue for scope in found if scope.line == wait)
+
+
+@proton.jit
+def taken(lock_ptr, out_ptr, ROUNDS: tl.constexpr):
+    for i in range(ROUNDS):
+        while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+            pass
+        tl.store(out_ptr + tl.program_id(0), i + 1)
+        tl.debug_barrier()
+        tl.atomic_xchg(lock_ptr, 0)
+
+
+def test_a_recorded_lock_works(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Two programs, which go on in turns, take a lock twice each: each take is one wait a warp."""
+    options = Instrumentation(capacity=32, auto=("barriers",))
+    kernel = compiled(taken, tl.int32, tl.int32, ROUNDS=2, instrumentation=options)
+    profile, step = kernel.profile, Machine._step
+    assert profile is not None
+    programs, warps = 2, 4
+
+    def in_turns(machine: Machine, live: np.ndarray) -> bool:
+        is_second = np.arange(len(live)) >= 32 * warps
+        is_now = is_second ^ bool(machine.turns[0][0])
+        machine.turns = [is_now, ~is_now]
+        return step(machine, live)
+
+    monkeypatch.setattr(Machine, "_step", in_turns)
+    monkeypatch.setattr(machine, "_STEPS", 5000)
+    buffer = np.zeros(programs * profile.block.bytes, np.uint8)
+    lock, data = np.zeros(1, np.int32), np.zeros(2, np.int32)
+    given = [lock, data, buffer]
+    shape = (programs, 1, 1), 32 * warps, kernel.shared
+    run_on_arrays(kernel.asm["ptx"], *shape, given, rng, unit=32)
+    assert (lock[0], data.tolist()) == (0, [2, 2])
+    expand(buffer, profile.block, profile.loops)
+    assert profile.block.tables(buffer).tolist() == [[2 * 3] * warps] * programs
