@@ -14,6 +14,7 @@ from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.trace.model import LOCKS, RawRun, Scope
 from proton.trace.nesting import Nesting, cover_inner, nest
+from proton.trace.tiles import find_tiles
 from proton.trace.visits import Visits, group_visits
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, ProgramState, RecordKind
 
@@ -129,6 +130,13 @@ class RecordTable:
             lossy=self.tracks.lost > 0,
             start=start,
             end=end,
+        )
+
+    @cached_property
+    def tile(self) -> np.ndarray | None:
+        """The tile of each record (tiles.py)."""
+        return find_tiles(
+            scopes=self.scopes, scope=self.scope, payload=self.payload, nesting=self.nesting
         )
 
     @cached_property

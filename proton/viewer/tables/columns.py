@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
 from proton.trace.records import RecordTable
+from proton.trace.tiles import FIELD, NO_TILE
 from proton.trace.visits import Visits
 from proton.trace.wire import RecordKind
 from proton.viewer.tables.labels import unit_roles, variant_numbers
@@ -89,6 +91,8 @@ def of_frame(rows: pd.DataFrame) -> Columns:
     track = rows.groupby(names, observed=True).ngroup().to_numpy()
 
     def key(name: str) -> Key:
+        if name == "tile":
+            return _by_tile(rows[name].to_numpy() if name in rows else None)
         if name.startswith(PAYLOAD):
             field = name.removeprefix(PAYLOAD)
             column = [(payload or {}).get(field) for payload in rows["payload"]]
@@ -126,6 +130,19 @@ def of_records(raw: RawRun, records: RecordTable) -> Columns:
     return Columns(start, dur, track, found_, waits, metrics, key, names)
 
 
+def _by_tile(tile: np.ndarray | None) -> Key:
+    """The key of tiles; slices outside of tiles have no code."""
+    if tile is None:
+        raise ProtonError(
+            f"no scope of the run has the integer payload {FIELD}: open one for each tile, "
+            f'with proton.scope("{FIELD}", {FIELD}=...):'
+        )
+    has = tile != NO_TILE
+    key, codes = Key.of(tile[has]), np.full(has.size, -1)
+    codes[has] = key.codes
+    return Key(codes, key.values)
+
+
 class _RecordKeys:
     """The keys of slices of records."""
 
@@ -150,6 +167,8 @@ class _RecordKeys:
         if name == "role":
             tracks, track = records.tracks, self.track
             return Key.of_texts(*unit_roles(self.raw, tracks.launch[track], tracks.unit[track]))
+        if name == "tile":
+            return _by_tile(None if records.tile is None else records.tile[self.rows])
         if name == "iteration":
             return Key.of(records.iteration[self.rows])
         if name not in ("kernel", "variant"):

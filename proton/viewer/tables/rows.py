@@ -12,6 +12,7 @@ from proton.trace.model import PayloadField, RawRun, Scope
 from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE, RecordTable, count_states, launch_devices
 from proton.trace.scope_path import ScopePath
+from proton.trace.tiles import NO_TILE
 from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables.labels import unit_roles, variant_numbers
 from proton.viewer.tables.places import Residency
@@ -68,6 +69,9 @@ def frame(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     joined = _joined(parts)
     slices = np.flatnonzero(records.kind == RecordKind.SLICE)
     values = payload_columns(raw, records, slices, len(joined) - slices.size)
+    if records.tile is not None:
+        others = np.full(len(joined) - slices.size, NO_TILE)
+        values["tile"] = np.concatenate([others, records.tile[slices]])
     return joined.assign(**values) if values else joined
 
 

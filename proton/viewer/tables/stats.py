@@ -40,6 +40,7 @@ GROUPS = (
     "role",
     "launch",
     "iteration",
+    "tile",
     "name",
     "kind",
     "operator",
