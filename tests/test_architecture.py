@@ -635,3 +635,12 @@ def test_no_function_is_long() -> None:
     lengths = sorted(length for file in FILES for length in facts_of(file).lengths)
     assert lengths[-1] <= 60
     assert lengths[len(lengths) * 9 // 10] <= 20
+
+
+UNSEEDED = re.compile(r"SystemRandom|default_rng\(\)|\bRandom\(\)")
+
+
+def test_no_test_draws_from_a_seed_of_its_own() -> None:
+    """A run of CI draws the same each time; `make fuzz` has fresh seeds (tests/draws.py)."""
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    assert not [str(file) for file in files if UNSEEDED.search(file.read_text())]

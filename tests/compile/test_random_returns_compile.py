@@ -14,10 +14,8 @@ from tests.draws import PROGRAMS
 TARGET = proton.GPUTarget("cuda", 90)
 
 
-def test_early_returns_compile() -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print("seed", seed)
-    rng = random.Random(seed)
+def test_early_returns_compile(session_seed: int) -> None:
+    rng = random.Random(session_seed)
     for _ in range(PROGRAMS // 10):
         source = Source(rng).text()
         static = {"S0": rng.random() < 0.5, "S1": rng.random() < 0.5}

@@ -34,13 +34,13 @@ def test_waits_for_other_units_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("crossing", [False, True])
 @pytest.mark.parametrize("where", ["cpu", "gpu", "both"])
-def test_a_random_run_comes_back_exactly(tmp_path: Path, where: str, crossing: bool) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}, {where}, crossing {crossing}")
+def test_a_random_run_comes_back_exactly(
+    tmp_path: Path, where: str, crossing: bool, session_seed: int
+) -> None:
     if where == "cpu":
-        raw = random_run(seed, crossing=crossing)
+        raw = random_run(session_seed, crossing=crossing)
     else:
-        raw = gpu_run(seed, mixed=where == "both", crossing=crossing)
+        raw = gpu_run(session_seed, mixed=where == "both", crossing=crossing)
     assert_trace_equals_tables(Run(raw), tmp_path / "run.pftrace")
 
 
@@ -218,8 +218,10 @@ def test_counters_are_asked_for_and_one_for_all_launches_of_a_place(
     assert values[0]["n"] == sum(len(payload or {}) for payload in payloads)
 
 
-def test_the_pieces_of_a_run_of_a_scope_are_joined_in_order(tmp_path: Path) -> None:
-    whole = Run(pieces_run(random.SystemRandom().randrange(1 << 32)))
+def test_the_pieces_of_a_run_of_a_scope_are_joined_in_order(
+    tmp_path: Path, session_seed: int
+) -> None:
+    whole = Run(pieces_run(session_seed))
     wanted = joined_pieces(whole)
     assert len(wanted) == 2 * 36 + 6
     with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:

@@ -1,6 +1,5 @@
 """The slots of programs: no two at once in one, and as many as ran at once."""
 
-import random
 from collections import Counter
 
 import numpy as np
@@ -10,10 +9,8 @@ from proton.viewer import Run
 from proton.viewer.tables.places import slots
 
 
-def test_slots_are_as_many_as_programs_are_there_at_once() -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    random_ = np.random.default_rng(seed)
+def test_slots_are_as_many_as_programs_are_there_at_once(session_seed: int) -> None:
+    random_ = np.random.default_rng(session_seed)
     for count in (0, 1, 2, 300):
         place = random_.integers(0, 5, count)
         start = random_.integers(0, 1000, count)

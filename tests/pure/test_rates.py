@@ -1,7 +1,6 @@
 """Rates against SQL over the exported trace, and against Python, slice by slice."""
 
 import json
-import random
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -60,10 +59,10 @@ def same(found: float, wanted: float | None) -> bool:
     ("by", "column"),
     [("name", "name"), ("launch", "extract_arg(arg_set_id, 'debug.launch')")],
 )
-def test_rates_are_those_of_sql_over_the_trace(tmp_path: Path, by: str, column: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    whole = Run(with_work(random_run(seed)))
+def test_rates_are_those_of_sql_over_the_trace(
+    tmp_path: Path, by: str, column: str, session_seed: int
+) -> None:
+    whole = Run(with_work(random_run(session_seed)))
     with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:
         wanted = {row["key"]: row for row in processor.query(SQL.format(column=column))}
     table = whole.stats(by, rates={"gbytes/s": 50, "tflop16/s": 2})
@@ -82,10 +81,10 @@ def test_rates_are_those_of_sql_over_the_trace(tmp_path: Path, by: str, column: 
         assert same(row.get("%peak", np.nan), part if part > 0 else None), row
 
 
-def test_a_value_that_all_warps_record_counts_once_and_devices_are_added_up() -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    whole = Run(with_work(gpu_run(seed)))
+def test_a_value_that_all_warps_record_counts_once_and_devices_are_added_up(
+    session_seed: int,
+) -> None:
+    whole = Run(with_work(gpu_run(session_seed)))
     rows = whole.frame[whole.frame["kind"] == "scope"].to_dict("records")
     units: dict[Any, set[int]] = defaultdict(set)
     for row in rows:

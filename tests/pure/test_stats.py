@@ -1,6 +1,5 @@
 """Statistics against numpy, one group at a time, and against a search for what lies in what."""
 
-import random
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -64,10 +63,8 @@ def surroundings(rows: list[dict[str, Any]]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("by", GROUPINGS, ids=",".join)
-def test_no_time_is_counted_twice(by: list[str]) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    frame = Run(random_run(seed)).frame
+def test_no_time_is_counted_twice(by: list[str], session_seed: int) -> None:
+    frame = Run(random_run(session_seed)).frame
     rows = frame[frame["kind"] == "scope"].to_dict("records")
     around = surroundings(rows)
     own = [row["dur_ns"] for row in rows]
@@ -88,14 +85,12 @@ def test_no_time_is_counted_twice(by: list[str]) -> None:
     assert table["self"].sum() == sum(outermost)
 
 
-def test_inner_slices_together_are_never_longer_than_what_is_around_them() -> None:
+def test_inner_slices_together_are_never_longer_than_what_is_around_them(session_seed: int) -> None:
     """Corrected, too, where recording cost less than its calibration says."""
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
     raised = 0
     for crossing in (False, True):
-        raw = random_run(seed, crossing=crossing)
-        cost, edge = np.random.default_rng(seed).integers(1, 1000, 2) / 3
+        raw = random_run(session_seed, crossing=crossing)
+        cost, edge = np.random.default_rng(session_seed).integers(1, 1000, 2) / 3
         raw.clock = replace(raw.clock, slice_cost_ns=cost, edge_cost_ns=edge)
         whole = Run(raw)
         frame = whole.frame[whole.frame["kind"] == "scope"]
@@ -283,11 +278,9 @@ SCOPES_SQL = """
 )
 @pytest.mark.parametrize("where", ["cpu", "gpu"])
 def test_numbers_are_those_of_sql_over_the_trace(
-    tmp_path: Path, where: str, by: str, column: str, same: str
+    tmp_path: Path, where: str, by: str, column: str, same: str, session_seed: int
 ) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    whole = Run(random_run(seed) if where == "cpu" else gpu_run(seed))
+    whole = Run(random_run(session_seed) if where == "cpu" else gpu_run(session_seed))
     with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:
         name = by.removeprefix("payload.")
         rows = processor.query(SCOPES_SQL.format(by=name, column=column, same=same))
@@ -367,9 +360,9 @@ def test_nesting_is_the_same_a_few_tracks_at_a_time(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("metric", ["dur_ns", "corrected_ns", "cycles"])
 @pytest.mark.parametrize("capacity", [64, 20])
-def test_a_run_of_a_scope_is_counted_once(metric: str, capacity: int) -> None:
+def test_a_run_of_a_scope_is_counted_once(metric: str, capacity: int, session_seed: int) -> None:
     """Against pandas, piece by piece; a ring of 20 records has lost some of the first."""
-    whole = Run(pieces_run(random.SystemRandom().randrange(1 << 32), capacity=capacity))
+    whole = Run(pieces_run(session_seed, capacity=capacity))
     frame = whole.frame[whole.frame["kind"] == "scope"]
     again = (frame["iteration"].diff() < -1).groupby(frame["program"]).cumsum()
     runs = frame.assign(end=frame["start_ns"] + frame["dur_ns"], again=again)

@@ -69,9 +69,8 @@ def frame(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     joined = _joined(parts)
     slices = np.flatnonzero(records.kind == RecordKind.SLICE)
     values = payload_columns(raw, records, slices, len(joined) - slices.size)
-    if records.tile is not None:
-        others = np.full(len(joined) - slices.size, NO_TILE)
-        values["tile"] = np.concatenate([others, records.tile[slices]])
+    if (tile := records.tile) is not None:
+        values["tile"] = np.append(np.full(len(joined) - slices.size, NO_TILE), tile[slices])
     return joined.assign(**values) if values else joined
 
 
