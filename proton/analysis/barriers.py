@@ -14,7 +14,7 @@ barriers that groups share, the arrivals that there are at all are counted.
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from linecache import getline
 from math import inf, prod
 
@@ -74,44 +74,52 @@ def _hands_memory_on(kernel: Operation) -> bool:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Memory from a byte of an allocation on; None: from one that is not known."""
+class MemoryPlace:
+    """So many bytes of an allocation, from one on; of a part that is not known (`is_part`) all that
+    it may be."""
 
     base: Value
-    offset: int | None
+    start: int
+    size: int = field(compare=False)
+    is_part: bool = False
+
+    def meets(self, other: "MemoryPlace") -> bool:
+        """May be of the same memory."""
+        is_before = self.start < other.start + other.size
+        return self.base == other.base and is_before and other.start < self.start + self.size
 
 
 Numbers = dict[Value, int]
 
 
-def _place(memory: Value, numbers: Numbers) -> _Place | None:
+def _place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
     """None where the allocation is not known."""
     op = defining_op(memory)
     if op is None:
         return None
+    size = _bytes(memory.type)
     if isa(op, ttg.LocalReserveOp):
-        return _Place(memory, 0)
+        return MemoryPlace(memory, 0, size)
     if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
         return None
     source = _place(op.operands[0], numbers)
-    if source is None or source.offset is None:
+    if source is None or source.is_part:
         return source
     if isa(op, ttg.MemDescViewOp):
-        return _Place(
-            source.base, source.offset + int(ir.IntegerAttr(op.attributes["offset"]).value)
-        )
+        offset = int(ir.IntegerAttr(op.attributes["offset"]).value)
+        return MemoryPlace(source.base, source.start + offset, size)
     index = _number(op.operands[1], numbers)
     if index is None:
-        return _Place(source.base, None)
-    return _Place(source.base, source.offset + index * _bytes(op.results[0].type))
+        return replace(source, is_part=True)
+    return MemoryPlace(source.base, source.start + index * size, size)
 
 
-def _barrier(memory: Value, numbers: Numbers) -> _Place | None:
+def barrier_place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
     """The place of a barrier; of several at once none of them."""
     found = _place(memory, numbers)
     if found is None or prod(ttg.mem_desc_block(memory.type)[0]) == 1:
         return found
-    return _Place(found.base, None)
+    return replace(found, is_part=True)
 
 
 def _bytes(type_: Type) -> int:
@@ -186,11 +194,16 @@ def written(location: Location) -> SourceSpan:
     return span
 
 
-def _wrong(op: Operation, base: Value, problem: str, hint: str) -> CompilationError:
-    """An error at an op, which names the memory that it is about."""
+def made_at(base: Value) -> SourceSpan:
+    """Where the user allocated memory."""
     memory = defining_op(base)
     assert memory is not None, "an allocation, by _place"
-    span, made = written(op.location), written(memory.location)
+    return written(memory.location)
+
+
+def _wrong(op: Operation, base: Value, problem: str, hint: str) -> CompilationError:
+    """An error at an op, which names the memory that it is about."""
+    span, made = written(op.location), made_at(base)
     line = getline(made.file, made.line).strip()
     return CompilationError(
         f"{problem} (it is made in line {made.line}: `{line}`)", span if span.file else None, hint
@@ -205,22 +218,26 @@ class _Use:
     """An op of a barrier."""
 
     op: Operation
-    base: Value
-    offset: int | None
+    place: MemoryPlace
     role: Operation | None
     repeats: bool
 
     @staticmethod
     def of(op: Operation) -> "_Use | None":
         """None where the barrier is not known."""
-        place, role, repeats = _barrier(op.operands[0], {}), None, False
+        place, role, repeats = barrier_place(op.operands[0], {}), None, False
         outer = op.parent
         while outer is not None and not isa(outer.operation, func.FuncOp):
             if isa(outer.operation, ttg.WorkerOp):
                 role = outer.operation
             repeats = repeats or isa(outer.operation, scf.ForOp, scf.WhileOp)
             outer = outer.operation.parent
-        return None if place is None else _Use(op, place.base, place.offset, role, repeats)
+        return None if place is None else _Use(op, place, role, repeats)
+
+    @property
+    def base(self) -> Value:
+        """The allocation."""
+        return self.place.base
 
     @property
     def count(self) -> int:
@@ -229,7 +246,7 @@ class _Use:
 
     def meets(self, other: "_Use") -> bool:
         """May be of the same barrier."""
-        return None in (self.offset, other.offset) or self.offset == other.offset
+        return self.place.meets(other.place)
 
 
 def _count(op: Operation) -> int:
@@ -303,8 +320,8 @@ class _Run:
 
     own: set[Value]
     numbers: Numbers = field(default_factory=dict)
-    states: dict[_Place, _State] = field(default_factory=dict)
-    copies: dict[_Place, Value | None] = field(default_factory=dict)
+    states: dict[MemoryPlace, _State] = field(default_factory=dict)
+    copies: dict[MemoryPlace, Value | None] = field(default_factory=dict)
 
     def walk(self, block: Block) -> None:
         """Runs the ops of a block."""
@@ -352,7 +369,7 @@ class _Run:
             if isa(inner, *_WAITS, ttg.AsyncWaitGroupOp):
                 self.copies.clear()
 
-    def _forget(self, place: _Place | None) -> None:
+    def _forget(self, place: MemoryPlace | None) -> None:
         for kept in (self.states, self.copies):
             for other in list(kept):
                 if place is None or other.base == place.base:
@@ -372,8 +389,8 @@ class _Run:
         elif isa(op, *_USES):
             self._use(op)
 
-    def _begin(self, target: _Place | None, barrier: Value | None) -> None:
-        if target is not None and target.offset is not None:
+    def _begin(self, target: MemoryPlace | None, barrier: Value | None) -> None:
+        if target is not None and not target.is_part:
             self.copies[target] = barrier
 
     def _copy(self, op: Operation) -> None:
@@ -381,7 +398,7 @@ class _Run:
         is_done = _number(condition, self.numbers)
         if is_done == 0:
             return
-        place = _barrier(barrier, self.numbers)
+        place = barrier_place(barrier, self.numbers)
         state = self._state(place)
         if is_done is None or place is None:
             self._forget(place)
@@ -392,10 +409,10 @@ class _Run:
             state.bytes -= prod(shape) * stored_bytes(element)
             state.end()
 
-    def _state(self, place: _Place | None) -> _State | None:
+    def _state(self, place: MemoryPlace | None) -> _State | None:
         if place is None or place.base not in self.own:
             return None
-        if place.offset is None:
+        if place.is_part:
             self._forget(place)
         return self.states.get(place)
 
@@ -416,13 +433,13 @@ class _Run:
             )
 
     def _use(self, op: Operation) -> None:
-        place = _barrier(op.operands[0], self.numbers)
+        place = barrier_place(op.operands[0], self.numbers)
         if isa(op, *_WAITS):
             self._wait(op, place)
             return
         if isa(op, ttng.InitBarrierOp):
             count = _count(op)
-            if place is not None and place.base in self.own and place.offset is not None:
+            if place is not None and place.base in self.own and not place.is_part:
                 self.states[place] = _State(count, count)
             return
         state = self._state(place)
@@ -442,7 +459,7 @@ class _Run:
             return
         state.end()
 
-    def _wait(self, op: Operation, place: _Place | None) -> None:
+    def _wait(self, op: Operation, place: MemoryPlace | None) -> None:
         state, parity = self._state(place), _number(op.operands[1], self.numbers)
         waits = _number(op.operands[2], self.numbers) if len(op.operands) > 2 else 1
         if waits == 0:

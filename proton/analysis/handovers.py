@@ -12,18 +12,14 @@ are, between programs, loops that do nothing but look at memory, and what writes
     tl.atomic_xchg(lock, 0)                         releases
 """
 
-from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
-from proton.analysis.barriers import written
-from proton.dialect import isa, tt, ttg, ttng
+from proton.analysis.barriers import MemoryPlace, barrier_place, made_at
+from proton.dialect import isa, tt, ttng
 from proton.dialect.asynchronous import AsyncQueue
-from proton.dialect.emit import number_of
-from proton.dialect.mlir import Operation, Value, ir, scf
+from proton.dialect.mlir import Operation, Value, scf
 from proton.dialect.scopes import place_of
-from proton.dialect.traits import AllocatesShared, Barrier, Writes, has
-from proton.dialect.ttng_memory import BARRIER_BYTES
+from proton.dialect.traits import Barrier, Writes, has
 from proton.dialect.walk import all_ops, defining_op
 from proton.trace.model import BARRIERS, LOCKS
 
@@ -44,7 +40,7 @@ def handovers(function: Operation) -> dict[Operation, AsyncQueue]:
     for parts, own in _barriers(uses) if any(isa(op, *ARRIVALS) for op in uses) else ():
         arrivals = [op for op in own if isa(op, *ARRIVALS)]
         if arrivals and not any(isa(op, *_OF_COPIES) for op in own):
-            made = written(parts[0].made.location)
+            made = made_at(parts[0].base)
             name = f"mbarrier {Path(made.file).name}:{made.line}"
             count[name] = count.get(name, 0) + 1
             name += f" #{count[name]}" if count[name] > 1 else ""
@@ -101,42 +97,11 @@ def _root(access: Operation) -> Value | None:
     return pointer
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Bytes of what an op allocated."""
-
-    made: Operation
-    start: int
-    size: int
-
-    def meets(self, other: "_Part") -> bool:
-        is_before = self.start < other.start + other.size
-        return self.made == other.made and is_before and other.start < self.start + self.size
-
-
-def _part(memory: Value) -> _Part | None:
-    """Where a barrier lies, or those of which an index takes one when the kernel runs; None where
-    that is not known."""
-    op, size = defining_op(memory), BARRIER_BYTES * prod(ttg.mem_desc_block(memory.type)[0])
-    if op is None or has(op, AllocatesShared):
-        return None if op is None else _Part(op, 0, size)
-    if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
-        return None
-    whole = _part(op.operands[0])
-    if whole is None:
-        return None
-    if isa(op, ttg.MemDescViewOp):
-        offset = int(ir.IntegerAttr(op.attributes["offset"]).value)
-        return _Part(whole.made, whole.start + offset, size)
-    number = number_of(op.operands[1])
-    return whole if number is None else _Part(whole.made, whole.start + size * number, size)
-
-
-def _barriers(uses: list[Operation]) -> list[tuple[list[_Part], list[Operation]]]:
+def _barriers(uses: list[Operation]) -> list[tuple[list[MemoryPlace], list[Operation]]]:
     """The uses of each barrier, or of those of one ring; what is of unknown memory is left out."""
-    found: list[tuple[list[_Part], list[Operation]]] = []
+    found: list[tuple[list[MemoryPlace], list[Operation]]] = []
     for op in uses:
-        part = _part(op.operands[0])
+        part = barrier_place(op.operands[0], {})
         if part is None:
             continue
         parts, ops = [part], [op]

@@ -287,8 +287,6 @@ class TMAStoreWaitOp(
 
 # Barriers
 
-BARRIER_BYTES = 8  # of an mbarrier (PTX ISA)
-
 
 def barriers(count: int) -> Type:
     """The type of so many barriers in shared memory; of several `ttg.memdesc_index` takes one."""

@@ -134,6 +134,29 @@ def slots(x, n, S: gl.constexpr):
 
 
 @gluon.jit
+def waiting_in_a_ring(ring, others, n):
+    for k in range(n):
+        mbarrier.wait(ring.index(k % 2), 0)
+
+
+@gluon.jit
+def arriving_in_a_ring(ring, others, n):
+    for k in range(n):
+        mbarrier.arrive(others.index(k % 2))
+
+
+@gluon.jit
+def two_rings(x, n, SAME: gl.constexpr):
+    """Both rings lie in one allocation; one group waits at one of them."""
+    bars = mbarrier.allocate_mbarrier(batch=4)
+    for k in gl.static_range(4):
+        mbarrier.init(bars.index(k), count=1)
+    one, other = bars.slice(0, 2), bars.slice(2, 2)
+    args = (one, one if SAME else other, n)
+    gl.warp_specialize([(waiting_in_a_ring, args), (arriving_in_a_ring, args)], [1])
+
+
+@gluon.jit
 def multiplying(x, n, WAITS: gl.constexpr):
     a = gl.allocate_shared_memory(gl.float16, [64, 64], HALVES)
     acc = warpgroup_mma(a, a, gl.zeros([64, 64], gl.float32, DOTS), is_async=True)
@@ -158,6 +181,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (copying, False, r"is read while a copy to it may(.|\n)*async_copy.wait_group"),
     (between_roles, 0, "nothing arrives at its barrier"),
     (between_roles, 1, "only 1 of 2 arrivals come"),
+    (two_rings, False, "this wait never ends: nothing arrives at its barrier"),
     (slots, 1, "the last phase that ended at its barrier is 0, not 1"),
     (multiplying, False, "which a dot may still write(.|\n)*warpgroup_mma_wait"),
 ]
@@ -166,6 +190,7 @@ ACCEPTED: list[tuple[Any, Any]] = [
     (copying, True),
     (between_roles, 2),
     (by_another_role, 0),
+    (two_rings, True),
     (slots, 0),
     (multiplying, True),
 ]

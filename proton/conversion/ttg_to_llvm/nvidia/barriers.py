@@ -20,9 +20,10 @@ from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttng
 from proton.dialect.mlir import Value, ir, llvm
-from proton.dialect.ttng_memory import BARRIER_BYTES
 from proton.layout.linear import log2
 from proton.layout.tensor_cores import GROUP_WARPS
+
+_BARRIER_BYTES = 8
 
 
 def issues(ctx: Lowering, warps: int) -> Value:
@@ -41,7 +42,7 @@ def _each(site: Site) -> list[Value]:
     """The addresses of all barriers of an operand."""
     start = nvidia.shared_address(site.operands[0])
     count = ttng.barrier_count(site.operand_types[0])
-    return [v.add(start, v.i32(n * BARRIER_BYTES)) if n else start for n in range(count)]
+    return [v.add(start, v.i32(n * _BARRIER_BYTES)) if n else start for n in range(count)]
 
 
 @lowers(ttng.InitBarrierOp)
