@@ -66,8 +66,12 @@ class Columns:
         metrics: dict[str, Callable[[], np.ndarray]],
         key: Callable[[str], Key],
         payload: Sequence[str] = (),
+        walk: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.start, self.dur, self.track = start, dur, track
+        # Begins and ends by which slices lie in each other: of records the clock's own, which tell
+        # apart what are equal ns.
+        self.walk = (start, start + dur) if walk is None else walk
         self.visits = visits  # of which each slice is a piece
         self.waits = waits  # whether a slice is nothing but waits
         self.payload = payload  # the names of values that some slice may have
@@ -127,7 +131,8 @@ def of_records(raw: RawRun, records: RecordTable) -> Columns:
     found_ = Visits(number=records.visits.number[rows], cut=records.visits.cut[rows])
     waits = np.array([scope.waits for scope in records.scopes], bool)[records.scope[rows]]
     key = _RecordKeys(raw, records, rows, track).key
-    return Columns(start, dur, track, found_, waits, metrics, key, names)
+    ticks = (records.start_ticks[rows].view(np.int64), records.end_ticks[rows].view(np.int64))
+    return Columns(start, dur, track, found_, waits, metrics, key, names, ticks)
 
 
 def _by_tile(tile: np.ndarray | None) -> Key:

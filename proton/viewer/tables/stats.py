@@ -337,7 +337,7 @@ def _parts(
         track = track[order]
     for part in some_tracks(track):
         rows = part if order is None else order[part]
-        times = columns.start[rows], columns.start[rows] + columns.dur[rows]
+        times = columns.walk[0][rows], columns.walk[1][rows]
         outer[rows], own[rows] = _parts_of(track[part], *times, group[rows], values[rows])
     return outer, own
 
