@@ -14,6 +14,8 @@ from proton.compat.triton.compiler import TritonASTSource
 from proton.compat.triton.compiler import compile as triton_compile
 from proton.compat.triton.targets import GPUTarget
 from proton.runtime.backend import backend_named
+from proton.runtime.nvidia import cuda
+from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.cubins import read_cubin
 from tests.compile.fake_cuda import FakeDriver
 
@@ -46,6 +48,31 @@ def test_a_gpu_gets_the_arguments_in_the_types_of_the_code(monkeypatch: pytest.M
     ((found, passed),) = driver.launches
     assert (found.grid, found.block, found.stream) == ((8, 1, 1), (64, 1, 1), 77)
     assert passed == [0x20000, 0x40000, 1000, 0.25]
+
+
+@proton.jit
+def rows(x_desc, out_ptr, factor):
+    x = x_desc.load([tl.program_id(0), 0])
+    tl.store(out_ptr + tl.arange(0, 64), tl.reshape(x, [64]) * factor)
+
+
+def test_a_gpu_gets_the_map_of_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, encoded = FakeDriver(read=[PTR] * 6), []
+
+    def encode(element: str, base: int, sizes: list[int], *rest: object, is_nan: bool) -> list[int]:
+        encoded.append((element, base, sizes))
+        return [*range(16)]
+
+    driver.install(monkeypatch)
+    monkeypatch.setattr(cuda, "encode_tensor_map", encode)
+    x, out = (driver.array("float32", address) for address in (0x20000, 0x40000))
+    block = TensorDescriptor(x, (10, 64), (64, 1), (1, 64))
+    kernel = rows.warmup(block, out, 3, target=proton.GPUTarget("cuda", 90))
+    launch = backend_named("cuda").direct(kernel)
+    launch((10, 1, 1), 0, (block, out, 3))
+    assert encoded == [("FLOAT32", 0x20000, [64, 10])]
+    ((_, passed),) = driver.launches
+    assert passed == [0x20000, 10, 64, 64, 0x40000, 3]
 
 
 def test_the_cpu_runs_it_records_it_and_sees_where_arguments_overlap() -> None:

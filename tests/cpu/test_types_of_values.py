@@ -247,6 +247,7 @@ def bits_of(x_ptr, out_ptr):
     i = tl.arange(0, 16)
     x = tl.load(x_ptr + i)
     integers = tl.core.get_int_dtype(bitwidth=x.dtype.primitive_bitwidth, signed=True)
+    integers = tl.core._unwrap_if_constexpr(integers)
     tl.store(out_ptr + i, x.to(integers, bitcast=True))
 
 

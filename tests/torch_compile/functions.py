@@ -314,6 +314,10 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "int8 sums": _with(lambda x: x.sum(0), ints(9, 40, dtype=torch.int8)),
     "int maximum": _with(lambda x: x.max(1), ints(9, 40)),
     "int prod": _with(lambda x: x.prod(1), ints(9, 6)),
+    "cumsum over many programs": _with(lambda x: x.cumsum(0), (70_000,), tolerance=2e-3),
+    "logarithms of sums over many programs": _with(
+        lambda x: torch.logcumsumexp(x, 0), (70_000,), tolerance=2e-3
+    ),
     "int cumsum": _with(lambda x: x.cumsum(0), ints(9, 40)),
     "int mean": _with(lambda x: x.float().mean(), ints(9, 40)),
     "int clamp": _with(lambda x: x.clamp(-3, 5), ints(77)),

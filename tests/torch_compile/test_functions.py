@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch._inductor import metrics
 
+from tests.torch_compile.conftest import check_on_gpu
 from tests.torch_compile.functions import ROWS, WITHOUT_KERNELS, Row
 
 
@@ -30,14 +31,16 @@ def _results(of: Any, arguments: list[torch.Tensor], grad: bool) -> list[torch.T
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_compiled_function_gives_what_torch_gives(name: str) -> None:
+def test_a_compiled_function_gives_what_torch_gives(name: str, compiled: Any) -> None:
     row = ROWS[name]
     arguments = _arguments(row)
     before = metrics.generated_kernel_count
-    compiled = torch.compile(row.of, fullgraph=True, dynamic=False)
-    found = _results(compiled, arguments, row.grad)
+    run = torch.compile(row.of, fullgraph=True, dynamic=False)
+    found = _results(run, arguments, row.grad)
     wanted = _results(row.of, arguments, row.grad)
     assert (metrics.generated_kernel_count > before) != (name in WITHOUT_KERNELS)
+    if name not in WITHOUT_KERNELS:
+        check_on_gpu(compiled)
     if row.is_random:
         for one, other in zip(found, wanted, strict=True):
             assert one.float().mean().sub(other.float().mean()).abs() < 0.1 * other.abs().max()

@@ -19,7 +19,7 @@ import proton.compiler
 from proton.backends.compiler import CompiledKernel as Kernel
 from proton.base.errors import ProtonError
 from proton.base.targets import Target
-from proton.compat.triton.inductor import as_operator
+from proton.compat.triton.inductor import launch_as_operator
 from proton.compat.triton.libtriton import AccessModule, access_module
 from proton.compat.triton.targets import GPUTarget as GPUTarget
 from proton.compat.triton.targets import make_backend as make_backend
@@ -185,8 +185,7 @@ class _Run:
         if profiling.host is None:
             self._launch((x, y, z), stream, values)
         else:
-            with as_operator(self._name):
-                self._launch((x, y, z), stream, values)
+            launch_as_operator(self._name, self._launch, (x, y, z), stream, values)
         if leave:
             leave(metadata)
 

@@ -7,7 +7,6 @@ ops. With `INDUCTOR_PROVENANCE=1`, which `python -m proton --as-triton` sets, it
 the program, too, also of graphs from its cache.
 """
 
-import contextlib
 import functools
 import gc
 import importlib
@@ -17,7 +16,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -58,19 +57,18 @@ def show_workers(folder: str) -> None:
     utils.python_subprocess_env = with_folder  # type: ignore[attr-defined]
 
 
-@contextlib.contextmanager
-def as_operator(kernel: str) -> Iterator[None]:
+def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:
     """Shows the running session a launch as one of the operator that the kernel is of. What
     Inductor tries, to choose between configurations, it does not see."""
     caller = _caller()
     if caller is not None and caller.f_code.co_filename.endswith(_TRIES):
         with open_sessions.paused():
-            yield
+            launch(*arguments)
         return
     session, start = sessions.current(), time.perf_counter_ns()
     before = 0 if session is None else session.begun
     try:
-        yield
+        launch(*arguments)
     finally:
         name = ""
         if caller is not None and session is not None and session.begun > before:  # is recorded
@@ -82,7 +80,7 @@ def as_operator(kernel: str) -> Iterator[None]:
 def _caller() -> FrameType | None:
     """Who asked for the launch that is under way: Inductor's code for a graph, or what measures
     configurations for it; None for another."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(3)  # behind the launch and torch's call of it
     for _ in range(_FRAMES):
         if frame is None:
             return None
