@@ -100,11 +100,11 @@ def arm() -> int:
     return now
 
 
-def ask_to_stop(thread: int) -> None:
-    """Has a thread leave its kernel, if it is in the kernel's own code now."""
-    if guard := guard_code():
-        guard.arm()
-        guard.stop(thread)
+def stops() -> tuple[int | None, int | None]:
+    """Addresses of functions: () that arms, and (thread) that has a thread leave its kernel, if it
+    is in the kernel's own code now; None where there are none."""
+    guard = guard_code()
+    return (guard.arm_at, guard.stop_at) if guard else (None, None)
 
 
 def raise_caught() -> None:

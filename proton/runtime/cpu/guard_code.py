@@ -415,13 +415,14 @@ class GuardCode:
     """Functions of _GUARD_IR.
 
     claim: the address of one that gives a slot, or null. arm(): puts the handler of SIGINT in the
-    place of what handles it now, unless that is the system. stop(thread): asks a thread to leave
-    its kernel. forked(): of a child. caught: where the handler leaves type, value and traceback.
+    place of what handles it now, unless that is the system; arm_at is its address. stop_at: that of
+    stop(thread), which asks a thread to leave its kernel. forked(): of a child. caught: where the handler leaves type, value and traceback.
     """
 
     claim: int
     arm: Any
-    stop: Any
+    arm_at: int
+    stop_at: int
     forked: Any
     caught: Any
     kept: llvm.LinkedCode
@@ -451,7 +452,8 @@ def guard_code() -> GuardCode | None:
     return GuardCode(
         claim,
         act(arm),
-        ctypes.PYFUNCTYPE(None, ctypes.c_uint64)(stop),
+        arm,
+        stop,
         act(forked),
         (ctypes.c_void_p * 3).from_address(caught),
         code,
