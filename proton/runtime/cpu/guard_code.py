@@ -416,7 +416,8 @@ class GuardCode:
 
     claim: the address of one that gives a slot, or null. arm(): puts the handler of SIGINT in the
     place of what handles it now, unless that is the system; arm_at is its address. stop_at: that of
-    stop(thread), which asks a thread to leave its kernel. forked(): of a child. caught: where the handler leaves type, value and traceback.
+    stop(thread), which asks a thread to leave its kernel. forked(): of a child. caught: where the
+    handler leaves type, value and traceback.
     """
 
     claim: int

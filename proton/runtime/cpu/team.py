@@ -84,7 +84,7 @@ class _Worker:
         self.desk.thread = self._thread.ident or 0
 
     def wake(self, home: int) -> None:
-        """Where it sleeps; it leaves the core `home`. Who is woken twice looks, and sleeps again."""
+        """Where it sleeps; it leaves the core `home`. One woken twice looks, and sleeps."""
         if self.desk.before == ASLEEP:
             self._wakes.put(home)
             self.desk.before = LOOKING  # it is woken once
