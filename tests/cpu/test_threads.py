@@ -3,6 +3,7 @@
 import ctypes
 import dis
 import itertools
+import os
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -316,6 +318,30 @@ def test_interruptions_at_any_step_leave_no_worker_behind(
         assert len(seen) == 3, step
     signal.signal(signal.SIGUSR1, handler)
     assert step > 20
+
+
+def test_first_launches_of_many_threads_at_once(tmp_path: Path) -> None:
+    """The runtime's machine code is made once, and lives as long as a thread may run it."""
+    script = """
+import threading, time
+from proton import knobs
+from proton.runtime.cpu.grid import WorkEstimate, run_grid
+from proton.runtime.cpu.guard import Entry
+from proton.runtime.cpu.team import TeamCall
+import ctypes
+callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(lambda *_: None)
+address = ctypes.cast(callback, ctypes.c_void_p).value
+def launch():
+    call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
+    for _ in range(5):
+        run_grid(20, call, WorkEstimate(1e9))
+threads = [threading.Thread(target=launch) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+launch()
+"""
+    given = os.environ | {"PROTON_NUM_THREADS": "2", "PROTON_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60, env=given)
 
 
 def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,13 @@ is called first (Python's notes the signal), so handlers of programs run as they
 """
 
 import ctypes
-import functools
 import platform
 import sys
 from dataclasses import dataclass
 from typing import Any
 
 from proton.backends.cpu import llvm
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 
 SLOTS = 64  # threads that run kernels at once; further ones run without
 # What this file knows of the system: the layouts of ucontext_t, siginfo_t and struct sigaction,
@@ -429,7 +428,7 @@ class GuardCode:
     kept: llvm.LinkedCode
 
 
-@functools.cache
+@Once
 def guard_code() -> GuardCode | None:
     """Linked, and SIGSEGV and SIGBUS handled; None on other systems."""
     if not IS_KNOWN:

@@ -16,13 +16,12 @@ takes back what a worker has not begun, so that it never waits for one to wake u
 """
 
 import ctypes
-import functools
 import platform
 import time
 from typing import Any, TypeVar
 
 from proton.backends.cpu import llvm
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 
 LOOKING, ASLEEP, POSTED, TAKEN, AWAITED = range(5)
 SLEEPS, TELLS, ENDS = range(3)  # what a worker does when `serve` returns
@@ -309,4 +308,4 @@ class TeamCode:
         self.looks = max(1, _TRIED_LOOKS * LOOK_NS // spent)
 
 
-team_code = functools.cache(TeamCode)
+team_code = Once(TeamCode)
