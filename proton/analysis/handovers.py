@@ -75,8 +75,11 @@ def _locks(ops: list[Operation]) -> dict[Operation, AsyncQueue]:
 
 
 def _polled(loop: Operation) -> list[Value]:
-    """The arguments by which a loop looks at memory, if it does nothing else."""
+    """The arguments by which a loop looks at memory, if it does nothing else. One that loads
+    without `volatile` works: by an atomic it takes the next piece of work."""
     inner = all_ops(loop)
+    if any(isa(op, tt.LoadOp) and not _is_volatile(op) for op in inner):
+        return []
     if any(has(op, Writes) and not isa(op, *ATOMICS) and not has(op, Barrier) for op in inner):
         return []
     looks = [op for op in inner if isa(op, *ATOMICS) or _is_volatile(op)]

@@ -206,7 +206,7 @@ def _remove_damaged(folder: Path, why: str) -> None:
         with contextlib.suppress(OSError):
             aside.unlink()
     warnings.warn(
-        f"the cache entry {folder} is damaged ({why}): the kernel is compiled anew",
+        f"the cache entry {folder} is damaged ({why}): it is compiled anew",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -13,7 +13,7 @@ from proton.gluon import language as gl
 from proton.runtime.session.described import kernel_model
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
-from proton.trace.model import Clock, GPUClock, Launch, RawRun
+from proton.trace.model import LOCKS, Clock, GPUClock, Launch, RawRun
 from proton.viewer import Run
 from tests.compile.ptx import machine
 from tests.compile.ptx.emulation import Emulation
@@ -189,3 +189,20 @@ def test_a_recorded_lock_works(monkeypatch: pytest.MonkeyPatch, rng: np.random.G
     assert (lock[0], data.tolist()) == (0, [2, 2])
     expand(buffer, profile.block, profile.loops)
     assert profile.block.tables(buffer).tolist() == [[2 * 3] * warps] * programs
+
+
+@proton.jit
+def summed_by_tickets(next_ptr, x_ptr, sum_ptr, n):  # type: ignore[no-untyped-def]
+    total = tl.zeros((128,), tl.float32)
+    ticket = tl.atomic_add(next_ptr, 1)
+    while ticket < n:
+        total += tl.load(x_ptr + ticket * 128 + tl.arange(0, 128))
+        ticket = tl.atomic_add(next_ptr, 1)
+    tl.store(sum_ptr + tl.program_id(0) * 128 + tl.arange(0, 128), total)
+
+
+def test_a_loop_that_takes_work_by_an_atomic_does_not_wait() -> None:
+    options = Instrumentation(capacity=32, auto=("barriers",))
+    kernel = compiled(summed_by_tickets, tl.int32, tl.float32, tl.float32, 9,
+                      instrumentation=options)  # fmt: skip
+    assert LOCKS not in {scope.work for scope in kernel_model(kernel, options.noted()).scopes}

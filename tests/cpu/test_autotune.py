@@ -14,11 +14,12 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.base.errors import AutotunerError, NotAKernel, OutOfResources
+from proton.base.errors import AutotunerError, NotAKernel, OutOfResources, ProtonError
 from proton.compiling import ahead as compile_ahead
 from proton.compiling import cache
 from proton.runtime.tuning.autotuner import Autotuner
 from proton.runtime.tuning.heuristics import Heuristics
+from proton.runtime.tuning.kept_runs import LONGEST_STEM, stem
 from proton.viewer import Run
 from proton.viewer.compare.against import against
 
@@ -348,6 +349,21 @@ def test_runs_of_the_best_and_the_runner_up_are_kept_where_asked(
         "accumulate: a launch has 2 programs, had 1",
     ]
     assert {path.parent for path in found.values()} == {tmp_path / "asked"}
+    (tmp_path / "file").touch()
+    bench = Bench(1.0)
+    nowhere = proton.autotune(configs(16, 32), ["n"], do_bench=bench, runs=tmp_path / "file")(add)
+    with pytest.raises(ProtonError, match=r"no profiles can be kept in .*file \(runs=, or"):
+        nowhere[grid](x, y, out, 50)
+    assert bench.calls == 0
+
+
+def test_files_of_other_keys_have_other_names() -> None:
+    many = ("float16",) * 30
+    keys = [(-3,), ("_3",), ("a/b",), ("a b",), (*many, "float16"), (*many, "bfloat16")]
+    names = [stem("add", key) for key in keys]
+    assert len(set(names)) == len(keys)
+    assert all(len(name) <= LONGEST_STEM and "/" not in name for name in names)
+    assert stem("add", (50, 1.5, "float32")) == "add-50-1.5-float32"
 
 
 def test_threads_that_come_at_once_tune_once(rng: np.random.Generator) -> None:

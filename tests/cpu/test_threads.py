@@ -3,13 +3,17 @@
 import ctypes
 import dis
 import itertools
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -229,13 +233,31 @@ class Interrupted(BaseException):
     """What a handler of a signal raises."""
 
 
+SIGNAL = partial(getattr(ctypes.PyDLL(None), "raise"), signal.SIGUSR1)
+SIGNAL.func.restype = None  # type: ignore[attr-defined]
+
+
+class InterruptedTwice(Interrupted):
+    """As one is raised comes the next signal, for which Python looks in the next such place."""
+
+    __init__ = SIGNAL  # type: ignore[assignment]
+
+
+def interrupt_team(_: int, frame: FrameType | None) -> None:
+    """A handler of signals that raises within team.py alone."""
+    while frame is not None:
+        if frame.f_code.co_filename == team.__file__:
+            raise Interrupted
+        frame = frame.f_back
+
+
 def handler_at(code: CodeType, offset: int) -> int | None:
     """Where the code goes on that catches what an instruction raises."""
     entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
     return next((of.target for of in entries if of.start <= offset < of.end), None)
 
 
-def raise_at(step: int) -> Callable[[FrameType, str, object], Any]:
+def raise_at(step: int, problem: type[BaseException]) -> Callable[[FrameType, str, object], Any]:
     """A trace function that raises in the step-th place of team.py where Python looks for signals:
     where a function begins, in a call that is over, and where a loop goes back."""
     left, before = step, dict[FrameType, int]()
@@ -255,14 +277,15 @@ def raise_at(step: int) -> Callable[[FrameType, str, object], Any]:
         left -= is_place(frame, event, before.get(frame))
         before[frame] = frame.f_lasti
         if left == 0:
-            raise Interrupted
+            raise problem
         return trace
 
     return trace
 
 
-def test_an_interruption_at_any_step_leaves_no_worker_behind(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("problem", [Interrupted, InterruptedTwice])
+def test_interruptions_at_any_step_leave_no_worker_behind(
+    problem: type[Interrupted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a worker has begun ends with the launch, and the next launch has all workers."""
     monkeypatch.setenv("PROTON_NUM_THREADS", "3")
@@ -277,10 +300,10 @@ def test_an_interruption_at_any_step_leaves_no_worker_behind(
 
     run_grid_of(8, run)
     steps = itertools.count(1)
-    old = sys.gettrace()
+    old, handler = sys.gettrace(), signal.signal(signal.SIGUSR1, interrupt_team)
     for step in steps:
         try:
-            sys.settrace(raise_at(step))
+            sys.settrace(raise_at(step, problem))
             run_grid_of(8, run)
             break
         except Interrupted:
@@ -293,7 +316,32 @@ def test_an_interruption_at_any_step_leaves_no_worker_behind(
             if len(seen) == 3:
                 break
         assert len(seen) == 3, step
+    signal.signal(signal.SIGUSR1, handler)
     assert step > 20
+
+
+def test_first_launches_of_many_threads_at_once(tmp_path: Path) -> None:
+    """The runtime's machine code is made once, and lives as long as a thread may run it."""
+    script = """
+import threading, time
+from proton import knobs
+from proton.runtime.cpu.grid import WorkEstimate, run_grid
+from proton.runtime.cpu.guard import Entry
+from proton.runtime.cpu.team import TeamCall
+import ctypes
+callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(lambda *_: None)
+address = ctypes.cast(callback, ctypes.c_void_p).value
+def launch():
+    call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
+    for _ in range(5):
+        run_grid(20, call, WorkEstimate(1e9))
+threads = [threading.Thread(target=launch) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+launch()
+"""
+    given = os.environ | {"PROTON_NUM_THREADS": "2", "PROTON_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60, env=given)
 
 
 def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:

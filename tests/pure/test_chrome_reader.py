@@ -4,6 +4,7 @@ what a writer of its format was given."""
 import json
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,21 @@ def test_our_own_traces_come_back(raw: RawRun, tmp_path: Path) -> None:
         assert found.launches[name].tolist() == run.launches[name].tolist(), name
     signatures = [kernel.options.get("signature", "") for kernel in run.kernels]
     assert [k.options.get("signature", "") for k in found.kernels] == signatures
+
+
+def test_times_of_a_trace_are_as_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It does not say what recording cost, so nothing is subtracted."""
+    raw = faults.gpu(faults.loop(stages=2))
+    gpus = [replace(gpu, slice_cost_cycles=9.0, edge_cost_cycles=4.0) for gpu in raw.gpus]
+    run = Run(replace(raw, gpus=gpus))
+    trace = run.save(tmp_path / "run.chrome_trace", format="chrome")
+    own = run.save(tmp_path / "run.proton")
+    for file, said in ((own, "less the cost of recording"), (trace, "as measured")):
+        assert f"durations {said}" in call(monkeypatch, capsys, "stats", file)[1]
+        assert f"scopes, {said}" in call(monkeypatch, capsys, "summary", file)[1]
+        assert f"scopes, {said}" in Run.load(file).summary()._repr_html_()
 
 
 def of_ctas(launches: list[tuple[str, dict[tuple[int, int], dict[int, list[Any]]]]]) -> Event:

@@ -108,6 +108,7 @@ def test_what_is_no_history_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert "no .proton files" in call(monkeypatch, capsys, "history", tmp_path)[2]
+    assert "is no folder" in call(monkeypatch, capsys, "history", tmp_path / "none")[2]
     folder(tmp_path / "runs", [raw_run({ADD: {"load": [5]}})])
     assert "got p5" in call(monkeypatch, capsys, "history", tmp_path, "--stat", "p5")[2]
     status, out, _ = call(monkeypatch, capsys, "history", tmp_path)

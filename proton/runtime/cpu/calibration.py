@@ -23,7 +23,7 @@ from proton.compiler import compile_function
 from proton.language import types as ty
 from proton.language.signature import Signature
 from proton.language.standard import calibration
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 
@@ -72,13 +72,13 @@ def check_machine() -> None:
         )
 
 
-@functools.cache
+@Once
 def _clock() -> Any:
     check_machine()
     return ctypes.CFUNCTYPE(ctypes.c_uint64)(_clock_code().address)
 
 
-@functools.cache
+@Once
 def _clock_code() -> llvm.LinkedCode:
     return llvm.linker().link(object_of(_CLOCK_IR), "proton_clock")
 

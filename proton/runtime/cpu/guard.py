@@ -6,7 +6,6 @@ Python has it: launches of other threads go on.
 """
 
 import ctypes
-import functools
 import os
 import time
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 from proton.backends.cpu import llvm
 from proton.runtime.cpu.guard_code import TYPES, guard_code
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 
 _LLVM_TYPES: dict[Any, str] = {
     ctypes.c_bool: "i8",
@@ -100,11 +99,11 @@ def arm() -> int:
     return now
 
 
-def ask_to_stop(thread: int) -> None:
-    """Has a thread leave its kernel, if it is in the kernel's own code now."""
-    if guard := guard_code():
-        guard.arm()
-        guard.stop(thread)
+def stops() -> tuple[int | None, int | None]:
+    """Addresses of functions: () that arms, and (thread) that has a thread leave its kernel, if it
+    is in the kernel's own code now; None where there are none."""
+    guard = guard_code()
+    return (guard.arm_at, guard.stop_at) if guard else (None, None)
 
 
 def raise_caught() -> None:
@@ -126,7 +125,7 @@ def say_what_was_stopped(problem: BaseException, name: str, grid: list[Any]) -> 
         problem.add_note(text)
 
 
-@functools.cache
+@Once
 def _shape(given: tuple[Any, ...], extras: tuple[Any, ...]) -> _Shape:
     thread = ctypes.c_int32
     kept = [*given, *[type_ for type_ in extras if type_ is not thread]]
@@ -226,7 +225,7 @@ def _call_text(kept: list[Any], given: tuple[Any, ...], extras: tuple[Any, ...])
 
 
 def _forget_threads() -> None:
-    if guard_code.cache_info().currsize and (guard := guard_code()):
+    if guard_code.made and (guard := guard_code()):
         guard.forked()
 
 

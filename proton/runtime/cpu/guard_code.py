@@ -15,14 +15,13 @@ is called first (Python's notes the signal), so handlers of programs run as they
 """
 
 import ctypes
-import functools
 import platform
 import sys
 from dataclasses import dataclass
 from typing import Any
 
 from proton.backends.cpu import llvm
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 
 SLOTS = 64  # threads that run kernels at once; further ones run without
 # What this file knows of the system: the layouts of ucontext_t, siginfo_t and struct sigaction,
@@ -415,19 +414,21 @@ class GuardCode:
     """Functions of _GUARD_IR.
 
     claim: the address of one that gives a slot, or null. arm(): puts the handler of SIGINT in the
-    place of what handles it now, unless that is the system. stop(thread): asks a thread to leave
-    its kernel. forked(): of a child. caught: where the handler leaves type, value and traceback.
+    place of what handles it now, unless that is the system; arm_at is its address. stop_at: that of
+    stop(thread), which asks a thread to leave its kernel. forked(): of a child. caught: where the
+    handler leaves type, value and traceback.
     """
 
     claim: int
     arm: Any
-    stop: Any
+    arm_at: int
+    stop_at: int
     forked: Any
     caught: Any
     kept: llvm.LinkedCode
 
 
-@functools.cache
+@Once
 def guard_code() -> GuardCode | None:
     """Linked, and SIGSEGV and SIGBUS handled; None on other systems."""
     if not IS_KNOWN:
@@ -451,7 +452,8 @@ def guard_code() -> GuardCode | None:
     return GuardCode(
         claim,
         act(arm),
-        ctypes.PYFUNCTYPE(None, ctypes.c_uint64)(stop),
+        arm,
+        stop,
         act(forked),
         (ctypes.c_void_p * 3).from_address(caught),
         code,

@@ -30,8 +30,6 @@ from proton.runtime.cpu.team_code import (
     team_code,
 )
 
-_ASKS_S = 0.001  # from one request to stop to the next
-
 
 class TeamCall:
     """A kernel's machine code and what it is given; an extra of None is the number of the thread,
@@ -83,9 +81,10 @@ class _Worker:
         self._wakes.put(_current_core())
         self._thread = threading.Thread(target=_serve, args=arguments, name="proton", daemon=True)
         self._thread.start()
+        self.desk.thread = self._thread.ident or 0
 
     def wake(self, home: int) -> None:
-        """Where it sleeps; it leaves the core `home`."""
+        """Where it sleeps; it leaves the core `home`. One woken twice looks, and sleeps."""
         if self.desk.before == ASLEEP:
             self._wakes.put(home)
             self.desk.before = LOOKING  # it is woken once
@@ -99,14 +98,6 @@ class _Worker:
         nobody may have waited for, hence the look at its desk."""
         while self.desk.state >= TAKEN:
             self._told.get()
-
-    def stop(self) -> None:
-        """Returns when it has left the kernel that it runs; what else runs there goes to its
-        end."""
-        while self.desk.state >= TAKEN:
-            guard.ask_to_stop(self._thread.ident or 0)
-            with contextlib.suppress(queue.Empty):
-                self._told.get(timeout=_ASKS_S)
 
 
 def _serve(
@@ -150,40 +141,29 @@ class _Team:
         had begun before it was done.
 
         Whatever interrupts it, it returns when all have ended what they have begun, which uses what
-        the launch gave them. Python may raise where a function begins, so all that waits stands in
-        one `try` of this function.
+        the launch gave them. Python looks for signals where a function begins, behind a call, and
+        where a loop goes back: between what interrupts it and `end` is none of these.
         """
         code, job, home = team_code(), self.job, _current_core()
         job.next, job.last, job.size = first, last, size
         block, address = call.fill(job), ctypes.addressof(job)
-        workers, leads = self.workers[:count], True
-        interruption: BaseException | None = None
-        while True:
-            try:
-                if leads:
-                    leads = False
-                    if code.post(self.desks, count, address):
-                        for worker in workers:
-                            worker.wake(home)
-                    if code.lead(address):
-                        guard.raise_caught()
-                if interruption is not None:
-                    job.next = last  # they shall end at once
+        desks, workers, end = self.desks, self.workers[:count], code.end
+        arm, stop = guard.stops()
+        try:
+            if code.post(desks, count, address):
                 for worker in workers:
                     worker.wake(home)
-                done = 0
-                while (done := code.finish(self.desks, done, count, code.looks)) < count:
-                    if interruption is not None:
-                        workers[done].stop()
-                    else:
-                        workers[done].wait()
-                break
-            except BaseException as problem:
-                interruption = problem
+            if code.lead(address):
+                guard.raise_caught()
+            done = 0
+            while (done := code.finish(desks, done, count, code.looks)) < count:
+                workers[done].wait()
+        except BaseException as problem:
+            job.next = last  # they shall end at once
+            end(desks, count, arm, stop)
+            call.say_stopped(problem)
+            raise
         del block
-        if interruption is not None:
-            call.say_stopped(interruption)
-            raise interruption
         return 1 + sum(worker.has_begun() for worker in workers)
 
     def __del__(self) -> None:

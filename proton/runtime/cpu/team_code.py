@@ -6,8 +6,8 @@ a worker is handed jobs; its state says who acts next:
 | state | says | left by |
 |---|---|---|
 | LOOKING | the worker looks at its desk | the leader, to POSTED; the worker, to ASLEEP |
-| ASLEEP | the worker sleeps in Python | the leader, to POSTED, who wakes it |
-| POSTED | a job lies there, or none: an end | the worker, to TAKEN; the leader, to LOOKING |
+| ASLEEP | the worker sleeps in Python | the leader, to POSTED; the worker, to LOOKING |
+| POSTED | a job lies there, or none: an end | the worker, to TAKEN; the leader, to what was |
 | TAKEN | the worker is at it | the worker, to LOOKING; the leader, to AWAITED |
 | AWAITED | as TAKEN, and the leader sleeps in Python | the worker, to LOOKING, who wakes it |
 
@@ -16,18 +16,18 @@ takes back what a worker has not begun, so that it never waits for one to wake u
 """
 
 import ctypes
-import functools
 import platform
 import time
 from typing import Any, TypeVar
 
 from proton.backends.cpu import llvm
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 
 LOOKING, ASLEEP, POSTED, TAKEN, AWAITED = range(5)
 SLEEPS, TELLS, ENDS = range(3)  # what a worker does when `serve` returns
 LOOK_NS = 100_000  # before a thread sleeps: longer than from one launch to the next in a loop
 _TRIED_LOOKS = 2000  # of which the time is taken
+_ASKS_US = 1000  # from one request to stop to the next
 _LINE = 64  # bytes of a cache line
 _PAUSES = {"x86_64": "pause", "AMD64": "pause", "aarch64": "isb", "arm64": "isb"}
 
@@ -55,7 +55,8 @@ class Desk(ctypes.Structure):
         # The state in which the last job was posted; POSTED where it was taken back.
         ("before", ctypes.c_int64),
         ("number", ctypes.c_int32),  # the worker's, from 1 on
-        ("_line", ctypes.c_char * (_LINE - 28)),
+        ("thread", ctypes.c_uint64),  # its pthread_t
+        ("_line", ctypes.c_char * (_LINE - 40)),
     )
 
 
@@ -71,7 +72,8 @@ def on_a_line(structure: type[_Structure]) -> _Structure:
 # In text, as all LLVM IR here; {{ and }} are braces.
 _TEAM_IR = """
 %job = type {{ i64, [56 x i8], i64, i64, ptr, ptr, ptr }}
-%desk = type {{ i64, ptr, i64, i32 }}
+%desk = type {{ i64, ptr, i64, i32, i64 }}
+declare i32 @usleep(i32)
 
 define internal i32 @run(ptr %job, i32 %thread) {{
 entry:
@@ -107,6 +109,7 @@ entry:
   %number_at = getelementptr %desk, ptr %desk, i32 0, i32 3
   %number = load i32, ptr %number_at
   %job_at = getelementptr %desk, ptr %desk, i32 0, i32 1
+  cmpxchg ptr %desk, i64 {asleep}, i64 {looking} acq_rel acquire
   br label %look
 look:
   %count = phi i64 [ 0, %entry ], [ %next, %again ], [ 0, %withdrawn ], [ 0, %unawaited ]
@@ -126,7 +129,8 @@ again:
   br i1 %more, label %look, label %sleep
 sleep:
   %resting = cmpxchg ptr %desk, i64 {looking}, i64 {asleep} acq_rel acquire
-  %rests = extractvalue {{ i64, i1 }} %resting, 1
+  %found = extractvalue {{ i64, i1 }} %resting, 0
+  %rests = icmp ule i64 %found, {asleep}
   br i1 %rests, label %sleeps, label %withdrawn
 sleeps:
   ret i64 {sleeps}
@@ -211,6 +215,44 @@ out:
   ret i64 %number
 }}
 
+define void @proton_end(ptr %desks, i64 %count, ptr %arm, ptr %stop) {{
+entry:
+  br label %each
+each:
+  %number = phi i64 [ 0, %entry ], [ %following, %done ]
+  %any = icmp ult i64 %number, %count
+  br i1 %any, label %begin, label %out
+begin:
+  %desk_at = getelementptr ptr, ptr %desks, i64 %number
+  %desk = load ptr, ptr %desk_at
+  %before_at = getelementptr %desk, ptr %desk, i32 0, i32 2
+  %before = load i64, ptr %before_at
+  %withdrawing = cmpxchg ptr %desk, i64 {posted}, i64 %before acq_rel acquire
+  %withdrawn = extractvalue {{ i64, i1 }} %withdrawing, 1
+  br i1 %withdrawn, label %done, label %look
+look:
+  %state = load atomic i64, ptr %desk acquire, align 8
+  %busy = icmp uge i64 %state, {taken}
+  br i1 %busy, label %ask, label %done
+ask:
+  %stops = icmp ne ptr %stop, null
+  br i1 %stops, label %stopping, label %wait
+stopping:
+  %thread_at = getelementptr %desk, ptr %desk, i32 0, i32 4
+  %thread = load i64, ptr %thread_at
+  call void %arm()
+  call void %stop(i64 %thread)
+  br label %wait
+wait:
+  call i32 @usleep(i32 {asks_us})
+  br label %look
+done:
+  %following = add i64 %number, 1
+  br label %each
+out:
+  ret void
+}}
+
 define i32 @proton_lead(ptr %job) {{
   %status = call i32 @run(ptr %job, i32 0)
   ret i32 %status
@@ -227,6 +269,8 @@ class TeamCode:
     lead(job): runs shares of it, too; not 0 where it left the kernel (guard.py).
     finish(desks, from, count, looks): returns when all are done, who have begun; less than `count`
     is the number of a worker whom the leader must wait for asleep.
+    end(desks, count, arm, stop): asks all to leave their kernels, by the guard's functions or null,
+    and returns when they have.
     """
 
     def __init__(self) -> None:
@@ -239,6 +283,7 @@ class TeamCode:
             sleeps=SLEEPS,
             tells=TELLS,
             ends=ENDS,
+            asks_us=_ASKS_US,
             pause=_PAUSES.get(platform.machine(), ""),
         )
         word, pointer = ctypes.c_int64, ctypes.c_void_p
@@ -253,6 +298,8 @@ class TeamCode:
         self.serve = function(ctypes.CFUNCTYPE(word, pointer, word), "proton_serve")
         self.post = function(ctypes.PYFUNCTYPE(word, pointer, word, pointer), "proton_post")
         self.finish = function(ctypes.CFUNCTYPE(word, pointer, word, word, word), "proton_finish")
+        end = ctypes.CFUNCTYPE(None, pointer, word, pointer, pointer)
+        self.end = function(end, "proton_end")
         self.lead = function(ctypes.CFUNCTYPE(ctypes.c_int32, pointer), "proton_lead")
         desk = on_a_line(Desk)
         start = time.perf_counter_ns()
@@ -261,4 +308,4 @@ class TeamCode:
         self.looks = max(1, _TRIED_LOOKS * LOOK_NS // spent)
 
 
-team_code = functools.cache(TeamCode)
+team_code = Once(TeamCode)

@@ -26,7 +26,7 @@ import numpy as np
 
 from proton.backends.cpu import llvm
 from proton.base.errors import ProfileError
-from proton.runtime.cpu.support_code import object_of
+from proton.runtime.cpu.support_code import Once, object_of
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.hand_written import loaded
 from proton.trace.gpu_clock import MAX_DRIFT, MAX_RESOLUTION
@@ -278,7 +278,7 @@ def _middle(
     return TimerPair(now, host + behind, abs(most - least) / 2 + 0.5)
 
 
-@functools.cache
+@Once
 def _host_side(text: str, name: str, words: str) -> Callable[..., int]:
     """The function of that text, whose arguments are pointers and numbers. Other threads of Python
     go on meanwhile."""

@@ -199,6 +199,8 @@ class Autotuner(Decorated):
             configs = self._tried(args, kwargs)
             if len(configs) == 1:
                 return self.cache.setdefault(key, configs[0])
+            if folder := self.runs or knobs.autotuning_runs:
+                kept_runs.check(Path(folder))
             entry = self._entry(key, configs, args, kwargs)
             timings = None if entry is None else _stored(entry, configs)
             is_known = timings is not None
@@ -222,13 +224,14 @@ class Autotuner(Decorated):
                     duration=None if is_known else self.bench_time,
                     cache_hit=is_known,
                 )
-            if self.runs or knobs.autotuning_runs:
-                self._keep_runs(key, timings, grid, args, kwargs)
+            if folder:
+                self._keep_runs(Path(folder), key, timings, grid, args, kwargs)
             self.cache[key] = best
             return best
 
     def _keep_runs(
         self,
+        folder: Path,
         key: tuple[object, ...],
         timings: dict[Config, object],
         grid: object,
@@ -240,7 +243,6 @@ class Autotuner(Decorated):
         ranked = sorted(timings, key=lambda config: _rank(timings[config]))
         best, work = ranked[0], self._work(ranked[0], grid, args, kwargs)
         others = [c for c in ranked[1:] if self._work(c, grid, args, kwargs) != work]
-        folder = Path(self.runs or knobs.autotuning_runs or "")
         stem = kept_runs.stem(self.__name__, key)
         found: dict[str, Path] = {}
         for rank, config in zip(kept_runs.RANKS, (best, *others), strict=False):

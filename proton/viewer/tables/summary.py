@@ -40,6 +40,7 @@ class Summary:
     kernels: pd.DataFrame  # statistics of launches, by kernel and variant
     scopes: pd.DataFrame
     warnings: tuple[str, ...]
+    times: str = CORRECTED  # what the times of scopes are
 
     def _repr_html_(self) -> str:
         """The summary in a notebook."""
@@ -47,7 +48,7 @@ class Summary:
             f"<div><b>{title}, {METRICS[metric]}</b></div>{_html(table)}"
             for title, metric, table in (
                 ("launches", RAW, self.kernels),
-                ("scopes", CORRECTED, self.scopes),
+                ("scopes", self.times, self.scopes),
             )
             if len(table)
         )
@@ -74,7 +75,10 @@ def summary(run: Tables) -> Summary:
         **{key: str(value) for key, value in run.raw.machine.items() if key != BOOT},
     }
     kernels = run.stats(("kernel",), RAW, LAUNCH)
-    return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
+    return Summary(
+        facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)),
+        times=run.shown_metric(CORRECTED),
+    )  # fmt: skip
 
 
 def _placed(run: Tables) -> dict[str, str]:

@@ -16,7 +16,7 @@ from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
 from proton.viewer.tables.recording_cost import recording_cost
-from proton.viewer.tables.rows import SCOPE
+from proton.viewer.tables.rows import CORRECTED, RAW, SCOPE
 from proton.viewer.tables.stats import Filter, check_groups, describe, stats
 
 if TYPE_CHECKING:
@@ -193,6 +193,13 @@ class Tables:
             kept=int(launches["kept"].sum()),
             lost=int(launches["lost"].sum()),
         )
+
+    def shown_metric(self, metric: str) -> str:
+        """What a metric is called: nothing is corrected where no cost of recording is known, as in
+        traces of other tools."""
+        records = self.records
+        costs = records.slice_cost_ns.any() or records.edge_cost_ns.any()
+        return RAW if metric == CORRECTED and not costs else metric
 
     def stats(
         self,

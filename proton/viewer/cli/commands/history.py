@@ -43,6 +43,8 @@ def history(
     if stat not in STATS:
         rule = f"--stat must be one of {', '.join(STATS)}"
         raise ProtonError(f"{rule}, got {stat}{did_you_mean(stat, STATS)}")
+    if not folder.is_dir():
+        raise ProtonError(f"{folder} is no folder: history reads the runs in one")
     files = runs_in(folder.rglob("*"))
     if not files:
         raise ProtonError(f"{folder}: no {SUFFIX} files are in it")

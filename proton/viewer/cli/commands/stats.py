@@ -160,7 +160,7 @@ def _print(
         case Shape.TABLE:
             print_frame(_readable(table, metric), format, SORTED)
             if len(table):
-                terminal.stdout().print(f"durations {METRICS[metric.value]}")
+                terminal.stdout().print(f"durations {METRICS[run.shown_metric(metric.value)]}")
 
 
 def check_included(run: Run, include: str) -> None:

@@ -49,7 +49,7 @@ def summary(
         return
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
-    tables = (("launches", RAW, found.kernels), ("scopes", CORRECTED, found.scopes))
+    tables = (("launches", RAW, found.kernels), ("scopes", found.times, found.scopes))
     for title, metric, table in tables:
         if len(table):
             shown = table[[name for name in SHOWN if name in table]].head(SCOPES)
