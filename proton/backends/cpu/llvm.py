@@ -179,7 +179,12 @@ class LinkedCode:
         return self.address - size, self.address + size
 
 
-@functools.cache
 def linker() -> Linker:
-    """The one linker of the process."""
+    """The one linker of the process, whichever thread asks first."""
+    with _lock:
+        return _linker()
+
+
+@functools.cache
+def _linker() -> Linker:
     return Linker()

@@ -1,9 +1,9 @@
 """Machine code of the runtime itself, such as what guards launches: compiled once a machine.
 
-A new process would compile it anew, which takes three times as long as all else that its first
-launch does. Its text is the same in all processes, so the object lies in the cache beside kernels;
-addresses of the process are imported when it is linked. Threads run it by its address, so what was
-linked lives as long as the process, and is made once, by however many threads at a time.
+A new process would compile it anew, which was most of the time of its first launch. Its text is
+the same in all processes, so the object lies in the cache beside kernels; addresses of the process
+are imported when it is linked. Threads run it by its address, so what was linked lives as long as
+the process, and is made once, by however many threads at a time.
 """
 
 import os
