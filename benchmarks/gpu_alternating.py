@@ -1,10 +1,11 @@
-"""What it is worth that warp groups alternate: kernels that compute something between two dots, by
-a schedule in which they do, by one in which they do not, and by Triton, in turns on one GPU.
+"""What schedules of loops with two dots are worth: kernels that compute something between them, by
+the schedule that the compiler chooses, by one without roles (warp groups alternate), by a plain
+one, by Triton and, where it has the function, by torch, in turns on one GPU.
 
-    python benchmarks/gpu_alternating.py [--rounds 7]
+    python benchmarks/gpu_alternating.py [--rounds 7] [--loads tma pointers] [--only attention]
 
-Medians of rounds, by events (in_turns.py): alternating, all at once, Triton, and again. Results are
-compared with torch's, in fp32.
+Medians of rounds, by events (in_turns.py). Results are compared with torch's, in fp32. A time of a
+compiler is that of the best of its numbers of stages.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from typing import Any
 
 import alternating_kernels
 import torch
-from in_turns import medians
+from in_turns import medians, milliseconds
 from peers import triton_module
 
 import proton
@@ -23,14 +24,9 @@ from proton.runtime.launch.jit import JITFunction
 
 HEADS, LENGTH = 64, 4096
 LAUNCHES = 10  # of a round
-NAMES = (
-    "attention",
-    "attention_by_tma",
-    "gated_scores",
-    "decaying_scores",
-    "two_layers",
-    "plain_scores",
-)
+STAGES = 4, 3, 2
+BLOCKS = (256, 64), (128, 128), (128, 64), (64, 128), (64, 64)  # (D, N)
+SCHEDULES = "chosen", "no roles", "plain"
 Weights = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -39,11 +35,17 @@ def _decayed(scores: torch.Tensor, scale: float) -> torch.Tensor:
     return scores * torch.exp2(-(rows[:, None] - rows).abs() * scale)
 
 
+def _causal(scores: torch.Tensor) -> torch.Tensor:
+    rows = torch.arange(scores.shape[-1], device=scores.device)
+    return scores.masked_fill(rows[:, None] < rows, float("-inf"))
+
+
 def weights_of(name: str, scale: float) -> Weights:
     """What a kernel makes of the products of its first dot, times `scale`."""
+    natural = 0.6931471805599453
     return {
-        "attention": lambda s: torch.softmax(s * 0.6931471805599453, -1),
-        "attention_by_tma": lambda s: torch.softmax(s * 0.6931471805599453, -1),
+        "attention": lambda s: torch.softmax(s * natural, -1),
+        "causal_attention": lambda s: torch.softmax(_causal(s * natural), -1),
         "gated_scores": torch.sigmoid,
         "decaying_scores": lambda s: _decayed(s, scale),
         "two_layers": torch.nn.functional.gelu,
@@ -51,84 +53,143 @@ def weights_of(name: str, scale: float) -> Weights:
     }[name]
 
 
-def arguments(name: str, head: int, m: int, n: int, peer: bool) -> tuple[list[Any], torch.Tensor]:
-    """Arguments, and the array of the result."""
+NAMES = (
+    "attention",
+    "causal_attention",
+    "gated_scores",
+    "decaying_scores",
+    "two_layers",
+    "plain_scores",
+)
+
+
+def tensors(head: int) -> list[torch.Tensor]:
+    """q, k, v of all heads, and the array of the result."""
     generator = torch.Generator("cuda").manual_seed(0)
-    shape = (HEADS, LENGTH, head)
     new = functools.partial(torch.randn, device="cuda", generator=generator)
-    q, k, v = (new(shape).to(torch.float16) for _ in range(3))
-    out = torch.full_like(q, float("nan"))
-    arrays: list[Any] = [q, k, v, out]
-    if name == "attention_by_tma":
-        if peer:
-            from triton.tools.tensor_descriptor import TensorDescriptor
-        else:
-            from proton.tools.tensor_descriptor import TensorDescriptor
-        arrays = [
-            TensorDescriptor.from_tensor(array.reshape(-1, head), [block, head])
-            for array, block in zip(arrays, (m, n, n, m), strict=True)
-        ]
-    return arrays, out
+    q, k, v = (new((HEADS, LENGTH, head)).to(torch.float16) for _ in range(3))
+    return [q, k, v, torch.full_like(q, float("nan"))]
+
+
+def arguments(arrays: list[torch.Tensor], m: int, n: int, tma: bool, peer: bool) -> list[Any]:
+    """What a kernel takes of these arrays."""
+    if not tma:
+        return list(arrays)
+    if peer:
+        from triton.tools.tensor_descriptor import TensorDescriptor
+    else:
+        from proton.tools.tensor_descriptor import TensorDescriptor
+    return [
+        TensorDescriptor.from_tensor(array.reshape(-1, array.shape[-1]), [block, array.shape[-1]])
+        for array, block in zip(arrays, (m, n, n, m), strict=True)
+    ]
 
 
 def reference(name: str, head: int, scale: float) -> torch.Tensor:
     """The result for the first two heads."""
-    (q, k, v, _), _ = arguments("", head, 0, 0, peer=False)
-    q, k, v = (array[:2].float() for array in (q, k, v))
+    q, k, v = (array[:2].float() for array in tensors(head)[:3])
     if name == "two_layers":
         k, v = k[:1], v[:1]
     return weights_of(name, scale)(q @ k.transpose(1, 2) * scale) @ v
 
 
-def measured(name: str, head: int, n: int, peer: Any, rounds: int) -> str:
+def torch_launch(name: str, head: int, scale: float) -> Callable[[], Any] | None:
+    """torch's own attention, by its fastest back end; None where it has none."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    if "attention" not in name:
+        return None
+    q, k, v = (array[None] for array in tensors(head)[:3])
+    attention = functools.partial(
+        torch.nn.functional.scaled_dot_product_attention,
+        q, k, v, is_causal=name.startswith("causal"), scale=scale * 0.6931471805599453,
+    )  # fmt: skip
+
+    def by(backend: SDPBackend) -> Callable[[], Any]:
+        def launch() -> None:
+            with sdpa_kernel(backend):
+                attention()
+
+        return launch
+
+    found = []
+    for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+        try:
+            by(backend)()
+        except RuntimeError:  # it has none for this head
+            continue
+        found.append(by(backend))
+    return min(found, key=lambda launch: milliseconds(launch, 3), default=None)
+
+
+def compiled(kernel: Any, schedule: str, given: list[Any], scale: float, **options: Any) -> Any:
+    """(a launch, bytes of spills) of a kernel by one schedule; None where it does not fit."""
+    planning = proton.schedule.planning
+    kept = planning.alternate, planning.may_be_specialised
+    if schedule == "plain":
+        planning.alternate = lambda schedule, chip: None
+    if schedule in SCHEDULES[1:]:
+        planning.may_be_specialised = lambda *_: False
+    launch = functools.partial(kernel[LENGTH // options["M"], HEADS], *given, LENGTH, scale)
+    try:
+        with proton.knobs.scope(always_compile=True):
+            found = launch(**options)
+    except Exception as error:
+        if "shared memory" not in str(error):
+            raise
+        return None
+    finally:
+        planning.alternate, planning.may_be_specialised = kept
+    return functools.partial(launch, **options), found.n_spills
+
+
+def measured(name: str, head: int, n: int, tma: bool, peer: Any, rounds: int) -> str:
     """The row of a case."""
     m, scale = 128, 0.05
-    want = reference(name, head, scale)
-    options = {"M": m, "N": n, "D": head, "num_warps": 8, "num_stages": 3}
+    want, arrays = reference(name, head, scale), tensors(head)
+    bound = 4e-3 * max(1.0, float(want.abs().max()))
     launches: list[Callable[[], Any]] = []
-    spills: list[int] = []
-    alternate = proton.schedule.planning.alternate
-    for which in ("alternating", "at once", "Triton"):
-        kernel: Any = getattr(peer, name)
-        if which != "Triton":
-            kernel = JITFunction(getattr(alternating_kernels, name).fn)
-        given, out = arguments(name, head, m, n, which == "Triton")
-        if which == "at once":
-            proton.schedule.planning.alternate = lambda schedule, chip: None
-        launch = functools.partial(kernel[LENGTH // m, HEADS], *given, LENGTH, scale)
-        try:
-            with proton.knobs.scope(always_compile=True):
-                found = launch(**options)
-        except Exception as error:  # Triton takes what it asks for, or nothing
-            if which != "Triton" or "shared memory" not in str(error):
-                raise
-            options = options | {"num_stages": 2}
-            found = launch(**options)
-        proton.schedule.planning.alternate = alternate
-        bound = 4e-3 * max(1.0, float(want.abs().max()))
-        wrong = float((out[:2].float() - want).abs().max())
-        if not wrong < bound:
-            return f"{name} {head} {n} {which}: WRONG by {wrong}"
-        spills.append(found.n_spills)
-        launches.append(functools.partial(launch, **options))
-    us = medians(launches, rounds, LAUNCHES)
-    shown = "".join(f"{time:11.1f}" for time in us)
-    label = f"{name}, D {head}, 128 x {n}"
-    return f"{label:36}{shown}{us[0] / us[1]:9.3f}{us[0] / us[2]:9.3f}   {spills}"
+    notes: list[str] = []
+    for which in (*SCHEDULES, "Triton"):
+        found = []
+        for stages in STAGES:
+            kernel = getattr(peer, name)
+            if which != "Triton":
+                kernel = JITFunction(getattr(alternating_kernels, name).fn)
+            given = arguments(arrays, m, n, tma, which == "Triton")
+            options = {"M": m, "N": n, "D": head, "TMA": tma, "num_warps": 8, "num_stages": stages}
+            arrays[3].fill_(float("nan"))
+            made = compiled(kernel, which, given, scale, **options)
+            if made is None:
+                continue
+            wrong = float((arrays[3][:2].float() - want).abs().max())
+            if not wrong < bound:
+                return f"{name} {head} {n} {which}: WRONG by {wrong}"
+            found.append((milliseconds(made[0], 5), stages, *made))
+        _, stages, launch, spills = min(found, key=lambda entry: entry[0])
+        launches.append(launch)
+        notes.append(f"{stages}/{spills}")
+    own = torch_launch(name, head, scale)
+    us = medians([*launches, *([own] if own is not None else [])], rounds, LAUNCHES)
+    times = [*us, float("nan")][:5]
+    label = f"{name}{' by tma' if tma else ''}, D {head}, 128 x {n}"
+    ratios = "".join(f"{us[0] / other:9.3f}" for other in times[1:])
+    return f"{label:36}{us[0]:9.1f}{ratios}   {' '.join(notes)}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
+    parser.add_argument("--loads", nargs="*", default=["tma"], choices=["tma", "pointers"])
     given = parser.parse_args()
     peer = triton_module(alternating_kernels)
-    titles = ("alternating", "at once", "Triton")
-    heads = "".join(f"{title:>11}" for title in titles)
-    print(f"{'us':36}{heads}{'of once':>9}{'of Triton':>10}   bytes of spills")
-    for name in given.only:
-        for head, n in ((256, 64), (128, 128), (128, 64), (64, 128), (64, 64)):
-            print(measured(name, head, n, peer, given.rounds), flush=True)
+    titles = "".join(f"{title:>9}" for title in (*SCHEDULES[1:], "Triton", "torch"))
+    print(f"{'time (us), and of that of':36}{'us':>9}{titles}   stages/bytes of spills")
+    for tma in (loads == "tma" for loads in given.loads):
+        for name in given.only:
+            for head, n in BLOCKS:
+                print(measured(name, head, n, tma, peer, given.rounds), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from proton.dialect.walk import all_ops, defining_op
 from proton.trace.model import BARRIERS, LOCKS
 
 ATOMICS = (tt.AtomicCASOp, tt.AtomicRMWOp)
-ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveBarrierOp)
+ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.ArriveBarrierOp)
 _OF_COPIES = (ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp, ttng.ArriveWithCopiesOp)
 _WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
 

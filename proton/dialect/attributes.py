@@ -42,6 +42,7 @@ CONSTANCY = "tt.constancy"
 UNROLL_FACTOR = "tt.loop_unroll_factor"  # i32
 NUM_STAGES = "tt.num_stages"  # i32: the depth of its software pipeline
 FLATTEN = "tt.flatten"  # unit: the next iteration's loads begin while this one ends
+WARP_SPECIALIZE = "tt.warp_specialize"  # unit: a warp of its own begins the copies of its loads
 DISABLE_LICM = "tt.disable_licm"  # unit
 
 # On an `scf.for` that was unrolled

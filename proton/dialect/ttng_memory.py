@@ -367,6 +367,17 @@ class ArriveOnceOp(
     verify_invariants = staticmethod(_verify_barrier)
 
 
+class ArriveOfWarpsOp(
+    TTNG.Operation, name="arrive_of_warps", traits=[t.Writes, t.SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_of_warps %barrier, %pred`: a thread of each warp arrives, if `pred` holds; what
+    the warp read of shared memory before is read. No warp waits for another."""
+
+    barrier: Operand[AnyType]
+    pred: Operand[ir.IntegerType[1]]
+    verify_invariants = staticmethod(_verify_barrier)
+
+
 class ArriveBehindCopiesOp(
     TTNG.Operation, name="arrive_behind_copies", traits=[t.Writes, t.SharedEffects(reads=(0,))]
 ):

@@ -1,46 +1,33 @@
-"""The IR of a schedule: nothing is decided here. Of what copies become: pipelined_loop.py, and
-pipelined_tiles.py where they go on with the next tile."""
+"""The IR of a function's schedules: nothing is decided here. Of what copies become: specialized.py
+where a producer begins them, else pipelined_loop.py, and pipelined_tiles.py where they go on with
+the next tile."""
 
-from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Operation, ir
-from proton.dialect.regions import end_of
-from proton.dialect.ttg import mem_desc, mem_desc_parts
-from proton.dialect.ttg_memory import LocalReserveOp, LocalStoreOp
-from proton.dialect.ttng import WarpGroupDotWaitOp
-from proton.dialect.walk import before, replace
+from proton.dialect.mlir import Operation
+from proton.schedule.in_order import in_order
 from proton.schedule.pipelined_loop import PipelinedLoop
 from proton.schedule.pipelined_tiles import PipelinedTiles
-from proton.schedule.plan import Copies, DotWait, Item, Schedule, SyncPoint
+from proton.schedule.plan import Copies, Item, Schedule
 from proton.schedule.skip_empty_loop import skip_empty
+from proton.schedule.specialized import SpecializedLoops
 
 
-def expand(schedule: Schedule) -> None:
-    """Changes a block into what its schedule says."""
+def expand(function: Operation, schedules: list[Schedule], warps: int) -> None:
+    """Changes the blocks of a function, which so many warps run, into what their schedules say."""
+    for schedule in schedules:
+        if not schedule.channels:
+            _expand(schedule)
+    if specialised := [schedule for schedule in schedules if schedule.channels]:
+        SpecializedLoops(function, specialised, warps).run()
+
+
+def _expand(schedule: Schedule) -> None:
     loop, begins = schedule.loop, dict[Item, Operation]()
-    # The last one first: each stands ahead of what follows it. Known before ops are erased.
-    order = {item: number for number, item in enumerate(schedule.order)}
-    waits = sorted(schedule.waits, key=lambda wait: order[wait.op], reverse=True)
-    items: list[Item | None] = [*schedule.order, None]
-    followed = [(wait, items[order[wait.op] + 1]) for wait in waits]
-    _reorder(schedule)
+    place_waits = in_order(schedule)
     if schedule.copies is not None:
         pipelined = _pipelined(schedule, schedule.copies)
         pipelined.run()
         loop, begins = pipelined.loop, pipelined.begins
-    for wait, item in followed:
-        behind = begins[item] if isinstance(item, SyncPoint) else item
-        _place(wait, end_of(wait.op.block) if behind is None else behind, loop)
-    if loop is not None:
-        for alloc in {alloc: None for wait in waits for alloc in wait.kept}:
-            _keep_outside(alloc, loop)
-
-
-def _reorder(schedule: Schedule) -> None:
-    """Puts computations where the schedule has them."""
-    waits = {wait.op for wait in schedule.waits}
-    for op in reversed([op for op in schedule.ops if op in schedule.moved]):
-        behind = (other for other in schedule.behind(op) if other not in waits)
-        op.move_before(next(behind, end_of(op.block)))
+    place_waits(loop, begins)
 
 
 def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:
@@ -51,44 +38,3 @@ def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:
         for wait in schedule.waits:
             wait.asked_by = None  # it is behind the branch
     return PipelinedLoop(schedule, copies)
-
-
-def _place(wait: DotWait, ahead_of: Operation, loop: Operation | None) -> None:
-    """Puts a wait for a dot into its place."""
-    op, dot = wait.op, wait.dot
-    op.attributes["pendings"] = i32_attr(wait.pendings)
-    if not wait.is_later:
-        op.move_before(ahead_of)
-        return
-    assert loop is not None
-    (use,) = op.results[0].uses
-    with ir.InsertionPoint(wait.asked_by or end_of(loop.block)), op.location:
-        _wait_behind(loop, int(use.operand_number))
-    if wait.is_implied:
-        replace(op, [dot.results[0]])
-    elif wait.kept:  # of the iteration before; else the dot of this one is issued first
-        op.results[0].replace_all_uses_with(dot.results[0])
-        op.operands[0] = dot.operands[2]
-        op.move_before(ahead_of)
-        dot.operands[2] = op.results[0]
-
-
-def _wait_behind(loop: Operation, number: int) -> None:
-    """Waits behind a loop for the dot of its last iteration."""
-    result = loop.results[number]
-    uses = list(result.uses)
-    landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = landed
-
-
-def _keep_outside(alloc: Operation, loop: Operation) -> None:
-    """Gives memory that is made in each iteration one place for all of them: it is in use when the
-    next one begins."""
-    (source,), memory = alloc.operands, alloc.results[0]
-    with before(loop), alloc.location:
-        type_ = mem_desc(*mem_desc_parts(memory.type), is_mutable=True)
-        place = LocalReserveOp(type_).result
-    with before(alloc):
-        LocalStoreOp(source, place)
-    replace(alloc, [place])

@@ -67,7 +67,7 @@ def alternate(schedule: Schedule, chip: Chip) -> None:
         return
     if schedule.copies.stages < LEAST_STAGES or not _are_apart(schedule):
         return
-    found = _longest_work(schedule, chip)
+    found = longest_work(schedule, chip, LEAST_WORK, MOST_WORK)
     if found is None:
         return
     wait, dot = found
@@ -115,8 +115,11 @@ def _is_computation(op: Operation) -> bool:
     return has(op, Pure) and not op.regions and bool(op.results) and is_tensor(op.results[0].type)
 
 
-def _longest_work(schedule: Schedule, chip: Chip) -> tuple[Operation, Operation] | None:
-    """The wait and the dot that the most work lies between, if it is worth it."""
+def longest_work(
+    schedule: Schedule, chip: Chip, lowest: float, highest: float
+) -> tuple[Operation, Operation] | None:
+    """The wait and the dot that the most work lies between, if that takes so much of the cycles of
+    a loop's dots."""
     most, found, wait = 0.0, None, None
     cycles, dots = 0.0, 0.0
     for op in schedule.ops:
@@ -128,7 +131,7 @@ def _longest_work(schedule: Schedule, chip: Chip) -> tuple[Operation, Operation]
             wait, dots = None, dots + _dot_cycles(op, chip)
         else:
             cycles += sum(_special_cycles(inner, chip) for inner in (op, *all_ops(op)))
-    return found if LEAST_WORK * dots <= most <= MOST_WORK * dots else None
+    return found if lowest * dots <= most <= highest * dots else None
 
 
 def _special_cycles(op: Operation, chip: Chip) -> float:

@@ -92,16 +92,32 @@ class Copies:
 
 
 @dataclass
+class Channel:
+    """Buffers between the warp that copies and those that compute. Loads with one first consumer
+    share them: ahead of `filled` it waits for the copies. A buffer is empty behind `emptied`, the
+    last op that reads it or that waits for a dot to have read it (None: behind the reads that stand
+    ahead of `filled`), and where `is_later` that is an iteration later."""
+
+    loads: list[Load]
+    filled: Operation
+    emptied: Operation | None
+    is_later: bool = False
+
+
+@dataclass
 class Schedule:
     """The order of a block's items, its terminator left out, and its waits for dots. Where the
     block is the body of `loop`, an innermost one: the loads whose copies begin early, if any do,
-    and how many groups of warps alternate."""
+    and how many groups of warps alternate. With `channels` a warp of its own begins the copies;
+    `delayed` are then the dots that run beside those of the next iteration."""
 
     order: list[Item]
     loop: Operation | None = None
     waits: list[DotWait] = field(default_factory=list)
     copies: Copies | None = None
     groups: int = 1
+    channels: list[Channel] = field(default_factory=list)
+    delayed: list[Operation] = field(default_factory=list)
     moved: set[Operation] = field(default_factory=set)  # computations that have another place
 
     @classmethod

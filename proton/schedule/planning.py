@@ -28,6 +28,7 @@ from proton.schedule.loads import (
 )
 from proton.schedule.partitions import alternate
 from proton.schedule.plan import Copies, Schedule, SyncPoint
+from proton.schedule.roles import may_be_specialised, specialise
 
 _CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
 
@@ -52,10 +53,26 @@ class Planner:
         self._begin_early({s.loop: s for s in found if s.loop is not None})
         found = [schedule for schedule in found if schedule.copies is not None or waits]
         has_room = bool(waits) and self._most_bytes(found) <= self.chip.shared_bytes
+        specialised = self._specialised(found)
         for schedule in found:
-            _place_waits(schedule, has_room)
-            alternate(schedule, self.chip)
-        return found
+            if schedule.loop not in specialised:
+                _place_waits(schedule, has_room)
+                if not specialised:  # else warps of the program wait for others, too
+                    alternate(schedule, self.chip)
+        return [specialised.get(schedule.loop, schedule) for schedule in found]
+
+    def _specialised(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
+        """The schedules of loops whose copies a warp of its own begins."""
+        found = []
+        for schedule in schedules:
+            if may_be_specialised(self.module, self.function, schedule):
+                assert schedule.loop is not None
+                own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
+                own.copies = schedule.copies
+                _place_waits(own, has_room=False, has_producer=True)
+                found.append(own)
+        specialise(found, self.chip)
+        return {schedule.loop: schedule for schedule in found if schedule.channels}
 
     # Copies
 
@@ -144,14 +161,15 @@ def _is_rest(loop: Operation) -> bool:
 # Dots
 
 
-def _place_waits(schedule: Schedule, has_room: bool) -> None:
-    """Decides where the dots of a block have ended, and with that where a loop's copies begin."""
+def _place_waits(schedule: Schedule, has_room: bool, has_producer: bool = False) -> None:
+    """Decides where the dots of a block have ended, and with that where a loop's copies begin,
+    unless a producer begins them."""
     schedule.waits = dots.waits_for_dots(schedule)
     loop, copies = schedule.loop, schedule.copies
     going_on = []
     if copies is not None and loop is not None:
         going_on = [wait for wait in schedule.waits if dots.goes_on(wait, loop, copies.loads)]
-    if copies is not None:
+    if copies is not None and not has_producer:
         _place_copies(schedule, copies, bool(going_on))
     removed = set() if copies is None else copies.removed
     dots.go_on(schedule, going_on)

@@ -6,7 +6,7 @@ import pytest
 
 import proton.language as tl
 from proton.backends.nvidia.options import GPUOptions
-from proton.backends.nvidia.pipeline import ttgir_passes
+from proton.backends.nvidia.pipeline import ordered_passes, schedule_passes
 from proton.backends.ttir import ttir_passes
 from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context
@@ -163,7 +163,7 @@ def test_hints_are_attributes_of_the_loop() -> None:
     with mlir_context():
         module = build(loop_hints)
         assert _loop_attributes(str(module)) == [inner, outer]
-        passes = [*ttir_passes(None), *ttgir_passes(GPUOptions(GPUTarget("cuda", 90)))]
+        passes = [*ttir_passes(None), *gpu_passes]
         module = Pipeline(passes, "hints").run(module)
         assert _loop_attributes(str(module)) == [unrolled, rest, outer]
 

@@ -7,7 +7,7 @@ import pytest
 
 import proton.language as tl
 from proton.backends.nvidia.options import GPUOptions
-from proton.backends.nvidia.pipeline import ttgir_passes
+from proton.backends.nvidia.pipeline import ordered_passes, schedule_passes
 from proton.backends.ttir import ttir_passes
 from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context

@@ -11,8 +11,9 @@ from proton.backends.nvidia.pipeline import (
     gluon_front_passes,
     gluon_passes,
     llir_passes,
+    ordered_passes,
     record_passes,
-    ttgir_passes,
+    schedule_passes,
 )
 from proton.backends.nvidia.ptx import (
     emit_ptx,
@@ -78,7 +79,7 @@ def compile_kernel(
                 num_warps=options.num_warps,
             )
             options = _with_workers(module, options)
-        module = _on_tiles(module, stages, options, text, fn.has_layouts)
+        module, options = _on_tiles(module, stages, options, text, fn.has_layouts)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -159,20 +160,24 @@ def _on_tiles(
     options: GPUOptions,
     text: IRText | None,
     has_layouts: bool,
-) -> Module:
-    """A module of `ttgir` in its final order, of one of the front end or of a text's level."""
+) -> tuple[Module, GPUOptions]:
+    """A module of `ttgir` in its final order, of one of the front end or of a text's level; the
+    options with the warps that the schedule added."""
     if text is None and has_layouts:
         module = stages.run("ttir", module, gluon_front_passes(options))
-        return stages.run("ttgir", module, gluon_passes(options))
+        return stages.run("ttgir", module, gluon_passes(options)), options
     if text is not None and text.level != FRONT:
         own = record_passes(options) or [StripRecords()]
-        return stages.run("ttgir", module, foreign_passes(options) if text.is_triton else own)
+        passes = foreign_passes(options) if text.is_triton else own
+        return stages.run("ttgir", module, passes), options
     # Of two launches that overlap, each would have its maps where the other one has them.
     device, debug = not options.launch_pdl, options.debug
     tma = TensorDescriptorToTMA(options.target, device=device, debug=debug)
     simplify = ttir_passes(options.instrumentation, [tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
-    return stages.run("ttgir", module, ttgir_passes(options))
+    module = stages.run("ttgir", module, schedule_passes(options))
+    options = _with_workers(module, options)
+    return stages.run("ttgir", module, ordered_passes(options)), options
 
 
 def _reread_bytes(module: Module) -> int:

@@ -61,8 +61,9 @@ from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
 
-def ttgir_passes(options: GPUOptions) -> list[Pass]:
-    """Layouts, the instructions of products, pipelines, and the final order of the work."""
+def schedule_passes(options: GPUOptions) -> list[Pass]:
+    """Layouts, the instructions of products, and the schedules of loops: with them it is known
+    which warps a program has."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
         # Before instructions are chosen: operands in shared memory lie in the order of their loads.
@@ -81,6 +82,13 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         # While copies are `tt.load`, whose conversions the schedule reads from memory.
         HoistOperandConversions(options.target, num_stages=options.num_stages),
         ScheduleLoops(options.target, num_stages=options.num_stages),
+    ]
+
+
+def ordered_passes(options: GPUOptions) -> list[Pass]:
+    """The final order of the work."""
+    return [
+        _warp_groups(options),
         # Buffers of pipelines have shared memory first.
         KeepOperandsInMemory(options.target),
         CarryBasePointers(),
@@ -123,11 +131,7 @@ def gluon_front_passes(options: GPUOptions) -> list[Pass]:
     """Simplification that leaves layouts, and the order of what the author wrote, as they are."""
     return [
         *first_passes(options.instrumentation),
-        AllocateWarpGroups(
-            num_warps=options.num_warps,
-            program_warps=options.program_warps,
-            registers=options.maxnreg or 0,
-        ),
+        _warp_groups(options),
         RewriteTensorDescriptorToPointer(),
         Upstream("canonicalize,cse"),
         LoopUnroll(),
@@ -136,6 +140,14 @@ def gluon_front_passes(options: GPUOptions) -> list[Pass]:
         SplitBatchedDot(),
         WidenScans(),
     ]
+
+
+def _warp_groups(options: GPUOptions) -> Pass:
+    return AllocateWarpGroups(
+        num_warps=options.num_warps,
+        program_warps=options.program_warps,
+        registers=options.maxnreg or 0,
+    )
 
 
 def gluon_passes(options: GPUOptions) -> list[Pass]:

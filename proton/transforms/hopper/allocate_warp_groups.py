@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from proton.base.errors import CompilationError
 from proton.dialect import isa, name_of, names_of, tt
-from proton.dialect.attributes import ROLES
+from proton.dialect.attributes import NUM_WARPS, ROLES
 from proton.dialect.builtin import i32_attr, strings_attr
 from proton.dialect.mlir import Block, Location, Module, Operation, ir
 from proton.dialect.partitions import role_names
@@ -89,6 +89,7 @@ class AllocateWarpGroups(Pass):
     def run(self, module: Module) -> None:
         for function in functions(module):
             if ops_named(function, StartWorkersOp):
+                module.operation.attributes[NUM_WARPS] = i32_attr(self.program_warps)
                 self._split(function)
 
     def _split(self, function: Operation) -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from proton.base.targets import GPUTarget
 from proton.dialect import names_of
-from proton.dialect.attributes import SCHEDULE
+from proton.dialect.attributes import NUM_WARPS, SCHEDULE
 from proton.dialect.mlir import Module, ir, scf
 from proton.dialect.walk import functions
 from proton.passes import Pass, register
@@ -19,7 +19,9 @@ from proton.schedule.planning import Planner
 class ScheduleLoops(Pass):
     """Pipelines innermost loops in `num_stages` stages, or in as many as `tt.num_stages` says, on a
     target with asynchronous copies; in fewer where its shared memory has no room. Dots of
-    warp groups go on until their results are asked for, and warp groups alternate at them."""
+    warp groups go on until their results are asked for, and warp groups alternate at them. Where a
+    loop asks for it, or has dots that may run beside those of its next iteration, a warp of its own
+    begins its copies (`ttg.worker`)."""
 
     name: ClassVar[str] = "tritongpu-schedule-loops"
     only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp, WAIT)
@@ -31,11 +33,11 @@ class ScheduleLoops(Pass):
         chip = self.target.facts
         if not chip.has_async_copies:
             return
+        warps = int(ir.IntegerAttr(module.operation.attributes[NUM_WARPS]).value)
         for function in functions(module):
             schedules = Planner(module, function, self.num_stages, chip).schedules()
             texts = [str(schedule) for schedule in schedules if schedule.loop is not None]
-            for schedule in schedules:
-                expand(schedule)
+            expand(function, schedules, warps)
             if texts:
                 found = [ir.StringAttr.get(text) for text in texts]
                 function.attributes[SCHEDULE] = ir.ArrayAttr.get(found)

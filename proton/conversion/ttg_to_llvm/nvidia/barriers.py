@@ -111,6 +111,20 @@ def _arrive_once(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
+@lowers(ttng.ArriveOfWarpsOp)
+def _arrive_of_warps(ctx: Lowering, site: Site) -> list[Value]:
+    barrier, condition = site.operands
+    nvidia.warp_barrier()
+    arrives = v.binary(llvm.AndOp, condition, nvidia.elected())
+    _arrive_where(arrives, nvidia.shared_address(barrier))
+    return []
+
+
+def _arrive_where(condition: Value, address: Value) -> None:
+    text = "@$0 mbarrier.arrive.shared::cta.b64 _, [$1];"
+    nvidia.assembly(text, "b,r,~{memory}", None, condition, address)
+
+
 @lowers(ttng.ArriveBehindCopiesOp)
 def _arrive_behind_copies(ctx: Lowering, site: Site) -> list[Value]:
     kind = "" if site.op.attributes["increments"].value else ".noinc"
@@ -133,9 +147,7 @@ def _arrive_with_copies(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.wait_copies(site.number("pendings"))
     nvidia.fence_async_shared()
     nvidia.warp_barrier()
-    text = "@$0 mbarrier.arrive.shared::cta.b64 _, [$1];"
-    address = nvidia.shared_address(site.operands[0])
-    nvidia.assembly(text, "b,r,~{memory}", None, nvidia.elected(), address)
+    _arrive_where(nvidia.elected(), nvidia.shared_address(site.operands[0]))
     return []
 
 

@@ -1,0 +1,246 @@
+"""The decision which loops have a warp of their own for copies (warp specialization).
+
+    producer, one warp                     consumer, the program's own warps
+    for each iteration                     for each iteration
+      wait until a buffer is empty           wait until it is filled
+      begin the copies that fill it          use it
+                                             arrive: it is empty
+
+The producer runs ahead by as many iterations as there are buffers, and the consumers meet nowhere:
+a warp group may be iterations behind another. Loads with one first consumer share a *channel*; K
+and V of attention have one each, so that K's buffer is filled again while V's is still read.
+
+A dot that takes what is computed from another dot of its iteration may be *delayed*: it runs beside
+the next iteration's dots, and tensor cores work while what lies between is computed.
+
+    iteration i      scores i + 1 | values i | weights i + 1 (values i go on) | wait for values i
+
+Source of both: Shah et al., "FlashAttention-3", sections 3.1 and 3.2.
+"""
+
+from proton.analysis.tensor_maps import is_made_by_kernel
+from proton.base.chips.chip import Chip
+from proton.dialect import isa, ttg
+from proton.dialect.attributes import KERNEL, NUM_WARPS, WARP_SPECIALIZE
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import Module, Operation, Value, func, ir, scf
+from proton.dialect.regions import ForLoop, end_of, is_inside
+from proton.dialect.traits import AllocatesShared, Pure, has
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of
+from proton.dialect.walk import defining_op, ops_named, parent_of, users
+from proton.layout.tensor_cores import GROUP_WARPS
+from proton.schedule.dots import DOT
+from proton.schedule.loads import Load
+from proton.schedule.partitions import LEAST_WORK, longest_work
+from proton.schedule.plan import Channel, Schedule
+
+# Registers of a thread, of the 240 that consumers have, that a delayed dot may hold: the
+# accumulators of its loop, and its operand twice. Attention with 192 does not spill.
+MOST_HELD = 192
+
+
+def may_be_specialised(module: Module, function: Operation, schedule: Schedule) -> bool:
+    """True if a warp of its own could begin all copies of a loop."""
+    loop, copies = schedule.loop, schedule.copies
+    if loop is None or copies is None or copies.by_threads:
+        return False
+    warps = int(ir.IntegerAttr(module.operation.attributes[NUM_WARPS]).value)
+    if KERNEL not in function.attributes or warps % GROUP_WARPS:
+        return False
+    if ops_named(function, func.CallOp) or any(is_made_by_kernel(m) for m in _maps(copies.loads)):
+        return False
+    root = _root(loop)
+    return root is not None and _is_known(schedule, root)
+
+
+def _maps(loads: list[Load]) -> list[Operation]:
+    return [op for load in loads if (op := defining_op(load.pointer)) is not None]
+
+
+def _root(loop: Operation) -> Operation | None:
+    """The op of the function's block that a loop is in, by loops that count; None without."""
+    while (around := parent_of(loop)).name != func.FuncOp.OPERATION_NAME:
+        if not isa(around, scf.ForOp):
+            return None
+        loop = around
+    return loop
+
+
+def _is_known(schedule: Schedule, root: Operation) -> bool:
+    """True if the producer can compute what the copies take: from scalars of the function, and
+    from variables of loops."""
+    assert schedule.loop is not None
+    assert schedule.copies is not None
+    view, slice_ = ForLoop(schedule.loop), schedule.copies.slice
+    work = [*view.bounds, *(view.init_args[number] for number in slice_.carried)]
+    inside = {view.induction_var, *(view.iter_args[number] for number in slice_.carried)}
+    work += [value for load in schedule.copies.loads for value in load.inputs]
+    work += [value for op in slice_.ops for value in op.operands]
+    seen = set(slice_.ops)
+    while work:
+        value = work.pop()
+        op = defining_op(value)
+        if op is None:
+            around = value.owner.owner.operation
+            if value in inside or around == parent_of(root):
+                continue
+            if not isa(around, scf.ForOp) or value != ForLoop(around).induction_var:
+                return False
+            work += ForLoop(around).bounds
+        elif op not in seen:
+            seen.add(op)
+            if not may_be_shared(op):
+                return False
+            work += op.operands
+    return True
+
+
+def may_be_shared(op: Operation) -> bool:
+    """True if all warps may compute an op each for itself: numbers, and names of memory."""
+    if any(is_tensor(result.type) for result in op.results) or op.regions:
+        return False
+    return has(op, Pure) or (has(op, AllocatesShared) and not op.operands)
+
+
+def specialise(schedules: list[Schedule], chip: Chip) -> None:
+    """Decides which of these loops a producer begins the copies of, once their waits for dots are
+    planned: those that ask for it, and those with a dot that may be delayed. All have the same
+    buffers, one after the other."""
+    buffers: list[object] | None = None
+    for schedule in schedules:
+        assert schedule.loop is not None
+        channels = _channels(schedule)
+        delayed = _delayed(schedule, channels, chip)
+        if not channels or not (delayed or WARP_SPECIALIZE in schedule.loop.attributes):
+            continue
+        assert schedule.copies is not None
+        own = [schedule.copies.stages, *([load.memory for load in c.loads] for c in channels)]
+        if buffers is None or own == buffers:
+            buffers, schedule.channels, schedule.delayed = own, channels, delayed
+
+
+def _channels(schedule: Schedule) -> list[Channel]:
+    """The channels of a loop in the order in which it asks for them; none where it is not known
+    what reads a buffer last."""
+    assert schedule.copies is not None
+    found: dict[Operation, Channel] = {}
+    order = {item: number for number, item in enumerate(schedule.order)}
+    pairs = list(zip(schedule.copies.loads, schedule.copies.consumers, strict=True))
+    for load, consumer in sorted(pairs, key=lambda pair: order[pair[1]]):
+        last = _last_reader(schedule, load, order)
+        if last is False:
+            return []
+        channel = found.setdefault(consumer, Channel([], consumer, None))
+        channel.loads.append(load)
+        if last is None:
+            continue
+        op, is_later = last
+        if len(channel.loads) > 1 and is_later != channel.is_later:
+            return []
+        channel.is_later = is_later
+        if channel.emptied is None or order[channel.emptied] < order[op]:
+            channel.emptied = op
+    return list(found.values())
+
+
+def _last_reader(
+    schedule: Schedule, load: Load, order: dict[object, int]
+) -> tuple[Operation, bool] | bool | None:
+    """(the op behind which a buffer of a load is read, whether an iteration later); None where that
+    is as soon as the data is asked for, False where it is not known."""
+    if load.alloc is None:
+        return None
+    found: list[tuple[Operation, bool]] = []
+    for reader in _readers(load.alloc.results[0]):
+        if not isa(reader, DOT):
+            if reader not in order:
+                return False
+            found.append((reader, False))
+            continue
+        wait = next((wait for wait in schedule.waits if wait.dot == reader), None)
+        if wait is None:
+            return False
+        if wait.is_later:  # one op stands for all of these
+            wait = next(wait for wait in schedule.waits if wait.is_later and not wait.is_implied)
+        found.append((wait.op, wait.is_later))
+    if not found or len({is_later for _, is_later in found}) > 1:
+        return False
+    return max(found, key=lambda pair: order[pair[0]])
+
+
+def _readers(memory: Value) -> list[Operation]:
+    """What takes memory, as it is or by another view."""
+    found: list[Operation] = []
+    for user in users(memory):
+        found += _readers(user.results[0]) if isa(user, ttg.MemDescTransOp) else [user]
+    return found
+
+
+# Delayed dots
+
+
+def _delayed(schedule: Schedule, channels: list[Channel], chip: Chip) -> list[Operation]:
+    """The dots of a loop behind its longest work between two, if all of them may be delayed."""
+    if not channels or not chip.dot_per_cycle or any(channel.is_later for channel in channels):
+        return []
+    found = longest_work(schedule, chip, LEAST_WORK, float("inf"))
+    if found is None:
+        return []
+    first = schedule.order.index(found[1])
+    ops = [op for op in schedule.ops if isa(op, DOT)]
+    dots = [op for op in ops if schedule.order.index(op) >= first]
+    if len(dots) == len(ops) or not all(_may_be_delayed(dot, schedule) for dot in dots):
+        return []
+    waits = {wait.op for wait in schedule.waits if wait.dot in dots}
+    if any((channel.filled in dots) != (channel.emptied in waits) for channel in channels):
+        return []  # of one buffer the first dots take something, too
+    last = next(op for op in reversed(ops) if op not in dots)
+    if _asks_before(schedule, dots, last) or _held(ops, dots) > MOST_HELD:
+        return []
+    return dots
+
+
+def _may_be_delayed(dot: Operation, schedule: Schedule) -> bool:
+    """True if only the next iteration takes a dot's result, and its operands stay until then."""
+    wait = next((wait for wait in schedule.waits if wait.dot == dot), None)
+    assert schedule.loop is not None
+    if wait is None or wait.is_later or users(dot.results[0]) != [wait.op]:
+        return False
+    if set(users(wait.op.results[0])) != {end_of(ForLoop(schedule.loop).body)}:
+        return False
+    assert schedule.copies is not None
+    buffered = [load.alloc for load in schedule.copies.loads if load.alloc]
+    for side in list(dot.operands)[:2]:
+        is_own = is_mem_desc(side.type) and is_inside(_maker(side), schedule.loop)
+        if is_own and _maker(side) not in buffered:
+            return False
+    return True
+
+
+def _maker(memory: Value) -> Operation:
+    op = defining_op(memory)
+    assert op is not None
+    return _maker(op.operands[0]) if isa(op, ttg.MemDescTransOp) else op
+
+
+def _asks_before(schedule: Schedule, dots: list[Operation], last: Operation) -> bool:
+    """True if the loop asks for the results of dots of the iteration before ahead of an op."""
+    assert schedule.loop is not None
+    view = ForLoop(schedule.loop)
+    waits = {wait.op for wait in schedule.waits if wait.dot in dots}
+    carried = [
+        view.iter_args[number]
+        for number, value in enumerate(view.yielded)
+        if defining_op(value) in waits
+    ]
+    ahead = {op for op in schedule.ahead_of(last) if op not in dots} | {last}
+    return any(user in ahead for value in carried for user in users(value))
+
+
+def _held(ops: list[Operation], dots: list[Operation]) -> int:
+    """The registers of a thread that hold results of dots, and operands of the delayed ones in
+    this iteration and in the next."""
+    values = [op.results[0] for op in ops]
+    values += 2 * [dot.operands[0] for dot in dots if is_tensor(dot.operands[0].type)]
+    bits = sum(layout_of(v.type).in_size("register") * element_of(v).width for v in values)
+    return bits // 32
