@@ -13,6 +13,7 @@ from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.mlir import Module, Operation, func, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import AllocatesShared, Loop, has
+from proton.dialect.ttg import num_warps
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
 from proton.schedule import dots
 from proton.schedule.loads import (
@@ -71,7 +72,7 @@ class Planner:
                 own.copies = schedule.copies
                 _place_waits(own, has_room=False, has_producer=True)
                 found.append(own)
-        specialise(found, self.chip)
+        specialise(found, self.chip, num_warps(self.module))
         return {schedule.loop: schedule for schedule in found if schedule.channels}
 
     # Copies

@@ -18,15 +18,18 @@ the next iteration's dots, and tensor cores work while what lies between is comp
 Source of both: Shah et al., "FlashAttention-3", sections 3.1 and 3.2.
 """
 
+from collections.abc import Collection
+
 from proton.analysis.tensor_maps import is_made_by_kernel
 from proton.base.chips.chip import Chip
+from proton.base.targets import WARP_SIZE
 from proton.dialect import isa, ttg
-from proton.dialect.attributes import KERNEL, NUM_WARPS, WARP_SPECIALIZE
+from proton.dialect.attributes import KERNEL, WARP_SPECIALIZE
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Module, Operation, Value, func, ir, scf
+from proton.dialect.mlir import Module, Operation, Value, func, scf
 from proton.dialect.regions import ForLoop, end_of, is_inside
 from proton.dialect.traits import AllocatesShared, Pure, has
-from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
 from proton.dialect.walk import defining_op, ops_named, parent_of, users
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT
@@ -34,8 +37,8 @@ from proton.schedule.loads import Load
 from proton.schedule.partitions import LEAST_WORK, longest_work
 from proton.schedule.plan import Channel, Schedule
 
-# Registers of a thread, of the 240 that consumers have, that a delayed dot may hold: the
-# accumulators of its loop, and its operand twice. Attention with 192 does not spill.
+# Registers of a thread, of the 240 that consumers have, that hold results of dots and operands.
+# Attention with 192 does not spill.
 MOST_HELD = 192
 
 
@@ -44,8 +47,7 @@ def may_be_specialised(module: Module, function: Operation, schedule: Schedule) 
     loop, copies = schedule.loop, schedule.copies
     if loop is None or copies is None or copies.by_threads:
         return False
-    warps = int(ir.IntegerAttr(module.operation.attributes[NUM_WARPS]).value)
-    if KERNEL not in function.attributes or warps % GROUP_WARPS:
+    if KERNEL not in function.attributes or num_warps(module) % GROUP_WARPS:
         return False
     if ops_named(function, func.CallOp) or any(is_made_by_kernel(m) for m in _maps(copies.loads)):
         return False
@@ -102,16 +104,19 @@ def may_be_shared(op: Operation) -> bool:
     return has(op, Pure) or (has(op, AllocatesShared) and not op.operands)
 
 
-def specialise(schedules: list[Schedule], chip: Chip) -> None:
+def specialise(schedules: list[Schedule], chip: Chip, warps: int) -> None:
     """Decides which of these loops a producer begins the copies of, once their waits for dots are
-    planned: those that ask for it, and those with a dot that may be delayed. All have the same
-    buffers, one after the other."""
+    planned. Those that ask for it, and those with a dot that may be delayed, where the results of
+    dots and their operands leave no room for a second program on an SM: else that program does what
+    is gained. All have the same buffers, one after the other."""
     buffers: list[object] | None = None
+    most = chip.most_registers(2, warps * WARP_SIZE)
     for schedule in schedules:
         assert schedule.loop is not None
         channels = _channels(schedule)
         delayed = _delayed(schedule, channels, chip)
-        if not channels or not (delayed or WARP_SPECIALIZE in schedule.loop.attributes):
+        pays = delayed and _held(schedule, ()) > most
+        if not channels or not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
             continue
         assert schedule.copies is not None
         own = [schedule.copies.stages, *([load.memory for load in c.loads] for c in channels)]
@@ -195,7 +200,7 @@ def _delayed(schedule: Schedule, channels: list[Channel], chip: Chip) -> list[Op
     if any((channel.filled in dots) != (channel.emptied in waits) for channel in channels):
         return []  # of one buffer the first dots take something, too
     last = next(op for op in reversed(ops) if op not in dots)
-    if _asks_before(schedule, dots, last) or _held(ops, dots) > MOST_HELD:
+    if _asks_before(schedule, dots, last) or _held(schedule, dots) > MOST_HELD:
         return []
     return dots
 
@@ -237,10 +242,11 @@ def _asks_before(schedule: Schedule, dots: list[Operation], last: Operation) -> 
     return any(user in ahead for value in carried for user in users(value))
 
 
-def _held(ops: list[Operation], dots: list[Operation]) -> int:
-    """The registers of a thread that hold results of dots, and operands of the delayed ones in
-    this iteration and in the next."""
-    values = [op.results[0] for op in ops]
-    values += 2 * [dot.operands[0] for dot in dots if is_tensor(dot.operands[0].type)]
-    bits = sum(layout_of(v.type).in_size("register") * element_of(v).width for v in values)
-    return bits // 32
+def _held(schedule: Schedule, delayed: Collection[Operation]) -> int:
+    """The registers of a thread that hold results of dots and their operands, those of delayed dots
+    in two iterations."""
+    values: list[Value] = []
+    for dot in (op for op in schedule.ops if isa(op, DOT)):
+        operand = [dot.operands[0]] if is_tensor(dot.operands[0].type) else []
+        values += [dot.results[0], *operand * (2 if dot in delayed else 1)]
+    return sum(layout_of(v.type).in_size("register") * element_of(v).width for v in values) // 32

@@ -13,6 +13,7 @@ Both carry of each channel which buffer comes next and the parity of its phase, 
 that specialised ones are in, and from one loop to the next.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proton.dialect import isa, name_of, ttg
@@ -29,16 +30,18 @@ from proton.dialect.ttng_memory import (
     barriers,
     one_barrier,
 )
-from proton.dialect.walk import before, defining_op, users
+from proton.dialect.walk import backward_slice, before, defining_op, users
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.delayed import delay
 from proton.schedule.dots import WAIT
 from proton.schedule.in_order import in_order
+from proton.schedule.loads import TMA_LOAD
 from proton.schedule.pipelined_loop import clone, i32, is_less, next_index, next_phase
 from proton.schedule.plan import Channel, Copies, Schedule
+from proton.schedule.roles import may_be_shared
 
 _ROLES = "producer", "consumer"
-_PRODUCER_REGISTERS = 24  # of a thread, as of what a producer by hand takes
+_PRODUCER_REGISTERS = 40  # of a thread, as of what a producer by hand takes
 State = list[Value]  # of each ring (the buffer that comes next, the parity of its phase)
 
 
@@ -123,7 +126,8 @@ class SpecializedLoops:
             self.rings = [Ring.of(c, stages, self.warps) for c in schedule.channels]
             state = initial = [i32(0) for _ in self.rings for _ in range(2)]
             self._worker(initial)
-            ttg.StartWorkersOp(string_attr(_ROLES[1]))
+            start = ttg.StartWorkersOp(string_attr(_ROLES[1])).operation
+        self._begin_loads(start)
         for nest in self.nests:
             state = self._consume(nest, state)
         with before(end_of(self.block)):
@@ -132,22 +136,33 @@ class SpecializedLoops:
     def _place(self) -> Operation:
         """The op that roles begin ahead of: the first one that the producer does not ask for; what
         it asks for moves ahead of it."""
-        work = [value for nest in self.nests for inner in nest.all() for value in inner.asked()]
-        asked, known = set[Operation](), set[Value]()
-        while work:
-            value = work.pop()
-            op = defining_op(value)
-            if op is not None and value not in known:
-                known.add(value)
-                work += op.operands
-                if op.block == self.block:
-                    asked.add(op)
+        asked = self._needed(value for n in self.nests for i in n.all() for value in i.asked())
         ops = [view.operation for view in self.block.operations]
         place = next(op for op in ops if op not in asked)
-        for op in ops[ops.index(place) :]:
-            if op in asked:
-                op.move_before(place)
+        self._move(asked, place)
         return place
+
+    def _needed(self, values: Iterable[Value]) -> set[Operation]:
+        """The ops of the function's block that values are computed from."""
+        found = {op for _, op in backward_slice(values, lambda _: True) if op is not None}
+        return {op for op in found if op.block == self.block}
+
+    def _move(self, ops: set[Operation], place: Operation) -> None:
+        """Moves ops ahead of one that they do not stand ahead of already."""
+        behind = [view.operation for view in self.block.operations]
+        for op in behind[behind.index(place) :]:
+            if op in ops:
+                op.move_before(place)
+
+    def _begin_loads(self, start: Operation) -> None:
+        """Has loads by TMA ahead of the first loop begin before the roles do: nothing that the
+        kernel writes is loaded by TMA."""
+        ops = [view.operation for view in self.block.operations]
+        for load in ops[ops.index(start) : ops.index(self.nests[0].loop)]:
+            if isa(load, TMA_LOAD):
+                needed = self._needed(load.operands)
+                if all(may_be_shared(op) for op in needed):
+                    self._move({*needed, load}, start)
 
     # The producer
 

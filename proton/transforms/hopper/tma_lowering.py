@@ -4,10 +4,12 @@
 becomes
     %m = ttg.local_reserve;  %b = ttg.local_reserve
     ttng.init_barrier %b;  ttng.fence_async_shared
-    ttng.barrier_expect %b {bytes}
     ttng.async_tma_copy_global_to_local %t, %b, %m, %i, %j
+    ttng.barrier_expect %b {bytes}
     ttng.wait_barrier %b, 0;  ttng.inval_barrier %b
     %x = ttg.local_load %m
+
+What stays in memory is waited for where it is asked for.
 
 In a loop that is to be flattened, one over the tiles of a persistent kernel, a store goes on while
 the next tile is made: it has memory of its own, and is waited for before that is written again.
@@ -28,8 +30,8 @@ from proton.dialect.emit import constant, emit_if, emit_when
 from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
-from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
-from proton.dialect.walk import before, ops_named, parent_of, producer_of
+from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp, MemDescTransOp
+from proton.dialect.walk import all_ops, before, ops_named, parent_of, producer_of, users
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
@@ -72,9 +74,33 @@ def _load(op: Operation) -> None:
     memory = LocalReserveOp(load.memory).result
     barrier = start_barriers(1)
     begin_tma([load], [memory], barrier, constant(1, integer(1)), {})
-    ttng.WaitBarrierOp(barrier, zero)
-    ttng.InvalBarrierOp(barrier)
+    with before(_asks(load)):
+        ttng.WaitBarrierOp(barrier, zero)
+        ttng.InvalBarrierOp(barrier)
     take_from(load, memory)
+
+
+def _asks(load: Load) -> Operation:
+    """The op that data is waited for ahead of: the first one of the block that takes it, where it
+    stays in memory until then anyway. All warps come to the wait together."""
+    if load.alloc is None:
+        return load.op
+    takers = {op for value in _views(load.alloc) for op in users(value)}
+    ops = [view.operation for view in load.op.block.operations]
+    behind = ops[ops.index(load.op) + 1 :]
+    asks = (
+        op
+        for op in behind
+        if takers & {op, *all_ops(op)} - {load.alloc} or isa(op, ttng.OrderBeginOp)
+    )
+    return next(asks, load.op)
+
+
+def _views(alloc: Operation) -> list[Value]:
+    """The memory of an allocation, and other views of it."""
+    (memory,) = alloc.results
+    own = [op for op in users(memory) if isa(op, MemDescTransOp)]
+    return [memory, *(value for op in own for value in _views(op))]
 
 
 def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from proton.base.targets import GPUTarget
 from proton.dialect import names_of
-from proton.dialect.attributes import NUM_WARPS, SCHEDULE
+from proton.dialect.attributes import SCHEDULE
 from proton.dialect.mlir import Module, ir, scf
+from proton.dialect.ttg import num_warps
 from proton.dialect.walk import functions
 from proton.passes import Pass, register
 from proton.schedule.dots import WAIT
@@ -33,11 +34,10 @@ class ScheduleLoops(Pass):
         chip = self.target.facts
         if not chip.has_async_copies:
             return
-        warps = int(ir.IntegerAttr(module.operation.attributes[NUM_WARPS]).value)
         for function in functions(module):
             schedules = Planner(module, function, self.num_stages, chip).schedules()
             texts = [str(schedule) for schedule in schedules if schedule.loop is not None]
-            expand(function, schedules, warps)
+            expand(function, schedules, num_warps(module))
             if texts:
                 found = [ir.StringAttr.get(text) for text in texts]
                 function.attributes[SCHEDULE] = ir.ArrayAttr.get(found)
