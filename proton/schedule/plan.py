@@ -146,8 +146,10 @@ class Schedule:
     def __str__(self) -> str:
         assert self.loop is not None
         stages = self.copies.stages if self.copies is not None else 1
-        lines = [f"{_place(self.loop)}: stages {stages}, groups {self.groups}"]
-        later = {wait.op for wait in self.waits if wait.is_later}
+        roles = "producer and consumer" if self.channels else f"groups {self.groups}"
+        lines = [f"{_place(self.loop)}: stages {stages}, {roles}"]
+        later = {wait.op for wait in self.waits if wait.is_later or wait.dot in self.delayed}
+        later |= set(self.delayed)
         ahead = set(self.copies.slice.ops) if self.copies is not None else set()
         loaded = {load.op: load for load in self.copies.loads} if self.copies is not None else {}
         pendings = {wait.op: wait.pendings for wait in self.waits}
@@ -164,7 +166,11 @@ class Schedule:
             stage = 0 if item in ahead or item in loaded else stage
             note = f"  {stages} buffers" if item in loaded else ""
             note = f"  {pendings[item]} under way" if item in pendings else note
+            filled = [n for n, channel in enumerate(self.channels) if channel.filled == item]
+            emptied = [n for n, channel in enumerate(self.channels) if channel.emptied == item]
+            lines += [f"  {stage}  wait until channel {n} is filled" for n in filled]
             lines.append(f"  {stage}  {item.name}  {_place(item)}{note}")
+            lines += [f"  {stage}  channel {n} is empty" for n in emptied]
         return "\n".join(lines)
 
 

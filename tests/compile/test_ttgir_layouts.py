@@ -147,7 +147,8 @@ def check_passes(kernel: Any, signature: Signature, warps: int) -> int:
         module = build_module(kernel, signature, keep_calls=True)
         module = Pipeline(ttir_passes(None)).run(module)
         tensors = 0
-        for step in ttgir_passes(GPUOptions(GPUTarget("cuda", 90), num_warps=warps)):
+        options = GPUOptions(GPUTarget("cuda", 90), num_warps=warps)
+        for step in [*schedule_passes(options), *ordered_passes(options)]:
             module = Pipeline([step]).run(module)
             assert module.operation.verify()
             try:

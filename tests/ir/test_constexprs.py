@@ -163,7 +163,8 @@ def test_hints_are_attributes_of_the_loop() -> None:
     with mlir_context():
         module = build(loop_hints)
         assert _loop_attributes(str(module)) == [inner, outer]
-        passes = [*ttir_passes(None), *gpu_passes]
+        gpu = GPUOptions(GPUTarget("cuda", 90))
+        passes = [*ttir_passes(None), *schedule_passes(gpu), *ordered_passes(gpu)]
         module = Pipeline(passes, "hints").run(module)
         assert _loop_attributes(str(module)) == [unrolled, rest, outer]
 

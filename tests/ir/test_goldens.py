@@ -124,7 +124,8 @@ def test_a_product_on_its_way_to_tensor_cores() -> None:
     with mlir_context():
         module = build_module(matmul, signature)
         module = Pipeline(ttir_passes(None)).run(module)
-        for step in ttgir_passes(GPUOptions(GPUTarget("cuda", 90), num_stages=3)):
+        options = GPUOptions(GPUTarget("cuda", 90), num_stages=3)
+        for step in [*schedule_passes(options), *ordered_passes(options)]:
             module = Pipeline([step]).run(module)
             if str(step).partition("{")[0] in STEPS:
                 parts.append(f"// -----// after {step} //----- //\n{module_text(module)}")

@@ -18,6 +18,7 @@ from proton.backends.nvidia.pipeline import (
 from proton.backends.nvidia.ptx import (
     emit_ptx,
     has_least_programs,
+    with_larger_groups,
     with_least_programs,
     with_most_registers,
 )
@@ -38,7 +39,12 @@ from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.schedule.plan import take_texts
-from proton.transforms.hopper.allocate_warp_groups import MOST_AT_FIRST, worker_groups
+from proton.schedule.specialized import PRODUCER_REGISTERS
+from proton.transforms.hopper.allocate_warp_groups import (
+    LEAST_OF_GROUP,
+    MOST_AT_FIRST,
+    worker_groups,
+)
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
@@ -79,7 +85,9 @@ def compile_kernel(
                 num_warps=options.num_warps,
             )
             options = _with_workers(module, options)
+        own = options.worker_warps
         module, options = _on_tiles(module, stages, options, text, fn.has_layouts)
+        has_producer = options.worker_warps != own
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -94,6 +102,8 @@ def compile_kernel(
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
             ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
+            if has_producer and cubin.spills:
+                ptx, cubin = _with_more_for_consumers(fn, ptx, cubin, options)
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
@@ -224,6 +234,17 @@ def _unspilled(
         if found.spills < best[1].spills:
             best = fewer, found
     return best
+
+
+def _with_more_for_consumers(
+    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions
+) -> tuple[str, Cubin]:
+    """The PTX with the fewest registers for the producer, and its machine code, where less is
+    spilled with that."""
+    left = (PRODUCER_REGISTERS - LEAST_OF_GROUP) * options.worker_warps // options.num_warps
+    larger = with_larger_groups(ptx, left)
+    found = _assembled(fn, larger, options)
+    return (larger, found) if found.spills < cubin.spills else (ptx, cubin)
 
 
 def _one_more(

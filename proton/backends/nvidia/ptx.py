@@ -8,6 +8,7 @@ from proton.dialect import isa
 from proton.dialect.mlir import Module, disable_llvm_pass, gpu, llvm
 from proton.dialect.walk import gpu_functions
 from proton.passes import Upstream
+from proton.transforms.hopper.allocate_warp_groups import LEAST_OF_GROUP, MOST_OF_GROUP
 
 # Straight-line strength reduction: its time is quadratic in the additions of a function, and it
 # changes next to nothing here.
@@ -56,6 +57,16 @@ def with_most_registers(ptx: str, most: int) -> str:
 def with_least_programs(ptx: str, least: int) -> str:
     """The PTX of a kernel of which so many programs have to fit on an SM, and no more."""
     return _directed(ptx, f".minnctapersm {least}")
+
+
+def with_larger_groups(ptx: str, more: int) -> str:
+    """The PTX of a kernel whose roles have fewest registers and, the largest of them, `more`."""
+
+    def changed(found: re.Match[str]) -> str:
+        count = LEAST_OF_GROUP if found[2] == "dec" else min(int(found[3]) + more, MOST_OF_GROUP)
+        return f"{found[1]}{count}"
+
+    return re.sub(r"(setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 )(\d+)", changed, ptx)
 
 
 def has_least_programs(ptx: str) -> bool:

@@ -39,7 +39,8 @@ from proton.layout.tensor_cores import GROUP_WARPS
 from proton.passes import Pass, register
 
 MOST_AT_FIRST = 248  # registers of a thread before groups change them
-_MOST_OF_GROUP = 240  # what a group is given at most: the rest is for what ptxas needs itself
+MOST_OF_GROUP = 240  # what a group is given at most: the rest is for what ptxas needs itself
+LEAST_OF_GROUP = 24  # of `setmaxnreg`
 _STEP = 8  # of `setmaxnreg`
 
 
@@ -207,7 +208,7 @@ class AllocateWarpGroups(Pass):
         own = self.num_warps // GROUP_WARPS
         total = self.registers * (self.program_warps // GROUP_WARPS)
         left = (total - sum(registers.values())) // own // _STEP * _STEP
-        count = min(left, _MOST_OF_GROUP)
+        count = min(left, MOST_OF_GROUP)
         if count > self.registers:
             SetRegistersOp(i32_attr(count), ir.BoolAttr.get(True))
 
