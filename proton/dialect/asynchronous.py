@@ -19,17 +19,20 @@ What is issued up to an op that closes is one piece of work. A wait retires all 
 newest `pendings`; one without that attribute retires the oldest that nothing has waited for, as a
 wait for an mbarrier does.
 
-A pass that begins work for another iteration than the one that is running says so on the op:
-`AHEAD` iterations after that of the loop around it, or, ahead of the loop, for `ITERATION` of it.
+A pass that moves work to another iteration than its own says so on the op: it is of `AHEAD`
+iterations after that of the loop around it, or, ahead of the loop, of `ITERATION` of it, or, behind
+the loop, of `AFTER` iterations behind its last but one.
 Where that is known only when the kernel runs, an operand is the number of the iteration.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import ClassVar
 
-from proton.dialect.attributes import AHEAD, ITERATION
+from proton.dialect.attributes import AFTER, AHEAD, ITERATION
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.emit import constant, iteration_number
+from proton.dialect.emit import constant, iteration_count, iteration_number
 from proton.dialect.mlir import Operation, Value, arith
 from proton.dialect.regions import ForLoop, innermost_loop
 from proton.dialect.walk import parent_of
@@ -109,46 +112,89 @@ def set_iteration(op: Operation, number: int) -> None:
     op.attributes[ITERATION] = i32_attr(number)
 
 
+def set_after(op: Operation, number: int) -> None:
+    """The work of an op behind a loop is of this iteration of those that would follow it."""
+    op.attributes[AFTER] = i32_attr(number)
+
+
+class Where(Enum):
+    """Where work is, seen from the loop that an iteration of it belongs to."""
+
+    INSIDE = AHEAD
+    BEFORE = ITERATION
+    BEHIND = AFTER
+
+
 @dataclass(frozen=True)
 class WorkIteration:
-    """Which iteration of a loop work belongs to: of the one that runs, or of one that comes `ahead`
-    iterations later; where the loop is still to come, `ahead` counts from its first (`is_before`).
-    """
+    """Which iteration of a loop work belongs to: one that comes `ahead` iterations after that which
+    runs, after none of it, where the loop is still to come, or after the loop's last one."""
 
     ahead: int
-    is_before: bool = False
+    where: Where = Where.INSIDE
 
     @classmethod
     def of(cls, op: Operation) -> "WorkIteration | None":
         """The iteration of an op; None for one that says nothing."""
-        for name, is_before in ((AHEAD, False), (ITERATION, True)):
-            if name in op.attributes:
-                return cls(int(op.attributes[name].value), is_before)
+        for where in Where:
+            if where.value in op.attributes:
+                return cls(int(op.attributes[where.value].value), where)
         return None
+
+    @property
+    def is_before(self) -> bool:
+        """True if the loop is still to come."""
+        return self.where is Where.BEFORE
 
     @property
     def is_other(self) -> bool:
         """True if it is not the iteration that runs."""
-        return self.is_before or self.ahead != 0
+        return self.where is not Where.INSIDE or self.ahead != 0
+
+    def write(self, op: Operation) -> None:
+        """Has an op say it."""
+        op.attributes[self.where.value] = i32_attr(self.ahead)
 
     def number(self, op: Operation, known: Value | None = None) -> Value | None:
         """Emits the number of that iteration, an i64, for an op; None outside of loops
         that count. `known` is the number of the iteration that runs, if something else counts
         it."""
-        loop = following_loop(op) if self.is_before else innermost_loop(op)
+        loop = _LOOP_OF[self.where](op)
         if loop is None:
             return None
         ahead = self.ahead * ForLoop(loop).unrolled
         if self.is_before:
             return constant(ahead, integer(64))
-        number = iteration_number(loop, 64) if known is None else known
+        if self.where is Where.BEHIND:
+            number = iteration_count(loop, 64)
+        else:
+            number = iteration_number(loop, 64) if known is None else known
         return arith.AddIOp(number, constant(ahead, integer(64))).result if ahead else number
 
 
 def following_loop(op: Operation) -> Operation | None:
     """The first loop that counts behind an op in its block, or behind the branch that it is in."""
-    while parent_of(op).name == "scf.if":
+    return _nearest(op, lambda ops, place: ops[place + 1 :])
+
+
+def _preceding_loop(op: Operation) -> Operation | None:
+    """The last loop that counts ahead of an op, likewise."""
+    return _nearest(op, lambda ops, place: ops[:place][::-1])
+
+
+def _nearest(
+    op: Operation, side: Callable[[list[Operation], int], list[Operation]]
+) -> Operation | None:
+    while True:
+        ops = [view.operation for view in op.block.operations]
+        found = next((o for o in side(ops, ops.index(op)) if o.name == "scf.for"), None)
+        if found is not None or parent_of(op).name != "scf.if":
+            return found
         op = parent_of(op)
-    ops = [view.operation for view in op.block.operations]
-    behind = ops[ops.index(op) + 1 :]
-    return next((other for other in behind if other.name == "scf.for"), None)
+
+
+_LOOP_OF = {
+    Where.INSIDE: innermost_loop,
+    Where.BEFORE: following_loop,
+    Where.BEHIND: _preceding_loop,
+}

@@ -179,6 +179,14 @@ def iteration_number(loop: Operation, bits: int) -> Value:
     return number_of_iteration(view.induction_var, lower, step, bits)
 
 
+def iteration_count(loop: Operation, bits: int) -> Value:
+    """How many iterations an `scf.for` has whose bounds are less than a step out of order, in so
+    many bits."""
+    lower, upper, step = ForLoop(loop).bounds
+    end = arith.AddIOp(upper, arith.SubIOp(step, constant(1, step.type)).result).result
+    return number_of_iteration(end, lower, step, bits)
+
+
 def number_of_iteration(index: Value, lower: Value, step: Value, bits: int) -> Value:
     """The number of the iteration with this index of a loop, in so many bits."""
     number = arith.DivSIOp(arith.SubIOp(index, lower).result, step).result

@@ -420,7 +420,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[t.Reads])
         return check_element(op, "result", op.result, integer(SPECIAL_REGISTERS[name]))
 
 
-class GridDependencyOp(TT.Operation, name="grid_dependency", traits=[t.Writes]):
+class GridDependencyOp(TT.Operation, name="grid_dependency", traits=[t.Writes, t.Orders]):
     """`tt.grid_dependency {kind}`: "wait" for what earlier kernels wrote, or "launch_dependents":
     the next one may begin."""
 

@@ -13,7 +13,7 @@ Where the loop may be empty all of it is behind a branch.
 from collections.abc import Callable, Collection
 
 from proton.dialect import isa
-from proton.dialect.asynchronous import set_ahead, set_iteration
+from proton.dialect.asynchronous import set_after, set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If, yield_values
@@ -65,7 +65,7 @@ class _Delayed:
                 with ir.InsertionPoint(made.body):
                     self._body(made)
                 mapping = self._of_later(list(made.op.results))
-                _emit(self.later, mapping)
+                _emit(self.later, mapping, lambda op: set_after(op, 0))
                 results = list(made.op.results)
                 yield_values(
                     [

@@ -167,7 +167,7 @@ class Schedule:
             note = f"  {stages} buffers" if item in loaded else ""
             note = f"  {pendings[item]} under way" if item in pendings else note
             filled = [n for n, channel in enumerate(self.channels) if channel.filled == item]
-            emptied = [n for n, channel in enumerate(self.channels) if channel.emptied == item]
+            emptied = [n for n, c in enumerate(self.channels) if (c.emptied or c.filled) == item]
             lines += [f"  {stage}  wait until channel {n} is filled" for n in filled]
             lines.append(f"  {stage}  {item.name}  {_place(item)}{note}")
             lines += [f"  {stage}  channel {n} is empty" for n in emptied]

@@ -9,7 +9,7 @@ from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.chips.chip import Chip
 from proton.dialect import isa, ttg
-from proton.dialect.attributes import NUM_STAGES
+from proton.dialect.attributes import NUM_STAGES, WARP_SPECIALIZE
 from proton.dialect.mlir import Module, Operation, func, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import AllocatesShared, Loop, has
@@ -42,6 +42,7 @@ class Planner:
     function: Operation
     stages: int
     chip: Chip
+    may_have_roles: bool = True
 
     def schedules(self) -> list[Schedule]:
         """Those of loops whose loads begin early, and of blocks that wait for dots: loops last, as
@@ -66,7 +67,7 @@ class Planner:
         """The schedules of loops whose copies a warp of its own begins."""
         found = []
         for schedule in schedules:
-            if may_be_specialised(self.module, self.function, schedule):
+            if self.may_have_roles and may_be_specialised(self.module, self.function, schedule):
                 assert schedule.loop is not None
                 own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
                 own.copies = schedule.copies
@@ -129,10 +130,10 @@ class Planner:
 
 
 def stages_of(loop: Operation, default: int) -> tuple[int, bool]:
-    """(stages, whether the loop itself asked for them)."""
+    """(stages, whether the loop itself asked for them, or for a producer)."""
     if NUM_STAGES in loop.attributes:
         return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
-    return default, False
+    return default, WARP_SPECIALIZE in loop.attributes
 
 
 def _bytes_beside(loop: Operation) -> int:

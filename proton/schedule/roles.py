@@ -20,6 +20,7 @@ Source of both: Shah et al., "FlashAttention-3", sections 3.1 and 3.2.
 
 from collections.abc import Collection
 
+from proton.analysis import group_registers
 from proton.analysis.tensor_maps import is_made_by_kernel
 from proton.base.chips.chip import Chip
 from proton.base.targets import WARP_SIZE
@@ -28,18 +29,18 @@ from proton.dialect.attributes import KERNEL, WARP_SPECIALIZE
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Module, Operation, Value, func, scf
 from proton.dialect.regions import ForLoop, end_of, is_inside
-from proton.dialect.traits import AllocatesShared, Pure, has
+from proton.dialect.traits import AllocatesShared, Orders, Pure, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
-from proton.dialect.walk import defining_op, ops_named, parent_of, users
+from proton.dialect.walk import all_ops, defining_op, parent_of, users
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT
 from proton.schedule.loads import Load
 from proton.schedule.partitions import LEAST_WORK, longest_work
 from proton.schedule.plan import Channel, Schedule
 
-# Registers of a thread, of the 240 that consumers have, that hold results of dots and operands.
-# Attention with 192 does not spill.
-MOST_HELD = 192
+# Registers of a consumer's thread that hold no results of dots and no operands: attention of 128 x
+# 128 x 128 leaves so many, and does not spill.
+FREE_REGISTERS = 40
 
 
 def may_be_specialised(module: Module, function: Operation, schedule: Schedule) -> bool:
@@ -49,10 +50,18 @@ def may_be_specialised(module: Module, function: Operation, schedule: Schedule) 
         return False
     if KERNEL not in function.attributes or num_warps(module) % GROUP_WARPS:
         return False
-    if ops_named(function, func.CallOp) or any(is_made_by_kernel(m) for m in _maps(copies.loads)):
+    if any(is_made_by_kernel(made) for made in _maps(copies.loads)):
         return False
     root = _root(loop)
-    return root is not None and _is_known(schedule, root)
+    return root is not None and _is_known(schedule, root) and not _is_ordered(root)
+
+
+def _is_ordered(root: Operation) -> bool:
+    """True if a loop, or what comes ahead of it, may wait for what other programs write: copies
+    that begin with the program come too early then."""
+    ops = [view.operation for view in root.block.operations]
+    ahead = ops[: ops.index(root) + 1]
+    return any(has(inner, Orders) for op in ahead for inner in (op, *all_ops(op)))
 
 
 def _maps(loads: list[Load]) -> list[Operation]:
@@ -115,6 +124,8 @@ def specialise(schedules: list[Schedule], chip: Chip, warps: int) -> None:
         assert schedule.loop is not None
         channels = _channels(schedule)
         delayed = _delayed(schedule, channels, chip)
+        if _held(schedule, delayed) > group_registers.of_consumers(chip, warps) - FREE_REGISTERS:
+            delayed = []
         pays = delayed and _held(schedule, ()) > most
         if not channels or not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
             continue
@@ -132,45 +143,35 @@ def _channels(schedule: Schedule) -> list[Channel]:
     order = {item: number for number, item in enumerate(schedule.order)}
     pairs = list(zip(schedule.copies.loads, schedule.copies.consumers, strict=True))
     for load, consumer in sorted(pairs, key=lambda pair: order[pair[1]]):
-        last = _last_reader(schedule, load, order)
-        if last is False:
+        ends = _ends_of_reads(schedule, load)
+        if ends is None or not all(op in order for op, _ in ends):
             return []
         channel = found.setdefault(consumer, Channel([], consumer, None))
         channel.loads.append(load)
-        if last is None:
-            continue
-        op, is_later = last
-        if len(channel.loads) > 1 and is_later != channel.is_later:
+        ends += [] if channel.emptied is None else [(channel.emptied, channel.is_later)]
+        if len({is_later for _, is_later in ends}) > 1:
             return []
-        channel.is_later = is_later
-        if channel.emptied is None or order[channel.emptied] < order[op]:
-            channel.emptied = op
+        for op, channel.is_later in ends:
+            if channel.emptied is None or order[channel.emptied] < order[op]:
+                channel.emptied = op
     return list(found.values())
 
 
-def _last_reader(
-    schedule: Schedule, load: Load, order: dict[object, int]
-) -> tuple[Operation, bool] | bool | None:
-    """(the op behind which a buffer of a load is read, whether an iteration later); None where that
-    is as soon as the data is asked for, False where it is not known."""
-    if load.alloc is None:
-        return None
+def _ends_of_reads(schedule: Schedule, load: Load) -> list[tuple[Operation, bool]] | None:
+    """The ops behind which a load's buffer was read by one of those that take it as memory, and
+    whether that is an iteration later; None where it is not known."""
     found: list[tuple[Operation, bool]] = []
-    for reader in _readers(load.alloc.results[0]):
+    for reader in _readers(load.alloc.results[0]) if load.alloc is not None else []:
         if not isa(reader, DOT):
-            if reader not in order:
-                return False
             found.append((reader, False))
             continue
         wait = next((wait for wait in schedule.waits if wait.dot == reader), None)
         if wait is None:
-            return False
+            return None
         if wait.is_later:  # one op stands for all of these
             wait = next(wait for wait in schedule.waits if wait.is_later and not wait.is_implied)
         found.append((wait.op, wait.is_later))
-    if not found or len({is_later for _, is_later in found}) > 1:
-        return False
-    return max(found, key=lambda pair: order[pair[0]])
+    return found
 
 
 def _readers(memory: Value) -> list[Operation]:
@@ -200,7 +201,7 @@ def _delayed(schedule: Schedule, channels: list[Channel], chip: Chip) -> list[Op
     if any((channel.filled in dots) != (channel.emptied in waits) for channel in channels):
         return []  # of one buffer the first dots take something, too
     last = next(op for op in reversed(ops) if op not in dots)
-    if _asks_before(schedule, dots, last) or _held(schedule, dots) > MOST_HELD:
+    if _asks_before(schedule, dots, last):
         return []
     return dots
 

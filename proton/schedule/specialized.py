@@ -16,6 +16,7 @@ that specialised ones are in, and from one loop to the next.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from proton.analysis import group_registers
 from proton.dialect import isa, name_of, ttg
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.emit import constant
@@ -41,9 +42,6 @@ from proton.schedule.plan import Channel, Copies, Schedule
 from proton.schedule.roles import may_be_shared
 
 _ROLES = "producer", "consumer"
-# Of a thread. With 24, the fewest that there are, consumers have 8 more, attention takes 1.09 of
-# the time, and two of four other kernels 0.95 and 0.97 (H200): so where those spill.
-PRODUCER_REGISTERS = 40
 State = list[Value]  # of each ring (the buffer that comes next, the parity of its phase)
 
 
@@ -173,7 +171,7 @@ class SpecializedLoops:
             name_of(ttg.WorkerOp),
             attributes={
                 "warps": i32_attr(1),
-                "registers": i32_attr(PRODUCER_REGISTERS),
+                "registers": i32_attr(group_registers.PRODUCER),
                 "role": string_attr(_ROLES[0]),
             },
             regions=1,

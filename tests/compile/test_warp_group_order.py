@@ -14,7 +14,8 @@ import pytest
 
 import proton
 from benchmarks.alternating_kernels import (
-    attention_by_tma,
+    attention,
+    causal_attention,
     decaying_scores,
     gated_scores,
     plain_scores,
@@ -82,25 +83,36 @@ def test_attention(rng: np.random.Generator, options: dict[str, Any]) -> None:
 
 
 def run_alternating(
-    rng: np.random.Generator, kernel: Any, edit: Callable[[str], str] = str, *, length: int = 256
+    rng: np.random.Generator,
+    kernel: Any,
+    edit: Callable[[str], str] = str,
+    *,
+    length: int = 256,
+    tma: bool = False,
+    head: int = 64,
+    columns: int = 64,
+    **options: Any,
 ) -> None:
-    """Two blocks of rows of two heads, against numpy in float64."""
-    heads, head, scale = 2, 128 if kernel is gated_scores else 64, 0.05
+    """Blocks of rows of two heads, against numpy in float64. Of a program one warp group goes on as
+    far as it can before the next does."""
+    heads, scale = 2, 0.05
     q, k, v = (
         rng.standard_normal((heads, length, head), np.float32).astype(np.float16) for _ in range(3)
     )
     out = np.full_like(q, 77)
     arrays: list[Any] = [q, k, v, out]
-    if kernel is attention_by_tma:
-        rows = (128, 64, 64, 128)
+    if tma:
+        rows = (128, columns, columns, 128)
         arrays = [
             TensorDescriptor.from_tensor(array.reshape(-1, head), [block, head])
             for array, block in zip(arrays, rows, strict=True)
         ]
     with Emulation(8, rng, edit, checks_races=False, apart=GROUP).installed():
-        kernel[length // 128, heads](*arrays, length, scale, M=128, N=64, D=head)
+        kernel[length // 128, heads](
+            *arrays, length, scale, M=128, N=columns, D=head, TMA=tma, **options
+        )
     x, y, z = (array.astype(np.float64) for array in (q, k, v))
-    if kernel is two_layers:
+    if kernel is two_layers:  # of the first rows of the arrays
         y, z = y[:1], z[:1]
     scores = x @ y.transpose(0, 2, 1) * scale
     want = WEIGHTS[kernel](scores) @ z
@@ -122,7 +134,8 @@ def _gelu(hidden: np.ndarray) -> np.ndarray:
 
 
 WEIGHTS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
-    attention_by_tma: _softmax,
+    attention: _softmax,
+    causal_attention: lambda scores: _softmax(np.where(np.tri(scores.shape[-1]), scores, -1e30)),
     gated_scores: lambda scores: 1 / (1 + np.exp(-scores)),
     decaying_scores: _decayed,
     two_layers: _gelu,
@@ -134,8 +147,11 @@ WEIGHTS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
 def test_loops_that_compute_between_their_dots(rng: np.random.Generator, kernel: Any) -> None:
     """They alternate, but for the one that computes little."""
     seen: list[str] = []
-    run_alternating(rng, kernel, lambda ptx: seen.append(ptx) or ptx)
-    assert len(re.findall(TAKES_TURN, seen[0])) == (0 if kernel is plain_scores else 2)
+    head = 128 if kernel is gated_scores else 64
+    tma = kernel is attention
+    run_alternating(rng, kernel, lambda ptx: seen.append(ptx) or ptx, tma=tma, head=head)
+    loops = {plain_scores: 0, causal_attention: 2}.get(kernel, 1)
+    assert len(re.findall(TAKES_TURN, seen[0])) == 2 * loops
 
 
 def test_attention_with_records(rng: np.random.Generator) -> None:

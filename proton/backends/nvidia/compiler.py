@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 
+from proton.analysis import group_registers
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
@@ -39,12 +40,7 @@ from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.schedule.plan import take_texts
-from proton.schedule.specialized import PRODUCER_REGISTERS
-from proton.transforms.hopper.allocate_warp_groups import (
-    LEAST_OF_GROUP,
-    MOST_AT_FIRST,
-    worker_groups,
-)
+from proton.transforms.hopper.allocate_warp_groups import worker_groups
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
@@ -159,8 +155,8 @@ def _with_workers(module: Module, options: GPUOptions) -> GPUOptions:
         check_threads(options.program_warps)
     options.check_samples()
     if found.has_registers and options.maxnreg is None:
-        most = options.target.facts.most_registers(1, options.program_warps * WARP_SIZE)
-        options = dataclasses.replace(options, maxnreg=min(most, MOST_AT_FIRST))
+        most = group_registers.at_first(options.target.facts, options.program_warps)
+        options = dataclasses.replace(options, maxnreg=most)
     return options
 
 
@@ -241,7 +237,8 @@ def _with_more_for_consumers(
 ) -> tuple[str, Cubin]:
     """The PTX with the fewest registers for the producer, and its machine code, where less is
     spilled with that."""
-    left = (PRODUCER_REGISTERS - LEAST_OF_GROUP) * options.worker_warps // options.num_warps
+    given = group_registers.PRODUCER - group_registers.LEAST_OF_GROUP
+    left = given * options.worker_warps // options.num_warps
     larger = with_larger_groups(ptx, left)
     found = _assembled(fn, larger, options)
     return (larger, found) if found.spills < cubin.spills else (ptx, cubin)

@@ -81,7 +81,8 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         KeepRereadBlocks(),
         # While copies are `tt.load`, whose conversions the schedule reads from memory.
         HoistOperandConversions(options.target, num_stages=options.num_stages),
-        ScheduleLoops(options.target, num_stages=options.num_stages),
+        # A limit of registers is for programs of the same threads.
+        ScheduleLoops(options.target, num_stages=options.num_stages, roles=options.maxnreg is None),
     ]
 
 

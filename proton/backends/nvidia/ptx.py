@@ -2,13 +2,13 @@
 
 import re
 
+from proton.analysis.group_registers import LEAST_OF_GROUP, MOST_OF_GROUP
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
 from proton.dialect import isa
 from proton.dialect.mlir import Module, disable_llvm_pass, gpu, llvm
 from proton.dialect.walk import gpu_functions
 from proton.passes import Upstream
-from proton.transforms.hopper.allocate_warp_groups import LEAST_OF_GROUP, MOST_OF_GROUP
 
 # Straight-line strength reduction: its time is quadratic in the additions of a function, and it
 # changes next to nothing here.

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.group_registers import MOST_OF_GROUP, STEP
 from proton.base.errors import CompilationError
 from proton.dialect import isa, name_of, names_of, tt
 from proton.dialect.attributes import NUM_WARPS, ROLES
@@ -37,11 +38,6 @@ from proton.dialect.ttng import SetRegistersOp
 from proton.dialect.walk import all_ops, defining_op, functions, ops_named, source_span
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.passes import Pass, register
-
-MOST_AT_FIRST = 248  # registers of a thread before groups change them
-MOST_OF_GROUP = 240  # what a group is given at most: the rest is for what ptxas needs itself
-LEAST_OF_GROUP = 24  # of `setmaxnreg`
-_STEP = 8  # of `setmaxnreg`
 
 
 @dataclass(frozen=True)
@@ -207,7 +203,7 @@ class AllocateWarpGroups(Pass):
             return
         own = self.num_warps // GROUP_WARPS
         total = self.registers * (self.program_warps // GROUP_WARPS)
-        left = (total - sum(registers.values())) // own // _STEP * _STEP
+        left = (total - sum(registers.values())) // own // STEP * STEP
         count = min(left, MOST_OF_GROUP)
         if count > self.registers:
             SetRegistersOp(i32_attr(count), ir.BoolAttr.get(True))
@@ -222,7 +218,7 @@ class AllocateWarpGroups(Pass):
         found: dict[int, int] = {}
         warp = self.num_warps
         for op in _in_order(workers):
-            asked = -(-_number(op, "registers") // _STEP) * _STEP
+            asked = -(-_number(op, "registers") // STEP) * STEP
             warps = _number(op, "warps")
             for number in range(warp // GROUP_WARPS, -(-(warp + warps) // GROUP_WARPS)):
                 found[number] = max(found.get(number, 0), asked)

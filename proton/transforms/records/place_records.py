@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import isa, proton, traits, ttg
-from proton.dialect.asynchronous import Retires, WorkIteration, following_loop, set_ahead
+from proton.dialect.asynchronous import Retires, Where, WorkIteration, following_loop
 from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND, TILE_LOOP
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Block, Location, Module, Operation, Value, ir
@@ -94,6 +94,9 @@ def _locations(function: Operation) -> list[Location]:
         return []
     pairs = (list(pair) for pair in function.attributes[SCOPE_LINES])
     return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
+
+
+_Payload = dict[str, tuple[Value, Attribute]]  # by name: the value, and its kind
 
 
 @dataclass(frozen=True)
@@ -329,14 +332,17 @@ class _Placer:
         """Records right before a run's first op and right after its last."""
         first, last = run[0].op, run[-1].op
         iteration = _iteration_of(run)
-        if iteration is not None and iteration.is_other:
-            payload, names, kinds = self._number(first, members, iteration)
-        else:
-            payload, names, kinds = self._payload(first, members)
+        is_other = iteration is not None and iteration.is_other
+        is_moved = iteration is not None and self._is_moved(first, members, iteration)
+        payload = self._payload(first, members) if is_moved or not is_other else {}
+        if iteration is not None and is_other:
+            payload |= self._number(first, members, iteration)
         scope, empty = string_attr(path), ir.ArrayAttr.get([])
         # The location is that of the scope, also where its first op is of a function it calls.
         with ir.InsertionPoint(first), self.locations.get(members[0], first.location):
-            start = RecordOp(payload, scope, string_attr("start"), names, kinds)
+            values = [value for value, _ in payload.values()]
+            kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
+            start = RecordOp(values, scope, string_attr("start"), strings_attr(payload), kinds)
             start.operation.attributes["members"] = ir.ArrayAttr.get(
                 [string_attr(member) for member in members]
             )
@@ -344,36 +350,41 @@ class _Placer:
                 start.operation.attributes[ENTRIES] = ir.ArrayAttr.get(list(map(i32_attr, found)))
             if all(Retires.of(item.op) is not None for item in run):
                 start.operation.attributes[WAITS] = ir.UnitAttr.get()
-            if iteration is not None and iteration.is_other:
-                start.operation.attributes[BEGUN] = ir.UnitAttr.get()
-                if not iteration.is_before:
-                    set_ahead(start.operation, iteration.ahead)
+            if iteration is not None and is_other:
+                if not is_moved:
+                    start.operation.attributes[BEGUN] = ir.UnitAttr.get()
+                if iteration.where is Where.INSIDE:
+                    iteration.write(start.operation)
             origins = {self.origins.get(member) for member in members}
             if len(origins) == 1 and (origin := origins.pop()) is not None:
                 origin.write(start.operation)
         with ir.InsertionPoint.after(last), last.location:
             # The condition stands here because a run may begin before all its scopes are entered.
-            is_other = iteration is not None and iteration.is_other
-            when = None if is_other else self._condition(last, members)
+            when = self._condition(last, members) if is_moved or not is_other else None
             RecordOp([], scope, string_attr("end"), empty, empty, when=when)
+
+    def _is_moved(self, op: Operation, members: list[ScopePath], iteration: WorkIteration) -> bool:
+        """Whether the scopes were entered for the iteration of a run that begins at `op`: all of
+        their work was moved, and not some of it."""
+        placeholders = [self._placeholders_before(op, member)[-1:] for member in members]
+        return all(
+            found and WorkIteration.of(found[0]) == iteration and iteration.is_other
+            for found in placeholders
+        )
 
     def _number(
         self, op: Operation, members: list[ScopePath], iteration: WorkIteration
-    ) -> tuple[list[Value], Attribute, Attribute]:
+    ) -> _Payload:
         """The iteration of a run that begins at `op`, as payload."""
         placeholders = [p for member in members for p in self._placeholders_before(op, member)]
         known = iteration_of(placeholders[-1]) if placeholders else None
         with before(op):
             number = iteration.number(op, known)
-        if number is None:
-            return [], ir.ArrayAttr.get([]), ir.ArrayAttr.get([])
-        return [number], strings_attr([ITERATION_FIELD]), strings_attr(["int"])
+        return {} if number is None else {ITERATION_FIELD: (number, string_attr("int"))}
 
-    def _payload(
-        self, op: Operation, members: list[ScopePath]
-    ) -> tuple[list[Value], Attribute, Attribute]:
+    def _payload(self, op: Operation, members: list[ScopePath]) -> _Payload:
         """The payload that the members' placeholders hold, where those come before `op`."""
-        payload: dict[str, tuple[Value, Attribute]] = {}  # name -> (value, kind)
+        payload: _Payload = {}
         for member in members:
             placeholders = self._placeholders_before(op, member)
             if not placeholders:
@@ -388,9 +399,7 @@ class _Placer:
                 if text in payload and payload[text][0] != value:  # of two fused scopes
                     text = f"{member.name}.{text}"
                 payload[text] = value, kind
-        names = strings_attr(payload)
-        kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
-        return [value for value, _ in payload.values()], names, kinds
+        return payload
 
     def _condition(self, op: Operation, members: list[ScopePath]) -> Value | None:
         """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for

@@ -22,20 +22,21 @@ class ScheduleLoops(Pass):
     target with asynchronous copies; in fewer where its shared memory has no room. Dots of
     warp groups go on until their results are asked for, and warp groups alternate at them. Where a
     loop asks for it, or has dots that may run beside those of its next iteration, a warp of its own
-    begins its copies (`ttg.worker`)."""
+    begins its copies (`ttg.worker`), unless `roles` is false."""
 
     name: ClassVar[str] = "tritongpu-schedule-loops"
     only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp, WAIT)
 
     target: GPUTarget
     num_stages: int = 3
+    roles: bool = True
 
     def run(self, module: Module) -> None:
         chip = self.target.facts
         if not chip.has_async_copies:
             return
         for function in functions(module):
-            schedules = Planner(module, function, self.num_stages, chip).schedules()
+            schedules = Planner(module, function, self.num_stages, chip, self.roles).schedules()
             texts = [str(schedule) for schedule in schedules if schedule.loop is not None]
             expand(function, schedules, num_warps(module))
             if texts:

@@ -1,0 +1,203 @@
+"""Loops whose copies a producer begins (proton/schedule/roles.py), on the machine for PTX: what
+they compute, that their synchronization is needed, and which loops these are."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from benchmarks.alternating_kernels import plain_scores
+from proton.tools.tensor_descriptor import TensorDescriptor
+from tests.compile.ptx.emulation import Emulation
+from tests.compile.test_emulated import without
+from tests.compile.test_warp_group_order import GROUP, WEIGHTS, run_alternating
+
+HOPPER = proton.GPUTarget("cuda", 90)
+ROLES = "setmaxnreg"
+
+
+@pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
+def test_loops_with_a_dot_that_is_delayed(rng: np.random.Generator, kernel: Any) -> None:
+    """All but the one in which little lies between the dots, with one iteration and with more."""
+    seen: list[str] = []
+    for length, stages in ((128, 3), (256, 2)):
+        run_alternating(
+            rng, kernel, lambda ptx: seen.append(ptx) or ptx, length=length, tma=True, head=128,
+            columns=128, num_warps=8, num_stages=stages,
+        )  # fmt: skip
+    assert [ROLES in ptx for ptx in seen] == [kernel is not plain_scores] * 2
+
+
+# Loops that ask for it
+
+
+@proton.jit
+def product(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row, column = tl.program_id(0) * M, tl.program_id(1) * N
+    acc = tl.zeros((M, N), tl.float32)
+    for at in tl.range(0, k, K, warp_specialize=True):
+        acc = tl.dot(a.load([row, at]), b.load([at, column]), acc)
+    c.store([row, column], acc.to(tl.float16))
+
+
+@proton.jit
+def persistent(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Two loops in one over tiles; the place of what they load is carried."""
+    columns, half = tl.cdiv(n, N), k // K // 2 * K
+    for tile in range(tl.program_id(0), tl.cdiv(m, M) * columns, 2):
+        row, column = tile // columns * M, tile % columns * N
+        acc = tl.zeros((M, N), tl.float32)
+        for at in tl.range(0, half, K, warp_specialize=True):
+            acc = tl.dot(a.load([row, at]), b.load([at, column]), acc)
+        place = half
+        for _ in tl.range(half, k, K, warp_specialize=True):
+            acc = tl.dot(a.load([row, place]), b.load([place, column]), acc)
+            place += K
+        c.store([row, column], acc.to(tl.float16))
+
+
+@proton.jit
+def by_threads(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The sums of a's rows and of b's columns: threads read what was copied."""
+    row, column = tl.program_id(0) * M, tl.program_id(1) * N
+    acc = tl.zeros((M, N), tl.float32)
+    for at in tl.range(0, k, K, warp_specialize=True):
+        of_rows = tl.sum(a.load([row, at]).to(tl.float32), 1)
+        acc += of_rows[:, None] + tl.sum(b.load([at, column]).to(tl.float32), 0)[None, :]
+    c.store([row, column], acc.to(tl.float16))
+
+
+def run_asked(
+    rng: np.random.Generator,
+    kernel: Any,
+    shape: tuple[int, int, int],
+    warps: int,
+    stages: int,
+    edit: Callable[[str], str] = str,
+) -> str:
+    """The PTX of a kernel whose result is numpy's."""
+    m, n, k = shape
+    blocks = {"M": 16 * warps, "N": 64, "K": 32}
+    a, b = rng.standard_normal((m, k + 32)), rng.standard_normal((k + 32, n))
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    a[:, k:], b[k:] = 0, 0  # no dimension is empty
+    c = np.full((m, n), np.nan, np.float16)
+    seen: list[str] = []
+    sizes = (("M", "K"), ("K", "N"), ("M", "N"))
+    given = [
+        TensorDescriptor.from_tensor(array, [blocks[x], blocks[y]])
+        for array, (x, y) in zip((a, b, c), sizes, strict=True)
+    ]
+    grid = (2,) if kernel is persistent else (m // blocks["M"], n // 64)
+    edited = lambda ptx: seen.append(ptx) or edit(ptx)  # noqa: E731
+    with Emulation(warps, rng, edited, checks_races=False, apart=GROUP).installed():
+        kernel[grid](*given, m, n, k, **blocks, num_warps=warps, num_stages=stages)
+    x, y = a.astype(np.float32), b.astype(np.float32)
+    want = x.sum(1)[:, None] + y.sum(0) if kernel is by_threads else x @ y
+    assert np.abs(c - want).max() <= 2e-3 * max(1, np.abs(want).max())
+    return seen[0]
+
+
+@pytest.mark.parametrize("kernel", [product, persistent, by_threads], ids=lambda k: k.__name__)
+def test_loops_that_ask_for_it(rng: np.random.Generator, kernel: Any) -> None:
+    """As long as the ring is, longer, one iteration, and none."""
+    for k, warps, stages in ((96, 4, 3), (256, 8, 2), (32, 4, 4), (0, 4, 3)):
+        shape = (16 * warps * (3 if kernel is persistent else 1), 64, k)
+        ptx = run_asked(rng, kernel, shape, warps, stages)
+        assert ROLES in ptx
+        assert ".maxntid " + str(32 * (warps + 4)) in ptx
+
+
+# What is taken out: of the loop of consumers, then of that of the producer.
+NEEDED = {
+    "the wait for what was copied": (r"mbarrier\.try_wait[^;]*;\s*@!done bra\.uni again;", 0),
+    "the wait for an empty buffer": (r"mbarrier\.try_wait[^;]*;\s*@!done bra\.uni again;", -1),
+}
+
+
+@pytest.mark.parametrize("what", NEEDED)
+def test_waits_are_needed(rng: np.random.Generator, what: str) -> None:
+    """Where a role is the slower one, which chance decides."""
+    with pytest.raises(AssertionError):
+        run_often(rng, without(*NEEDED[what]))
+
+
+def run_often(rng: np.random.Generator, edit: Callable[[str], str]) -> None:
+    for _ in range(20):
+        run_asked(rng, product, (64, 64, 256), 4, 2, edit)
+
+
+def test_arrivals_are_needed(rng: np.random.Generator) -> None:
+    """Else the producer waits for ever."""
+    taken = re.compile(r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%r\d+\];")
+    with pytest.raises(AssertionError, match="wait for ever"):
+        run_asked(rng, product, (64, 64, 256), 4, 2, lambda ptx: taken.sub("", ptx))
+
+
+# Which loops
+
+
+@proton.jit
+def after_a_flag(a, b, c, flag, n, M: tl.constexpr, HOW: tl.constexpr):
+    """The dot of each iteration might be delayed; ahead of it stands what HOW says."""
+    first, extent = 0, n
+    if HOW == "flag":
+        tl.atomic_add(flag, 1)
+    if HOW == "dependency":
+        tl.extra.cuda.gdc_wait()
+    if HOW == "loaded":
+        extent = tl.load(flag)
+    if HOW == "branch":
+        first = tl.load(flag) * 0
+    q = a.load([0, 0])
+    out = tl.zeros((M, 128), tl.float32)
+    if HOW != "branch" or n > 3:
+        for at in range(first, extent, 128):
+            k, v = b.load([at, 0]), b.load([at + 128, 0])
+            if HOW == "asked":
+                weights = tl.exp2(tl.dot((q + out).to(tl.float16), tl.trans(k)))
+            else:
+                weights = tl.exp2(tl.dot(q, tl.trans(k)))
+            out = tl.dot(weights.to(tl.float16), k if HOW == "reused" else v, out)
+    c.store([0, 0], out.to(tl.float16))
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "has_roles"),
+    [
+        ("", {}, True),
+        ("", {"num_warps": 4, "M": 64}, False),  # two programs share the registers
+        ("", {"num_stages": 1}, False),
+        ("", {"maxnreg": 168}, False),
+        ("flag", {}, False),  # what is copied might be written by who sees it
+        ("dependency", {}, False),
+        ("loaded", {}, False),  # the producer would load it again
+        ("branch", {}, False),
+        ("reused", {}, False),  # of one buffer, which the first dot reads, too
+        ("asked", {}, False),  # by the first dot of the next iteration
+    ],
+)
+def test_which_loops_have_roles(how: str, options: dict[str, int], has_roles: bool) -> None:
+    options = {"num_warps": 8, "num_stages": 2, "M": 128} | options
+    desc, own = (
+        TensorDescriptor(tl.float16, (4096, 128), (128, 1), (rows, 128))
+        for rows in (128, options["M"])
+    )
+    kernel = after_a_flag.warmup(own, desc, own, tl.int32, 4096, HOW=how, target=HOPPER, **options)
+    assert ("producer and consumer" in kernel.asm["schedule"]) == has_roles
+    assert (ROLES in kernel.asm["ptx"]) == has_roles
+
+
+def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
+    """And what the schedule says."""
+    desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
+    kernel = product.warmup(
+        desc, desc, desc, 512, 512, 512, M=64, N=64, K=64, target=HOPPER, num_stages=3
+    )
+    text = kernel.asm["schedule"]
+    assert "stages 3, producer and consumer" in text.splitlines()[0]
+    assert text.count("wait until channel 0 is filled") == text.count("channel 0 is empty") == 1
