@@ -57,9 +57,11 @@ def number_pieces(functions: Iterable[Operation]) -> dict[Operation, PieceOfVisi
 
 
 def _by_iteration(records: list[tuple[Place, Operation]]) -> list[list[tuple[Place, Operation]]]:
-    """The records of an opening, those of each iteration that they name together."""
+    """The records of an opening, those of each iteration that they name together. Where a pass
+    moved all work of an iteration, copies of the body are of one loop."""
     iterations = [iteration_of(record) for _, record in records]
-    if any(own is None for own in iterations):
+    moved = [own for _, record in records if (own := WorkIteration.of(record)) and own.is_moved]
+    if moved or any(own is None for own in iterations):
         return [records]
     return [
         [record for record, own in zip(records, iterations, strict=True) if own == iteration]

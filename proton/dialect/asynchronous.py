@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from proton.dialect.attributes import AFTER, AHEAD, ITERATION
+from proton.dialect.attributes import AFTER, AHEAD, ITERATION, MOVED
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, iteration_count, iteration_number
-from proton.dialect.mlir import Operation, Value, arith
+from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, innermost_loop
 from proton.dialect.walk import parent_of
 from proton.trace.model import ONE
@@ -112,11 +112,6 @@ def set_iteration(op: Operation, number: int) -> None:
     op.attributes[ITERATION] = i32_attr(number)
 
 
-def set_after(op: Operation, number: int) -> None:
-    """The work of an op behind a loop is of this iteration of those that would follow it."""
-    op.attributes[AFTER] = i32_attr(number)
-
-
 class Where(Enum):
     """Where work is, seen from the loop that an iteration of it belongs to."""
 
@@ -128,17 +123,19 @@ class Where(Enum):
 @dataclass(frozen=True)
 class WorkIteration:
     """Which iteration of a loop work belongs to: one that comes `ahead` iterations after that which
-    runs, after none of it, where the loop is still to come, or after the loop's last one."""
+    runs, after none of it, where the loop is still to come, or after the loop's last one. Work that
+    `is_moved` is there with all else of its iteration that its scopes hold."""
 
     ahead: int
     where: Where = Where.INSIDE
+    is_moved: bool = False
 
     @classmethod
     def of(cls, op: Operation) -> "WorkIteration | None":
         """The iteration of an op; None for one that says nothing."""
         for where in Where:
             if where.value in op.attributes:
-                return cls(int(op.attributes[where.value].value), where)
+                return cls(int(op.attributes[where.value].value), where, MOVED in op.attributes)
         return None
 
     @property
@@ -154,6 +151,8 @@ class WorkIteration:
     def write(self, op: Operation) -> None:
         """Has an op say it."""
         op.attributes[self.where.value] = i32_attr(self.ahead)
+        if self.is_moved:
+            op.attributes[MOVED] = ir.UnitAttr.get()
 
     def number(self, op: Operation, known: Value | None = None) -> Value | None:
         """Emits the number of that iteration, an i64, for an op; None outside of loops

@@ -61,6 +61,7 @@ SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
 GLOBAL_SCRATCH_OFFSETS = "ttg.global_scratch_memory_offsets"  # where its global memory begins
 AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchronous.py)
 ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop behind it
+MOVED = "proton.moved"  # unit: with all else that its scopes hold
 AFTER = "proton.after"  # i32: its work is of so many iterations behind those of the loop before it
 ORIGIN = "proton.origin"  # on a record that a pass placed: what it is of (records.py)
 STORES = "proton.stores"  # unit where a record may be pending: it is stored there

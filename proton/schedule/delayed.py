@@ -13,7 +13,7 @@ Where the loop may be empty all of it is behind a branch.
 from collections.abc import Callable, Collection
 
 from proton.dialect import isa
-from proton.dialect.asynchronous import set_after, set_ahead, set_iteration
+from proton.dialect.asynchronous import Where, WorkIteration
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If, yield_values
@@ -22,6 +22,12 @@ from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.schedule.dots import DOT, WAIT
 from proton.schedule.pipelined_loop import is_less
+
+# Which iterations work is of, ahead of the loop, in it, and behind it.
+_FIRST, _NEXT, _LAST = (
+    WorkIteration(ahead, where, is_moved=True)
+    for ahead, where in ((0, Where.BEFORE), (1, Where.INSIDE), (0, Where.BEHIND))
+)
 
 
 def delay(loop: Operation, apart: Collection[Operation], numbers: Collection[int]) -> list[Value]:
@@ -58,14 +64,14 @@ class _Delayed:
             with ir.InsertionPoint(branch.add_block(0)):
                 mapping = {view.induction_var: lower}
                 mapping |= dict(zip(self.args, view.init_args, strict=True))
-                _emit(self.first, mapping, lambda op: set_iteration(op, 0))
+                _emit(self.first, mapping, _FIRST.write)
                 state = self._state(mapping, view.init_args)
                 second = arith.AddIOp(lower, step).result
                 made = ForLoop.create((second, upper, step), state, loop.attributes)
                 with ir.InsertionPoint(made.body):
                     self._body(made)
                 mapping = self._of_later(list(made.op.results))
-                _emit(self.later, mapping, lambda op: set_after(op, 0))
+                _emit(self.later, mapping, _LAST.write)
                 results = list(made.op.results)
                 yield_values(
                     [
@@ -107,14 +113,14 @@ class _Delayed:
         late = {arg for arg, is_late in zip(self.args, self.is_late, strict=True) if is_late}
         asks = (n for n, op in enumerate(self.first) if n >= last and late & {*op.operands})
         rest = next(asks, len(self.first))
-        _emit(self.first[:last], first, lambda op: set_ahead(op, 1))
+        _emit(self.first[:last], first, _NEXT.write)
         _emit(self.later[:split], later)
-        _emit(self.first[last:rest], first, lambda op: set_ahead(op, 1))
+        _emit(self.first[last:rest], first, _NEXT.write)
         _emit(self.later[split:], later)
         for arg, value, is_late in zip(self.args, self.yielded, self.is_late, strict=True):
             if is_late:
                 first[arg] = later[value]
-        _emit(self.first[rest:], first, lambda op: set_ahead(op, 1))
+        _emit(self.first[rest:], first, _NEXT.write)
         values = [later.get(v, v) for v in self.yielded]
         yield_values(self._state(first, values))
         _count_pendings(made)

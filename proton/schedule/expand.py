@@ -2,7 +2,8 @@
 where a producer begins them, else pipelined_loop.py, and pipelined_tiles.py where they go on with
 the next tile."""
 
-from proton.dialect.mlir import Operation
+from proton.dialect.mlir import Module, Operation
+from proton.dialect.ttg import num_warps
 from proton.schedule.in_order import in_order
 from proton.schedule.pipelined_loop import PipelinedLoop
 from proton.schedule.pipelined_tiles import PipelinedTiles
@@ -11,13 +12,13 @@ from proton.schedule.skip_empty_loop import skip_empty
 from proton.schedule.specialized import SpecializedLoops
 
 
-def expand(function: Operation, schedules: list[Schedule], warps: int) -> None:
-    """Changes the blocks of a function, which so many warps run, into what their schedules say."""
+def expand(module: Module, function: Operation, schedules: list[Schedule]) -> None:
+    """Changes the blocks of a function into what their schedules say."""
     for schedule in schedules:
         if not schedule.channels:
             _expand(schedule)
     if specialised := [schedule for schedule in schedules if schedule.channels]:
-        SpecializedLoops(function, specialised, warps).run()
+        SpecializedLoops(function, specialised, num_warps(module)).run()
 
 
 def _expand(schedule: Schedule) -> None:

@@ -73,7 +73,8 @@ class Planner:
                 own.copies = schedule.copies
                 _place_waits(own, has_room=False, has_producer=True)
                 found.append(own)
-        specialise(found, self.chip, num_warps(self.module))
+        if found:
+            specialise(found, self.chip, num_warps(self.module))
         return {schedule.loop: schedule for schedule in found if schedule.channels}
 
     # Copies

@@ -7,23 +7,32 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.tools.tensor_descriptor import TensorDescriptor
+
+
+@proton.jit
+def block_of(array, first, M: tl.constexpr, D: tl.constexpr, TMA: tl.constexpr):
+    if TMA:
+        return array.load([first, 0])
+    rows, columns = first + tl.arange(0, M), tl.arange(0, D)
+    return tl.load(array + rows[:, None] * D + columns[None, :])
 
 
 @proton.jit
 def attention(
     q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
-    M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr, TMA: tl.constexpr,
 ):  # fmt: skip
     block = tl.program_id(0)
-    rows, columns, depth = block * M + tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
-    q = tl.load(q_ptr + rows[:, None] * D + depth[None, :])
+    rows, columns = block * M + tl.arange(0, M), tl.arange(0, N)
+    q = block_of(q_ptr, block * M, M, D, TMA)
     acc = tl.zeros((M, D), tl.float32)
     most, total = tl.full((M,), float("-inf"), tl.float32), tl.zeros((M,), tl.float32)
     last = (block + 1) * M if CAUSAL else length
     for start in range(0, last, N):
         with proton.scope("qk"):
-            k = tl.load(k_ptr + (start + columns[None, :]) * D + depth[:, None])
-            scores = tl.dot(q, k) * scale
+            k = block_of(k_ptr, start, N, D, TMA)
+            scores = tl.dot(q, tl.trans(k)) * scale
         with proton.scope("softmax"):
             if CAUSAL:
                 visible = rows[:, None] >= start + columns[None, :]
@@ -34,10 +43,10 @@ def attention(
             total = total * decay + tl.sum(weights, 1)
             acc, most = acc * decay[:, None], new
         with proton.scope("pv"):
-            v = tl.load(v_ptr + (start + columns[:, None]) * D + depth[None, :])
+            v = block_of(v_ptr, start, N, D, TMA)
             acc = tl.dot(weights.to(tl.float16), v, acc)
     out = (acc / total[:, None]).to(tl.float16)
-    tl.store(out_ptr + rows[:, None] * D + depth[None, :], out)
+    tl.store(out_ptr + rows[:, None] * D + tl.arange(0, D)[None, :], out)
 
 
 SAMPLED = [
@@ -56,10 +65,17 @@ SCOPES = ("qk", "softmax", "pv")
 
 @pytest.mark.parametrize("options", SAMPLED, ids=str)
 @pytest.mark.parametrize(
-    ("d", "n", "warps", "causal"), [(128, 128, 8, False), (128, 128, 8, True), (64, 64, 4, True)]
+    ("d", "n", "warps", "causal", "tma"),
+    [
+        (128, 128, 8, False, False),
+        (128, 128, 8, True, False),
+        (64, 64, 4, True, False),
+        (128, 128, 8, False, True),  # the producer begins the copies of the next iterations
+        (128, 128, 8, True, True),
+    ],
 )
 def test_a_scope_has_a_visit_an_iteration(
-    d: int, n: int, warps: int, causal: bool, options: dict[str, Any]
+    d: int, n: int, warps: int, causal: bool, tma: bool, options: dict[str, Any]
 ) -> None:
     import torch
 
@@ -69,11 +85,14 @@ def test_a_scope_has_a_visit_an_iteration(
     generator = torch.Generator("cuda").manual_seed(n + d)
     q, k, v = (torch.randn(length, d, device="cuda", generator=generator).half() for _ in range(3))
     outs = [torch.zeros_like(q) for _ in range(2)]
+    given = [TensorDescriptor.from_tensor(x, [n, d]) if tma else x for x in (q, k, v)]
 
     def launch(out: Any) -> None:
-        attention[blocks,](
-            q, k, v, out, length, 0.1, M=n, N=n, D=d, CAUSAL=causal, num_warps=warps, num_stages=3
+        kernel = attention[blocks,](
+            *given, out, length, 0.1, M=n, N=n, D=d, CAUSAL=causal, TMA=tma, num_warps=warps,
+            num_stages=2 if tma else 3,
         )  # fmt: skip
+        assert ("producer and consumer" in kernel.asm["schedule"]) == tma
 
     launch(outs[0])
     with proton.profile("visits", **{"capacity": 1024, **options}) as run:
@@ -93,6 +112,8 @@ def test_a_scope_has_a_visit_an_iteration(
         found = sorted(visits.to_list())
         assert found == expected[len(expected) - len(found) :]
         assert len(found) == len(expected) or is_cut
+    assert set(frame.role) == ({"consumer", "producer"} if tma else {""})
+    frame = frame[frame.role != "producer"]
     units = {"warp_group": 4}.get(options.get("granularity", ""), 1)
     warps_seen = set(options.get("sample_warps", range(0, warps, units)))
     assert len(set(frame.unit)) == len(warps_seen)

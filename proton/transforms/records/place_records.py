@@ -333,7 +333,7 @@ class _Placer:
         first, last = run[0].op, run[-1].op
         iteration = _iteration_of(run)
         is_other = iteration is not None and iteration.is_other
-        is_moved = iteration is not None and self._is_moved(first, members, iteration)
+        is_moved = iteration is not None and iteration.is_moved
         payload = self._payload(first, members) if is_moved or not is_other else {}
         if iteration is not None and is_other:
             payload |= self._number(first, members, iteration)
@@ -353,7 +353,7 @@ class _Placer:
             if iteration is not None and is_other:
                 if not is_moved:
                     start.operation.attributes[BEGUN] = ir.UnitAttr.get()
-                if iteration.where is Where.INSIDE:
+                if is_moved or iteration.where is Where.INSIDE:
                     iteration.write(start.operation)
             origins = {self.origins.get(member) for member in members}
             if len(origins) == 1 and (origin := origins.pop()) is not None:
@@ -362,15 +362,6 @@ class _Placer:
             # The condition stands here because a run may begin before all its scopes are entered.
             when = self._condition(last, members) if is_moved or not is_other else None
             RecordOp([], scope, string_attr("end"), empty, empty, when=when)
-
-    def _is_moved(self, op: Operation, members: list[ScopePath], iteration: WorkIteration) -> bool:
-        """Whether the scopes were entered for the iteration of a run that begins at `op`: all of
-        their work was moved, and not some of it."""
-        placeholders = [self._placeholders_before(op, member)[-1:] for member in members]
-        return all(
-            found and WorkIteration.of(found[0]) == iteration and iteration.is_other
-            for found in placeholders
-        )
 
     def _number(
         self, op: Operation, members: list[ScopePath], iteration: WorkIteration

@@ -7,7 +7,6 @@ from proton.base.targets import GPUTarget
 from proton.dialect import names_of
 from proton.dialect.attributes import SCHEDULE
 from proton.dialect.mlir import Module, ir, scf
-from proton.dialect.ttg import num_warps
 from proton.dialect.walk import functions
 from proton.passes import Pass, register
 from proton.schedule.dots import WAIT
@@ -38,7 +37,7 @@ class ScheduleLoops(Pass):
         for function in functions(module):
             schedules = Planner(module, function, self.num_stages, chip, self.roles).schedules()
             texts = [str(schedule) for schedule in schedules if schedule.loop is not None]
-            expand(function, schedules, num_warps(module))
+            expand(module, function, schedules)
             if texts:
                 found = [ir.StringAttr.get(text) for text in texts]
                 function.attributes[SCHEDULE] = ir.ArrayAttr.get(found)
