@@ -112,7 +112,8 @@ def test_a_scope_has_a_visit_an_iteration(
         found = sorted(visits.to_list())
         assert found == expected[len(expected) - len(found) :]
         assert len(found) == len(expected) or is_cut
-    assert set(frame.role) == ({"consumer", "producer"} if tma else {""})
+    roles = {"consumer"} if "sample_warps" in options else {"consumer", "producer"}
+    assert set(frame.role) == (roles if tma else {""})
     frame = frame[frame.role != "producer"]
     units = {"warp_group": 4}.get(options.get("granularity", ""), 1)
     warps_seen = set(options.get("sample_warps", range(0, warps, units)))
