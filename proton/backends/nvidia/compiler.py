@@ -81,9 +81,7 @@ def compile_kernel(
                 num_warps=options.num_warps,
             )
             options = _with_workers(module, options)
-        own = options.worker_warps
         module, options = _on_tiles(module, stages, options, text, fn.has_layouts)
-        has_producer = options.worker_warps != own
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -98,8 +96,6 @@ def compile_kernel(
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
             ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
-            if has_producer and cubin.spills:
-                ptx, cubin = _with_more_for_consumers(fn, ptx, cubin, options)
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
@@ -213,6 +209,8 @@ def _unspilled(
     program may be given a quarter of them, so that more programs run at once, and all of them
     spill."""
     threads = options.program_warps * WARP_SIZE
+    if cubin.spills and options.worker_warps and not fn.has_layouts:
+        return _with_more_for_consumers(fn, ptx, cubin, options)
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
     if cubin.registers >= options.target.facts.most_registers(1, threads) or has_least_programs(
