@@ -50,8 +50,10 @@ def may_be_specialised(module: Module, function: Operation, schedule: Schedule) 
         return False
     if KERNEL not in function.attributes or num_warps(module) % GROUP_WARPS:
         return False
-    if any(is_made_by_kernel(made) for made in _maps(copies.loads)):
-        return False
+    maps = [op for load in copies.loads if (op := defining_op(load.pointer)) is not None]
+    block = function.regions[0].blocks[0]
+    if any(is_made_by_kernel(made) and made.block != block for made in maps):
+        return False  # each role would make it again
     root = _root(loop)
     return root is not None and _is_known(schedule, root) and not _is_ordered(root)
 
@@ -62,10 +64,6 @@ def _is_ordered(root: Operation) -> bool:
     ops = [view.operation for view in root.block.operations]
     ahead = ops[: ops.index(root) + 1]
     return any(has(inner, Orders) for op in ahead for inner in (op, *all_ops(op)))
-
-
-def _maps(loads: list[Load]) -> list[Operation]:
-    return [op for load in loads if (op := defining_op(load.pointer)) is not None]
 
 
 def _root(loop: Operation) -> Operation | None:

@@ -66,6 +66,48 @@ def test_loops_that_ask_for_it(torch: Any, kernel: Any, warps: int, stages: int)
 
 
 @proton.jit
+def by_own_maps(
+    q_ptr, k_ptr, v_ptr, out_ptr, n, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr
+):
+    """Attention whose descriptors are of one head, so that the kernel makes their maps."""
+    head = tl.program_id(1).to(tl.int64) * n * D
+    rows, depth = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, D)
+    inside = rows[:, None] < n
+    q = tl.load(q_ptr + head + rows[:, None] * D + depth[None, :], mask=inside, other=0.0)
+    keys = tl.make_tensor_descriptor(k_ptr + head, [n, D], [D, 1], [N, D])
+    values = tl.make_tensor_descriptor(v_ptr + head, [n, D], [D, 1], [N, D])
+    out = tl.zeros((M, D), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    top = tl.full((M,), -1.0e30, tl.float32)
+    for start in range(0, n, N):
+        scores = tl.dot(q, tl.trans(keys.load([start, 0]))) * scale
+        scores = tl.where((start + tl.arange(0, N))[None, :] < n, scores, -1.0e30)
+        new = tl.maximum(top, tl.max(scores, 1))
+        weights = tl.exp2(scores - new[:, None])
+        shrink = tl.exp2(top - new)
+        total = total * shrink + tl.sum(weights, 1)
+        out = tl.dot(weights.to(q.dtype), values.load([start, 0]), out * shrink[:, None])
+        top = new
+    out = (out / total[:, None]).to(q.dtype)
+    tl.store(out_ptr + head + rows[:, None] * D + depth[None, :], out, mask=inside)
+
+
+def test_maps_that_the_kernel_makes(torch: Any) -> None:
+    """A head's last block of keys ends within the next head's."""
+    for length in (1, 128, 200, 1000, 2048):
+        q, k, v = (torch.randn((7, length, 128), device="cuda").half() for _ in range(3))
+        out = torch.full_like(q, math.nan)
+        made = by_own_maps[proton.cdiv(length, 128), 7](
+            q, k, v, out, length, 1.4426950408889634 * 128**-0.5, M=128, N=128, D=128, num_warps=8,
+            num_stages=2,
+        )  # fmt: skip
+        assert length == 1 or ROLES in made.asm["schedule"]
+        assert length == 1 or "tensormap.replace" in made.asm["ptx"]
+        want = torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in (q, k, v)))
+        assert (out - want).abs().max() < 2e-3, length
+
+
+@proton.jit
 def weighted_sums(
     q_ptr, k_desc, v_desc, out_ptr, seed, steps, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
