@@ -120,8 +120,8 @@ class SpecializedLoops:
 
     def run(self) -> None:
         """Makes the producer, and the consumer of what was there."""
-        schedule = self.schedules[0]
-        with before(self._place()):
+        schedule, location = self.schedules[0], self.nests[0].loop.location
+        with ir.InsertionPoint(self._place()), location:
             stages = _copies_of(schedule).stages
             self.rings = [Ring.of(c, stages, self.warps) for c in schedule.channels]
             state = initial = [i32(0) for _ in self.rings for _ in range(2)]
@@ -130,7 +130,7 @@ class SpecializedLoops:
         self._begin_loads(start)
         for nest in self.nests:
             state = self._consume(nest, state)
-        with before(end_of(self.block)):
+        with ir.InsertionPoint(end_of(self.block)), location:
             ttg.JoinWorkersOp()
 
     def _place(self) -> Operation:
