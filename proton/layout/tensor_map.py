@@ -88,12 +88,25 @@ def box_in(block: tuple[int, ...], element_bytes: int, layout: LinearLayout) -> 
     return None
 
 
+def with_ones(layout: LinearLayout, block: tuple[int, ...]) -> LinearLayout:
+    """The layout in memory of a block that has leading dimensions of one element more."""
+    bases = layout.bases("offset")
+    more = (0,) * (len(block) - len(bases[0]))
+    outs = {dim(axis): size for axis, size in enumerate(block)}
+    return LinearLayout.of({"offset": [(*more, *basis) for basis in bases]}, outs)
+
+
 @functools.cache
 def box_of(block: tuple[int, ...], element_bytes: int) -> Box | None:
     """How TMA copies blocks of a shape; None where it cannot. Matrices lie as `wgmma` reads them,
-    if they are large enough for that."""
+    if they are large enough for that, also where leading dimensions are one element."""
     if prod(block) * element_bytes < ALIGNMENT:
         return None
+    if len(block) > 2 and prod(block[:-2]) == 1:
+        matrix_box = box_of(block[-2:], element_bytes)
+        if matrix_box is not None and matrix_box.swizzle:
+            sizes, layout = (*block[:-2], *matrix_box.sizes), with_ones(matrix_box.layout, block)
+            return Box(block, element_bytes, sizes, matrix_box.swizzle, layout)
     if len(block) == 2:
         matrix = matrix_layout((block[0], block[1]), element_bytes, (1, 0))
         found = None if matrix is None else matrix_memory(matrix, element_bytes)

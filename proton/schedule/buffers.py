@@ -6,8 +6,8 @@ from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Type, Value, arith
-from proton.dialect.ttg import layout_of, mem_desc_parts, with_layout
-from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp
+from proton.dialect.ttg import layout_of, mem_desc, mem_desc_parts, with_layout
+from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp, MemDescViewOp
 from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.ttng_memory import (
     AsyncTMACopyOp,
@@ -56,8 +56,14 @@ def take_from(load: Load, memory: Value) -> None:
     """Reads memory where a load's data was taken, from the insertion point on; erases the load."""
     value = load.op.results[0]
     if (alloc := load.alloc) is not None:
-        _replace_memory(alloc.results[0], memory)
+        reshape, own = load.reshape, memory
+        if reshape is not None:
+            matrix = mem_desc(*mem_desc_parts(alloc.results[0].type), is_mutable=True)
+            own = MemDescViewOp(memory, i32_attr(0), matrix).result
+        _replace_memory(alloc.results[0], own)
         alloc.erase()
+        if reshape is not None:
+            reshape.erase()
     converted = []
     for use in list(value.uses):
         user = use.owner.operation

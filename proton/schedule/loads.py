@@ -22,7 +22,7 @@ from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_
 from proton.dialect.walk import all_ops, defining_op, parent_of, users
 from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
-from proton.layout.tensor_map import Box
+from proton.layout.tensor_map import Box, with_ones
 
 COPY_BYTES = 4  # at least, of one `cp.async`
 TMA_LOAD, TMA_STORE = ttng.TMALoadOp, ttng.TMAStoreOp
@@ -77,15 +77,29 @@ class Load:
     @property
     def alloc(self) -> Operation | None:
         """The `ttg.local_alloc` that takes the data as it is copied, and alone; None without."""
-        users = [use.owner.operation for use in self.op.results[0].uses]
-        if len(users) != 1 or not isa(users[0], ttg.LocalAllocOp) or self.other is not None:
+        value = self.op.results[0] if self.reshape is None else self.reshape.results[0]
+        takers = users(value)
+        if len(takers) != 1 or not isa(takers[0], ttg.LocalAllocOp) or self.other is not None:
             return None
-        kept = mem_desc_parts(users[0].results[0].type)[2]
+        kept = mem_desc_parts(takers[0].results[0].type)[2]
         if self.is_tma:
-            return users[0] if kept == self._box.layout else None
+            return takers[0] if with_ones(kept, self._box.block) == self._box.layout else None
         wanted = kept.bases("offset")
         own = layout_of(self.op.results[0].type).bases("register")
-        return users[0] if fast_axis(wanted) == fast_axis(own) else None
+        return takers[0] if fast_axis(wanted) == fast_axis(own) else None
+
+    @property
+    def replaced(self) -> list[Operation]:
+        """The ops that give way to the buffer beside the load."""
+        ops = [] if self.alloc is None else [self.alloc, self.reshape]
+        return [*(op for op in ops if op is not None), *self.conversions]
+
+    @property
+    def reshape(self) -> Operation | None:
+        """The op that takes leading dimensions of one element from what TMA loads, and is alone;
+        None without. Memory lies the same with them and without."""
+        takers = users(self.op.results[0])
+        return takers[0] if self.is_tma and len(takers) == 1 and drops_ones(takers[0]) else None
 
     @property
     def conversions(self) -> list[Operation]:
@@ -117,6 +131,14 @@ class Load:
         box = box_of_map(self.pointer.type)
         assert box is not None, "as the pass chose it"
         return box
+
+
+def drops_ones(op: Operation) -> bool:
+    """True if an op takes leading dimensions of one element from a block."""
+    if not isa(op, tt.ReshapeOp):
+        return False
+    shape, rest = shape_of(op.operands[0]), shape_of(op.results[0])
+    return shape == (1,) * (len(shape) - len(rest)) + rest
 
 
 def fast_axis(bases: Sequence[tuple[int, ...]]) -> int:

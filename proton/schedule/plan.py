@@ -88,7 +88,7 @@ class Copies:
     @cached_property
     def removed(self) -> set[Operation]:
         """The ops of the loop that give way to the buffers."""
-        return {op for load in self.loads for op in (load.op, load.alloc, *load.conversions) if op}
+        return {op for load in self.loads for op in (load.op, *load.replaced)}
 
 
 @dataclass

@@ -12,6 +12,7 @@ import proton.language as tl
 from benchmarks.alternating_kernels import attention, causal_attention
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.test_roles import by_threads, persistent, product
+from tests.compile.test_unit_dimensions import attention as attention_of_heads
 
 ROLES = "producer and consumer"
 
@@ -103,6 +104,25 @@ def test_maps_that_the_kernel_makes(torch: Any) -> None:
         )  # fmt: skip
         assert length == 1 or ROLES in made.asm["schedule"]
         assert length == 1 or "tensormap.replace" in made.asm["ptx"]
+        want = torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in (q, k, v)))
+        assert (out - want).abs().max() < 2e-3, length
+
+
+def test_descriptors_of_batches_and_heads(torch: Any) -> None:
+    """Of arrays whose heads lie between rows."""
+    for length in (1, 100, 128, 1111, 2048):
+        q, k, v = (torch.randn((2, length, 3, 128), device="cuda").half() for _ in range(3))
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        out = torch.full((2, 3, length, 128), math.nan, device="cuda").half()
+        given = [
+            TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 128, 128])
+            for x in (q, k, v, out)
+        ]
+        made = attention_of_heads[proton.cdiv(length, 128), 6](
+            *given, 3, length, 1.4426950408889634 * 128**-0.5, M=128, N=128, D=128, HOW="",
+            num_warps=8, num_stages=2,
+        )  # fmt: skip
+        assert length == 1 or ROLES in made.asm["schedule"]
         want = torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in (q, k, v)))
         assert (out - want).abs().max() < 2e-3, length
 

@@ -41,7 +41,7 @@ from proton.layout.tensor_cores import (
     warp_tiling,
 )
 from proton.passes import Pass, register
-from proton.schedule.loads import LOADS
+from proton.schedule.loads import LOADS, drops_ones
 
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WIDENED = ("f8E4M3FN", "f8E5M2")  # to fp16, where no instruction takes them
@@ -262,6 +262,8 @@ def _behind_trans(value: Value) -> tuple[Value, bool]:
 def _loaded(value: Value) -> Operation | None:
     """The load that an operand is as it is; None where it was computed."""
     op = defining_op(_behind_trans(value)[0])
+    if op is not None and drops_ones(op):
+        return _loaded(op.operands[0])
     return op if isa(op, *LOADS) else None
 
 
@@ -270,6 +272,8 @@ def _first_load(value: Value, depth: int = 8) -> Value | None:
     op = defining_op(_through(value))
     if op is None or not depth:
         return None
+    if drops_ones(op) and _loaded(op.operands[0]) is not None:
+        return op.results[0]
     if isa(op, *LOADS):
         return op.results[0]
     if not has(op, Elementwise):
