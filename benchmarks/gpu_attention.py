@@ -1,6 +1,7 @@
 """Attention, forward, on a GPU: the same source by Proton and by Triton, and torch's own (SDPA).
 
-    python benchmarks/gpu_attention.py [--only fp16] [--causal 0 1] [--rounds 10] [--json FILE]
+    python benchmarks/gpu_attention.py [--only fp16] [--causal 0 1] [--descriptors] [--rounds 10]
+        [--json FILE]
 
 Each compiler has the best of the same configurations (in_turns.py); all take turns, and medians of
 the rounds count. TFLOP/s count 4 x batch x heads x length^2 x D operations, half of them where the
@@ -9,6 +10,7 @@ in memory and results are fp16; torch, which has no attention of fp8, has the sa
 """
 
 import argparse
+import functools
 import json
 import math
 from pathlib import Path
@@ -40,6 +42,37 @@ CONFIGURATIONS = [
 ]
 
 
+DESCRIPTORS = [
+    {"block_m": 128, "block_n": n, "num_warps": 8, "num_stages": s}
+    for n in (128, 64)
+    for s in (2, 3)
+]
+
+
+def launcher_of_descriptors(
+    compiler: str,
+    kernel: Any,
+    tensors: tuple[torch.Tensor, ...],
+    causal: bool,
+    given: dict[str, int],
+) -> Launch:
+    """A launch of `attention_descriptors_kernel` by a compiler."""
+    if compiler == "triton":
+        from triton.tools.tensor_descriptor import TensorDescriptor
+    else:
+        from proton.tools.tensor_descriptor import TensorDescriptor
+    q, k, v, out, lse = tensors
+    batch, heads, length, head = q.shape
+    options = dict(given)
+    m, n = options.pop("block_m"), options.pop("block_n")
+    blocks = [
+        TensorDescriptor.from_tensor(x, [1, 1, rows, head])
+        for x, rows in zip((q, k, v, out), (m, n, n, m), strict=True)
+    ]
+    grid, scale = (proton.cdiv(length, m), batch * heads), 1 / math.sqrt(head)
+    return lambda: kernel[grid](*blocks, lse, heads, length, scale, CAUSAL=causal, **options)
+
+
 def launcher(
     kernel: Any, tensors: tuple[torch.Tensor, ...], causal: bool, configuration: dict[str, Any]
 ) -> Launch:
@@ -63,7 +96,7 @@ def inputs(shape: tuple[int, ...], dtype: str) -> list[torch.Tensor]:
 
 
 def measure(
-    shape: tuple[int, ...], dtype: str, causal: bool, rounds: int, peer: Any
+    shape: tuple[int, ...], dtype: str, causal: bool, rounds: int, peer: Any, descriptors: bool
 ) -> dict[str, Any]:
     q, k, v = inputs(shape, dtype)
     wide = [x.half() if x.itemsize == 1 else x for x in (q, k, v)]
@@ -74,12 +107,17 @@ def measure(
     )
     out = torch.empty_like(wide[0])
     lse = torch.empty(batch * heads, length, device="cuda")
-    contenders = {
-        name: finalists(
-            (one, launcher(kernel, (q, k, v, out, lse), causal, one)) for one in CONFIGURATIONS
-        )
-        for name, kernel in (("proton", attention.attention_kernel), ("triton", peer))
-    }
+    tensors = (q, k, v, out, lse)
+    contenders = {}
+    for name, module in (("proton", attention), ("triton", peer)):
+        if descriptors:
+            made = functools.partial(
+                launcher_of_descriptors, name, module.attention_descriptors_kernel
+            )
+        else:
+            made = functools.partial(launcher, module.attention_kernel)
+        configurations = DESCRIPTORS if descriptors else CONFIGURATIONS
+        contenders[name] = finalists((one, made(tensors, causal, one)) for one in configurations)
     by_torch = torch.nn.functional.scaled_dot_product_attention
     contenders["torch"] = [Candidate(None, lambda: by_torch(*wide, is_causal=causal))]
     work = 4 * batch * heads * length * length * head / (2 if causal else 1)
@@ -100,17 +138,18 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(DTYPES), choices=list(DTYPES))
     parser.add_argument("--causal", nargs="*", type=int, default=[0, 1])
     parser.add_argument("--shapes", type=int, default=len(SHAPES), help="the first so many")
+    parser.add_argument("--descriptors", action="store_true", help="by TMA; not fp8")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    peer = triton_module(attention).attention_kernel
+    peer = triton_module(attention)
     table = Table("shape", "dtype", "causal", "Proton", "Triton", "torch", "/ Triton", "/ torch",
                   "error", "configurations", title="TFLOP/s")  # fmt: skip
     rows = []
     for dtype in arguments.only:
         for shape in SHAPES[: arguments.shapes]:
             for causal in map(bool, arguments.causal):
-                row = measure(shape, dtype, causal, arguments.rounds, peer)
+                row = measure(shape, dtype, causal, arguments.rounds, peer, arguments.descriptors)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
                 table.add_row(

@@ -8,7 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from kernels.attention import attention, attention_kernel
+from kernels.attention import attention, attention_kernel, by_descriptors
 from tests.cpu.test_float8 import rounded, values
 
 
@@ -128,3 +128,18 @@ def test_what_the_wrapper_refuses(rng: np.random.Generator) -> None:
         attention(x, x, x[:, :1])
     with pytest.raises(ValueError, match="last dimension of k must be contiguous, got stride 16"):
         attention(x, x.swapaxes(2, 3), x)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1, 33, 100])
+def test_attention_by_descriptors(rng: np.random.Generator, length: int, causal: bool) -> None:
+    """Of heads that are not side by side; blocks are larger than the sequence, or end beyond it."""
+    q, k, v, out = (
+        rng.standard_normal((2, length, 3, 16), dtype=np.float32).transpose(0, 2, 1, 3)
+        for _ in range(4)
+    )
+    lse = np.full((2, 3, length), np.nan, np.float32)
+    by_descriptors(q, k, v, (out, lse), causal, 0.3, block_m=32, block_n=16)
+    want, sums = reference(q, k, v, causal, 0.3)
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(lse, sums, rtol=1e-4, atol=1e-4)
