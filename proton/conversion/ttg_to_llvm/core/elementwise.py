@@ -16,6 +16,7 @@ from proton.conversion.ttg_to_llvm.core.lowering import (
     is_float8,
     llvm_type,
     lowers,
+    once,
 )
 from proton.dialect import by_name, isa, tt
 from proton.dialect.emit import emit_if, intrinsic
@@ -115,24 +116,28 @@ _REMAINDERS = by_name({arith.RemSIOp: llvm.SRemOp, arith.RemUIOp: llvm.URemOp})
 def _divide_integers(ctx: Lowering, site: Site) -> list[Value]:
     """64-bit divisions, which are calls: in 32 bits where all numbers of a thread have no more, as
     most offsets do. LLVM does that for scalars."""
-    left, right = site.operands
     is_quotient = site.op.name in _QUOTIENTS
     wide = (_QUOTIENTS if is_quotient else _REMAINDERS)[site.op.name]
     if isa(defining_op(site.op.operands[1]), arith.ConstantOp):  # becomes a product
-        return [v.binary(wide, left, right)]
-    bits, type_ = v.constant(WIDE_BITS // 2, v.integer(WIDE_BITS)), left.type
-    all_bits = v.to_elements(v.binary(llvm.OrOp, left, right))
-    upper = functools.reduce(lambda a, b: v.binary(llvm.OrOp, a, b), all_bits)
-    upper = v.binary(llvm.LShrOp, upper, bits)
-    is_narrow = v.compare("eq", upper, v.constant(0, upper.type))
-    half = v.like(left, v.integer(WIDE_BITS // 2))
+        return [once(site.equal, lambda a, b: v.binary(wide, a, b), *site.operands)]
 
-    def in_half() -> list[Value]:
-        narrow = (v.create(llvm.TruncOp, half, value) for value in (left, right))
-        found = v.binary(llvm.UDivOp if is_quotient else llvm.URemOp, *narrow)
-        return [v.create(llvm.ZExtOp, type_, found)]
+    def divide(left: Value, right: Value) -> Value:
+        bits, type_ = v.constant(WIDE_BITS // 2, v.integer(WIDE_BITS)), left.type
+        all_bits = v.to_elements(v.binary(llvm.OrOp, left, right))
+        upper = functools.reduce(lambda a, b: v.binary(llvm.OrOp, a, b), all_bits)
+        upper = v.binary(llvm.LShrOp, upper, bits)
+        is_narrow = v.compare("eq", upper, v.constant(0, upper.type))
+        half = v.like(left, v.integer(WIDE_BITS // 2))
 
-    return emit_if(is_narrow, [type_], in_half, lambda: [v.binary(wide, left, right)])
+        def in_half() -> list[Value]:
+            narrow = (v.create(llvm.TruncOp, half, value) for value in (left, right))
+            found = v.binary(llvm.UDivOp if is_quotient else llvm.URemOp, *narrow)
+            return [v.create(llvm.ZExtOp, type_, found)]
+
+        (found,) = emit_if(is_narrow, [type_], in_half, lambda: [v.binary(wide, left, right)])
+        return found
+
+    return [once(site.equal, divide, *site.operands)]
 
 
 @lowers(tt.PreciseDivFOp)

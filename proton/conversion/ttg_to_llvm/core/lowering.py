@@ -10,7 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proton.analysis.atomics import atomic_elements
-from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
+from proton.analysis.axis_info import (
+    AxisInfos,
+    access_elements,
+    adjacent_registers,
+    equal_addresses,
+    equal_registers,
+)
 from proton.base.chips.chip import Chip
 from proton.base.errors import PassError
 from proton.base.targets import GPUTarget
@@ -66,7 +72,7 @@ class Site:
     operand_types: list[Type]
     access: int = 1  # elements that one access may take
     adjacent: int = 1  # registers of its pointers that are one address and constants more
-    equal: tuple[int, ...] = ()  # of a condition: the first register that is known to equal each
+    equal: tuple[int, ...] = ()  # the first register that is known to equal each of the result's
 
     @property
     def operands(self) -> list[Value]:
@@ -267,7 +273,11 @@ def _add_sites(
                 _add_sites(found, inner, group, infos, chip)
 
 
+# Ops whose equal results are computed once. LLVM merges equal arithmetic on equal operands by
+# itself, but cannot know that quotients of a run are equal, and keeps many conditions as bits of a
+# number, of which it takes those that are asked for.
 _CONDITIONS = names_of(arith.CmpIOp, arith.CmpFOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+_QUOTIENTS = names_of(arith.DivSIOp, arith.DivUIOp, arith.ShRUIOp)
 
 
 def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
@@ -279,8 +289,10 @@ def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
         site.adjacent = adjacent_registers(op.operands[0], infos)
     elif isa(op, tt.AtomicRMWOp):
         site.access = min(access_elements(op, infos), atomic_elements(op, chip))
-    elif op.name in _CONDITIONS:
-        site.equal = _equal_registers(op.results[0], infos)
+    elif op.name in _QUOTIENTS or (op.name in _CONDITIONS and _is_condition(op.results[0])):
+        site.equal = equal_registers(op.results[0], infos[op.results[0]].constancy)
+    if isa(op, tt.LoadOp):
+        site.equal = equal_registers(op.results[0], equal_addresses(op, infos))
     return site
 
 
@@ -293,36 +305,31 @@ def _check_layouts(op: Operation) -> None:
         raise PassError(f"the operands of {op.name} have different layouts (at {op.location})")
 
 
-def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
-    """For each register of a condition the first one with the same value; () if all may differ.
-
-    A mask that is the same for all elements of an access is one predicate and not eight.
-    """
-    if not ttg.is_tensor(value.type) or value.type.element_type != v.integer(1):
-        return ()
-    constancy = infos[value].constancy
-    bases = ttg.layout_of(value.type).bases("register")
-    same = sum(
-        1 << bit
-        for bit, basis in enumerate(bases)
-        if all(x < run for x, run in zip(basis, constancy, strict=True))
-    )
-    return tuple(register & ~same for register in range(1 << len(bases))) if same else ()
+def _is_condition(value: Value) -> bool:
+    return ttg.is_tensor(value.type) and bool(value.type.element_type == v.integer(1))
 
 
 def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
-    """Computes a condition once for registers where it is the same. LLVM would compute all: it
-    keeps many conditions as bits of a number, of which it takes those that are asked for."""
+    """Computes an op once for registers where its result is the same."""
     if not equal:
         return
-    chosen = sorted(set(equal))
+
+    def repeat(*operands: Value) -> Value:
+        return remade(op, [v.like(operands[0], v.element(op.results[0]))], list(operands)).result
+
     with before(op):
-        operands = [v.shuffle(operand, chosen) for operand in op.operands]
-        type_ = v.vector(len(chosen), v.element(op.results[0]))
-        narrow = remade(op, [type_], operands).result
-        wide = v.shuffle(narrow, [chosen.index(register) for register in equal])
+        wide = once(equal, repeat, *op.operands)
     op.results[0].replace_all_uses_with(wide)
     op.erase()
+
+
+def once(equal: tuple[int, ...], function: Callable[..., Value], *operands: Value) -> Value:
+    """A function of vectors, computed for the first of registers where its results are equal."""
+    if not equal:
+        return function(*operands)
+    chosen = sorted(set(equal))
+    found = function(*(v.shuffle(operand, chosen) for operand in operands))
+    return v.shuffle(found, [chosen.index(register) for register in equal])
 
 
 def retype(op: Operation) -> None:
