@@ -26,14 +26,32 @@ _MOST_PAIRS = 2  # of which all samples are tried with all others
 # The relations for which a comparison is true: less, equal, greater, unordered.
 _Float, _Integer = arith.CmpFPredicate, arith.CmpIPredicate
 _OF_FLOATS = {
-    **{_Float.OLT: "l", _Float.OLE: "le", _Float.OEQ: "e", _Float.OGE: "eg", _Float.OGT: "g"},
-    **{_Float.ULT: "lu", _Float.ULE: "leu", _Float.UEQ: "eu", _Float.UGE: "egu", _Float.UGT: "gu"},
-    **{_Float.ONE: "lg", _Float.UNE: "lgu", _Float.ORD: "leg", _Float.UNO: "u"},
+    _Float.OLT: "l",
+    _Float.OLE: "le",
+    _Float.OEQ: "e",
+    _Float.OGE: "eg",
+    _Float.OGT: "g",
+    _Float.ULT: "lu",
+    _Float.ULE: "leu",
+    _Float.UEQ: "eu",
+    _Float.UGE: "egu",
+    _Float.UGT: "gu",
+    _Float.ONE: "lg",
+    _Float.UNE: "lgu",
+    _Float.ORD: "leg",
+    _Float.UNO: "u",
 }
 _OF_INTEGERS = {
-    **{_Integer.slt: "l", _Integer.sle: "le", _Integer.sge: "eg", _Integer.sgt: "g"},
-    **{_Integer.ult: "l", _Integer.ule: "le", _Integer.uge: "eg", _Integer.ugt: "g"},
-    **{_Integer.eq: "e", _Integer.ne: "lg"},
+    _Integer.slt: "l",
+    _Integer.sle: "le",
+    _Integer.sge: "eg",
+    _Integer.sgt: "g",
+    _Integer.ult: "l",
+    _Integer.ule: "le",
+    _Integer.uge: "eg",
+    _Integer.ugt: "g",
+    _Integer.eq: "e",
+    _Integer.ne: "lg",
 }
 _CONSTANTS = (arith.ConstantOp, llvm.ConstantOp)
 _UNSIGNED = {_Integer.ult, _Integer.ule, _Integer.uge, _Integer.ugt}

@@ -98,9 +98,9 @@ def test_a_choice_is_taken_for_the_maximum_that_it_is(
 @proton.jit
 def first_largest(a, i, b, j):
     """As Inductor writes it: the first of equal ones, NaN before all."""
-    larger, same = a > b, a == b
-    larger |= (a != a) & (not (b != b))
-    same |= (a != a) & (b != b)
+    larger, same, has_nan = a > b, a == b, b != b
+    larger |= (a != a) & (not has_nan)
+    same |= (a != a) & has_nan
     larger |= same & (i < j)
     return tl.where(larger, a, b), tl.where(larger, i, j)
 
