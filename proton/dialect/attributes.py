@@ -44,7 +44,8 @@ NUM_STAGES = "tt.num_stages"  # i32: the depth of its software pipeline
 FLATTEN = "tt.flatten"  # unit: the next iteration's loads begin while this one ends
 DISABLE_LICM = "tt.disable_licm"  # unit
 
-# On an `scf.for` that was unrolled
+# On an `scf.for`
+LOOP_ANNOTATION = "llvm.loop_annotation"  # what LLVM is to make of it; later on its last branch
 UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
 
 # On an op

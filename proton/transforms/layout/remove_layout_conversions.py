@@ -81,6 +81,7 @@ class _Preferences:
 
     def __init__(self) -> None:
         self.layouts: dict[Value, LinearLayout] = {}
+        self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
 
     def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(_through(value))
@@ -113,7 +114,16 @@ class _Preferences:
             elif has(op, Elementwise) and cost(op) > Cost.INDEX and is_tensor(op.results[0].type):
                 # Made of rows and columns, say, which are smaller than it is.
                 wanted = self._wanted(op.results[0])
-                self._forward(op, wanted or layout_of(op.results[0].type))
+                for result in op.results:
+                    self._decide(result, list(op.operands), wanted)
+
+    def _decide(self, result: Value, sources: Sequence[Value], layout: LinearLayout | None) -> None:
+        """Gives a result a layout: without another one the one that it has, if not all depends on
+        what a loop carries and nobody has decided."""
+        if layout is None and any(_through(source) in self.undecided for source in sources):
+            self.undecided.add(result)
+        else:
+            self.layouts[result] = layout or layout_of(result.type)
 
     def _wanted(self, value: Value, depth: int = 8) -> LinearLayout | None:
         """The layout of what a value, or what is computed from it element by element, is combined
@@ -167,6 +177,7 @@ class _Preferences:
         for argument, value in zip(carried, loop.init_args, strict=True):
             if is_tensor(argument.type) and (layout := self.of(value)) is not None:
                 self.layouts[argument] = layout
+        self.undecided.update(a for a in carried if a not in self.layouts)
         while True:
             self.block(block)
             changed = False
@@ -180,6 +191,7 @@ class _Preferences:
         undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
         for argument in undecided:
             self.layouts[argument] = self._wanted(argument) or layout_of(argument.type)
+        self.undecided.difference_update(carried)
         if undecided:
             self.block(block)  # what is computed from them follows
         for argument, result in zip(carried, op.results, strict=True):
@@ -195,7 +207,9 @@ class _Preferences:
             if is_tensor(result.type):
                 layouts = [self.of(values[number]) for values in yielded]
                 known = [layout for layout in layouts if layout is not None]
-                self.layouts[result] = known[0] if known else layout_of(result.type)
+                layout = known[0] if known else self._wanted(result)
+                given = [values[number] for values in yielded]
+                self._decide(result, given, layout)
 
 
 def _best(op: Operation, layouts: list[LinearLayout]) -> LinearLayout:
