@@ -25,6 +25,7 @@ from proton.analysis.axis_rules import (
     element_bytes,
     elementwise,
     power,
+    quotient,
     unknown,
 )
 from proton.analysis.call_graph import callee_name, callers_first, function_name
@@ -177,6 +178,15 @@ def adjacent_registers(pointer: Value, infos: AxisInfos) -> int:
     """How many consecutive registers of pointers are one address and constants more."""
     axis, run = _register_run(pointer)
     return 1 if run == 1 else min(run, adjacent_elements(pointer, infos)[axis])
+
+
+def equal_quotients(op: Operation, infos: AxisInfos) -> tuple[int, ...]:
+    """For each dimension of a remainder, in runs of how many elements the quotients are equal. By a
+    power of two there is no quotient to compute."""
+    divisor = infos[op.operands[1]].constant
+    if divisor is not None and divisor == power(divisor):
+        return (1,) * len(infos[op.operands[0]].constancy)
+    return quotient(op, infos).constancy
 
 
 def equal_addresses(op: Operation, infos: AxisInfos) -> tuple[int, ...]:

@@ -35,6 +35,15 @@ def of_any_channels(x_ptr, table_ptr, out_ptr, n, by, BLOCK: tl.constexpr):
 
 
 @proton.jit
+def of_remainders(x_ptr, table_ptr, out_ptr, n, by, BLOCK: tl.constexpr):
+    """Two dimensions out of one: a quotient is enough for both."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    scale = tl.load(table_ptr + at // 196 % 8) * (at % 196).to(tl.float32)
+    rest = (at.to(tl.int64) % by).to(tl.float32) * (at.to(tl.uint32) % 28).to(tl.float32)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * (scale + rest))
+
+
+@proton.jit
 def masked(x_ptr, table_ptr, out_ptr, n, by, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     scale = tl.load(table_ptr + at // 64 % 8, mask=at < n, other=-3.0)
@@ -76,6 +85,7 @@ N, BY = 592, 48
 CASES: dict[Any, tuple[int, Any]] = {
     of_channels: (1, lambda t: t[AT // 196 % 8]),
     of_any_channels: (1, lambda t: t[AT // BY % 8]),
+    of_remainders: (1, lambda t: t[AT // 196 % 8] * (AT % 196) + AT % BY * (AT % 28)),
     masked: (1, lambda t: np.where(AT < N, t[AT // 64 % 8], -3)),
     of_odd_channels: (4, lambda t: t[AT // 49 % 8]),
     behind_zero: (4, lambda t: t[np.fmod(np.fix((AT - 6) / 4), 8).astype(int) + 7]),
@@ -97,4 +107,7 @@ def test_equal_registers_are_computed_and_loaded_once(
     table = rng.random(16, np.float32)
     given = [x, table, out, N, BY]
     run_on_arrays(ptx, (PROGRAMS, 1, 1), 32 * WARPS, found.shared, given, rng)
-    np.testing.assert_array_equal(out, x * scales(table).astype(np.float32))
+    np.testing.assert_allclose(out, x * scales(table).astype(np.float32), rtol=1e-6)
+    if kernel is of_remainders:
+        quotients = len(re.findall(r"mul\.hi|div\.[su]32", ptx))
+        assert quotients == 3, quotients  # by 196, by 28, and by what is not known

@@ -15,6 +15,7 @@ from proton.analysis.axis_info import (
     access_elements,
     adjacent_registers,
     equal_addresses,
+    equal_quotients,
     equal_registers,
 )
 from proton.base.chips.chip import Chip
@@ -27,7 +28,7 @@ from proton.conversion.ttg_to_llvm.core.primitives import Primitives, RecordPrim
 from proton.conversion.ttg_to_llvm.core.scalars import Scalars
 from proton.conversion.ttg_to_llvm.core.threads import Threads
 from proton.conversion.ttg_to_llvm.records.units import KeptIterations, Unit
-from proton.dialect import OpRules, isa, names_of, tt, ttg
+from proton.dialect import OpRules, by_name, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.builtin import optional_operand
 from proton.dialect.emit import remade
@@ -72,7 +73,9 @@ class Site:
     operand_types: list[Type]
     access: int = 1  # elements that one access may take
     adjacent: int = 1  # registers of its pointers that are one address and constants more
-    equal: tuple[int, ...] = ()  # the first register that is known to equal each of the result's
+    # The first register that is known to equal each of the result's; of a remainder: with which it
+    # shares the quotient.
+    equal: tuple[int, ...] = ()
 
     @property
     def operands(self) -> list[Value]:
@@ -278,6 +281,7 @@ def _add_sites(
 # number, of which it takes those that are asked for.
 _CONDITIONS = names_of(arith.CmpIOp, arith.CmpFOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 _QUOTIENTS = names_of(arith.DivSIOp, arith.DivUIOp, arith.ShRUIOp)
+REMAINDERS = by_name({arith.RemSIOp: arith.DivSIOp, arith.RemUIOp: arith.DivUIOp})
 
 
 def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
@@ -291,6 +295,8 @@ def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
         site.access = min(access_elements(op, infos), atomic_elements(op, chip))
     elif op.name in _QUOTIENTS or (op.name in _CONDITIONS and _is_condition(op.results[0])):
         site.equal = equal_registers(op.results[0], infos[op.results[0]].constancy)
+    elif op.name in REMAINDERS:
+        site.equal = equal_registers(op.results[0], equal_quotients(op, infos))
     if isa(op, tt.LoadOp):
         site.equal = equal_registers(op.results[0], equal_addresses(op, infos))
     return site
@@ -318,9 +324,20 @@ def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
         return remade(op, [v.like(operands[0], v.element(op.results[0]))], list(operands)).result
 
     with before(op):
-        wide = once(equal, repeat, *op.operands)
+        if (division := REMAINDERS.get(op.name)) is not None:
+            wide = remainder(equal, lambda a, b: division(a, b).result, *op.operands)
+        else:
+            wide = once(equal, repeat, *op.operands)
     op.results[0].replace_all_uses_with(wide)
     op.erase()
+
+
+def remainder(
+    equal: tuple[int, ...], divide: Callable[[Value, Value], Value], left: Value, right: Value
+) -> Value:
+    """What a division leaves, by quotients of which some are equal."""
+    product = v.binary(llvm.MulOp, once(equal, divide, left, right), right)
+    return v.binary(llvm.SubOp, left, product)
 
 
 def once(equal: tuple[int, ...], function: Callable[..., Value], *operands: Value) -> Value:
