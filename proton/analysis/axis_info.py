@@ -183,10 +183,10 @@ def adjacent_registers(pointer: Value, infos: AxisInfos) -> int:
 def equal_quotients(op: Operation, infos: AxisInfos) -> tuple[int, ...]:
     """For each dimension of a remainder, in runs of how many elements the quotients are equal. By a
     power of two there is no quotient to compute."""
-    divisor = infos[op.operands[1]].constant
-    if divisor is not None and divisor == power(divisor):
+    divisor, found = infos[op.operands[1]].constant, quotient(op, infos)
+    if found is None or (divisor is not None and divisor == power(divisor)):
         return (1,) * len(infos[op.operands[0]].constancy)
-    return quotient(op, infos).constancy
+    return found.constancy
 
 
 def equal_addresses(op: Operation, infos: AxisInfos) -> tuple[int, ...]:

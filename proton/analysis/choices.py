@@ -21,6 +21,7 @@ _FLOATS: list[Sample] = [
     *(_EQUAL, (1, 2), (2, 1), (0.0, -0.0), (-0.0, 0.0), (_NAN, 1), (1, _NAN), (_NAN, _NAN)),
 ]
 _INTEGERS: list[Sample] = [_EQUAL, (1, 2), (2, 1), (-1, 1), (1, -1)]
+_LEAST_BITS = 16  # of a float that has maxima
 _MOST_PAIRS = 2  # of which all samples are tried with all others
 
 # The relations for which a comparison is true: less, equal, greater, unordered.
@@ -40,6 +41,8 @@ _OF_FLOATS = {
     _Float.UNE: "lgu",
     _Float.ORD: "leg",
     _Float.UNO: "u",
+    _Float.AlwaysTrue: "legu",
+    _Float.AlwaysFalse: "",
 }
 _OF_INTEGERS = {
     _Integer.slt: "l",
@@ -58,16 +61,6 @@ _UNSIGNED = {_Integer.ult, _Integer.ule, _Integer.uge, _Integer.ugt}
 _WORD = 1 << 64
 
 
-_LOGIC: dict[str, Callable[[list[bool]], bool]] = by_name(
-    {
-        arith.AndIOp: all,
-        arith.OrIOp: any,
-        arith.XOrIOp: lambda conditions: conditions[0] != conditions[1],
-        arith.ExtUIOp: any,
-    }
-)
-
-
 @dataclass(frozen=True)
 class _Argument:
     """One of a pair."""
@@ -80,7 +73,8 @@ class _Argument:
         return _Argument(self.pair, not self.right)
 
 
-_Known = bool | _Argument
+_Known = bool | _Argument | None  # None: neither a condition nor an argument
+_Rule = Callable[[Sequence[Sample], list[_Known]], _Known]
 
 
 def _relation(left: float, right: float) -> str:
@@ -89,65 +83,104 @@ def _relation(left: float, right: float) -> str:
     return "e" if left == right else "l" if left < right else "g"
 
 
-def _compared(
-    op: Operation, samples: Sequence[Sample], sides: Sequence[_Known | None]
-) -> bool | None:
-    """What a comparison of two of the same pair gives; None for any other."""
-    numbers = [samples[x.pair][x.right] for x in sides if isinstance(x, _Argument)]
-    pairs = {x.pair for x in sides if isinstance(x, _Argument)}
-    if len(numbers) != len(sides) or len(pairs) != 1:
+def _comparison(relations: str, is_unsigned: bool) -> _Rule:
+    """True for these relations of two of the same pair; conditions are equal or not."""
+
+    def compare(samples: Sequence[Sample], sides: list[_Known]) -> _Known:
+        left, right = sides
+        if isinstance(left, bool) and isinstance(right, bool) and relations in ("e", "lg"):
+            return (left == right) == (relations == "e")
+        if not isinstance(left, _Argument) or not isinstance(right, _Argument):
+            return None
+        if left.pair != right.pair:
+            return None
+        numbers = [samples[side.pair][side.right] for side in (left, right)]
+        if is_unsigned:
+            numbers = [number % _WORD for number in numbers]
+        return _relation(*numbers) in relations
+
+    return compare
+
+
+def _choice(samples: Sequence[Sample], found: list[_Known]) -> _Known:
+    condition, yes, no = found
+    if not isinstance(condition, bool):
         return None
+    return yes if condition else no
+
+
+def _logic(of: Callable[[list[bool]], bool]) -> _Rule:
+    def rule(samples: Sequence[Sample], found: list[_Known]) -> _Known:
+        conditions = [one for one in found if isinstance(one, bool)]
+        return of(conditions) if len(conditions) == len(found) else None
+
+    return rule
+
+
+_RULES: dict[str, _Rule] = by_name(
+    {
+        arith.SelectOp: _choice,
+        arith.AndIOp: _logic(all),
+        arith.OrIOp: _logic(any),
+        arith.XOrIOp: _logic(lambda conditions: conditions[0] != conditions[1]),
+        arith.ExtUIOp: _logic(any),
+    }
+)
+
+
+def _rule_of(op: Operation) -> _Rule | None:
     if isa(op, arith.CmpIOp):
         predicate = predicate_of(op)
-        if predicate in _UNSIGNED:
-            numbers = [number % _WORD for number in numbers]
-        return _relation(*numbers) in _OF_INTEGERS[predicate]
-    code = _Float(ir.IntegerAttr(op.attributes["predicate"]).value)
-    return code in _OF_FLOATS and _relation(*numbers) in _OF_FLOATS[code]
+        return _comparison(_OF_INTEGERS[predicate], predicate in _UNSIGNED)
+    if isa(op, arith.CmpFOp):
+        code = _Float(ir.IntegerAttr(op.attributes["predicate"]).value)
+        return _comparison(_OF_FLOATS[code], is_unsigned=False)
+    return _RULES.get(op.name)
 
 
-def _known(value: Value, known: dict[Value, _Known]) -> _Known | None:
-    """What a value is; None where that is neither a condition nor an argument."""
-    op = defining_op(value)
-    if not isa(op, *_CONSTANTS):
-        return known.get(value)
-    attribute = op.attributes["value"]
-    is_number = isinstance(attribute, ir.BoolAttr | ir.IntegerAttr)
-    return bool(attribute.value) if is_number and attribute.value in (0, 1) else None
+class _Region:
+    """A region, read once: `region(samples)` says which arguments it gives of these numbers; None
+    where that is not all it does."""
 
+    def __init__(self, block: Block) -> None:
+        arguments = list(block.arguments)
+        count = len(arguments) // 2
+        self.known: list[_Known] = [
+            _Argument(number % count, number >= count) for number in range(2 * count)
+        ]
+        self.places = {argument: number for number, argument in enumerate(arguments)}
+        self.steps: list[tuple[_Rule | None, list[int], int]] = []
+        *body, end = [view.operation for view in block.operations]
+        for op in body:
+            if not isa(op, *_CONSTANTS):
+                operands = [self._place(operand) for operand in op.operands]
+                self.steps.append((_rule_of(op), operands, self._add(op.results[0], None)))
+        self.given = [self._place(value) for value in end.operands]
 
-def _value(op: Operation, samples: Sequence[Sample], known: dict[Value, _Known]) -> _Known | None:
-    """What an op of a region gives."""
-    found = [_known(operand, known) for operand in op.operands]
-    conditions = [one for one in found if isinstance(one, bool)]
-    if isa(op, arith.SelectOp) and isinstance(found[0], bool):
-        return found[1] if found[0] else found[2]
-    if len(conditions) != len(found):
-        return _compared(op, samples, found) if isa(op, arith.CmpIOp, arith.CmpFOp) else None
-    if isa(op, arith.CmpIOp) and predicate_of(op) in (_Integer.eq, _Integer.ne):
-        return (conditions[0] == conditions[1]) == (predicate_of(op) == _Integer.eq)
-    rule = _LOGIC.get(op.name)
-    return rule(conditions) if rule else None
+    def _add(self, value: Value, known: _Known) -> int:
+        self.places[value] = len(self.known)
+        self.known.append(known)
+        return self.places[value]
 
+    def _place(self, value: Value) -> int:
+        """Where a value's number lies; of a constant 0 or 1 it is a condition."""
+        if value in self.places:
+            return self.places[value]
+        op = defining_op(value)
+        attribute = op.attributes["value"] if isa(op, *_CONSTANTS) else None
+        if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr) and attribute.value in (0, 1):
+            return self._add(value, bool(attribute.value))
+        return self._add(value, None)
 
-def _chosen(block: Block, samples: Sequence[Sample]) -> list[_Argument] | None:
-    """Which arguments a region gives of some numbers; None where that is not all it does."""
-    count = len(samples)
-    known: dict[Value, _Known] = {
-        argument: _Argument(number % count, number >= count)
-        for number, argument in enumerate(block.arguments)
-    }
-    *body, end = [view.operation for view in block.operations]
-    for op in body:
-        if isa(op, *_CONSTANTS):
-            continue
-        found = _value(op, samples, known)
-        if found is None:
-            return None
-        known[op.results[0]] = found
-    given = [known.get(value) for value in end.operands]
-    arguments = [one for one in given if isinstance(one, _Argument)]
-    return arguments if len(arguments) == len(given) else None
+    def __call__(self, samples: Sequence[Sample]) -> list[_Argument] | None:
+        known = list(self.known)
+        for rule, operands, result in self.steps:
+            found = None if rule is None else rule(samples, [known[place] for place in operands])
+            if found is None:
+                return None
+            known[result] = found
+        arguments = [one for place in self.given if isinstance(one := known[place], _Argument)]
+        return arguments if len(arguments) == len(self.given) else None
 
 
 def _samples_of(type_: Type) -> list[Sample]:
@@ -166,9 +199,10 @@ def chooses_alike(block: Block) -> bool:
     if not 0 < count <= _MOST_PAIRS:
         return False
     kinds = [_samples_of(argument.type) for argument in list(block.arguments)[:count]]
+    region = _Region(block)
     for samples in itertools.product(*kinds):
-        found = _chosen(block, samples)
-        turned = _chosen(block, [_swapped(sample) for sample in samples])
+        found = region(samples)
+        turned = region([_swapped(sample) for sample in samples])
         if found is None or turned is None:
             return False
         for one, other in zip(found, turned, strict=True):
@@ -204,10 +238,12 @@ def extremum(block: Block) -> type[OpView] | None:
     """The op that is the maximum or minimum which a region writes as comparisons and a choice."""
     if len(block.arguments) != 2:
         return None
-    is_float = isinstance(block.arguments[0].type, ir.FloatType)
-    sides = []
+    is_float = isinstance(type_ := block.arguments[0].type, ir.FloatType)
+    if is_float and type_.width < _LEAST_BITS:
+        return None
+    sides, region = [], _Region(block)
     for sample in _OF_FLOAT_PAIRS if is_float else _OF_INTEGER_PAIRS:
-        chosen = _chosen(block, [sample])
+        chosen = region([sample])
         if chosen is None:
             return None
         sides.append(chosen[0].right)
