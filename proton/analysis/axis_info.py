@@ -16,6 +16,7 @@ Source: the analysis of the same name in Triton, whose definitions are these.
 """
 
 import functools
+from collections.abc import Sequence
 from math import gcd, prod
 
 from proton.analysis.axis_rules import (
@@ -24,6 +25,7 @@ from proton.analysis.axis_rules import (
     element_bytes,
     elementwise,
     power,
+    quotient,
     unknown,
 )
 from proton.analysis.call_graph import callee_name, callers_first, function_name
@@ -32,12 +34,13 @@ from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Module, Operation, Type, Value, func, ir, scf
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, func, ir, scf
 from proton.dialect.regions import Branch, ForLoop
 from proton.dialect.traits import Combines, has
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import defining_op
 
 _HINTED = ("contiguity", "divisibility", "constancy")
 _HINTS = tuple(f"tt.{name}" for name in _HINTED)
@@ -175,6 +178,41 @@ def adjacent_registers(pointer: Value, infos: AxisInfos) -> int:
     """How many consecutive registers of pointers are one address and constants more."""
     axis, run = _register_run(pointer)
     return 1 if run == 1 else min(run, adjacent_elements(pointer, infos)[axis])
+
+
+def equal_quotients(op: Operation, infos: AxisInfos) -> tuple[int, ...]:
+    """For each dimension of a remainder, in runs of how many elements the quotients are equal. By a
+    power of two there is no quotient to compute."""
+    divisor, found = infos[op.operands[1]].constant, quotient(op, infos)
+    if found is None or (divisor is not None and divisor == power(divisor)):
+        return (1,) * len(infos[op.operands[0]].constancy)
+    return found.constancy
+
+
+def equal_addresses(op: Operation, infos: AxisInfos) -> tuple[int, ...]:
+    """For each dimension of a load, in runs of how many elements addresses, masks and what stands
+    for masked elements are equal."""
+    constancy = infos[op.operands[0]].constancy
+    if ir.IntegerAttr(op.attributes["volatile"]).value:
+        return (1,) * len(constancy)
+    for other in list(op.operands)[1:]:
+        if not isa(defining_op(other), arith.ConstantOp):
+            constancy = tuple(map(gcd, constancy, infos[other].constancy))
+    return constancy
+
+
+def equal_registers(value: Value, constancy: Sequence[int]) -> tuple[int, ...]:
+    """For each register of a block the first with the same value, where runs of so many elements
+    are equal; () if all may differ."""
+    if not is_tensor(value.type):
+        return ()
+    bases = layout_of(value.type).bases("register")
+    same = sum(
+        1 << bit
+        for bit, basis in enumerate(bases)
+        if all(x < run for x, run in zip(basis, constancy, strict=True))
+    )
+    return tuple(register & ~same for register in range(1 << len(bases))) if same else ()
 
 
 def _register_run(pointer: Value) -> tuple[int, int]:

@@ -288,10 +288,11 @@ def _only_constancy(left: AxisInfo, right: AxisInfo) -> AxisInfo:
 
 
 @RULES.of(arith.DivSIOp, arith.DivUIOp, arith.ShRUIOp)
-def _divide(op: Operation, infos: Infos) -> AxisInfo:
-    """Runs of consecutive values that start at multiples of the divisor have equal quotients."""
+def quotient(op: Operation, infos: Infos) -> AxisInfo:
+    """Runs of consecutive values that start at multiples of the divisor have equal quotients. Of a
+    remainder: the quotient of the same two."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    if isa(op, arith.DivSIOp) and not is_non_negative(op.operands[0]):
+    if isa(op, arith.DivSIOp, arith.RemSIOp) and not is_non_negative(op.operands[0]):
         return _only_constancy(left, right)  # division rounds towards zero
     divisor = right.constant
     if isa(op, arith.ShRUIOp):

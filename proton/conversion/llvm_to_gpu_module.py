@@ -5,13 +5,14 @@ from typing import ClassVar
 
 from proton.base.targets import WARP_SIZE
 from proton.dialect import isa
-from proton.dialect.attributes import KERNEL, KERNEL_PROFILE
+from proton.dialect.attributes import KERNEL, KERNEL_PROFILE, LOOP_ANNOTATION
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Module, Operation, gpu, ir, llvm
 from proton.dialect.ttg import num_warps
 from proton.passes import Pass, register
 
 GPU_MODULE = "kernel"
+_OF_BRANCH = "loop_annotation"  # what LLVM reads of a branch that closes a loop
 
 
 @register
@@ -46,6 +47,8 @@ class LLVMToGPUModule(Pass):
 
     def _describe(self, function: Operation, threads: int) -> None:
         attributes = function.attributes
+        for block in function.regions[0].blocks:
+            _annotate(block.operations[len(block.operations) - 1].operation)
         is_kernel = KERNEL in attributes
         for name in list(attributes):
             if name.startswith(("tt.", "proton.")) and name != KERNEL_PROFILE:
@@ -59,6 +62,16 @@ class LLVMToGPUModule(Pass):
         else:
             attributes["passthrough"] = strings_attr(["noinline"])
             attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+
+
+def _annotate(branch: Operation) -> None:
+    """What was said of a loop is the last branch's; what was said of the branch counts more."""
+    attributes = branch.attributes
+    if LOOP_ANNOTATION in attributes:
+        annotation = attributes[LOOP_ANNOTATION]
+        del attributes[LOOP_ANNOTATION]
+        if _OF_BRANCH not in attributes:
+            attributes[_OF_BRANCH] = annotation
 
 
 def _leave_in_place(kernel: Operation) -> None:

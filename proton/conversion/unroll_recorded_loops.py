@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import isa, names_of
+from proton.dialect.attributes import LOOP_ANNOTATION
 from proton.dialect.mlir import Block, Module, Operation, ir, llvm
 from proton.passes import Pass, register
 
@@ -61,6 +62,8 @@ def _annotate(blocks: list[Block]) -> None:
             continue
         if any(map(_takes_records, ops)):
             _annotate_loop(terminators[end], "unroll = <disable = true>")
+            continue
+        if LOOP_ANNOTATION in terminators[end].attributes:  # as without records
             continue
         if any(map(_is_convergent, ops)):
             _annotate_loop(terminators[end], f"peeled = <count = {ALL_PEELED} : i32>")

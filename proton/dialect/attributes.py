@@ -45,7 +45,8 @@ FLATTEN = "tt.flatten"  # unit: the next iteration's loads begin while this one 
 WARP_SPECIALIZE = "tt.warp_specialize"  # unit: a warp of its own begins the copies of its loads
 DISABLE_LICM = "tt.disable_licm"  # unit
 
-# On an `scf.for` that was unrolled
+# On an `scf.for`
+LOOP_ANNOTATION = "llvm.loop_annotation"  # what LLVM is to make of it; later on its last branch
 UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
 
 # On an op

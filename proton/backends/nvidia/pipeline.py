@@ -37,6 +37,7 @@ from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConve
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
 from proton.transforms.layout.sink_scalars import SinkScalars
+from proton.transforms.layout.unroll_short_loops import UnrollShortLoops
 from proton.transforms.records.compact_iterations import CompactIterations
 from proton.transforms.records.fork_iterations import ForkIterations
 from proton.transforms.records.fork_unsampled import ForkUnsampled
@@ -107,6 +108,7 @@ def ordered_passes(options: GPUOptions) -> list[Pass]:
         ShareReciprocals(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
+        UnrollShortLoops(),
         *record_passes(options),
     ]
 

@@ -7,9 +7,10 @@ grid, the stream, `kernel.function` and the arguments. It goes through a pickle 
 import copyreg
 import functools
 import importlib.util
+import operator
 import sys
 from collections import namedtuple
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -173,13 +174,14 @@ class _Run:
     exit_hook, *args)`, of which `args` are all arguments of the function."""
 
     def __init__(self, name: str, launch: DirectLaunch, passed: list[int]) -> None:
-        self._name, self._launch, self._passed = name, launch, passed
+        self._name, self._launch = name, launch
+        self._pick = _picker(passed)
 
     def __call__(
         self, x: int, y: int, z: int, stream: int, function: object, packed: object,
         metadata: object, enter: Any, leave: Any, *args: object,
     ) -> None:  # fmt: skip
-        values = tuple([args[number] for number in self._passed])
+        values = self._pick(args)
         if enter:
             enter(metadata)
         if profiling.host is None:
@@ -188,6 +190,13 @@ class _Run:
             launch_as_operator(self._name, self._launch, (x, y, z), stream, values)
         if leave:
             leave(metadata)
+
+
+def _picker(numbers: list[int]) -> Callable[[tuple[object, ...]], tuple[object, ...]]:
+    """What gives some of a tuple, as a tuple."""
+    if len(numbers) > 1:  # of one it gives no tuple
+        return operator.itemgetter(*numbers)
+    return lambda args: tuple(args[number] for number in numbers)
 
 
 def _metadata_of(kernel: Kernel) -> Any:

@@ -1,5 +1,7 @@
 """Launching on a GPU what is compiled already, for the types that it was compiled for."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,28 +30,27 @@ class GPUDirectLaunch:
         self._arguments = kernel.signature.types.items()
         types = kernel.signature.types.values()
         self._types: list[str | None] = [p.short for of in types for p in ty.parts_of(of)]
-        self._in_memory = [of.is_ptr() or _is_descriptor(of) for of in types]
+        self._passed = _passer(tuple(of.is_ptr() or _is_descriptor(of) for of in types))
         self._variants: dict[int, GPUVariant] = {}  # by device
         self._load(cuda.current_device())
         self._device = cuda.device_query()
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[Any, ...]) -> None:
         try:
-            pairs = zip(self._in_memory, values, strict=True)
-            passed = [value.data_ptr() if is_array else value for is_array, value in pairs]
+            passed = self._passed(*values)
         except AttributeError:  # not torch's
-            passed = self._read(values)
+            passed = tuple(self._read(values))
         device = self._device()
         variant = self._variants.get(device) or self._load(device)
         session = sessions.current()
-        if session is None and all(grid):
+        if session is None and 0 not in grid:
             variant.launch(*grid, stream, *passed)
-        elif session is not None and all(grid):
+        elif session is not None and 0 not in grid:
             found = variant.find_instrumented(session.instrumentation)
             if found is None:
                 found = self._instrument(variant, device, session.instrumentation)
             recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
-            recorder.launch(variant, found, device, stream, grid, tuple(passed))
+            recorder.launch(variant, found, device, stream, grid, passed)
 
     def _read(self, values: tuple[Any, ...]) -> list[Any]:
         """What code is given for arguments of any kind."""
@@ -80,6 +81,21 @@ class GPUDirectLaunch:
         with compile_lock:
             plain.instrumented[key] = found = instrumented(key, plain, make)
         return found
+
+
+@functools.cache
+def _passer(in_memory: tuple[bool, ...]) -> Callable[..., tuple[Any, ...]]:
+    """The function of arguments that gives what code is passed for torch's: written out, since
+    Inductor launches by it, and chooses between configurations by events around such launches."""
+    names = [f"a{number}" for number in range(len(in_memory))]
+    given = [
+        f"{name}.data_ptr()" if is_array else name
+        for name, is_array in zip(names, in_memory, strict=True)
+    ]
+    made: Callable[..., tuple[Any, ...]] = eval(
+        f"lambda {', '.join(names)}: ({''.join(f'{value}, ' for value in given)})"
+    )
+    return made
 
 
 def _is_descriptor(type_: ty.dtype) -> bool:

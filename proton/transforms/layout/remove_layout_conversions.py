@@ -22,7 +22,7 @@ from proton.analysis.axis_rules import element_bytes
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
-from proton.analysis.scratch import is_exchanged
+from proton.analysis.scratch import axis_of, is_exchanged
 from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.emit import again
@@ -32,6 +32,7 @@ from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
+from proton.layout.reduction import plan_reduction
 from proton.passes import Pass, register
 
 # These take each operand in any layout.
@@ -80,6 +81,7 @@ class _Preferences:
 
     def __init__(self) -> None:
         self.layouts: dict[Value, LinearLayout] = {}
+        self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
 
     def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(_through(value))
@@ -108,12 +110,20 @@ class _Preferences:
         elif not isa(op, ttg.ConvertLayoutOp):
             known = [layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))]
             if known:
-                # Of several, the one that spreads elements over most threads.
-                self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
+                self._forward(op, _best(op, known))
             elif has(op, Elementwise) and cost(op) > Cost.INDEX and is_tensor(op.results[0].type):
                 # Made of rows and columns, say, which are smaller than it is.
                 wanted = self._wanted(op.results[0])
-                self._forward(op, wanted or layout_of(op.results[0].type))
+                for result in op.results:
+                    self._decide(result, list(op.operands), wanted)
+
+    def _decide(self, result: Value, sources: Sequence[Value], layout: LinearLayout | None) -> None:
+        """Gives a result a layout: without another one the one that it has, if not all depends on
+        what a loop carries and nobody has decided."""
+        if layout is None and any(_through(source) in self.undecided for source in sources):
+            self.undecided.add(result)
+        else:
+            self.layouts[result] = layout or layout_of(result.type)
 
     def _wanted(self, value: Value, depth: int = 8) -> LinearLayout | None:
         """The layout of what a value, or what is computed from it element by element, is combined
@@ -167,6 +177,7 @@ class _Preferences:
         for argument, value in zip(carried, loop.init_args, strict=True):
             if is_tensor(argument.type) and (layout := self.of(value)) is not None:
                 self.layouts[argument] = layout
+        self.undecided.update(a for a in carried if a not in self.layouts)
         while True:
             self.block(block)
             changed = False
@@ -180,6 +191,7 @@ class _Preferences:
         undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
         for argument in undecided:
             self.layouts[argument] = self._wanted(argument) or layout_of(argument.type)
+        self.undecided.difference_update(carried)
         if undecided:
             self.block(block)  # what is computed from them follows
         for argument, result in zip(carried, op.results, strict=True):
@@ -195,7 +207,35 @@ class _Preferences:
             if is_tensor(result.type):
                 layouts = [self.of(values[number]) for values in yielded]
                 known = [layout for layout in layouts if layout is not None]
-                self.layouts[result] = known[0] if known else layout_of(result.type)
+                layout = known[0] if known else self._wanted(result)
+                given = [values[number] for values in yielded]
+                self._decide(result, given, layout)
+
+
+def _best(op: Operation, layouts: list[LinearLayout]) -> LinearLayout:
+    """Of several, the one that spreads elements over most threads; of more such, the one in which
+    fewer reductions of what is computed from them exchange data between warps."""
+    least = min(layout.in_bits("register") for layout in layouts)
+    widest = list(dict.fromkeys(one for one in layouts if one.in_bits("register") == least))
+    if len(widest) == 1 or not has(op, Elementwise):
+        return widest[0]
+    return min(widest, key=lambda layout: _exchanges(op.results[0], layout, set()))
+
+
+def _exchanges(value: Value, layout: LinearLayout, seen: set[Value]) -> int:
+    """How many reductions of a value, and of what is computed from it element by element, exchange
+    data between warps where it has a layout."""
+    count = 0
+    for use in value.uses:
+        op = use.owner.operation
+        if isa(op, tt.ReduceOp):
+            count += plan_reduction(layout, axis_of(op)).exchange is not None
+        elif has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp):
+            for result in op.results:
+                if is_tensor(result.type) and result not in seen:
+                    seen.add(result)
+                    count += _exchanges(result, layout, seen)
+    return count
 
 
 def _preferences(function: Operation) -> dict[Value, LinearLayout]:

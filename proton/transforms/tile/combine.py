@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.choices import extremum
 from proton.dialect import OpRules, isa, tt
 from proton.dialect.builtin import integer, segments_of
 from proton.dialect.diagnostics import element_of, shape_of
@@ -97,6 +98,21 @@ def _add(op: Operation) -> None:
         dot.operands[2] = other
         replace(op, [dot.results[0]])
         return
+
+
+# Reductions
+
+
+@RULES.of(tt.ReduceOp)
+def _reduce(op: Operation) -> None:
+    """`reduce(select(a > b | a != a, a, b))` -> `reduce(maximumf(a, b))`, and so each other way to
+    write a maximum or minimum of two."""
+    block = op.regions[0].blocks[0]
+    end = block.operations[len(block.operations) - 1].operation
+    kind = extremum(block)
+    if kind is not None and not isa(defining_op(end.operands[0]), kind):
+        with before(end):
+            end.operands[0] = kind(*block.arguments).result
 
 
 # Pointers

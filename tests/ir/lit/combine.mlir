@@ -414,6 +414,36 @@ func.func @a_volatile_load_of_nothing_stays(%p: !tt.ptr<f32>, %x: f32) -> f32 {
   return %l : f32
 }
 
+// Reductions
+
+// CHECK-LABEL: func.func @a_choice_of_the_larger_is_a_maximum
+// CHECK: %[[M:.*]] = arith.maximumf %[[A:.*]], %[[B:.*]] : f32
+// CHECK-NEXT: "tt.reduce_return"(%[[M]])
+func.func @a_choice_of_the_larger_is_a_maximum(%x: tensor<8xf32>) -> f32 {
+  %r = "tt.reduce"(%x) ({
+  ^bb0(%a: f32, %b: f32):
+    %larger = arith.cmpf ogt, %a, %b : f32
+    %nan = arith.cmpf uno, %a, %a : f32
+    %c = arith.ori %larger, %nan : i1
+    %s = arith.select %c, %a, %b : f32
+    "tt.reduce_return"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<8xf32>) -> f32
+  return %r : f32
+}
+
+// CHECK-LABEL: func.func @a_choice_that_loses_some_nans_stays
+// CHECK-NOT: arith.max
+// CHECK: return
+func.func @a_choice_that_loses_some_nans_stays(%x: tensor<8xf32>) -> f32 {
+  %r = "tt.reduce"(%x) ({
+  ^bb0(%a: f32, %b: f32):
+    %larger = arith.cmpf ogt, %a, %b : f32
+    %s = arith.select %larger, %a, %b : f32
+    "tt.reduce_return"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<8xf32>) -> f32
+  return %r : f32
+}
+
 // The locations of the first function
 
 // LOC: #[[DOT]] = loc("scope:dot")

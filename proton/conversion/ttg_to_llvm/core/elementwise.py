@@ -10,14 +10,17 @@ from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.float8 import narrow_float8, widen_float8
 from proton.conversion.ttg_to_llvm.core.lowering import (
     INTEGER_DIVISIONS,
+    REMAINDERS,
     WIDE_BITS,
     Lowering,
     Site,
     is_float8,
     llvm_type,
     lowers,
+    once,
+    remainder,
 )
-from proton.dialect import by_name, isa, tt
+from proton.dialect import Kind, by_name, isa, tt
 from proton.dialect.emit import emit_if, intrinsic
 from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
 from proton.dialect.mlir import math as mlir_math
@@ -107,19 +110,36 @@ def _divide(ctx: Lowering, site: Site) -> list[Value]:
     return [v.create(llvm.FPTruncOp, left.type, quotient)]
 
 
-_QUOTIENTS = by_name({arith.DivSIOp: llvm.SDivOp, arith.DivUIOp: llvm.UDivOp})
-_REMAINDERS = by_name({arith.RemSIOp: llvm.SRemOp, arith.RemUIOp: llvm.URemOp})
+# What divides 64-bit integers, and their lower halves where the upper ones are zero.
+_WIDE_AND_NARROW = by_name(
+    {
+        arith.DivSIOp: (llvm.SDivOp, llvm.UDivOp),
+        arith.DivUIOp: (llvm.UDivOp, llvm.UDivOp),
+        arith.RemSIOp: (llvm.SRemOp, llvm.URemOp),
+        arith.RemUIOp: (llvm.URemOp, llvm.URemOp),
+    }
+)
 
 
 @lowers(*INTEGER_DIVISIONS)
 def _divide_integers(ctx: Lowering, site: Site) -> list[Value]:
     """64-bit divisions, which are calls: in 32 bits where all numbers of a thread have no more, as
     most offsets do. LLVM does that for scalars."""
-    left, right = site.operands
-    is_quotient = site.op.name in _QUOTIENTS
-    wide = (_QUOTIENTS if is_quotient else _REMAINDERS)[site.op.name]
-    if isa(defining_op(site.op.operands[1]), arith.ConstantOp):  # becomes a product
-        return [v.binary(wide, left, right)]
+    name = site.op.name
+    is_shared = name in REMAINDERS and bool(site.equal)
+    wide, narrow = _WIDE_AND_NARROW[REMAINDERS[name].OPERATION_NAME if is_shared else name]
+    is_constant = isa(defining_op(site.op.operands[1]), arith.ConstantOp)
+
+    def divide(left: Value, right: Value) -> Value:
+        if is_constant:  # becomes a product
+            return v.binary(wide, left, right)
+        return _in_halves(wide, narrow, left, right)
+
+    return [(remainder if is_shared else once)(site.equal, divide, *site.operands)]
+
+
+def _in_halves(wide: Kind, narrow: Kind, left: Value, right: Value) -> Value:
+    """A division, in 32 bits where that is enough for all of a thread's numbers."""
     bits, type_ = v.constant(WIDE_BITS // 2, v.integer(WIDE_BITS)), left.type
     all_bits = v.to_elements(v.binary(llvm.OrOp, left, right))
     upper = functools.reduce(lambda a, b: v.binary(llvm.OrOp, a, b), all_bits)
@@ -128,11 +148,10 @@ def _divide_integers(ctx: Lowering, site: Site) -> list[Value]:
     half = v.like(left, v.integer(WIDE_BITS // 2))
 
     def in_half() -> list[Value]:
-        narrow = (v.create(llvm.TruncOp, half, value) for value in (left, right))
-        found = v.binary(llvm.UDivOp if is_quotient else llvm.URemOp, *narrow)
-        return [v.create(llvm.ZExtOp, type_, found)]
+        halves = (v.create(llvm.TruncOp, half, value) for value in (left, right))
+        return [v.create(llvm.ZExtOp, type_, v.binary(narrow, *halves))]
 
-    return emit_if(is_narrow, [type_], in_half, lambda: [v.binary(wide, left, right)])
+    return emit_if(is_narrow, [type_], in_half, lambda: [v.binary(wide, left, right)])[0]
 
 
 @lowers(tt.PreciseDivFOp)

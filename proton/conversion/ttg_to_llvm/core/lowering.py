@@ -10,7 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proton.analysis.atomics import atomic_elements
-from proton.analysis.axis_info import AxisInfos, access_elements, adjacent_registers
+from proton.analysis.axis_info import (
+    AxisInfos,
+    access_elements,
+    adjacent_registers,
+    equal_addresses,
+    equal_quotients,
+    equal_registers,
+)
 from proton.base.chips.chip import Chip
 from proton.base.errors import PassError
 from proton.base.targets import GPUTarget
@@ -21,7 +28,7 @@ from proton.conversion.ttg_to_llvm.core.primitives import Primitives, RecordPrim
 from proton.conversion.ttg_to_llvm.core.scalars import Scalars
 from proton.conversion.ttg_to_llvm.core.threads import Threads
 from proton.conversion.ttg_to_llvm.records.units import KeptIterations, Unit
-from proton.dialect import OpRules, isa, names_of, tt, ttg
+from proton.dialect import OpRules, by_name, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.builtin import optional_operand
 from proton.dialect.emit import remade
@@ -66,7 +73,9 @@ class Site:
     operand_types: list[Type]
     access: int = 1  # elements that one access may take
     adjacent: int = 1  # registers of its pointers that are one address and constants more
-    equal: tuple[int, ...] = ()  # of a condition: the first register that is known to equal each
+    # The first register that is known to equal each of the result's; of a remainder: with which it
+    # shares the quotient.
+    equal: tuple[int, ...] = ()
 
     @property
     def operands(self) -> list[Value]:
@@ -267,7 +276,12 @@ def _add_sites(
                 _add_sites(found, inner, group, infos, chip)
 
 
+# Ops whose equal results are computed once. LLVM merges equal arithmetic on equal operands by
+# itself, but cannot know that quotients of a run are equal, and keeps many conditions as bits of a
+# number, of which it takes those that are asked for.
 _CONDITIONS = names_of(arith.CmpIOp, arith.CmpFOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+_QUOTIENTS = names_of(arith.DivSIOp, arith.DivUIOp, arith.ShRUIOp)
+REMAINDERS = by_name({arith.RemSIOp: arith.DivSIOp, arith.RemUIOp: arith.DivUIOp})
 
 
 def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
@@ -279,8 +293,12 @@ def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
         site.adjacent = adjacent_registers(op.operands[0], infos)
     elif isa(op, tt.AtomicRMWOp):
         site.access = min(access_elements(op, infos), atomic_elements(op, chip))
-    elif op.name in _CONDITIONS:
-        site.equal = _equal_registers(op.results[0], infos)
+    elif op.name in _QUOTIENTS or (op.name in _CONDITIONS and _is_condition(op.results[0])):
+        site.equal = equal_registers(op.results[0], infos[op.results[0]].constancy)
+    elif op.name in REMAINDERS:
+        site.equal = equal_registers(op.results[0], equal_quotients(op, infos))
+    if isa(op, tt.LoadOp):
+        site.equal = equal_registers(op.results[0], equal_addresses(op, infos))
     return site
 
 
@@ -293,36 +311,42 @@ def _check_layouts(op: Operation) -> None:
         raise PassError(f"the operands of {op.name} have different layouts (at {op.location})")
 
 
-def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
-    """For each register of a condition the first one with the same value; () if all may differ.
-
-    A mask that is the same for all elements of an access is one predicate and not eight.
-    """
-    if not ttg.is_tensor(value.type) or value.type.element_type != v.integer(1):
-        return ()
-    constancy = infos[value].constancy
-    bases = ttg.layout_of(value.type).bases("register")
-    same = sum(
-        1 << bit
-        for bit, basis in enumerate(bases)
-        if all(x < run for x, run in zip(basis, constancy, strict=True))
-    )
-    return tuple(register & ~same for register in range(1 << len(bases))) if same else ()
+def _is_condition(value: Value) -> bool:
+    return ttg.is_tensor(value.type) and bool(value.type.element_type == v.integer(1))
 
 
 def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
-    """Computes a condition once for registers where it is the same. LLVM would compute all: it
-    keeps many conditions as bits of a number, of which it takes those that are asked for."""
+    """Computes an op once for registers where its result is the same."""
     if not equal:
         return
-    chosen = sorted(set(equal))
+
+    def repeat(*operands: Value) -> Value:
+        return remade(op, [v.like(operands[0], v.element(op.results[0]))], list(operands)).result
+
     with before(op):
-        operands = [v.shuffle(operand, chosen) for operand in op.operands]
-        type_ = v.vector(len(chosen), v.element(op.results[0]))
-        narrow = remade(op, [type_], operands).result
-        wide = v.shuffle(narrow, [chosen.index(register) for register in equal])
+        if (division := REMAINDERS.get(op.name)) is not None:
+            wide = remainder(equal, lambda a, b: division(a, b).result, *op.operands)
+        else:
+            wide = once(equal, repeat, *op.operands)
     op.results[0].replace_all_uses_with(wide)
     op.erase()
+
+
+def remainder(
+    equal: tuple[int, ...], divide: Callable[[Value, Value], Value], left: Value, right: Value
+) -> Value:
+    """What a division leaves, by quotients of which some are equal."""
+    product = v.binary(llvm.MulOp, once(equal, divide, left, right), right)
+    return v.binary(llvm.SubOp, left, product)
+
+
+def once(equal: tuple[int, ...], function: Callable[..., Value], *operands: Value) -> Value:
+    """A function of vectors, computed for the first of registers where its results are equal."""
+    if not equal:
+        return function(*operands)
+    chosen = sorted(set(equal))
+    found = function(*(v.shuffle(operand, chosen) for operand in operands))
+    return v.shuffle(found, [chosen.index(register) for register in equal])
 
 
 def retype(op: Operation) -> None:

@@ -103,21 +103,49 @@ def group(value: Value, start: int, count: int) -> Value:
 
 @lowers(tt.LoadOp)
 def _load(ctx: Lowering, site: Site) -> list[Value]:
+    """Registers with equal addresses are loaded once."""
     pointers, mask, other = _registers(site.operands[0]), _optional(site, 1), _optional(site, 2)
     access = _Access(site, site.operand_types[0])
-    starts = range(0, v.count_of(pointers), access.count)
+    count = v.count_of(pointers)
+    first = [_first(site, start, access.count) for start in range(0, count, access.count)]
+    starts = sorted(set(first))
     places = ((start, *access.address(ctx, pointers, start)) for start in starts)
     if mask is None and access.plain:
         groups = [
             v.load(v.bytes_behind(address, offset), access.vector, access.alignment)
             for _, address, offset in places
         ]
-        return [_like_source(v.concatenate(groups), site.result_type)]
-    condition = conditions(ctx, mask, starts)
-    kept = _kept(access, pointers, mask, other)
+        loaded = v.concatenate(groups)
+    else:
+        loaded = _predicated(ctx, site, access, list(places), mask, other)
+    picks = [
+        starts.index(start) * access.count + ahead
+        for start in first
+        for ahead in range(access.count)
+    ]
+    return [_like_source(v.shuffle(loaded, picks), site.result_type)]
+
+
+def _first(site: Site, start: int, count: int) -> int:
+    """The first register of the first access with the addresses of one that begins at `start`."""
+    return site.equal[start] & -count if site.equal else start
+
+
+def _predicated(
+    ctx: Lowering,
+    site: Site,
+    access: _Access,
+    places: Sequence[tuple[int, Value, int]],
+    mask: Value | None,
+    other: Value | None,
+) -> Value:
+    """The registers that accesses load, one behind the other."""
+    condition = conditions(ctx, mask, [start for start, _, _ in places])
     modifiers = "volatile" if access.is_volatile(site) else access.modifiers
+    kept = access.to_words(other) if mask is not None and other is not None else None
     words: list[Value] = []
     for start, address, offset in places:
+        at = start // access.count * access.words
         words += ctx.primitives.load(
             address,
             access.word,
@@ -125,21 +153,21 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
             bits=access.word_bits,
             modifiers=modifiers,
             predicate=condition(start),
-            otherwise=kept[len(words) : len(words) + access.words],
+            otherwise=_kept(access, mask, kept, at),
             offset=offset,
         )
-    return [_like_source(access.from_words(words), site.result_type)]
+    return access.from_words(words)
 
 
 def _kept(
-    access: _Access, pointers: Value, mask: Value | None, other: Value | None
+    access: _Access, mask: Value | None, words: Sequence[Value] | None, start: int
 ) -> Sequence[Value]:
-    """The words that masked-off registers keep."""
+    """The words that the registers of an access keep where they are masked off."""
     if mask is None:
         return []
-    if other is not None:
-        return access.to_words(other)
-    return [v.constant(0, access.word)] * (v.count_of(pointers) // access.count * access.words)
+    if words is None:
+        return [v.constant(0, access.word)] * access.words
+    return words[start : start + access.words]
 
 
 def conditions(

@@ -4,6 +4,7 @@ The combine region is emitted on whole vectors of registers: combining 32 regist
 others is one op for each op of the region.
 """
 
+from proton.analysis.choices import chooses_alike
 from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
@@ -54,11 +55,11 @@ class RegionCode:
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
     def _commutes(self) -> bool:
-        """Whether it is one commutative op of its two arguments: of one and a constant, which
-        passes move out of the region, it is not."""
-        if len(self.ops) != 2 or self.ops[0].name not in _COMMUTATIVE:
-            return False
-        return set(self.ops[0].operands) == set(self.block.arguments)
+        """Whether it is one commutative op of its two arguments (of one and a constant, which
+        passes move out of the region, it is not), or a choice that knows no order."""
+        if len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE:
+            return set(self.ops[0].operands) == set(self.block.arguments)
+        return chooses_alike(self.block)
 
     def __call__(self, arguments: Values) -> Values:
         if self.has_control_flow:

@@ -1,0 +1,250 @@
+"""What a function of pairs does that only compares, and gives one of the two it was given.
+
+Reductions are written so: `tl.where((a > b) | (a != a), a, b)` is a maximum that keeps NaN, and the
+place of a maximum is chosen by comparing values, then places. How such a region is put does not
+matter: it is run on *samples*, a pair of numbers for each way in which two numbers may compare.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from proton.dialect import by_name, isa
+from proton.dialect.emit import predicate_of
+from proton.dialect.mlir import Block, Operation, OpView, Type, Value, arith, ir, llvm
+from proton.dialect.walk import defining_op
+
+Sample = tuple[float, float]
+_NAN = float("nan")
+_EQUAL: Sample = (1, 1)  # of the same bits
+_FLOATS: list[Sample] = [
+    *(_EQUAL, (1, 2), (2, 1), (0.0, -0.0), (-0.0, 0.0), (_NAN, 1), (1, _NAN), (_NAN, _NAN)),
+]
+_INTEGERS: list[Sample] = [_EQUAL, (1, 2), (2, 1), (-1, 1), (1, -1)]
+_LEAST_BITS = 16  # of a float that has maxima
+_MOST_PAIRS = 2  # of which all samples are tried with all others
+
+# The relations for which a comparison is true: less, equal, greater, unordered.
+_Float, _Integer = arith.CmpFPredicate, arith.CmpIPredicate
+_OF_FLOATS = {
+    _Float.OLT: "l",
+    _Float.OLE: "le",
+    _Float.OEQ: "e",
+    _Float.OGE: "eg",
+    _Float.OGT: "g",
+    _Float.ULT: "lu",
+    _Float.ULE: "leu",
+    _Float.UEQ: "eu",
+    _Float.UGE: "egu",
+    _Float.UGT: "gu",
+    _Float.ONE: "lg",
+    _Float.UNE: "lgu",
+    _Float.ORD: "leg",
+    _Float.UNO: "u",
+    _Float.AlwaysTrue: "legu",
+    _Float.AlwaysFalse: "",
+}
+_OF_INTEGERS = {
+    _Integer.slt: "l",
+    _Integer.sle: "le",
+    _Integer.sge: "eg",
+    _Integer.sgt: "g",
+    _Integer.ult: "l",
+    _Integer.ule: "le",
+    _Integer.uge: "eg",
+    _Integer.ugt: "g",
+    _Integer.eq: "e",
+    _Integer.ne: "lg",
+}
+_CONSTANTS = (arith.ConstantOp, llvm.ConstantOp)
+_UNSIGNED = {_Integer.ult, _Integer.ule, _Integer.uge, _Integer.ugt}
+_WORD = 1 << 64
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """One of a pair."""
+
+    pair: int
+    right: bool
+
+    @property
+    def other(self) -> "_Argument":
+        return _Argument(self.pair, not self.right)
+
+
+_Known = bool | _Argument | None  # None: neither a condition nor an argument
+_Rule = Callable[[Sequence[Sample], list[_Known]], _Known]
+
+
+def _relation(left: float, right: float) -> str:
+    if left != left or right != right:
+        return "u"
+    return "e" if left == right else "l" if left < right else "g"
+
+
+def _comparison(relations: str, is_unsigned: bool) -> _Rule:
+    """True for these relations of two of the same pair; conditions are equal or not."""
+
+    def compare(samples: Sequence[Sample], sides: list[_Known]) -> _Known:
+        left, right = sides
+        if isinstance(left, bool) and isinstance(right, bool) and relations in ("e", "lg"):
+            return (left == right) == (relations == "e")
+        if not isinstance(left, _Argument) or not isinstance(right, _Argument):
+            return None
+        if left.pair != right.pair:
+            return None
+        numbers = [samples[side.pair][side.right] for side in (left, right)]
+        if is_unsigned:
+            numbers = [number % _WORD for number in numbers]
+        return _relation(*numbers) in relations
+
+    return compare
+
+
+def _choice(samples: Sequence[Sample], found: list[_Known]) -> _Known:
+    condition, yes, no = found
+    if not isinstance(condition, bool):
+        return None
+    return yes if condition else no
+
+
+def _logic(of: Callable[[list[bool]], bool]) -> _Rule:
+    def rule(samples: Sequence[Sample], found: list[_Known]) -> _Known:
+        conditions = [one for one in found if isinstance(one, bool)]
+        return of(conditions) if len(conditions) == len(found) else None
+
+    return rule
+
+
+_RULES: dict[str, _Rule] = by_name(
+    {
+        arith.SelectOp: _choice,
+        arith.AndIOp: _logic(all),
+        arith.OrIOp: _logic(any),
+        arith.XOrIOp: _logic(lambda conditions: conditions[0] != conditions[1]),
+        arith.ExtUIOp: _logic(any),
+    }
+)
+
+
+def _rule_of(op: Operation) -> _Rule | None:
+    if isa(op, arith.CmpIOp):
+        predicate = predicate_of(op)
+        return _comparison(_OF_INTEGERS[predicate], predicate in _UNSIGNED)
+    if isa(op, arith.CmpFOp):
+        code = _Float(ir.IntegerAttr(op.attributes["predicate"]).value)
+        return _comparison(_OF_FLOATS[code], is_unsigned=False)
+    return _RULES.get(op.name)
+
+
+class _Region:
+    """A region, read once: `region(samples)` says which arguments it gives of these numbers; None
+    where that is not all it does."""
+
+    def __init__(self, block: Block) -> None:
+        arguments = list(block.arguments)
+        count = len(arguments) // 2
+        self.known: list[_Known] = [
+            _Argument(number % count, number >= count) for number in range(2 * count)
+        ]
+        self.places = {argument: number for number, argument in enumerate(arguments)}
+        self.steps: list[tuple[_Rule | None, list[int], int]] = []
+        *body, end = [view.operation for view in block.operations]
+        for op in body:
+            if not isa(op, *_CONSTANTS):
+                operands = [self._place(operand) for operand in op.operands]
+                self.steps.append((_rule_of(op), operands, self._add(op.results[0], None)))
+        self.given = [self._place(value) for value in end.operands]
+
+    def _add(self, value: Value, known: _Known) -> int:
+        self.places[value] = len(self.known)
+        self.known.append(known)
+        return self.places[value]
+
+    def _place(self, value: Value) -> int:
+        """Where a value's number lies; of a constant 0 or 1 it is a condition."""
+        if value in self.places:
+            return self.places[value]
+        op = defining_op(value)
+        attribute = op.attributes["value"] if isa(op, *_CONSTANTS) else None
+        if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr) and attribute.value in (0, 1):
+            return self._add(value, bool(attribute.value))
+        return self._add(value, None)
+
+    def __call__(self, samples: Sequence[Sample]) -> list[_Argument] | None:
+        known = list(self.known)
+        for rule, operands, result in self.steps:
+            found = None if rule is None else rule(samples, [known[place] for place in operands])
+            if found is None:
+                return None
+            known[result] = found
+        arguments = [one for place in self.given if isinstance(one := known[place], _Argument)]
+        return arguments if len(arguments) == len(self.given) else None
+
+
+def _samples_of(type_: Type) -> list[Sample]:
+    return _FLOATS if isinstance(type_, ir.FloatType) else _INTEGERS
+
+
+def _swapped(sample: Sample) -> Sample:
+    return sample[1], sample[0]
+
+
+def chooses_alike(block: Block) -> bool:
+    """True if a region only compares and chooses, and gives the same whichever of each pair it is
+    given first: of one pair the same bits, of two the same numbers. Zeros of both signs it tells
+    apart by the other pair, as it tells apart equal numbers, or not at all."""
+    count = len(block.arguments) // 2
+    if not 0 < count <= _MOST_PAIRS:
+        return False
+    kinds = [_samples_of(argument.type) for argument in list(block.arguments)[:count]]
+    region = _Region(block)
+    for samples in itertools.product(*kinds):
+        found = region(samples)
+        turned = region([_swapped(sample) for sample in samples])
+        if found is None or turned is None:
+            return False
+        for one, other in zip(found, turned, strict=True):
+            same = one.pair == other.pair and _are_same(samples[one.pair], by_bits=count == 1)
+            if one != other.other and not same:
+                return False
+    return True
+
+
+def _are_same(sample: Sample, *, by_bits: bool) -> bool:
+    return sample is _EQUAL if by_bits else _relation(*sample) == "e" or sample == (_NAN, _NAN)
+
+
+# Whether the right one is chosen of these pairs, and which maximum or minimum does so. Of zeros it
+# may be either: a reduction leaves the order open, and so their sign.
+_OF_FLOAT_PAIRS = [(1, 2), (2, 1), (_NAN, 1), (1, _NAN)]
+_OF_INTEGER_PAIRS = [(1, 2), (2, 1), (-1, 1), (1, -1)]
+_FLOAT_EXTREMA: dict[tuple[bool, ...], type[OpView]] = {
+    (True, False, False, True): arith.MaximumFOp,
+    (True, False, True, False): arith.MaxNumFOp,
+    (False, True, False, True): arith.MinimumFOp,
+    (False, True, True, False): arith.MinNumFOp,
+}
+_INTEGER_EXTREMA: dict[tuple[bool, ...], type[OpView]] = {
+    (True, False, True, False): arith.MaxSIOp,
+    (True, False, False, True): arith.MaxUIOp,
+    (False, True, False, True): arith.MinSIOp,
+    (False, True, True, False): arith.MinUIOp,
+}
+
+
+def extremum(block: Block) -> type[OpView] | None:
+    """The op that is the maximum or minimum which a region writes as comparisons and a choice."""
+    if len(block.arguments) != 2:
+        return None
+    is_float = isinstance(type_ := block.arguments[0].type, ir.FloatType)
+    if is_float and type_.width < _LEAST_BITS:
+        return None
+    sides, region = [], _Region(block)
+    for sample in _OF_FLOAT_PAIRS if is_float else _OF_INTEGER_PAIRS:
+        chosen = region([sample])
+        if chosen is None:
+            return None
+        sides.append(chosen[0].right)
+    return (_FLOAT_EXTREMA if is_float else _INTEGER_EXTREMA).get(tuple(sides))

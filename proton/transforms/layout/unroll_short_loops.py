@@ -1,0 +1,84 @@
+"""Has LLVM write out loops of a few iterations, so that their loads are under way at once.
+
+A reduction of a row takes it in blocks, of which there are often two to eight: a number that is
+known where a kernel is compiled for a shape. In a loop each block waits for memory by itself, and a
+loop with some arithmetic is too long for LLVM to write out unasked.
+
+    scf.for %i = %c0 to %c6272 step %c2048 {...}  =>  the same, {llvm.loop_annotation = full}
+
+Threads must not meet in such a loop: what they exchange orders the iterations anyway.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect import isa, names_of, tt
+from proton.dialect.attributes import LOOP_ANNOTATION, UNROLLED
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Elementwise, has
+from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import all_ops, defining_op
+from proton.passes import Pass, register
+
+MOST_ITERATIONS = 8
+MOST_RESULTS = 1024  # of a thread, in all iterations: code of about so many instructions
+_FULL = "#llvm.loop_annotation<unroll = <full = true>>"
+_OTHERS = names_of(
+    *(tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.MakeRangeOp, tt.AddPtrOp, scf.YieldOp),
+    *(tt.LoadOp, tt.StoreOp),
+)
+
+
+@register
+@dataclass(frozen=True)
+class UnrollShortLoops(Pass):
+    """Sets `llvm.loop_annotation` of loops with a known, small number of iterations that load."""
+
+    name: ClassVar[str] = "tritongpu-unroll-short-loops"
+    only_for: ClassVar[frozenset[str]] = names_of(scf.ForOp)
+
+    def run(self, module: Module) -> None:
+        for op in all_ops(module):
+            if isa(op, scf.ForOp) and UNROLLED not in op.attributes and _is_short(ForLoop(op)):
+                op.attributes[LOOP_ANNOTATION] = ir.Attribute.parse(_FULL)
+
+
+def _is_short(loop: ForLoop) -> bool:
+    iterations = _iterations(loop)
+    if iterations is None or not 2 <= iterations <= MOST_ITERATIONS:
+        return False
+    ops = all_ops(loop.op)
+    loads = any(isa(op, tt.LoadOp) and is_tensor(op.results[0].type) for op in ops)
+    size = sum(_results(op) for op in ops)
+    return loads and all(map(_is_of_threads, ops)) and size * iterations <= MOST_RESULTS
+
+
+def _iterations(loop: ForLoop) -> int | None:
+    """How many there are; None where that is not known."""
+    bounds = [_number(value) for value in loop.bounds]
+    lower, upper, step = bounds
+    if lower is None or upper is None or not step or step < 0:
+        return None
+    return -(-(upper - lower) // step)
+
+
+def _number(value: Value) -> int | None:
+    op = defining_op(value)
+    return int(ir.IntegerAttr(op.attributes["value"]).value) if isa(op, arith.ConstantOp) else None
+
+
+def _is_of_threads(op: Operation) -> bool:
+    """True of what each thread does by itself."""
+    if isa(op, scf.IfOp):
+        return True
+    is_number = op.name.startswith(("arith.", "math.")) or has(op, Elementwise)
+    return not op.regions and (is_number or op.name in _OTHERS)
+
+
+def _results(op: Operation) -> int:
+    """The registers of a thread that an op fills."""
+    return sum(
+        layout_of(result.type).in_size("register") if is_tensor(result.type) else 1
+        for result in op.results
+    )

@@ -1,0 +1,159 @@
+"""Reductions whose functions compare and choose: what they come to, on the CPU and in the PTX of
+9.0, and what the compiler takes them for."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile.ptx.machine import run_on_arrays
+
+HOPPER = GPUTarget("cuda", 90)
+BLOCK, WARPS = 256, 2
+
+
+@proton.jit
+def keeping_nan(a, b):
+    """As Inductor writes it."""
+    return tl.where((a > b) | (a != a), a, b)
+
+
+@proton.jit
+def least_number(a, b):
+    return tl.where((b >= a) | (b != b), a, b)
+
+
+@proton.jit
+def least(a, b):
+    return tl.where(b < a, b, a)
+
+
+@proton.jit
+def largest(a, b):
+    return tl.where(a <= b, b, a)
+
+
+@proton.jit
+def any_nan(a, b):
+    """A NaN that came last is the result, so the order counts."""
+    return tl.where(a > b, a, b)
+
+
+@proton.jit
+def of_halves(a, b):
+    return tl.where(a * 0.5 > b * 0.5, a, b)
+
+
+@proton.jit
+def over_one(a, b):
+    return tl.where((a > b) & (a > 1), a, b)
+
+
+@proton.jit
+def reduce_one(x_ptr, out_ptr, combine: tl.constexpr, BLOCK: tl.constexpr):
+    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, BLOCK)), 0, combine))
+
+
+ONE: dict[Any, tuple[Any, str | None, Callable[[Any], Any]]] = {
+    keeping_nan: (tl.float32, "arith.maximumf", np.max),
+    least_number: (tl.float32, "arith.minnumf", np.fmin.reduce),
+    least: (tl.int32, "arith.minsi", np.min),
+    largest: (tl.uint32, "arith.maxui", np.max),
+    any_nan: (tl.float32, None, np.fmax.reduce),
+    of_halves: (tl.float32, None, np.fmax.reduce),
+    over_one: (tl.int32, None, np.max),
+}
+
+
+@pytest.mark.parametrize("combine", ONE, ids=lambda combine: str(combine.__name__))
+def test_a_choice_is_taken_for_the_maximum_that_it_is(
+    combine: Any, rng: np.random.Generator
+) -> None:
+    dtype, taken_for, expected = ONE[combine]
+    kernel = reduce_one.warmup(
+        dtype, dtype, combine=combine, BLOCK=BLOCK, target=HOPPER, num_warps=WARPS
+    )
+    region = re.search(r"tt\.reduce\".*?tt\.reduce_return", kernel.asm["ttir"], re.DOTALL)
+    assert region is not None
+    found = re.findall(r"arith\.(?:max|min)\w+", region[0])
+    assert found == ([taken_for] if taken_for else [])
+    kind = np.dtype(str(dtype).replace("fp", "float"))
+    for has_nan in (False, True):
+        x = (rng.normal(size=BLOCK) * 1e6).astype(np.int64).astype(kind)
+        if kind.kind == "f":
+            x[rng.integers(0, BLOCK, 3)] = 0 if combine in (any_nan, of_halves) else np.nan
+            if not has_nan:
+                x = np.nan_to_num(x)
+        outs = np.zeros((2, 1), kind)
+        run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * WARPS, kernel.shared, [x, outs[0]], rng)
+        reduce_one[(1,)](x, outs[1], combine=combine, BLOCK=BLOCK)
+        np.testing.assert_array_equal(outs, np.full((2, 1), expected(x)))
+
+
+@proton.jit
+def first_largest(a, i, b, j):
+    """As Inductor writes it: the first of equal ones, NaN before all."""
+    larger, same, has_nan = a > b, a == b, b != b
+    larger |= (a != a) & (not has_nan)
+    same |= (a != a) & has_nan
+    larger |= same & (i < j)
+    return tl.where(larger, a, b), tl.where(larger, i, j)
+
+
+@proton.jit
+def last_least(a, i, b, j):
+    chosen = (a < b) | ((a == b) & (i > j)) | (b != b)
+    return tl.where(chosen, a, b), tl.where(chosen, i, j)
+
+
+@proton.jit
+def any_largest(a, i, b, j):
+    """Of equal ones the first that was combined."""
+    return tl.where(a >= b, a, b), tl.where(a >= b, i, j)
+
+
+@proton.jit
+def reduce_two(x_ptr, out_ptr, at_ptr, combine: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, at = tl.reduce((tl.load(x_ptr + i), i), 0, combine)
+    tl.store(out_ptr, x)
+    tl.store(at_ptr, at)
+
+
+TWO: dict[Any, tuple[Any, bool, Callable[[Any], int]]] = {
+    first_largest: (tl.float32, True, np.argmax),
+    first_largest.fn: (tl.int32, True, np.argmax),
+    last_least: (tl.int32, True, lambda x: BLOCK - 1 - np.argmin(x[::-1])),
+    any_largest: (tl.int32, False, np.argmax),
+}
+
+
+@pytest.mark.parametrize("combine", TWO, ids=str)
+def test_lanes_combine_in_any_order_where_the_choice_knows_none(
+    combine: Any, rng: np.random.Generator
+) -> None:
+    dtype, is_free, expected = TWO[combine]
+    combine = combine if isinstance(combine, type(first_largest)) else first_largest
+    kernel = reduce_two.warmup(
+        dtype, dtype, tl.int32, combine=combine, BLOCK=BLOCK, target=HOPPER, num_warps=WARPS
+    )
+    # A choice of the lanes' order is two for each number that is exchanged.
+    kind = np.dtype(str(dtype).replace("fp", "float"))
+    selects = len(re.findall(r"\tselp\.", kernel.asm["ptx"]))
+    exchanged = len(re.findall(r"\tshfl\.", kernel.asm["ptx"]))
+    assert exchanged >= 2 * 5
+    assert (selects < 2 * exchanged) == is_free, (selects, exchanged)
+    x = rng.integers(-4, 4, BLOCK).astype(kind)
+    if kind.kind == "f":
+        x[rng.integers(0, BLOCK, 2)] = np.nan
+    out, at = np.zeros(1, kind), np.zeros(1, np.int32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * WARPS, kernel.shared, [x, out, at], rng)
+    place = int(expected(x))
+    np.testing.assert_array_equal(out[0], x[place])
+    if combine is not any_largest:
+        assert at[0] == place
