@@ -64,6 +64,8 @@ def take_from(load: Load, memory: Value) -> None:
         alloc.erase()
         if reshape is not None:
             reshape.erase()
+            for conversion in load.conversions:
+                conversion.erase()
     converted = []
     for use in list(value.uses):
         user = use.owner.operation

@@ -96,9 +96,11 @@ class Load:
 
     @property
     def reshape(self) -> Operation | None:
-        """The op that takes leading dimensions of one element from what TMA loads, and is alone;
-        None without. Memory lies the same with them and without."""
+        """The op that takes leading dimensions of one element from what TMA loads, and is alone, in
+        whatever layout; None without. Memory lies the same with them and without."""
         takers = users(self.op.results[0])
+        if len(takers) == 1 and isa(takers[0], ttg.ConvertLayoutOp):
+            takers = users(takers[0].results[0])
         return takers[0] if self.is_tma and len(takers) == 1 and drops_ones(takers[0]) else None
 
     @property

@@ -177,7 +177,8 @@ class _Product:
         k = k_axis ^ is_transposed
         fast = k
         if self._bits == 16 and (load := _first_load(source)) is not None:
-            fast = _fast_axis(ttg.layout_of(load.type))
+            ones = len(shape_of(load)) - len(shape_of(source))
+            fast = max(0, _fast_axis(ttg.layout_of(load.type)) - ones)
         element = element_of(source)
         bytes_ = stored_bytes(element)
         for axis in (fast, k):
@@ -272,8 +273,8 @@ def _first_load(value: Value, depth: int = 8) -> Value | None:
     op = defining_op(_through(value))
     if op is None or not depth:
         return None
-    if drops_ones(op) and _loaded(op.operands[0]) is not None:
-        return op.results[0]
+    if drops_ones(op):
+        return _first_load(op.operands[0], depth - 1)
     if isa(op, *LOADS):
         return op.results[0]
     if not has(op, Elementwise):
