@@ -9,7 +9,7 @@ MOST_OF_GROUP = 240  # what a group is given at most: the rest is for what ptxas
 LEAST_OF_GROUP = 24  # what `setmaxnreg` takes at least, in steps
 STEP = 8
 # With the fewest consumers have 8 more each: attention takes 1.09 of the time, and two of four
-# other kernels 0.95 and 0.97 (H200, afa4e9b5). So they have them where they spill otherwise.
+# other kernels 0.95 and 0.97 (H200, 7fb79282). So they have them where they spill otherwise.
 PRODUCER = 40
 
 
