@@ -67,7 +67,11 @@ class Planner:
         """The schedules of loops whose copies a warp of its own begins."""
         found = []
         for schedule in schedules:
-            if self.may_have_roles and may_be_specialised(self.module, self.function, schedule):
+            if (
+                self.may_have_roles
+                and self.chip.dot_per_cycle
+                and may_be_specialised(self.module, self.function, schedule)
+            ):
                 assert schedule.loop is not None
                 own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
                 own.copies = schedule.copies

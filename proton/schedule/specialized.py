@@ -31,7 +31,7 @@ from proton.dialect.ttng_memory import (
     barriers,
     one_barrier,
 )
-from proton.dialect.walk import backward_slice, before, defining_op, users
+from proton.dialect.walk import backward_slice, before, defining_op, producer_of, users
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.delayed import delay
 from proton.schedule.dots import WAIT
@@ -271,19 +271,21 @@ class SpecializedLoops:
     ) -> list[Operation]:
         """Waits for a channel's data where it is asked for, and says where it has been read: these
         two ops."""
-        with before(channel.filled):
+        with before(channel.filled):  # which goes where reads take its place
             filled = MemDescIndexOp(ring.full, index, one_barrier()).result
             wait = WaitBarrierOp(filled, phase).operation
-            for number, load in enumerate(channel.loads):
-                with load.op.location:
-                    take_from(load, ring.buffer(channel, number, index))
-            if channel.emptied is None:
-                return [wait, self._arrive(ring, index, constant(1, integer(1)))]
+            always = constant(1, integer(1))
+        for number, load in enumerate(channel.loads):
+            with ir.InsertionPoint(producer_of(always)), load.op.location:
+                take_from(load, ring.buffer(channel, number, index))
+        if channel.emptied is None:
+            with ir.InsertionPoint.after(producer_of(always)), wait.location:
+                return [wait, self._arrive(ring, index, always)]
         view = ForLoop(loop)
         lower, upper, _ = view.bounds
         with ir.InsertionPoint.after(channel.emptied), channel.emptied.location:
             if not channel.is_later:
-                return [wait, self._arrive(ring, index, constant(1, integer(1)))]
+                return [wait, self._arrive(ring, index, always)]
             is_other = arith.CmpIOp(arith.CmpIPredicate.ne, view.induction_var, lower).result
             arrival = self._arrive(ring, _before(index, ring.stages), is_other)
         last = list(loop.results)[view.iter_args.index(index)]
