@@ -65,13 +65,11 @@ class Planner:
 
     def _specialised(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
         """The schedules of loops whose copies a warp of its own begins."""
-        found = []
+        found: list[Schedule] = []
+        if not self.may_have_roles or not self.chip.dot_per_cycle:
+            return {}
         for schedule in schedules:
-            if (
-                self.may_have_roles
-                and self.chip.dot_per_cycle
-                and may_be_specialised(self.module, self.function, schedule)
-            ):
+            if may_be_specialised(self.module, self.function, schedule):
                 assert schedule.loop is not None
                 own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
                 own.copies = schedule.copies

@@ -78,10 +78,11 @@ def run_asked(
     warps: int,
     stages: int,
     edit: Callable[[str], str] = str,
+    rows: int = 16,
 ) -> str:
-    """The PTX of a kernel whose result is numpy's."""
+    """The PTX of a kernel whose result is numpy's; a warp has so many rows of a block."""
     m, n, k = shape
-    blocks = {"M": 16 * warps, "N": 64, "K": 32}
+    blocks = {"M": rows * warps, "N": 64, "K": 32}
     a, b = rng.standard_normal((m, k + 32)), rng.standard_normal((k + 32, n))
     a, b = a.astype(np.float16), b.astype(np.float16)
     a[:, k:], b[k:] = 0, 0  # no dimension is empty
@@ -110,6 +111,23 @@ def test_loops_that_ask_for_it(rng: np.random.Generator, kernel: Any) -> None:
         ptx = run_asked(rng, kernel, shape, warps, stages)
         assert ROLES in ptx
         assert ".maxntid " + str(32 * (warps + 4)) in ptx
+
+
+def test_operands_that_threads_read(rng: np.random.Generator) -> None:
+    """Blocks too small for `wgmma`: what each warp takes is read when it is there."""
+    ptx = run_asked(rng, product, (32, 64, 160), 4, 3, rows=8)
+    assert ROLES in ptx
+    assert "mma.sync" in ptx
+
+
+def test_programs_and_chips_that_have_no_room_for_roles() -> None:
+    """A program has 1024 threads at most, and only 9.0 moves registers between groups."""
+    desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
+    for warps, target in ((32, HOPPER), (4, proton.GPUTarget("cuda", 100))):
+        kernel = product.warmup(
+            desc, desc, desc, 512, 512, 512, M=64, N=64, K=64, target=target, num_warps=warps
+        )
+        assert "groups 1" in kernel.asm["schedule"]
 
 
 # What is taken out: of the loop of consumers, then of that of the producer.
