@@ -77,18 +77,30 @@ _OPERATORS: dict[type, str] = {
 }
 
 # The methods of an aggregate that say what an operator does, without underscores.
-_METHODS: dict[type, str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-    ast.LShift: "lshift",
-    ast.RShift: "rshift",
+_METHODS: dict[type, tuple[str, str]] = {  # of an aggregate on the left, on the right
+    ast.Add: ("__add__", "__radd__"),
+    ast.Sub: ("__sub__", "__rsub__"),
+    ast.Mult: ("__mul__", "__rmul__"),
+    ast.Div: ("__truediv__", "__rtruediv__"),
+    ast.FloorDiv: ("__floordiv__", "__rfloordiv__"),
+    ast.Mod: ("__mod__", "__rmod__"),
+    ast.BitAnd: ("__and__", "__rand__"),
+    ast.BitOr: ("__or__", "__ror__"),
+    ast.BitXor: ("__xor__", "__rxor__"),
+    ast.LShift: ("__lshift__", "__rlshift__"),
+    ast.RShift: ("__rshift__", "__rrshift__"),
+    ast.Lt: ("__lt__", "__gt__"),
+    ast.LtE: ("__le__", "__ge__"),
+    ast.Gt: ("__gt__", "__lt__"),
+    ast.GtE: ("__ge__", "__le__"),
+    ast.And: ("logical_and", "logical_and"),
+    ast.Or: ("logical_or", "logical_or"),
+}
+_UNARY_METHODS: dict[type, str] = {
+    ast.USub: "__neg__",
+    ast.UAdd: "__pos__",
+    ast.Invert: "__invert__",
+    ast.Not: "logical_not",
 }
 
 # What to write in the place of an expression that is not supported.
@@ -114,7 +126,7 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> object:
         case ast.BinOp():
             return binary_op(g, node.op, g.evaluate(node.left), g.evaluate(node.right))
         case ast.UnaryOp():
-            return arithmetic.unary(_OPERATORS[type(node.op)], g.evaluate(node.operand))
+            return _unary(g, node.op, g.evaluate(node.operand))
         case ast.Compare():
             return _compare(g, node)
         case ast.BoolOp():
@@ -151,11 +163,36 @@ def binary_op(g: CodeGenerator, op: ast.operator, left: object, right: object) -
     if type(op) not in _OPERATORS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
         raise g.unsupported(f"operator {type(op).__name__}", hint)
-    for owner, other, prefix in ((left, right, "__"), (right, left, "__r")):
-        method = f"{prefix}{_METHODS.get(type(op), '')}__"
-        if isinstance(owner, Aggregate) and hasattr(owner, method):
-            return call(g, aggregates.member(owner, method)[0], [owner, other], {})
+    if isinstance(left, Aggregate) or isinstance(right, Aggregate):
+        return _by_method(g, op, _OPERATORS[type(op)], left, right)
     return binary_checked(g, _OPERATORS[type(op)], left, right)
+
+
+def _by_method(g: CodeGenerator, op: ast.AST, symbol: str, left: object, right: object) -> object:
+    """What a method of an aggregate says, of the left one first, that does not decline."""
+    mine, theirs = _METHODS[type(op)]
+    for owner, method, other in ((left, mine, right), (right, theirs, left)):
+        if isinstance(owner, Aggregate) and _has_method(owner, method):
+            result = call(g, aggregates.member(owner, method)[0], [owner, other], {})
+            if result is not NotImplemented:
+                return result
+    names = " and ".join(f"'{type(value).__name__}'" for value in (left, right))
+    raise error(
+        f"unsupported operand type(s) for {symbol}: {names}",
+        f"an aggregate has {mine} where it stands on the left, {theirs} on the right",
+    )
+
+
+def _has_method(owner: Aggregate, name: str) -> bool:
+    """True of what a class says itself: all have comparisons from `object`."""
+    return getattr(type(owner), name, None) is not getattr(object, name, None)
+
+
+def _unary(g: CodeGenerator, op: ast.unaryop, value: object) -> object:
+    method = _UNARY_METHODS[type(op)]
+    if isinstance(value, Aggregate) and _has_method(value, method):
+        return call(g, aggregates.member(value, method)[0], [value], {})
+    return arithmetic.unary(_OPERATORS[type(op)], value)
 
 
 def _compare(g: CodeGenerator, node: ast.Compare) -> object:
@@ -184,6 +221,8 @@ def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
         return at_compile_time(what, BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
+    if type(op) in _METHODS and (isinstance(left, Aggregate) or isinstance(right, Aggregate)):
+        return _by_method(g, op, _OPERATORS[type(op)], left, right)
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
@@ -199,12 +238,22 @@ def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
     word, symbol = ("and", "&") if is_and else ("or", "|")
     values: list[Any] = []
     for part in node.values:
-        values.append(g.evaluate(part))
-        if not isinstance(values[-1], tensor) and truth(values[-1]) != is_and:
-            return values[-1]
+        value = g.evaluate(part)
+        if values and Aggregate in (*map(_kind, values), _kind(value)):
+            value = _by_method(g, node.op, word, values.pop(), value)
+        values.append(value)
+        if _kind(value) is object and truth(value) != is_and:
+            return value
+    if len(values) == 1:
+        return values[0]
     if any(isinstance(value, tensor) and value.is_block() for value in values):
         warn(f"'{word}' of blocks is deprecated, as in Triton: write (x > 0) {symbol} (y > 0)")
     return arithmetic.undecided(word, values)
+
+
+def _kind(value: object) -> type:
+    """Of what `and` has a meaning beside Python's: a tensor, or an aggregate."""
+    return next((kind for kind in (tensor, Aggregate) if isinstance(value, kind)), object)
 
 
 _CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}

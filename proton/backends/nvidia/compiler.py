@@ -76,6 +76,7 @@ def compile_kernel(
                 keep_calls=True,
                 target=target,
                 num_warps=options.num_warps,
+                num_ctas=options.num_ctas,
             )
             options = _with_workers(module, options)
         module = _on_tiles(module, stages, options, text, fn.has_layouts)

@@ -179,16 +179,22 @@ def _convert(
     target = block(source.dtype, source.shape, layout, "gl.convert_layout")
     check_warps(g, target)
     own = source.type.layout  # type: ignore[attr-defined]
-    if isinstance(own, AutoLayout) and target.layout.is_known:
+    if isinstance(own, AutoLayout) and target.layout.is_known and not assert_trivial:
         return set_layout(source, target.layout)
     if assert_trivial:
-        before, after = own.linear(source.shape), target.layout.linear(source.shape)
-        if not isinstance(plan(before, after, source.dtype.itemsize), Permutation):
-            raise error(
-                f"layout conversion from {own} to {layout} is not trivial",
-                f"data moves between threads: {before} becomes {after}",
-            )
+        _check_trivial(source, own, target.layout)
     return converted(source, target.layout)
+
+
+def _check_trivial(source: tensor, own: Any, layout: Any) -> None:
+    """Raises CompilationError where a conversion may move data between threads."""
+    why = "one of them is still to be chosen: gl.set_auto_layout says it"
+    if own.is_known and layout.is_known:
+        before, after = own.linear(source.shape), layout.linear(source.shape)
+        if isinstance(plan(before, after, source.dtype.itemsize), Permutation):
+            return
+        why = f"data moves between threads: {before} becomes {after}"
+    raise error(f"layout conversion from {own} to {layout} is not trivial", why)
 
 
 @generator_rule(core.set_auto_layout)
@@ -375,7 +381,7 @@ def _num_warps(g: CodeGenerator) -> int:
 
 @generator_rule(core.num_ctas)
 def _num_ctas(g: CodeGenerator) -> int:
-    return 1
+    return g.num_ctas
 
 
 @rule(core.barrier)

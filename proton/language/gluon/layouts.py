@@ -142,7 +142,8 @@ class BlockedLayout(DistributedLayout):
         rank = len(self.size_per_thread)
         parts = (self.threads_per_warp, self.warps_per_cta, self.order)
         assert all(len(part) == rank for part in parts), f"fields of {self} differ in their rank"
-        assert sorted(self.order) == list(range(rank)), f"order of {self} names each dimension once"
+        is_one = sorted(self.order) == list(range(rank))
+        assert is_one, f"order must be a permutation of 0..(rank-1), but was {self.order}"
 
     @property
     def rank(self) -> int:
@@ -301,7 +302,7 @@ class NVMMASharedLayout(SharedLayout):
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         if self.fp4_padded:
             raise ValueError("fp4_padded memory is of Blackwell's tensor cores")
-        size = max(1, element_bits // 8)
+        size = self.element_bitwidth // 8  # of the elements that it is made for
         return encodings.nvmma_memory(shape, size, self.swizzle_byte_width, self.transposed)
 
     @staticmethod
