@@ -56,7 +56,10 @@ def branching(x, n):
     [
         (meeting, r"Layout mismatch .*\[4\].*\(of line 25 of .*vs .*\[1\].*\(of line 26 of "),
         (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 33 of "),
-        (carrying, r"Loop-carried variable value has initial type i32\[128\], .*\[4\].*the loop makes it .*\[1\]"),
+        (
+            carrying,
+            r"Loop-carried variable value has initial type i32\[128\], .*\[4\].*the loop makes it .*\[1\]",
+        ),
         (branching, r"Mismatched type for value: .*\[4\].* and .*\[1\]"),
     ],
 )

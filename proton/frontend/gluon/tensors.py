@@ -1,6 +1,7 @@
 """Rules of Gluon's tensors: those whose layout is said, and what changes it."""
 
 import dataclasses
+import math
 from typing import Any
 
 from proton.base.words import shown
@@ -46,6 +47,7 @@ from proton.language.gluon.types import distributed_type
 from proton.language.value import tensor
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
+from proton.layout.named import blocked
 
 
 def known_layout(layout: object, what: str) -> Any:
@@ -219,9 +221,17 @@ def _to_linear(layout: object, shape: object) -> Any:
     try:
         if isinstance(layout, SharedLayout):
             return SharedLinearLayout.of(layout.linear(sizes, _bits_of(layout)))
-        return DistributedLinearLayout.of(known_layout(layout, "layout").linear(sizes))
+        return DistributedLinearLayout.of(_linear(known_layout(layout, "layout"), sizes))
     except ValueError as problem:
         raise error(str(problem), "the layout is none of this shape") from None
+
+
+def _linear(layout: Any, shape: tuple[int, ...]) -> LinearLayout:
+    """The linear layout, for warps of any number of threads."""
+    if not isinstance(layout, BlockedLayout):
+        return layout.linear(shape)  # type: ignore[no-any-return]
+    parts = layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta, layout.order
+    return blocked(shape, *parts, math.prod(layout.threads_per_warp))
 
 
 def _bits_of(layout: SharedLayout) -> int:
@@ -241,23 +251,27 @@ def _bank_conflicts(distr_ty: distributed_type, shared_ty: Any) -> int:
     return _conflicts(places, max(1, bits // 8))
 
 
-_BANK_BYTES, _ACCESS_BYTES = 4, 16
+_BANKS, _BANK_BYTES, _ACCESS_BYTES = 32, 4, 16
 
 
 def _conflicts(places: LinearLayout, size: int) -> int:
-    """Of one access of a warp: as many elements of each thread as lie side by side."""
+    """Of one access of a warp: as many elements of each thread as lie side by side. Of more than
+    four bytes each fewer lanes are served at once, 128 bytes of them."""
     count = 1
     registers = {basis[0] for basis in places.bases("register")}
     while count * size < _ACCESS_BYTES and count in registers:
         count *= 2
-    starts = {places.apply(lane=lane)["offset"] * size for lane in range(32)}
-    words: dict[int, set[int]] = {}
-    for start in starts:
-        for byte in range(start, start + count * size, _BANK_BYTES):
-            word = byte // _BANK_BYTES
-            words.setdefault(word % 32, set()).add(word)
-    total = len({word for bank in words.values() for word in bank})
-    return max(map(len, words.values())) - max(1, -(-total // 32))
+    lanes = min(_BANKS, _BANKS * _BANK_BYTES // (count * size))
+    worst = 1
+    for first in range(0, _BANKS, lanes):
+        words: dict[int, set[int]] = {}
+        for lane in range(first, first + lanes):
+            start = places.apply(lane=lane)["offset"] * size
+            for byte in range(start, start + count * size, _BANK_BYTES):
+                word = byte // _BANK_BYTES
+                words.setdefault(word % _BANKS, set()).add(word)
+        worst = max(worst, *map(len, words.values()))
+    return worst - 1
 
 
 # Memory, and ops that are the tile language's with a layout

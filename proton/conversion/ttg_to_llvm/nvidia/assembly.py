@@ -84,7 +84,7 @@ def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
     ]
     is_block = [is_tensor(type_) for type_ in site.operand_types]
     if not any(is_block):
-        return [values[0] for values in _run(site, [x for x, in columns], types, 1)]
+        return [values[0] for values in _run(site, [x for (x,) in columns], types, 1)]
     count = max(map(len, columns))
     found: list[list[Value]] = [[] for _ in types]
     for start in range(0, count, pack):
