@@ -14,7 +14,7 @@ are, between programs, loops that do nothing but look at memory, and what writes
 
 from pathlib import Path
 
-from proton.analysis.barriers import MemoryPlace, barrier_place, made_at
+from proton.analysis.memory_places import MemoryPlace, barrier_place, made_at
 from proton.dialect import isa, tt, ttng
 from proton.dialect.asynchronous import AsyncQueue
 from proton.dialect.mlir import Operation, Value, scf

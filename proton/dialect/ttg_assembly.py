@@ -7,7 +7,6 @@ from proton.dialect.tt_collective import add_optional
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 from proton.dialect.ttg_core import TTG, is_mem_desc
 
-
 PACKED = "packed_element"
 
 

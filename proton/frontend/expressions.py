@@ -31,6 +31,7 @@ from proton.frontend.facts import call_python
 from proton.frontend.gluon import ampere, assembly, hopper, indexed, partitions, tensors  # noqa: F401
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
+from proton.frontend.operators import METHODS, UNARY_METHODS, by_method, has_method, kind_of
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
@@ -77,32 +78,6 @@ _OPERATORS: dict[type, str] = {
 }
 
 # The methods of an aggregate that say what an operator does, without underscores.
-_METHODS: dict[type, tuple[str, str]] = {  # of an aggregate on the left, on the right
-    ast.Add: ("__add__", "__radd__"),
-    ast.Sub: ("__sub__", "__rsub__"),
-    ast.Mult: ("__mul__", "__rmul__"),
-    ast.Div: ("__truediv__", "__rtruediv__"),
-    ast.FloorDiv: ("__floordiv__", "__rfloordiv__"),
-    ast.Mod: ("__mod__", "__rmod__"),
-    ast.BitAnd: ("__and__", "__rand__"),
-    ast.BitOr: ("__or__", "__ror__"),
-    ast.BitXor: ("__xor__", "__rxor__"),
-    ast.LShift: ("__lshift__", "__rlshift__"),
-    ast.RShift: ("__rshift__", "__rrshift__"),
-    ast.Lt: ("__lt__", "__gt__"),
-    ast.LtE: ("__le__", "__ge__"),
-    ast.Gt: ("__gt__", "__lt__"),
-    ast.GtE: ("__ge__", "__le__"),
-    ast.And: ("logical_and", "logical_and"),
-    ast.Or: ("logical_or", "logical_or"),
-}
-_UNARY_METHODS: dict[type, str] = {
-    ast.USub: "__neg__",
-    ast.UAdd: "__pos__",
-    ast.Invert: "__invert__",
-    ast.Not: "logical_not",
-}
-
 # What to write in the place of an expression that is not supported.
 _INSTEAD: dict[type, str] = {
     ast.Lambda: "write a @proton.jit function at module level",
@@ -164,33 +139,13 @@ def binary_op(g: CodeGenerator, op: ast.operator, left: object, right: object) -
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
         raise g.unsupported(f"operator {type(op).__name__}", hint)
     if isinstance(left, Aggregate) or isinstance(right, Aggregate):
-        return _by_method(g, op, _OPERATORS[type(op)], left, right)
+        return by_method(functools.partial(call, g), op, _OPERATORS[type(op)], left, right)
     return binary_checked(g, _OPERATORS[type(op)], left, right)
 
 
-def _by_method(g: CodeGenerator, op: ast.AST, symbol: str, left: object, right: object) -> object:
-    """What a method of an aggregate says, of the left one first, that does not decline."""
-    mine, theirs = _METHODS[type(op)]
-    for owner, method, other in ((left, mine, right), (right, theirs, left)):
-        if isinstance(owner, Aggregate) and _has_method(owner, method):
-            result = call(g, aggregates.member(owner, method)[0], [owner, other], {})
-            if result is not NotImplemented:
-                return result
-    names = " and ".join(f"'{type(value).__name__}'" for value in (left, right))
-    raise error(
-        f"unsupported operand type(s) for {symbol}: {names}",
-        f"an aggregate has {mine} where it stands on the left, {theirs} on the right",
-    )
-
-
-def _has_method(owner: Aggregate, name: str) -> bool:
-    """True of what a class says itself: all have comparisons from `object`."""
-    return getattr(type(owner), name, None) is not getattr(object, name, None)
-
-
 def _unary(g: CodeGenerator, op: ast.unaryop, value: object) -> object:
-    method = _UNARY_METHODS[type(op)]
-    if isinstance(value, Aggregate) and _has_method(value, method):
+    method = UNARY_METHODS[type(op)]
+    if isinstance(value, Aggregate) and has_method(value, method):
         return call(g, aggregates.member(value, method)[0], [value], {})
     return arithmetic.unary(_OPERATORS[type(op)], value)
 
@@ -221,8 +176,8 @@ def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
         return at_compile_time(what, BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
-    if type(op) in _METHODS and (isinstance(left, Aggregate) or isinstance(right, Aggregate)):
-        return _by_method(g, op, _OPERATORS[type(op)], left, right)
+    if type(op) in METHODS and (isinstance(left, Aggregate) or isinstance(right, Aggregate)):
+        return by_method(functools.partial(call, g), op, _OPERATORS[type(op)], left, right)
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
@@ -239,21 +194,16 @@ def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
     values: list[Any] = []
     for part in node.values:
         value = g.evaluate(part)
-        if values and Aggregate in (*map(_kind, values), _kind(value)):
-            value = _by_method(g, node.op, word, values.pop(), value)
+        if values and Aggregate in (*map(kind_of, values), kind_of(value)):
+            value = by_method(functools.partial(call, g), node.op, word, values.pop(), value)
         values.append(value)
-        if _kind(value) is object and truth(value) != is_and:
+        if kind_of(value) is object and truth(value) != is_and:
             return value
     if len(values) == 1:
         return values[0]
     if any(isinstance(value, tensor) and value.is_block() for value in values):
         warn(f"'{word}' of blocks is deprecated, as in Triton: write (x > 0) {symbol} (y > 0)")
     return arithmetic.undecided(word, values)
-
-
-def _kind(value: object) -> type:
-    """Of what `and` has a meaning beside Python's: a tensor, or an aggregate."""
-    return next((kind for kind in (tensor, Aggregate) if isinstance(value, kind)), object)
 
 
 _CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}

@@ -58,7 +58,7 @@ def branching(x, n):
         (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 33 of "),
         (
             carrying,
-            r"Loop-carried variable value has initial type i32\[128\], .*\[4\].*the loop makes it .*\[1\]",
+            r"Loop-carried variable value has initial type .*\[4\].*the loop makes it .*\[1\]",
         ),
         (branching, r"Mismatched type for value: .*\[4\].* and .*\[1\]"),
     ],

@@ -1,5 +1,5 @@
-"""What the front end says of layouts: names of those that ops make, and conflicts of banks. The rows
-are what Triton 3.9 says of the same."""
+"""What the front end says of layouts: names of those that ops make, and conflicts of banks. The
+rows are what Triton 3.9 says of the same."""
 
 from typing import Any
 
@@ -148,7 +148,7 @@ def operating(out, x, REFUSED: gl.constexpr):
     one, two = Scaled(x), Added(x + 1)
     gl.store(out, (one + two).value)
     gl.store(out + 1, (-one).value)
-    gl.store(out + 2, (one < 5).to(gl.int32) + 2 * (2 > one).to(gl.int32))
+    gl.store(out + 2, (one < 5).to(gl.int32) + 2 * (x > one).to(gl.int32))
     gl.store(out + 3, (one or Scaled(x + 4)).value)
     if REFUSED:
         gl.store(out, one + 1)

@@ -229,7 +229,7 @@ def _to_linear(layout: object, shape: object) -> Any:
 def _linear(layout: Any, shape: tuple[int, ...]) -> LinearLayout:
     """The linear layout, for warps of any number of threads."""
     if not isinstance(layout, BlockedLayout):
-        return layout.linear(shape)  # type: ignore[no-any-return]
+        return layout.linear(shape)
     parts = layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta, layout.order
     return blocked(shape, *parts, math.prod(layout.threads_per_warp))
 

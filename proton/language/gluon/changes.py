@@ -111,7 +111,8 @@ def _split_and_merged(layout: BlockedLayout, shape: Sequence[int], new: Sequence
     order = [axis for old in layout.order for axis in inner[old]]
     is_whole = all(prod(a) == prod(b) for a, b in zip(parts[1:], sources[1:], strict=True))
     is_ordered = sorted(order) == list(range(rank))
-    return BlockedLayout(*parts, order) if is_whole and is_ordered else None
+    own, threads, warps = parts
+    return BlockedLayout(own, threads, warps, order) if is_whole and is_ordered else None
 
 
 def _groups(shape: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:

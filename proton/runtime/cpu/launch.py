@@ -180,9 +180,9 @@ class CPULauncher(Launcher):
             ),
         )
 
-    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any, int]:
+    def _chosen(self, options: dict[str, Any]) -> tuple[tuple[bool, bool], Any, tuple[int, int]]:
         """Of the options of a launch those that code depends on: what is checked, ir_override, the
-        warps that layouts are for."""
+        warps and blocks that layouts are for."""
         checks = self.kernel.checks(options)
         return checks, options.get("ir_override"), blocks_of_layouts(self.kernel, options)
 
