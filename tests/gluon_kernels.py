@@ -259,6 +259,47 @@ def elements_of_memory_by_index(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def summed(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, layout: gl.constexpr):
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    value = gl.load(x + i[:, None] * N + j[None, :])
+    gl.atomic_add(y + (i if AXIS else j), gl.sum(value, axis=AXIS))
+
+
+@gluon.jit
+def counted_once(x, y, N: gl.constexpr, layout: gl.constexpr, out: gl.constexpr):
+    i = gl.arange(0, N, layout=layout)
+    value = gl.load(x + i)
+    gl.store(y + N + i, gl.atomic_add(y + i, value))
+    gl.store(y + 2 * N + gl.arange(0, 32, out), gl.histogram(value, 32, layout=out))
+
+
+@check
+def copies_within_a_thread(rng: np.random.Generator) -> None:
+    """A layout whose threads hold elements twice."""
+    layout = gl.DistributedLinearLayout(
+        [[0, 8], [1, 0], [0, 0], [2, 0], [4, 0], [8, 0], [16, 0]],
+        [[0, 1], [0, 0], [64, 0], [0, 2], [0, 4]],
+        [[32, 0], [0, 16]],
+        [],
+        [128, 32],
+    )
+    x = rng.integers(-9, 9, (128, 32)).astype(np.float32)
+    for axis in (0, 1):
+        y = np.zeros((32, 128)[axis], np.float32)
+        summed[(1,)](x, y, 128, 32, axis, layout, num_warps=4)
+        assert (y == x.sum(axis)).all(), axis
+    layout = gl.DistributedLinearLayout(
+        [[32], [0], [64]], [[1], [2], [4], [8], [16]], [[128], [0]], [], [256]
+    )
+    x, y = rng.integers(0, 32, 256).astype(np.int32), np.zeros(2 * 256 + 32, np.int32)
+    counted_once[(1,)](x, y, 256, layout, gl.BlockedLayout([1], [32], [4], [0]), num_warps=4)
+    assert (y[:256] == x).all()
+    assert not y[256:512].any()
+    assert (y[512:] == np.bincount(x, minlength=32)).all()
+
+
+@gluon.jit
 def bounded(x, y, rows, columns, M: gl.constexpr, N: gl.constexpr):
     i = gl.program_id(0) * M + gl.arange(0, M, gl.AutoLayout())[:, None]
     j = gl.arange(0, N, gl.AutoLayout())[None, :]

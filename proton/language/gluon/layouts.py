@@ -376,7 +376,8 @@ class PaddedSharedLayout(SharedLayout):
         return tuple((interval, padding) for interval, padding in self.interval_padding_pairs)
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        return _of_offsets([*self.offset_bases, *self.cga_layout], shape)
+        others = [basis for basis in self.cga_layout if any(basis)]  # no copies
+        return _of_offsets([*self.offset_bases, *others], shape)
 
     @staticmethod
     @constexpr_function
@@ -423,7 +424,8 @@ class SharedLinearLayout(SharedLayout):
         return self.order_rank
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        return _of_offsets([*self.offset_bases, *self.block_bases], shape)
+        others = [basis for basis in self.block_bases if any(basis)]  # no copies
+        return _of_offsets([*self.offset_bases, *others], shape)
 
     @classmethod
     def of(cls, layout: LinearLayout) -> "SharedLinearLayout":
