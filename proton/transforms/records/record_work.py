@@ -22,9 +22,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.handovers import handovers, is_wait
+from proton.analysis.handovers import copy_queues, handovers, is_wait
 from proton.base.errors import SourceSpan
-from proton.dialect import isa, proton, traits
+from proton.dialect import isa, proton, traits, ttng
 from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
 from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
@@ -82,15 +82,18 @@ class _Finder:
 
     def __init__(self, function: Operation, words: Sequence[str], marked: bool) -> None:
         self.words, self.found, self.marked = words, list[_Piece](), marked
-        self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued
-        self.handed = handovers(function)
+        self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued so far
+        self.handed, self.rings = handovers(function), copy_queues(function)
         if "barriers" not in words:  # a loop that waits is a loop
             self.handed = {op: q for op, q in self.handed.items() if q.work != LOCKS}
+        blocks = [block for op in all_ops(function) for region in op.regions for block in region]
+        runs = [run for block in (*function.regions[0], *blocks) for run in self._issued(block)]
+        self.every = {(queue.name, _name(run, queue)) for run, queue in runs}
         self._block(function.regions[0].blocks[0])
 
     def _block(self, block: Block) -> None:
         ops = [view.operation for view in block.operations]
-        for run, queue in _issued(ops):
+        for run, queue in self._issued(block):
             self._issue(run, queue)
         for op in ops:
             self._op(op)
@@ -101,13 +104,37 @@ class _Finder:
         if "stages" in self.words:
             self._stages(ops)
 
+    def _issued(self, block: Block) -> list[tuple[list[Operation], AsyncQueue]]:
+        """The ops of a block that issue one piece of work each, from its first to the one that
+        closes it. Copies behind the op that said how many bytes arrive at their barrier are of its
+        piece."""
+        begun: dict[AsyncQueue, list[Operation]] = {}
+        found = list[tuple[list[Operation], AsyncQueue]]()
+        expected: dict[Value, list[Operation]] = {}  # by barrier
+        for op in (view.operation for view in block.operations):
+            if (issue := Issues.of(op)) is not None:
+                queue = self.rings.get(op, issue.queue)
+                if isa(op, ttng.AsyncTMACopyOp) and (run := expected.get(op.operands[1])):
+                    if run[0].operands[1] == op.operands[3]:  # both happen, or none
+                        run.append(op)
+                    continue
+                run = begun.setdefault(queue, [])
+                run.append(op)
+                if issue.closes:
+                    found.append((begun.pop(queue), queue))
+                    if isa(op, ttng.BarrierExpectOp) and run == [op]:
+                        expected[op.operands[0]] = run
+            elif Retires.of(op) is not None or len(op.regions):
+                expected.clear()
+        return found
+
     def _op(self, op: Operation) -> None:
         """What one op is."""
         if (handed := self.handed.get(op)) is not None:
             if "barriers" in self.words:
                 self._hand_over(op, handed)
         elif (wait := Retires.of(op)) is not None:
-            self._wait(op, wait.queue)
+            self._wait(op, self.rings.get(op, wait.queue))
         elif has(op, traits.Loop) and "loops" in self.words:
             self._loop(op)
         elif has(op, traits.Loads) and "loads" in self.words and not _is_scalar(op):
@@ -125,7 +152,7 @@ class _Finder:
         self._add([op], f"{kind} {queue.noun}", origin)
 
     def _issue(self, run: list[Operation], queue: AsyncQueue) -> None:
-        name = f"{queue.noun} {place_of(run)}"
+        name = _name(run, queue)
         self.issues[queue.name, source_span(run[-1].location)] = name
         if self._is_asked(queue):
             _bring_under_condition(run)
@@ -138,9 +165,11 @@ class _Finder:
             self._add([op], f"wait {name}", origin)
 
     def _retired(self, op: Operation, queue: AsyncQueue) -> str:
-        """What a wait is for: what was issued at its place, or all that was issued."""
+        """What a wait is for: what was issued at its place, or all that was issued so far, or, by
+        another role, will be."""
         here = source_span(op.location)
         names = {name for (of, _), name in self.issues.items() if of == queue.name}
+        names = names or {name for of, name in self.every if of == queue.name}
         only = next(iter(names)) if len(names) == 1 else f"{queue.noun} {place_of([op])}"
         return self.issues.get((queue.name, here), only)
 
@@ -189,24 +218,20 @@ class _Finder:
         self.found.append(piece)
 
 
-def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], AsyncQueue]]:
-    """The ops that issue one piece of work each, from its first to the one that closes it."""
-    begun: dict[AsyncQueue, list[Operation]] = {}
-    for op in ops:
-        if (issue := Issues.of(op)) is not None:
-            run = begun.setdefault(issue.queue, [])
-            run.append(op)
-            if issue.closes:
-                yield begun.pop(issue.queue), issue.queue
+def _name(run: list[Operation], queue: AsyncQueue) -> str:
+    """What a piece of work is called."""
+    copies = [op for op in run if isa(op, ttng.AsyncTMACopyOp)]
+    return f"{queue.noun} {place_of(copies or run)}"
 
 
 def _bring_under_condition(run: list[Operation]) -> None:
     """Puts what issues a piece of work into a branch of its own, where it has a condition: what was
     not issued has no records, for nothing will wait for it."""
-    issue = Issues.of(run[-1])
+    (closing,) = [op for op in run if (issue := Issues.of(op)) is not None and issue.closes]
+    issue = Issues.of(closing)
     if issue is None or issue.condition is None:
         return
-    condition = run[-1].operands[issue.condition]
+    condition = closing.operands[issue.condition]
     if number_of(condition):
         return
     with before(run[-1]):
