@@ -8,8 +8,9 @@ known then. A barrier that one group of warps uses alone has a state there:
     async_load of 4096       0 arrivals left, 0 bytes: phase 0 has ended
     wait(phase=0)            ends, since a phase of this parity is the last that ended
 
-What depends on data is not known; nothing is said of it. Of barriers that groups share, the arrivals
-that there are at all are counted, and proton/analysis/role_rounds.py runs the groups side by side.
+What depends on data is not known; nothing is said of it. Of barriers that groups share, the
+arrivals that there are at all are counted; proton/analysis/role_rounds.py runs the groups side by
+side.
 """
 
 from collections.abc import Iterable
