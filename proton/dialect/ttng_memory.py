@@ -194,6 +194,10 @@ class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[t.Writes, t.Accesses]
 
 # What they become
 
+# Of a copy, what it tells the second-level cache of its lines: the priority of a share of them and
+# that of the others; the share.
+L2_PRIORITIES, L2_SHARE = "l2_priorities", "l2_share"
+
 
 class AsyncTMACopyOp(
     TTNG.Operation,

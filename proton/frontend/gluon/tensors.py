@@ -5,9 +5,10 @@ import math
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect import tt, ttg
+from proton.dialect import tt, ttg, ttng
 from proton.dialect import tt_collective as tc
-from proton.dialect.builtin import i32_attr
+from proton.dialect.builtin import i32_attr, strings_attr
+from proton.dialect.mlir import Operation, ir
 from proton.frontend import memory
 from proton.frontend.arithmetic import binary
 from proton.frontend.builder import (
@@ -292,6 +293,21 @@ def caching(policy: object, modifier: str | None, eviction: str | None) -> tuple
         raise error(f"cache_policy must be a CachePolicy, got {shown(policy)}", "gl.CachePolicy()")
     modifier = "" if modifier in (None, "none") else f".{modifier.removeprefix('.')}"
     return modifier, "" if eviction in (None, "none") else eviction
+
+
+_L2_PRIORITIES = ("evict_first", "evict_last")  # others are what a line has anyway
+
+
+def hint_l2(op: Operation, policy: object) -> None:
+    """Notes of a copy the priorities of its lines in the second-level cache."""
+    if isinstance(policy, NVIDIACachePolicy) and policy.l2 is not None:
+        priorities, share = [policy.l2.primary, policy.l2.secondary], float(policy.l2.fraction)
+    elif isinstance(policy, CachePolicy) and policy.eviction_policy in _L2_PRIORITIES:
+        priorities, share = [policy.eviction_policy, "evict_unchanged"], 1.0
+    else:
+        return
+    op.attributes[ttng.L2_PRIORITIES] = strings_attr(priorities)
+    op.attributes[ttng.L2_SHARE] = ir.FloatAttr.get_f32(share)
 
 
 @generator_rule(core.load)
