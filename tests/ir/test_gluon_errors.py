@@ -208,6 +208,7 @@ def test_memory_is_no_operand(what: str, target: Any) -> None:
 MATRIX = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
 ROW = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [0]))
 SWIZZLED = gl.constexpr(gl.SwizzledSharedLayout(4, 2, 4, [1, 0]))
+OF_BLOCKS = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [0], cga_layout=[[0]]))
 
 
 @gluon.jit
@@ -219,6 +220,8 @@ def of_memory(x, WHAT: gl.constexpr, LAYOUT: gl.constexpr, PART: gl.constexpr):
         memory.store(gl.zeros([4, 128], gl.int32, ROWS))
     if WHAT == "gather":
         memory.gather(gl.zeros([4, 128], gl.int32, ROWS), 0)
+    if WHAT == "blocks":
+        memory.reinterpret(shape=[256], layout=OF_BLOCKS)
     barriers = mbarrier.allocate_mbarrier(batch=2)
     if WHAT == "barriers":
         mbarrier.wait(barriers, 0)
@@ -246,6 +249,7 @@ def test_memory_and_counts_are_checked(target: Any) -> None:
         ("part", SWIZZLED, 1, "do not lie one behind the other(.|\n)*slice"),
         ("whole", ROW, 0, r"store: memory of \[4, 128\] .* is 4 parts(.|\n)*memory.index"),
         ("gather", ROW, 0, r"gather: memory of \[4, 128\] .* is 4 parts"),
+        ("blocks", MATRIX, 0, "reinterpret: blocks of a cluster would each have"),
         ("barriers", ROW, 0, r"mbarrier.wait: memory of \[2, 1\] .* is 2 parts"),
         ("count", ROW, 0, "mbarrier.init: count must be at least 1, got 0"),
         ("arrive", ROW, -1, "mbarrier.arrive: count must be at least 1, got -1"),

@@ -404,6 +404,12 @@ def _reinterpret(
             f"{before}",
             "allocate as much as the larger one needs",
         )
+    if _block_copies(target) != _block_copies(own.layout):
+        raise error(
+            f"reinterpret: blocks of a cluster would each have a copy of their own in {target}, "
+            "and a program is one block of threads",
+            "reinterpret between layouts of as many copies, or launch with num_ctas=1",
+        )
     view = _view(own)
     if view.start:
         raise error(
@@ -411,6 +417,12 @@ def _reinterpret(
             "reinterpret the whole",
         )
     return _viewed(source, type_)
+
+
+def _block_copies(layout: object) -> int:
+    """How many of a cluster's bits choose between copies."""
+    bases = getattr(layout, "cga_layout", None) or getattr(layout, "block_bases", None) or []
+    return sum(not any(basis) for basis in bases)
 
 
 def _whole(source: tensor) -> int:
