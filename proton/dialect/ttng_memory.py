@@ -372,7 +372,9 @@ class ArriveOnceOp(
 
 
 class ArriveBehindCopiesOp(
-    TTNG.Operation, name="arrive_behind_copies", traits=[t.Writes, t.SharedEffects(reads=(0,))]
+    TTNG.Operation,
+    name="arrive_behind_copies",
+    traits=[t.Writes, Issues(COPIES), t.SharedEffects(reads=(0,))],
 ):
     """`ttng.arrive_behind_copies %barrier {increments}`: each thread arrives when the copies that
     it has begun have ended; the barrier counts these arrivals besides its own if `increments`

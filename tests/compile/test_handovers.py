@@ -13,6 +13,7 @@ import proton
 import proton.language as tl
 from proton import gluon
 from proton.gluon import language as gl
+from proton.gluon.language.nvidia.ampere import async_copy
 from proton.gluon.language.nvidia.hopper import mbarrier, tma
 from proton.runtime.session.described import kernel_model
 from proton.trace.instrumentation import Instrumentation
@@ -233,6 +234,49 @@ def test_copies_of_a_ring_end_with_its_waits(rng: np.random.Generator) -> None:
             f"copy test_handovers.py:{line}" for line in [x_copy] * 4 + [y_copy] * 2
         )
     assert len(found) == 4 * 6
+
+
+@gluon.jit
+def load_ahead(x, buffers, ready, n, layout: gl.constexpr):
+    for k in range(n):
+        async_copy.async_load(buffers.index(k), x + k * 128 + gl.arange(0, 128, layout))
+        async_copy.mbarrier_arrive(ready.index(k), increment_count=False)
+
+
+@gluon.jit
+def add_up(buffers, ready, n, layout: gl.constexpr):
+    total = gl.zeros([128], gl.int32, layout)
+    for k in range(n):
+        mbarrier.wait(ready.index(k), 0)
+        total += buffers.index(k).load(layout)
+    return total
+
+
+@gluon.jit
+def added_up(x, out, n: gl.constexpr):
+    one: gl.constexpr = gl.BlockedLayout([4], [32], [1], [0])
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [gl.num_warps()], [0])
+    buffers = gl.allocate_shared_memory(gl.int32, [n, 128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    ready = mbarrier.allocate_mbarrier(batch=n)
+    for k in gl.static_range(n):
+        mbarrier.init(ready.index(k), count=32)
+    total = gl.warp_specialize(
+        [
+            (add_up, (buffers, ready, n, layout)),
+            (load_ahead, (x, buffers, ready, n, one)),
+        ],
+        [1],
+    )
+    gl.store(out + gl.arange(0, 128, layout), total)
+
+
+def test_copies_by_threads_of_another_role(rng: np.random.Generator) -> None:
+    x, out = rng.integers(-9, 9, (3, 128)).astype(np.int32), np.zeros(128, np.int32)
+    run = recorded_copies(added_up, (x, out, 3), ("copies",), rng)
+    flights = run.flights
+    found = sorted(zip(flights.start_warp, flights.end_warp, strict=True))
+    assert found == [(4, warp) for warp in range(4) for _ in range(3)]
+    assert len(set(flights.name)) == 1
 
 
 def test_a_matmul_by_roles_from_copy_to_product_and_back(
