@@ -9,7 +9,7 @@ has not ended; then the next one is. Copies land at once. Where all groups wait 
 A group knows of another's copy, or of its reads, by the barriers that it has waited for: what it
 reads must have been copied before in that sense, and what it copies to must have been read.
 
-A loop whose iterations are not known runs on until `_ROUNDS` times as many as there are barriers;
+A loop whose iterations are not known runs on until `_ROUNDS` times as many as the ring has slots;
 then, or where a number or a condition is not known, nothing more is said. Of loops that groups run
 in step it must be known that they have the same bounds.
 """
@@ -50,6 +50,7 @@ _UNKNOWN = (
 )
 _MATTERS = (*_WAITS, *_READS, *_UNKNOWN, ttng.AsyncTMACopyOp, ttng.ArriveOnceOp)
 _MATTERS_TOO = (ttng.BarrierExpectOp, ttng.InitBarrierOp, ttg.StartWorkersOp, ttg.WorkerOp)
+_CONTROL = (scf.ForOp, scf.IfOp, ttg.JoinWorkersOp)
 
 
 def check_rounds(kernel: Operation) -> None:
@@ -145,6 +146,8 @@ class _Rounds:
         self.barriers: dict[MemoryPlace, _Barrier] = {}
         self.inits: list[tuple[MemoryPlace, int]] = []
         self.memory: dict[MemoryPlace, _Memory] = {}
+        self.slots: dict[Operation, set[MemoryPlace]] = {}  # the barriers that an op has had
+        self.listed: dict[Operation, list[Operation]] = {}  # by the first of a block
         self.copies = self.steps = 0
 
     def run(self) -> None:
@@ -177,7 +180,7 @@ class _Rounds:
             for other in self.groups[1:]:
                 group.known.add(other.known)
             return True
-        barrier = self._barrier(group, op.operands[0])
+        barrier = self._barrier(group, op, op.operands[0])
         if barrier.phases & 1 == self._number(group, op.operands[1]) & 1:
             return False
         group.known.add(barrier.heard)
@@ -187,8 +190,7 @@ class _Rounds:
 
     def _ops(self, group: _Group, block: Block) -> Iterator[None]:
         """Runs the ops of a block; stops at each wait."""
-        for view in block.operations:
-            op = view.operation
+        for op in self._list(block):
             self.steps += 1
             if self.steps > _MOST_STEPS or isa(op, *_UNKNOWN):
                 raise _NothingKnown
@@ -204,10 +206,22 @@ class _Rounds:
                 if self._waits(group, op):
                     group.waits = op
                     yield
-            elif any(isa(inner, *_MATTERS, *_MATTERS_TOO) for inner in all_ops(op)):
-                raise _NothingKnown  # in a region
+            elif len(op.regions):
+                raise _NothingKnown
             else:
                 self._op(group, op)
+
+    def _list(self, block: Block) -> list[Operation]:
+        """The ops of a block that are loops or branches, or of which something is to be known."""
+        first = block.operations[0].operation
+        if first not in self.listed:
+            self.listed[first] = [
+                op
+                for op in (view.operation for view in block.operations)
+                if isa(op, *_MATTERS, *_MATTERS_TOO, *_CONTROL)
+                or (len(op.regions) and _matters(op))
+            ]
+        return self.listed[first]
 
     def _start(self, group: _Group, op: Operation) -> None:
         group.role = op.opview.role.value or group.role
@@ -232,7 +246,8 @@ class _Rounds:
             group.loops.append(_Loop(tuple(_expression(bound) for bound in loop.bounds)))
         iteration = 0
         while count is None or iteration < count:
-            if count is None and iteration > _ROUNDS * max(2, len(self.barriers)):
+            slots = max(map(len, self.slots.values()), default=0)
+            if count is None and iteration > _ROUNDS * max(2, slots):
                 raise _NothingKnown
             known = lower is not None and step is not None
             index = lower + iteration * step if known else None  # type: ignore[operator]
@@ -248,7 +263,7 @@ class _Rounds:
     def _branch(self, group: _Group, op: Operation) -> Iterator[None]:
         condition = known_number(op.operands[0], group.numbers)
         if condition is None:
-            if any(isa(inner, *_MATTERS, *_MATTERS_TOO) for inner in all_ops(op)):
+            if _matters(op):
                 raise _NothingKnown
             _set(group.numbers, list(op.results), [None] * len(op.results))
             return
@@ -272,10 +287,11 @@ class _Rounds:
     def _waits(self, group: _Group, op: Operation) -> bool:
         return not isa(op, ttng.WaitBarrierIfOp) or bool(self._number(group, op.operands[2]))
 
-    def _barrier(self, group: _Group, value: Value) -> _Barrier:
+    def _barrier(self, group: _Group, op: Operation, value: Value) -> _Barrier:
         place = barrier_place(value, group.numbers)
         if place is None or place.is_part:
             raise _NothingKnown
+        self.slots.setdefault(op, set()).add(place)
         if place not in self.barriers:
             count = next((count for made, count in reversed(self.inits) if made.meets(place)), None)
             if count is None:
@@ -292,7 +308,7 @@ class _Rounds:
         elif isa(op, ttng.ArriveOnceOp, ttng.BarrierExpectOp):
             if not self._number(group, op.operands[1]):
                 return
-            barrier = self._barrier(group, op.operands[0])
+            barrier = self._barrier(group, op, op.operands[0])
             barrier.left -= count_of(op)
             barrier.bytes += expected_bytes(op)
             if barrier.left < 0:
@@ -311,7 +327,8 @@ class _Rounds:
         _, barrier_value, target, condition, *_ = op.operands
         if not self._number(group, condition):
             return
-        barrier, place = self._barrier(group, barrier_value), memory_place(target, group.numbers)
+        barrier = self._barrier(group, op, barrier_value)
+        place = memory_place(target, group.numbers)
         if place is None or place.is_part:
             raise _NothingKnown
         self._check_free(group, op, place)
@@ -403,6 +420,11 @@ class _Rounds:
         loops = [loop for group in groups for loop in group.loops[-1:]]
         say(wrong(op, base, problem, hint), all(loop.iteration for loop in loops))
         raise _NothingKnown
+
+
+def _matters(op: Operation) -> bool:
+    """Whether groups do in it what others hear of."""
+    return any(isa(inner, *_MATTERS, *_MATTERS_TOO) for inner in all_ops(op))
 
 
 def _round(group: _Group) -> str:
