@@ -259,6 +259,47 @@ def elements_of_memory_by_index(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def summed(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, layout: gl.constexpr):
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    value = gl.load(x + i[:, None] * N + j[None, :])
+    gl.atomic_add(y + (i if AXIS else j), gl.sum(value, axis=AXIS))
+
+
+@gluon.jit
+def counted_once(x, y, N: gl.constexpr, layout: gl.constexpr, out: gl.constexpr):
+    i = gl.arange(0, N, layout=layout)
+    value = gl.load(x + i)
+    gl.store(y + N + i, gl.atomic_add(y + i, value))
+    gl.store(y + 2 * N + gl.arange(0, 32, out), gl.histogram(value, 32, layout=out))
+
+
+@check
+def copies_within_a_thread(rng: np.random.Generator) -> None:
+    """A layout whose threads hold elements twice."""
+    layout = gl.DistributedLinearLayout(
+        [[0, 8], [1, 0], [0, 0], [2, 0], [4, 0], [8, 0], [16, 0]],
+        [[0, 1], [0, 0], [64, 0], [0, 2], [0, 4]],
+        [[32, 0], [0, 16]],
+        [],
+        [128, 32],
+    )
+    x = rng.integers(-9, 9, (128, 32)).astype(np.float32)
+    for axis in (0, 1):
+        y = np.zeros((32, 128)[axis], np.float32)
+        summed[(1,)](x, y, 128, 32, axis, layout, num_warps=4)
+        assert (y == x.sum(axis)).all(), axis
+    layout = gl.DistributedLinearLayout(
+        [[32], [0], [64]], [[1], [2], [4], [8], [16]], [[128], [0]], [], [256]
+    )
+    x, y = rng.integers(0, 32, 256).astype(np.int32), np.zeros(2 * 256 + 32, np.int32)
+    counted_once[(1,)](x, y, 256, layout, gl.BlockedLayout([1], [32], [4], [0]), num_warps=4)
+    assert (y[:256] == x).all()
+    assert not y[256:512].any()
+    assert (y[512:] == np.bincount(x, minlength=32)).all()
+
+
+@gluon.jit
 def bounded(x, y, rows, columns, M: gl.constexpr, N: gl.constexpr):
     i = gl.program_id(0) * M + gl.arange(0, M, gl.AutoLayout())[:, None]
     j = gl.arange(0, N, gl.AutoLayout())[None, :]
@@ -298,6 +339,83 @@ def numbers_of_four_bits(rng: np.random.Generator) -> None:
             y = np.zeros((64, 16) if axis == 0 else (32, 32), np.float32)
             widened[(1,)](x, y, 32, 16, axis, dtype, num_warps=4)
             assert (y == wanted.reshape(y.shape)).all()
+
+
+@gluon.jit
+def by_addresses(x, places, y, N: gl.constexpr, GATHERS: gl.constexpr, SCATTERS: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([2], [32], [4], [0])
+    i = gl.arange(0, N, layout=layout)
+    place = gl.load(places + i)
+    memory = gl.allocate_shared_memory(x.dtype, [N], gl.SwizzledSharedLayout(1, 1, 1, [0]), x + i)
+    if SCATTERS:
+        memory.scatter(x + i, place, axis=0)
+    found = memory.gather(place, axis=0) if GATHERS else memory.load(layout)
+    gl.store(y + i, gl.load(found))
+
+
+@check
+def pointers_in_memory(rng: np.random.Generator) -> None:
+    x, places = rng.standard_normal(256, np.float32), rng.permutation(256).astype(np.int32)
+    for gathers in (False, True):
+        for scatters in (False, True):
+            y, held = np.zeros_like(x), x.copy()
+            if scatters:
+                held[places] = x
+            by_addresses[(1,)](x, places, y, 256, gathers, scatters, num_warps=4)
+            assert (y == (held[places] if gathers else held)).all(), (gathers, scatters)
+
+
+@gluon.jit
+def in_memory_of_others(x, y, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
+    """Bytes in a layout that is made for words of two: a chunk has as many elements."""
+    rows: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    columns: gl.constexpr = gl.BlockedLayout([4, 1], [8, 4], [1, 4], [0, 1])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, rows))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, rows))[None, :]
+    held = gl.allocate_shared_memory(gl.int8, [M, N], memory, gl.load(x + i * N + j))
+    value = held.load(columns)
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, columns))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, columns))[None, :]
+    gl.store(y + i * N + j, value)
+
+
+@check
+def memory_made_for_other_elements(rng: np.random.Generator) -> None:
+    x = rng.integers(-99, 99, (32, 32)).astype(np.int8)
+    for swizzle, bits in ((32, 16), (64, 16), (128, 32)):
+        y = np.zeros_like(x)
+        memory = gl.NVMMASharedLayout(swizzle, bits, 2)
+        in_memory_of_others[(1,)](x, y, 32, 32, memory, num_warps=4)
+        assert (x == y).all(), (swizzle, bits)
+
+
+@gluon.jit
+def read_by_assembly(x, y, M: gl.constexpr, N: gl.constexpr, PACK: gl.constexpr, ASM: gl.constexpr,
+                     CONSTRAINTS: gl.constexpr):  # fmt: skip
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))[None, :]
+    linear: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    memory = gl.allocate_shared_memory(gl.float32, [M, N], linear, gl.load(x + i * N + j))
+    half = memory.slice(N // 2, N // 2, dim=1)
+    j = gl.arange(0, N // 2, layout=gl.SliceLayout(0, layout))[None, :]
+    offsets = ((M - 1 - i) * N + j) * 4
+    found = gl.inline_asm_elementwise(ASM, CONSTRAINTS, [half, offsets], gl.float32, False, PACK)
+    gl.store(y + i * (N // 2) + j, found)
+
+
+@check
+def assembly_of_elements_and_memory(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((64, 64), np.float32)
+    for pack in (1, 2, 4):
+        read = [
+            f"add.u32 at, ${pack}, ${pack + 1 + n}; ld.shared.f32 ${n}, [at];" for n in range(pack)
+        ]
+        text = f"{{ .reg .u32 at; {' '.join(read)} }}"
+        constraints = ",".join(["=&f"] * pack + ["r"] * (pack + 1))
+        y = np.zeros((64, 32), np.float32)
+        read_by_assembly[(1,)](x, y, 64, 64, pack, text, constraints, num_warps=4)
+        assert (y == x[::-1, 32:]).all(), pack
 
 
 @gluon.constexpr_function
@@ -598,6 +716,57 @@ def dots_of_warps_and_threads(rng: np.random.Generator) -> None:
         c = np.zeros((32, 32), np.float32)
         by_each_warp[(1,)](a, b, c, 32, 32, 32, layout, width, by_threads, num_warps=4)
         assert (c == 3 + a.astype(np.float32) @ b.astype(np.float32)).all()
+
+
+@gluon.jit
+def by_threads_in_batches(a, b, c, N: gl.constexpr, K: gl.constexpr, layout: gl.constexpr):
+    batch = gl.arange(0, 4)[:, None, None]
+    m, n, k = gl.arange(0, 16), gl.arange(0, N), gl.arange(0, K)
+    at = batch * 16 * K + m[None, :, None] * K + k[None, None, :]
+    bt = batch * K * N + k[None, :, None] * N + n[None, None, :]
+    left = gl.load(gl.set_auto_layout(a + at, gl.DotOperandLayout(0, layout, 0)))
+    right = gl.load(gl.set_auto_layout(b + bt, gl.DotOperandLayout(1, layout, 0)))
+    acc = gl.dot_fma(left, right, gl.full([4, 16, N], 2, gl.float32, layout))
+    gl.store(c + batch * 16 * N + m[None, :, None] * N + n[None, None, :], acc)
+
+
+@check
+def dots_in_batches(rng: np.random.Generator) -> None:
+    layout = gl.BlockedLayout([1, 2, 2], [1, 4, 8], [2, 2, 1], [2, 1, 0])
+    a, b = (rng.integers(-8, 8, s).astype(np.float32) for s in ((4, 16, 8), (4, 8, 32)))
+    c = np.zeros((4, 16, 32), np.float32)
+    by_threads_in_batches[(1,)](a, b, c, 32, 8, layout, num_warps=4)
+    assert (c == 2 + a @ b).all()
+
+
+@gluon.jit
+def copied_for_two_groups(a, b, c, D: gl.constexpr, steps: gl.constexpr):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [8, 1], [16, 64, 16])
+    rows: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [8, 1], [1, 0])
+    left: gl.constexpr = gl.NVMMASharedLayout.get_default_for([2 * D, D], gl.float16)
+    a_memory = gl.allocate_shared_memory(gl.float16, [2 * D, D], left)
+    b_memory = gl.allocate_shared_memory(gl.float16, [D, D], left)
+    i = gl.arange(0, 2 * D, layout=gl.SliceLayout(1, rows))[:, None]
+    k = gl.arange(0, D, layout=gl.SliceLayout(1, rows))[:, None]
+    j = gl.arange(0, D, layout=gl.SliceLayout(0, rows))[None, :]
+    async_copy.async_load(a_memory, a + i * D + j)
+    acc = gl.zeros([2 * D, D], gl.float32, layout)
+    for step in range(steps):
+        async_copy.async_load(b_memory, b + step * D * D + k * D + j)
+        async_copy.commit_group()
+        async_copy.wait_group(0)
+        acc = warpgroup_mma(a_memory, b_memory, acc, is_async=True)
+        acc = warpgroup_mma_wait(0, (acc,))
+    gl.store(c + gl.arange(0, 2 * D)[:, None] * D + gl.arange(0, D)[None, :], acc)
+
+
+@check
+def copies_that_two_warp_groups_read(rng: np.random.Generator) -> None:
+    a = rng.integers(-4, 4, (128, 64)).astype(np.float16)
+    b = rng.integers(-4, 4, (3, 64, 64)).astype(np.float16)
+    c = np.zeros((128, 64), np.float32)
+    copied_for_two_groups[(1,)](a, b, c, 64, 3, num_warps=8)
+    assert (c == (a.astype(np.float32) @ b).sum(0)).all()
 
 
 # Pipelines and partitions

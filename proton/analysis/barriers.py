@@ -8,35 +8,35 @@ known then. A barrier that one group of warps uses alone has a state there:
     async_load of 4096       0 arrivals left, 0 bytes: phase 0 has ended
     wait(phase=0)            ends, since a phase of this parity is the last that ended
 
-What depends on data, and what other groups do meanwhile, is not known; nothing is said of it. Of
-barriers that groups share, the arrivals that there are at all are counted.
+What depends on data is not known; nothing is said of it. Of barriers that groups share, the
+arrivals that there are at all are counted; proton/analysis/role_rounds.py runs the groups side by
+side.
 """
 
-import operator
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from linecache import getline
-from math import inf, prod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
 
 from proton.analysis.loop_iterations import iterations_of
-from proton.analysis.scratch import stored_bytes
-from proton.base.errors import CompilationError, SourceSpan
-from proton.dialect import by_name, isa, ttg, ttng
-from proton.dialect.emit import number_of, predicate_of
-from proton.dialect.mlir import (
-    Block,
-    CmpIPredicate,
-    Location,
-    Module,
-    Operation,
-    Type,
-    Value,
-    arith,
-    func,
-    ir,
-    scf,
+from proton.analysis.memory_places import (
+    BarrierState,
+    MemoryPlace,
+    Numbers,
+    barrier_place,
+    copied_bytes,
+    count_of,
+    expected_bytes,
+    known_number,
+    memory_place,
+    say,
+    wrong,
 )
-from proton.dialect.walk import all_ops, defining_op, kernel_functions, source_span
+from proton.analysis.role_rounds import check_rounds
+from proton.base.errors import CompilationError
+from proton.dialect import isa, ttg, ttng
+from proton.dialect.emit import number_of
+from proton.dialect.mlir import Block, Module, Operation, Value, func, scf
+from proton.dialect.walk import all_ops, kernel_functions
 
 _ARRIVALS = (ttng.ArriveOnceOp, ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp)
 _WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
@@ -59,6 +59,7 @@ def check_barriers(module: Module) -> None:
                 roles.setdefault(use.base, set()).add(use.role)
         own = {base for base, found in roles.items() if len(found) == 1}
         _Run(own).walk(kernel.regions[0].blocks[0])
+        check_rounds(kernel)
 
 
 def _hands_memory_on(kernel: Operation) -> bool:
@@ -67,146 +68,6 @@ def _hands_memory_on(kernel: Operation) -> bool:
         for op in all_ops(kernel)
         if isa(op, func.CallOp)
         for operand in op.operands
-    )
-
-
-# Where memory lies
-
-
-@dataclass(frozen=True)
-class MemoryPlace:
-    """So many bytes of an allocation, from one on; of a part that is not known (`is_part`) all that
-    it may be."""
-
-    base: Value
-    start: int
-    size: int = field(compare=False)
-    is_part: bool = False
-
-    def meets(self, other: "MemoryPlace") -> bool:
-        """May be of the same memory."""
-        is_before = self.start < other.start + other.size
-        return self.base == other.base and is_before and other.start < self.start + self.size
-
-
-Numbers = dict[Value, int]
-
-
-def _place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
-    """None where the allocation is not known."""
-    op = defining_op(memory)
-    if op is None:
-        return None
-    size = _bytes(memory.type)
-    if isa(op, ttg.LocalReserveOp):
-        return MemoryPlace(memory, 0, size)
-    if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
-        return None
-    source = _place(op.operands[0], numbers)
-    if source is None or source.is_part:
-        return source
-    if isa(op, ttg.MemDescViewOp):
-        offset = int(ir.IntegerAttr(op.attributes["offset"]).value)
-        return MemoryPlace(source.base, source.start + offset, size)
-    index = _number(op.operands[1], numbers)
-    if index is None:
-        return replace(source, is_part=True)
-    return MemoryPlace(source.base, source.start + index * size, size)
-
-
-def barrier_place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
-    """The place of a barrier; of several at once none of them."""
-    found = _place(memory, numbers)
-    if found is None or prod(ttg.mem_desc_block(memory.type)[0]) == 1:
-        return found
-    return replace(found, is_part=True)
-
-
-def _bytes(type_: Type) -> int:
-    """Those that a part of several has, with what lies between them."""
-    (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
-    count = prod(shape[: len(shape) - len(view.shape)])
-    return count * view.padded(view.size) * stored_bytes(element)
-
-
-def _divided(a: int, b: int) -> int | None:
-    """Towards zero."""
-    return None if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _rest(a: int, b: int) -> int | None:
-    quotient = _divided(a, b)
-    return None if quotient is None else a - quotient * b
-
-
-_ARITHMETIC: dict[str, Callable[[int, int], int | None]] = by_name(
-    {
-        arith.AddIOp: operator.add,
-        arith.SubIOp: operator.sub,
-        arith.MulIOp: operator.mul,
-        arith.DivSIOp: _divided,
-        arith.RemSIOp: _rest,
-        arith.AndIOp: operator.and_,
-        arith.OrIOp: operator.or_,
-        arith.XOrIOp: operator.xor,
-    }
-)
-_COMPARED: dict[CmpIPredicate, Callable[[int, int], bool]] = {
-    CmpIPredicate.eq: operator.eq,
-    CmpIPredicate.ne: operator.ne,
-    CmpIPredicate.slt: operator.lt,
-    CmpIPredicate.sle: operator.le,
-    CmpIPredicate.sgt: operator.gt,
-    CmpIPredicate.sge: operator.ge,
-}
-
-
-def _number(value: Value, numbers: Numbers) -> int | None:
-    """A scalar, where it is known."""
-    if value in numbers:
-        return numbers[value]
-    op = defining_op(value)
-    if op is None or not isinstance(value.type, ir.IntegerType | ir.IndexType):
-        return None
-    if isa(op, arith.ConstantOp):
-        return number_of(value)
-    if isa(op, arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp):
-        return _number(op.operands[0], numbers)
-    if op.name not in _ARITHMETIC and not isa(op, arith.CmpIOp):
-        return None
-    a, b = (_number(operand, numbers) for operand in op.operands)
-    if a is None or b is None:
-        return None
-    if isa(op, arith.CmpIOp):
-        compare = _COMPARED.get(predicate_of(op))
-        return None if compare is None else int(compare(a, b))
-    return _ARITHMETIC[op.name](a, b)
-
-
-# What is said
-
-
-def written(location: Location) -> SourceSpan:
-    """Where the user wrote it: outside of the language's own functions."""
-    span = source_span(location)
-    if isinstance(location, ir.CallSiteLoc) and "/proton/language/" in span.file:
-        return written(location.caller)
-    return span
-
-
-def made_at(base: Value) -> SourceSpan:
-    """Where the user allocated memory."""
-    memory = defining_op(base)
-    assert memory is not None, "an allocation, by _place"
-    return written(memory.location)
-
-
-def _wrong(op: Operation, base: Value, problem: str, hint: str) -> CompilationError:
-    """An error at an op, which names the memory that it is about."""
-    span, made = written(op.location), made_at(base)
-    line = getline(made.file, made.line).strip()
-    return CompilationError(
-        f"{problem} (it is made in line {made.line}: `{line}`)", span if span.file else None, hint
     )
 
 
@@ -242,15 +103,11 @@ class _Use:
     @property
     def count(self) -> int:
         """Arrivals of one execution, or, of an init, those that a phase has."""
-        return _count(self.op)
+        return count_of(self.op)
 
     def meets(self, other: "_Use") -> bool:
         """May be of the same barrier."""
         return self.place.meets(other.place)
-
-
-def _count(op: Operation) -> int:
-    return int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
 
 
 def _of(uses: Iterable[_Use], *kinds: type) -> list[_Use]:
@@ -264,7 +121,7 @@ def _check_counts(base: Value, uses: list[_Use]) -> None:
         counts = [init.count for init in inits if init.meets(wait)]
         if not counts:
             hint = "call mbarrier.init(barrier, count=...) before"
-            raise _wrong(wait.op, base, "the barrier is waited for, and never initialised", hint)
+            raise wrong(wait.op, base, "the barrier is waited for, and never initialised", hint)
         if isa(wait.op, ttng.WaitBarrierIfOp) or number_of(wait.op.operands[1]) != 0:
             continue
         own = [arrival for arrival in arrivals if arrival.meets(wait)]
@@ -276,7 +133,7 @@ def _check_counts(base: Value, uses: list[_Use]) -> None:
     for arrival in _of(arrivals, ttng.ArriveOnceOp):
         counts = [init.count for init in inits if init.meets(arrival)]
         if counts and arrival.count > max(counts):
-            raise _wrong(
+            raise wrong(
                 arrival.op,
                 base,
                 f"{arrival.count} arrivals at once at a barrier whose phase has {max(counts)}",
@@ -286,7 +143,7 @@ def _check_counts(base: Value, uses: list[_Use]) -> None:
 
 def _too_few(wait: Operation, base: Value, found: int, count: int) -> CompilationError:
     arrivals = "nothing arrives" if not found else f"only {found} of {count} arrivals come"
-    return _wrong(
+    return wrong(
         wait,
         base,
         f"this wait never ends: {arrivals} at its barrier",
@@ -298,21 +155,6 @@ def _too_few(wait: Operation, base: Value, found: int, count: int) -> Compilatio
 
 
 @dataclass
-class _State:
-    """Of a barrier: what a phase has, what is left of this one, phases that have ended."""
-
-    count: int
-    left: int
-    bytes: int = 0
-    phases: int = 0
-
-    def end(self) -> None:
-        """Begins the next phase where this one has all."""
-        if not self.left and not self.bytes:
-            self.left, self.phases = self.count, self.phases + 1
-
-
-@dataclass
 class _Run:
     """`own` are the allocations of barriers that one group of warps uses alone. `states` has the
     barriers, `copies` the memory with a copy under way: by it the barrier's allocation, or None of
@@ -320,8 +162,9 @@ class _Run:
 
     own: set[Value]
     numbers: Numbers = field(default_factory=dict)
-    states: dict[MemoryPlace, _State] = field(default_factory=dict)
+    states: dict[MemoryPlace, BarrierState] = field(default_factory=dict)
     copies: dict[MemoryPlace, Value | None] = field(default_factory=dict)
+    is_certain: bool = True  # outside of loops that may be empty
 
     def walk(self, block: Block) -> None:
         """Runs the ops of a block."""
@@ -340,19 +183,22 @@ class _Run:
                 self._op(op)
 
     def _loop(self, op: Operation) -> None:
-        if iterations_of(op) == 0:
+        count = iterations_of(op)
+        if count == 0:
             return
         body = op.regions[0].blocks[0]
         first = [op.operands[0], *list(op.operands)[3:]]
         for argument, value in zip(body.arguments, first, strict=True):
-            number = _number(value, self.numbers)
+            number = known_number(value, self.numbers)
             if number is not None:
                 self.numbers[argument] = number
+        was_certain, self.is_certain = self.is_certain, self.is_certain and count is not None
         self.walk(body)
+        self.is_certain = was_certain
         self._forget_all(op)
 
     def _branch(self, op: Operation) -> None:
-        condition = _number(op.operands[0], self.numbers)
+        condition = known_number(op.operands[0], self.numbers)
         if condition is None:
             self._forget_all(op)
             return
@@ -365,7 +211,7 @@ class _Run:
         for inner in all_ops(op):
             for operand in inner.operands:
                 if ttg.is_mem_desc(operand.type):
-                    self._forget(_place(operand, self.numbers))
+                    self._forget(memory_place(operand, self.numbers))
             if isa(inner, *_WAITS, ttg.AsyncWaitGroupOp):
                 self.copies.clear()
 
@@ -379,7 +225,7 @@ class _Run:
         if isa(op, ttng.AsyncTMACopyOp):
             self._copy(op)
         elif isa(op, ttg.AsyncCopyOp):
-            self._begin(_place(op.operands[1], self.numbers), None)
+            self._begin(memory_place(op.operands[1], self.numbers), None)
         elif isa(op, ttg.AsyncWaitGroupOp):
             self.copies = {place: base for place, base in self.copies.items() if base is not None}
         elif isa(op, ttg.JoinWorkersOp):
@@ -395,7 +241,7 @@ class _Run:
 
     def _copy(self, op: Operation) -> None:
         _, barrier, memory, condition, *_ = op.operands
-        is_done = _number(condition, self.numbers)
+        is_done = known_number(condition, self.numbers)
         if is_done == 0:
             return
         place = barrier_place(barrier, self.numbers)
@@ -403,13 +249,12 @@ class _Run:
         if is_done is None or place is None:
             self._forget(place)
             return
-        self._begin(_place(memory, self.numbers), place.base)
+        self._begin(memory_place(memory, self.numbers), place.base)
         if state is not None:
-            shape, element = ttg.mem_desc_block(memory.type)
-            state.bytes -= prod(shape) * stored_bytes(element)
+            state.bytes -= copied_bytes(memory)
             state.end()
 
-    def _state(self, place: MemoryPlace | None) -> _State | None:
+    def _state(self, place: MemoryPlace | None) -> BarrierState | None:
         if place is None or place.base not in self.own:
             return None
         if place.is_part:
@@ -420,17 +265,18 @@ class _Run:
         for operand in op.operands:
             if not ttg.is_mem_desc(operand.type):
                 continue
-            place = _place(operand, self.numbers)
+            place = memory_place(operand, self.numbers)
             if place is None or place not in self.copies:
                 continue
             base = self.copies[place]
             what = "mbarrier.wait on the copy's barrier" if base else "async_copy.wait_group"
-            raise _wrong(
+            problem = wrong(
                 op,
                 place.base,
                 "the memory is read while a copy to it may be under way: nothing has waited for it",
                 f"call {what} before",
             )
+            say(problem, self.is_certain)
 
     def _use(self, op: Operation) -> None:
         place = barrier_place(op.operands[0], self.numbers)
@@ -438,9 +284,9 @@ class _Run:
             self._wait(op, place)
             return
         if isa(op, ttng.InitBarrierOp):
-            count = _count(op)
+            count = count_of(op)
             if place is not None and place.base in self.own and not place.is_part:
-                self.states[place] = _State(count, count)
+                self.states[place] = BarrierState(count, count)
             return
         state = self._state(place)
         if state is None:
@@ -448,20 +294,19 @@ class _Run:
         if isa(op, ttng.InvalBarrierOp, ttng.ArriveBehindCopiesOp):
             self._forget(place)
             return
-        arrives = _number(op.operands[1], self.numbers)
+        arrives = known_number(op.operands[1], self.numbers)
         if arrives == 0:
             return
-        state.left -= _count(op)
-        if isa(op, ttng.BarrierExpectOp):
-            state.bytes += int(ir.IntegerAttr(op.attributes["bytes"]).value)
+        state.left -= count_of(op)
+        state.bytes += expected_bytes(op)
         if arrives is None or state.left < 0:
             self._forget(place)
             return
         state.end()
 
     def _wait(self, op: Operation, place: MemoryPlace | None) -> None:
-        state, parity = self._state(place), _number(op.operands[1], self.numbers)
-        waits = _number(op.operands[2], self.numbers) if len(op.operands) > 2 else 1
+        state, parity = self._state(place), known_number(op.operands[1], self.numbers)
+        waits = known_number(op.operands[2], self.numbers) if len(op.operands) > 2 else 1
         if waits == 0:
             return
         if waits and state is not None and parity is not None and place is not None:
@@ -474,7 +319,7 @@ class _Run:
             if place is not None and base is not None and base != place.base
         }
 
-    def _check(self, op: Operation, base: Value, state: _State, parity: int) -> None:
+    def _check(self, op: Operation, base: Value, state: BarrierState, parity: int) -> None:
         if state.phases & 1 != parity:
             return
         if state.left == state.count and not state.bytes:
@@ -491,4 +336,4 @@ class _Run:
             more = "more" if state.bytes > 0 else "fewer"
             why = f"its barrier expects {abs(state.bytes)} bytes {more} than the copies bring"
             hint = "expect desc.block_type.nbytes of each copy to the barrier"
-        raise _wrong(op, base, f"this wait never ends: {why}", hint)
+        say(wrong(op, base, f"this wait never ends: {why}", hint), self.is_certain)

@@ -1,4 +1,4 @@
-"""Mbarriers by which threads hand memory over: who waits at one waits for threads, not for copies.
+"""Whom a wait at an mbarrier is for: threads that hand memory over, or copies to one ring.
 
     producer                       consumer
     wait(empty)                    wait(ready)        ready: copies arrive
@@ -10,13 +10,17 @@ are, between programs, loops that do nothing but look at memory, and what writes
 
     while tl.atomic_cas(lock, 0, 1) == 1: pass      waits
     tl.atomic_xchg(lock, 0)                         releases
+
+Copies that a kernel waits for at several barriers, or rings of them, are a queue for each: they are
+waited for in an order of their own.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
-from proton.analysis.barriers import MemoryPlace, barrier_place, made_at
-from proton.dialect import isa, tt, ttng
-from proton.dialect.asynchronous import AsyncQueue
+from proton.analysis.memory_places import MemoryPlace, barrier_place, made_at
+from proton.dialect import isa, tt, ttg, ttng
+from proton.dialect.asynchronous import COPIES, AsyncQueue
 from proton.dialect.mlir import Operation, Value, scf
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import Barrier, Writes, has
@@ -25,7 +29,8 @@ from proton.trace.model import BARRIERS, LOCKS
 
 ATOMICS = (tt.AtomicCASOp, tt.AtomicRMWOp)
 ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.ArriveBarrierOp)
-_OF_COPIES = (ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp, ttng.ArriveWithCopiesOp)
+_BEHIND_COPIES = (ttng.ArriveBehindCopiesOp, ttng.ArriveWithCopiesOp)
+_OF_COPIES = (ttng.BarrierExpectOp, *_BEHIND_COPIES)
 _WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
 
 
@@ -36,17 +41,49 @@ def handovers(function: Operation) -> dict[Operation, AsyncQueue]:
     ops = all_ops(function)
     uses = [op for op in ops if isa(op, *ARRIVALS, *_OF_COPIES, *_WAITS)]
     found = _locks(ops)
-    count: dict[str, int] = {}
+    names = _Names()
     for parts, own in _barriers(uses) if any(isa(op, *ARRIVALS) for op in uses) else ():
         arrivals = [op for op in own if isa(op, *ARRIVALS)]
         if arrivals and not any(isa(op, *_OF_COPIES) for op in own):
-            made = made_at(parts[0].base)
-            name = f"mbarrier {Path(made.file).name}:{made.line}"
-            count[name] = count.get(name, 0) + 1
-            name += f" #{count[name]}" if count[name] > 1 else ""
-            queue = AsyncQueue(name, BARRIERS, f"arrival {place_of(arrivals)}")
+            queue = AsyncQueue(
+                names.of("mbarrier", parts), BARRIERS, f"arrival {place_of(arrivals)}"
+            )
             found |= dict.fromkeys(own, queue)
     return found
+
+
+def copy_queues(function: Operation) -> dict[Operation, AsyncQueue]:
+    """The queue of each copy that arrives at a barrier, of each op that says how much arrives, and
+    of each wait there, in a function whose copies are waited for at several rings of barriers, or
+    at barriers and as groups. Elsewhere, and where some barrier is of unknown memory, there is one
+    queue, `COPIES`."""
+    ops = all_ops(function)
+    uses = [op for op in ops if isa(op, *ARRIVALS, *_OF_COPIES, *_WAITS, ttng.AsyncTMACopyOp)]
+    groups = _barriers(uses)
+    if sum(len(own) for _, own in groups) < len(uses):
+        return {}
+    rings = [ring for ring in groups if any(isa(op, ttng.BarrierExpectOp) for op in ring[1])]
+    if len(rings) < 2 and not any(isa(op, ttg.AsyncCommitGroupOp) for op in ops):
+        return {}
+    found, names = dict[Operation, AsyncQueue](), _Names()
+    for parts, own in rings:
+        if not any(isa(op, *_BEHIND_COPIES) for op in own):
+            queue = replace(COPIES, name=names.of("copies", parts))
+            found |= dict.fromkeys(own, queue)
+    return found
+
+
+class _Names:
+    """Names of rings of barriers: each has the line where they were made."""
+
+    def __init__(self) -> None:
+        self.count: dict[str, int] = {}
+
+    def of(self, kind: str, parts: list[MemoryPlace]) -> str:
+        made = made_at(parts[0].base)
+        name = f"{kind} {Path(made.file).name}:{made.line}"
+        self.count[name] = self.count.get(name, 0) + 1
+        return f"{name} #{self.count[name]}" if self.count[name] > 1 else name
 
 
 def is_wait(op: Operation) -> bool:
@@ -104,7 +141,7 @@ def _barriers(uses: list[Operation]) -> list[tuple[list[MemoryPlace], list[Opera
     """The uses of each barrier, or of those of one ring; what is of unknown memory is left out."""
     found: list[tuple[list[MemoryPlace], list[Operation]]] = []
     for op in uses:
-        part = barrier_place(op.operands[0], {})
+        part = barrier_place(op.operands[isa(op, ttng.AsyncTMACopyOp)], {})
         if part is None:
             continue
         parts, ops = [part], [op]

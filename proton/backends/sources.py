@@ -40,6 +40,7 @@ def first_module(
     keep_calls: bool,
     target: Target,
     num_warps: int = 0,
+    num_ctas: int = 1,
 ) -> Module:
     """The module that the passes begin with: that of `text`, if there is one, whose kernel then has
     the name and the arguments of `fn`. Layouts in it must be for `num_warps`, a program's."""
@@ -53,6 +54,7 @@ def first_module(
             keep_calls=keep_calls,
             target=target,
             num_warps=num_warps,
+            num_ctas=num_ctas,
         )
         if fn.has_layouts:
             check_barriers(made)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
-from proton.analysis.barriers import written
 from proton.analysis.call_graph import function_name, function_of
+from proton.analysis.memory_places import written
 from proton.analysis.scratch import stored_bytes
 from proton.base.errors import CompilationError
 from proton.base.targets import DEFAULT_WARPS, WARP_SIZE

@@ -9,6 +9,7 @@ that was issued:
     ttg.async_wait {pendings}          Retires(COPIES)
     ttng.async_tma_copy_global_to_local    Issues(COPIES, closes=False)
     ttng.barrier_expect %barrier, %pred, %iteration    Issues(COPIES, condition=1, iteration=2)
+    ttng.arrive_behind_copies %barrier    Issues(COPIES)
     ttng.wait_barrier                  Retires(COPIES)
     ttng.async_tma_copy_local_to_global    Issues(STORES)
     ttng.tma_store_wait {pendings}     Retires(STORES)

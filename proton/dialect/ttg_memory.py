@@ -321,11 +321,15 @@ class AsyncWaitOp(
     pendings: ir.IntegerAttr
 
 
+FENCES = "fences"
+
+
 class AsyncWaitGroupOp(
     TTG.Operation, name="async_wait_group", traits=[t.Writes, t.Barrier, Retires(COPIES)]
 ):
     """`ttg.async_wait_group {pendings}`: each thread waits until at most so many of its groups of
-    copies are under way, and all meet: what the others wrote is there for each."""
+    copies are under way, and all meet: what the others wrote is there for each. With an attribute
+    FENCES each fences first what it wrote, for `wgmma` and TMA."""
 
     pendings: ir.IntegerAttr
 

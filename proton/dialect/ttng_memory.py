@@ -194,6 +194,10 @@ class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[t.Writes, t.Accesses]
 
 # What they become
 
+# Of a copy, what it tells the second-level cache of its lines: the priority of a share of them and
+# that of the others; the share.
+L2_PRIORITIES, L2_SHARE = "l2_priorities", "l2_share"
+
 
 class AsyncTMACopyOp(
     TTNG.Operation,
@@ -379,7 +383,9 @@ class ArriveOfWarpsOp(
 
 
 class ArriveBehindCopiesOp(
-    TTNG.Operation, name="arrive_behind_copies", traits=[t.Writes, t.SharedEffects(reads=(0,))]
+    TTNG.Operation,
+    name="arrive_behind_copies",
+    traits=[t.Writes, Issues(COPIES), t.SharedEffects(reads=(0,))],
 ):
     """`ttng.arrive_behind_copies %barrier {increments}`: each thread arrives when the copies that
     it has begun have ended; the barrier counts these arrivals besides its own if `increments`

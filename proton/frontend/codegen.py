@@ -123,6 +123,7 @@ class Generator(CodeGenerator):
         *,
         target: Target,
         num_warps: int = 0,
+        num_ctas: int = 1,
         debug: bool = False,
         sanitize_overflow: bool = True,
         dot_precision: str = DOT_PRECISION,
@@ -134,6 +135,7 @@ class Generator(CodeGenerator):
         self.sanitize_overflow = sanitize_overflow  # in debug mode
         self.dot_precision = dot_precision  # of products that ask for none
         self.target, self.num_warps = target, num_warps  # 0: a CPU's, without layouts
+        self.num_ctas = num_ctas
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
@@ -446,6 +448,7 @@ class Generator(CodeGenerator):
             env,
             target=self.target,
             num_warps=self.num_warps,
+            num_ctas=self.num_ctas,
             debug=self.debug,
             sanitize_overflow=self.sanitize_overflow,
             dot_precision=self.dot_precision,

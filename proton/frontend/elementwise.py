@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect import Kind, name_of, tt
+from proton.dialect import Kind, name_of, tt, ttg
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.emit import effect
 from proton.dialect.mlir import Attribute, Block, Value, ir
@@ -20,6 +20,7 @@ from proton.frontend.rules import generator_rule, rule
 from proton.language import core
 from proton.language import types as ty
 from proton.language.function import DeviceFunction, ExternFunction
+from proton.language.gluon.types import shared_memory_descriptor_type
 from proton.language.value import tensor
 
 
@@ -146,6 +147,8 @@ def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any,
             f"{what}: dtype must be a dtype or a tuple of them, got {shown(dtype)}", "tl.int32"
         )
     pack = _count(f"{what}: pack", pack)
+    if any(map(_is_memory, args if isinstance(args, tuple | list) else (args,))):
+        return _asm_on_memory(asm, constraints, args, dtype, is_pure, pack)
     sources = _sources(what, args, least=0)
     if pack > 1 and not any(source.is_block() for source in sources):
         raise error(f"{what}: pack must be 1 for scalars, got {pack}", "pass blocks")
@@ -164,6 +167,33 @@ def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any,
     kind: Kind = tt.InlineAsmOp if is_pure else tt.InlineAsmWithEffectsOp
     op = _create(kind, sources, types, attributes)
     found = tuple(tensor(r, t) for r, t in zip(op.results, types, strict=True))
+    return found if isinstance(dtype, tuple | list) else found[0]
+
+
+def _is_memory(value: object) -> bool:
+    return isinstance(value, tensor) and isinstance(value.type, shared_memory_descriptor_type)
+
+
+def _asm_on_memory(
+    asm: str, constraints: str, args: Any, dtype: Any, is_pure: Any, pack: int
+) -> Any:
+    """Assembly that takes shared memory, too, as one address."""
+    if is_pure:
+        raise error("inline_asm_elementwise: memory needs is_pure=False", "the assembly uses it")
+    dtypes = tuple(dtype) if isinstance(dtype, tuple | list) else (dtype,)
+    blocks = _sources("tl.inline_asm_elementwise", [x for x in args if not _is_memory(x)], least=0)
+    rest = iter(blocks)
+    sources = [value if _is_memory(value) else next(rest) for value in args]
+    types = [ty.with_scalar(blocks[0].type, one) if blocks else one for one in dtypes]
+    op = ttg.ThreadAssemblyOp(
+        string_attr(asm),
+        string_attr(constraints),
+        **{f"result{n}": to_ir(type_) for n, type_ in enumerate(types)},
+        **{f"src{n}": source.handle for n, source in enumerate(sources)},
+    )
+    op.attributes[ttg.PACKED] = i32_attr(pack)
+    results = op.operation.results
+    found = tuple(tensor(r, t) for r, t in zip(results, types, strict=True))
     return found if isinstance(dtype, tuple | list) else found[0]
 
 

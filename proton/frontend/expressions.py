@@ -31,6 +31,7 @@ from proton.frontend.facts import call_python
 from proton.frontend.gluon import ampere, assembly, hopper, indexed, partitions, tensors  # noqa: F401
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
+from proton.frontend.operators import METHODS, UNARY_METHODS, by_method, has_method, kind_of
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
@@ -77,20 +78,6 @@ _OPERATORS: dict[type, str] = {
 }
 
 # The methods of an aggregate that say what an operator does, without underscores.
-_METHODS: dict[type, str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-    ast.LShift: "lshift",
-    ast.RShift: "rshift",
-}
-
 # What to write in the place of an expression that is not supported.
 _INSTEAD: dict[type, str] = {
     ast.Lambda: "write a @proton.jit function at module level",
@@ -114,7 +101,7 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> object:
         case ast.BinOp():
             return binary_op(g, node.op, g.evaluate(node.left), g.evaluate(node.right))
         case ast.UnaryOp():
-            return arithmetic.unary(_OPERATORS[type(node.op)], g.evaluate(node.operand))
+            return _unary(g, node.op, g.evaluate(node.operand))
         case ast.Compare():
             return _compare(g, node)
         case ast.BoolOp():
@@ -151,11 +138,16 @@ def binary_op(g: CodeGenerator, op: ast.operator, left: object, right: object) -
     if type(op) not in _OPERATORS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
         raise g.unsupported(f"operator {type(op).__name__}", hint)
-    for owner, other, prefix in ((left, right, "__"), (right, left, "__r")):
-        method = f"{prefix}{_METHODS.get(type(op), '')}__"
-        if isinstance(owner, Aggregate) and hasattr(owner, method):
-            return call(g, aggregates.member(owner, method)[0], [owner, other], {})
+    if isinstance(left, Aggregate) or isinstance(right, Aggregate):
+        return by_method(functools.partial(call, g), op, _OPERATORS[type(op)], left, right)
     return binary_checked(g, _OPERATORS[type(op)], left, right)
+
+
+def _unary(g: CodeGenerator, op: ast.unaryop, value: object) -> object:
+    method = UNARY_METHODS[type(op)]
+    if isinstance(value, Aggregate) and has_method(value, method):
+        return call(g, aggregates.member(value, method)[0], [value], {})
+    return arithmetic.unary(_OPERATORS[type(op)], value)
 
 
 def _compare(g: CodeGenerator, node: ast.Compare) -> object:
@@ -184,6 +176,8 @@ def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
         return at_compile_time(what, BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
+    if type(op) in METHODS and (isinstance(left, Aggregate) or isinstance(right, Aggregate)):
+        return by_method(functools.partial(call, g), op, _OPERATORS[type(op)], left, right)
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
@@ -199,9 +193,14 @@ def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
     word, symbol = ("and", "&") if is_and else ("or", "|")
     values: list[Any] = []
     for part in node.values:
-        values.append(g.evaluate(part))
-        if not isinstance(values[-1], tensor) and truth(values[-1]) != is_and:
-            return values[-1]
+        value = g.evaluate(part)
+        if values and Aggregate in (*map(kind_of, values), kind_of(value)):
+            value = by_method(functools.partial(call, g), node.op, word, values.pop(), value)
+        values.append(value)
+        if kind_of(value) is object and truth(value) != is_and:
+            return value
+    if len(values) == 1:
+        return values[0]
     if any(isinstance(value, tensor) and value.is_block() for value in values):
         warn(f"'{word}' of blocks is deprecated, as in Triton: write (x > 0) {symbol} (y > 0)")
     return arithmetic.undecided(word, values)

@@ -45,6 +45,7 @@ class CodeGenerator(Protocol):
     dot_precision: str
     target: Target
     num_warps: int
+    num_ctas: int
     functions: KeptFunctions | None
     own_function: bool
     node: ast.AST | None

@@ -278,7 +278,8 @@ def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
         value = constant(value, type_)
     if not isinstance(value, tensor) or value.type.settled != type_.settled:
         raise error(
-            f"the loop carries {name} as {type_}, and its body makes it {_text(value)}",
+            f"Loop-carried variable {name} has initial type {type_}, and the loop makes it "
+            f"{_text(value)}",
             joined_by(
                 type_,
                 getattr(value, "type", None),

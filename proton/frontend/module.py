@@ -31,6 +31,7 @@ def build_module(
     keep_calls: bool = False,
     target: Target | None = None,
     num_warps: int = 0,
+    num_ctas: int = 1,
     generator: type[Generator] = Generator,
 ) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
@@ -64,6 +65,7 @@ def build_module(
             functions=functions,
             target=target or CPUTarget(),
             num_warps=num_warps,
+            num_ctas=num_ctas,
         )
         outcome = g.run(fn.parse().body, tail=True)
         scopes.check_closed(g)

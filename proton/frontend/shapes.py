@@ -5,7 +5,7 @@ from typing import Any
 
 from proton.base.knobs import VERSIONS, knobs
 from proton.base.words import shown
-from proton.dialect import tt
+from proton.dialect import tt, ttg
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Attribute, ir
@@ -25,6 +25,8 @@ from proton.frontend.promotion import bitcast, cast
 from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty
+from proton.language.gluon.changes import rejoined
+from proton.language.gluon.types import distributed_type
 from proton.language.value import tensor
 
 
@@ -308,7 +310,13 @@ def join(a: object, b: object) -> tensor:
         left, right = splat(left, (1,)), splat(right, (1,))
         return reshape(join(left, right), (2,))
     type_ = changed(left, "joined")
-    return wrap(tt.JoinOp(left.handle, right.handle, to_ir(type_)), type_)
+    both = wrap(tt.JoinOp(left.handle, right.handle, to_ir(type_)), type_)
+    if isinstance(left.type, distributed_type):
+        layout = rejoined(left.type.layout, left.shape)
+        if layout is not None:
+            whole = distributed_type(both.dtype, both.shape, layout)
+            return wrap(ttg.ConvertLayoutOp(both.handle, to_ir(whole)), whole)
+    return both
 
 
 @rule(core.split)

@@ -389,6 +389,11 @@ class LinearLayout:
         ins = {name: [b for b in bases if name != in_dim or any(b)] for name, bases in self.ins}
         return LinearLayout.of(ins, dict(self.outs))
 
+    def first_registers(self) -> list[int]:
+        """Of each of a thread's registers the first that holds the same element."""
+        copies = self.free_bits().get("register", 0)
+        return [register & ~copies for register in range(self.in_size("register"))]
+
     def __str__(self) -> str:
         lines = [f"-> {', '.join(f'{name}[{size}]' for name, size in self.outs)}"]
         for name, bases in self.ins:

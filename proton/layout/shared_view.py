@@ -37,7 +37,7 @@ class SharedView:
         """All of a tensor in memory, whose layout maps offsets to indices."""
         return SharedView(layout.invert(), 1 << layout.total_in_bits, 0, paddings)
 
-    @property
+    @functools.cached_property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the view."""
         return tuple(self.places.in_size(dim(axis)) for axis in range(len(self.places.ins)))

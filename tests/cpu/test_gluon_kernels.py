@@ -12,6 +12,7 @@ from tests.gluon_kernels import CHECKS
 
 GPU_ONLY = {
     "assembly_of_threads": "inline_asm is not supported on a CPU",
+    "assembly_of_elements_and_memory": "inline_asm is not supported on a CPU",
 }
 
 

@@ -188,7 +188,9 @@ def test_a_loop_keeps_a_tuples_form() -> None:
     out = np.zeros(1, np.int32)
     with pytest.raises(CompilationError, match=r"the loop changes pair, which was \(1, 2\)"):
         changes_form[(1,)](out, 3)
-    with pytest.raises(CompilationError, match=r"the loop carries pair as i32, .* fp32"):
+    with pytest.raises(
+        CompilationError, match=r"Loop-carried variable pair has initial type i32, .* fp32"
+    ):
         changes_type[(1,)](out, 3)
 
 

@@ -182,7 +182,11 @@ def unpacks_wrong(n):
 # Control flow
 
 
-@rejected("the loop carries x as i32, and its body makes it fp32", "for i in range(n):", "cast it")
+@rejected(
+    "Loop-carried variable x has initial type i32, and the loop makes it fp32",
+    "for i in range(n):",
+    "cast it",
+)
 def loop_changes_type(n):
     x = 0
     for i in range(n):
@@ -190,7 +194,9 @@ def loop_changes_type(n):
 
 
 @rejected(
-    "the loop carries x as fp32[4], and its body makes it fp32[4, 1]", "while", "before the loop"
+    "Loop-carried variable x has initial type fp32[4], and the loop makes it fp32[4, 1]",
+    "while",
+    "before the loop",
 )
 def while_changes_shape(n, f):
     x = tl.full((4,), f, tl.float32)

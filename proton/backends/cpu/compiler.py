@@ -54,6 +54,7 @@ def compile_kernel(
                 keep_calls=not options.check_bounds,
                 target=CPUTarget(),
                 num_warps=options.layout_warps,
+                num_ctas=options.num_ctas,
             )
         profiled = options.instrumentation
         of_layouts = (

@@ -14,7 +14,8 @@ class CPUOptions:
     `disjoint` says that the arguments the kernel writes overlap no other argument; the
     launcher checks it. With `debug`, overflows of integers are asserted against, too, unless
     `sanitize_overflow` is False. GPU options (num_warps, num_stages, ...) mean nothing here,
-    but that a launch's layouts must be for `layout_warps`; 0: that is not asked.
+    but that a launch's layouts must be for `layout_warps`; 0: that is not asked. `num_ctas` is what
+    kernels in Gluon hear of it.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -25,6 +26,7 @@ class CPUOptions:
     ir_override: IRText | str | Path | None = None
     sanitize_overflow: bool = True
     layout_warps: int = 0
+    num_ctas: int = 1
 
     def __post_init__(self) -> None:
         if self.ir_override is not None:

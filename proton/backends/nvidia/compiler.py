@@ -79,6 +79,7 @@ def compile_kernel(
                 keep_calls=True,
                 target=target,
                 num_warps=options.num_warps,
+                num_ctas=options.num_ctas,
             )
             options = _with_workers(module, options)
         module, options = _on_tiles(module, stages, options, text, fn.has_layouts)

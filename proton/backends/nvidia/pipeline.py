@@ -39,6 +39,7 @@ from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.layout.unroll_short_loops import UnrollShortLoops
 from proton.transforms.records.compact_iterations import CompactIterations
+from proton.transforms.records.describe_roles import DescribeRoles
 from proton.transforms.records.fork_iterations import ForkIterations
 from proton.transforms.records.fork_unsampled import ForkUnsampled
 from proton.transforms.records.hoist_copy_addresses import HoistCopyAddresses
@@ -165,6 +166,7 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
         OrderCopiedLoads(),
         ShareReciprocals(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
+        DescribeRoles(num_warps=options.num_warps),
         *record_passes(options),
     ]
 

@@ -72,6 +72,7 @@ def run_parser(
             sanitize_overflow=sanitize_overflow,
             target=target,
             num_warps=getattr(request.options, "num_warps", 0),
+            num_ctas=getattr(request.options, "num_ctas", 1),
         )
         return ParsedKernel(str(module))
 

@@ -23,7 +23,7 @@ from proton.frontend.gluon.ampere import (
     version_of,
 )
 from proton.frontend.gluon.memory import accessed, type_of
-from proton.frontend.gluon.tensors import caching, converted
+from proton.frontend.gluon.tensors import caching, converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import to_bool
 from proton.frontend.rules import generator_rule, rule
@@ -219,7 +219,8 @@ def _async_load(
     type_, target, indices = _checked(tensor_desc, result, coord, what)
     map_ = _map(tensor_desc, type_, is_signed=False, loads=True)
     place = _barrier_of(barrier)
-    ttng.AsyncTMACopyOp(map_, place, target.handle, condition(pred), indices)
+    op = ttng.AsyncTMACopyOp(map_, place, target.handle, condition(pred), indices)
+    hint_l2(op.operation, cache_policy)
 
 
 def _barrier_of(value: object) -> Value:
@@ -228,7 +229,13 @@ def _barrier_of(value: object) -> Value:
 
 
 def _store(
-    g: CodeGenerator, desc: tensor, coord: object, src: object, kind: str, what: str
+    g: CodeGenerator,
+    desc: tensor,
+    coord: object,
+    src: object,
+    kind: str,
+    what: str,
+    policy: object = None,
 ) -> None:
     _needs(g, what)
     type_, source, indices = _checked(desc, src, coord, what)
@@ -239,7 +246,8 @@ def _store(
             reduction = f"f{kind}"
         is_signed = kind in ("min", "max") and element.is_int_signed()
     map_ = _map(desc, type_, is_signed=is_signed, loads=False)
-    ttng.AsyncTMAStoreOp(map_, source.handle, indices, string_attr(reduction))
+    op = ttng.AsyncTMAStoreOp(map_, source.handle, indices, string_attr(reduction))
+    hint_l2(op.operation, policy)
 
 
 @generator_rule(tma.async_store)
@@ -247,7 +255,7 @@ def _async_store(
     g: CodeGenerator, tensor_desc: tensor, coord: object, src: object, cache_policy: object = None
 ) -> None:
     caching(cache_policy, None, None)
-    _store(g, tensor_desc, coord, src, ttng.NO_REDUCTION, "tma.async_store")
+    _store(g, tensor_desc, coord, src, ttng.NO_REDUCTION, "tma.async_store", cache_policy)
 
 
 def _define_reduction(kind: str) -> None:

@@ -6,8 +6,8 @@ from proton.base.words import shown
 from proton.dialect import ttg
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Value
-from proton.frontend.builder import as_tensor, broadcast_all, error, memory_type, to_ir, wrap
-from proton.frontend.gluon.memory import accessed, type_of
+from proton.frontend.builder import as_tensor, broadcast_all, error, to_ir, wrap
+from proton.frontend.gluon.memory import accessed, held, type_of
 from proton.frontend.gluon.tensors import laid_out
 from proton.frontend.memory import check_atomic_element
 from proton.frontend.promotion import cast
@@ -38,10 +38,9 @@ def _indexed(self: object, indices: object, axis: Any, what: str) -> tuple[tenso
 def _gather(self: object, indices: object, axis: int) -> tensor:
     source, found = _indexed(self, indices, axis, "gather")
     element = type_of(source).element_ty
-    type_ = ty.with_scalar(found.type, memory_type(element))
+    type_ = ty.with_scalar(found.type, held(element))
     op = ttg.LocalGatherOp(source.handle, found.handle, i32_attr(axis), to_ir(type_))
-    value = wrap(op, type_)
-    return cast(value, element) if element.is_bool() else value
+    return cast(wrap(op, type_), element)
 
 
 def _scattered(
@@ -68,7 +67,7 @@ def _scattered(
 @rule(shared_memory_descriptor.scatter)
 def _scatter(self: object, values: object, indices: object, axis: int) -> None:
     target, written, found, _ = _scattered(self, values, indices, axis, None, "scatter")
-    stored = cast(written, ty.int8) if written.dtype.is_bool() else written
+    stored = cast(written, held(written.dtype))
     ttg.LocalScatterOp(target.handle, stored.handle, found.handle, i32_attr(axis))
 
 

@@ -118,8 +118,13 @@ def _typed(
     alloc_shape: object,
     view: SharedView,
 ) -> Memory:
-    desc = ttg.view_desc(tuple(shape), to_ir(memory_type(element)), view)
+    desc = ttg.view_desc(tuple(shape), to_ir(held(element)), view)
     return Memory(element, shape, layout, alloc_shape, desc)
+
+
+def held(type_: ty.dtype) -> ty.dtype:
+    """What memory has of elements of a type: the address of a pointer, a byte of a bool."""
+    return ty.with_scalar(type_, ty.int64) if type_.scalar.is_ptr() else memory_type(type_)
 
 
 @generator_rule(core.allocate_shared_memory)
@@ -142,9 +147,9 @@ def load(g: CodeGenerator, self: object, layout: object) -> tensor:
     own = type_of(source)
     target = block(own.element_ty, own.shape, layout, "load")
     check_warps(g, target)
-    stored = memory_type(target)
+    stored = held(target)
     value = wrap(ttg.LocalLoadOp(source.handle, to_ir(stored)), stored)
-    return cast(value, own.element_ty) if own.element_ty.is_bool() else value
+    return cast(value, own.element_ty)
 
 
 @rule(shared_memory_descriptor.store)
@@ -152,9 +157,7 @@ def _store(self: object, value: object) -> None:
     target = accessed(self, "store")
     own, source = type_of(target), laid_out(value, "store")
     _check_same("store", own, source)
-    if own.element_ty.is_bool():
-        source = cast(source, ty.int8)
-    ttg.LocalStoreOp(source.handle, target.handle)
+    ttg.LocalStoreOp(cast(source, held(own.element_ty)).handle, target.handle)
 
 
 def _check_same(what: str, own: Memory, value: tensor) -> None:
@@ -401,6 +404,12 @@ def _reinterpret(
             f"{before}",
             "allocate as much as the larger one needs",
         )
+    if _block_copies(target) != _block_copies(own.layout):
+        raise error(
+            f"reinterpret: blocks of a cluster would each have a copy of their own in {target}, "
+            "and a program is one block of threads",
+            "reinterpret between layouts of as many copies, or launch with num_ctas=1",
+        )
     view = _view(own)
     if view.start:
         raise error(
@@ -408,6 +417,12 @@ def _reinterpret(
             "reinterpret the whole",
         )
     return _viewed(source, type_)
+
+
+def _block_copies(layout: object) -> int:
+    """How many of a cluster's bits choose between copies."""
+    bases = getattr(layout, "cga_layout", None) or getattr(layout, "block_bases", None) or []
+    return sum(not any(basis) for basis in bases)
 
 
 def _whole(source: tensor) -> int:

@@ -1,12 +1,14 @@
 """Rules of Gluon's tensors: those whose layout is said, and what changes it."""
 
 import dataclasses
+import math
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect import tt, ttg
+from proton.dialect import tt, ttg, ttng
 from proton.dialect import tt_collective as tc
-from proton.dialect.builtin import i32_attr
+from proton.dialect.builtin import i32_attr, strings_attr
+from proton.dialect.mlir import Operation, ir
 from proton.frontend import memory
 from proton.frontend.arithmetic import binary
 from proton.frontend.builder import (
@@ -46,6 +48,7 @@ from proton.language.gluon.types import distributed_type
 from proton.language.value import tensor
 from proton.layout import LinearLayout
 from proton.layout.conversion import Permutation, plan
+from proton.layout.named import blocked
 
 
 def known_layout(layout: object, what: str) -> Any:
@@ -179,16 +182,22 @@ def _convert(
     target = block(source.dtype, source.shape, layout, "gl.convert_layout")
     check_warps(g, target)
     own = source.type.layout  # type: ignore[attr-defined]
-    if isinstance(own, AutoLayout) and target.layout.is_known:
+    if isinstance(own, AutoLayout) and target.layout.is_known and not assert_trivial:
         return set_layout(source, target.layout)
     if assert_trivial:
-        before, after = own.linear(source.shape), target.layout.linear(source.shape)
-        if not isinstance(plan(before, after, source.dtype.itemsize), Permutation):
-            raise error(
-                f"layout conversion from {own} to {layout} is not trivial",
-                f"data moves between threads: {before} becomes {after}",
-            )
+        _check_trivial(source, own, target.layout)
     return converted(source, target.layout)
+
+
+def _check_trivial(source: tensor, own: Any, layout: Any) -> None:
+    """Raises CompilationError where a conversion may move data between threads."""
+    why = "one of them is still to be chosen: gl.set_auto_layout says it"
+    if own.is_known and layout.is_known:
+        before, after = own.linear(source.shape), layout.linear(source.shape)
+        if isinstance(plan(before, after, source.dtype.itemsize), Permutation):
+            return
+        why = f"data moves between threads: {before} becomes {after}"
+    raise error(f"layout conversion from {own} to {layout} is not trivial", why)
 
 
 @generator_rule(core.set_auto_layout)
@@ -213,9 +222,17 @@ def _to_linear(layout: object, shape: object) -> Any:
     try:
         if isinstance(layout, SharedLayout):
             return SharedLinearLayout.of(layout.linear(sizes, _bits_of(layout)))
-        return DistributedLinearLayout.of(known_layout(layout, "layout").linear(sizes))
+        return DistributedLinearLayout.of(_linear(known_layout(layout, "layout"), sizes))
     except ValueError as problem:
         raise error(str(problem), "the layout is none of this shape") from None
+
+
+def _linear(layout: Any, shape: tuple[int, ...]) -> LinearLayout:
+    """The linear layout, for warps of any number of threads."""
+    if not isinstance(layout, BlockedLayout):
+        return layout.linear(shape)
+    parts = layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta, layout.order
+    return blocked(shape, *parts, math.prod(layout.threads_per_warp))
 
 
 def _bits_of(layout: SharedLayout) -> int:
@@ -235,23 +252,27 @@ def _bank_conflicts(distr_ty: distributed_type, shared_ty: Any) -> int:
     return _conflicts(places, max(1, bits // 8))
 
 
-_BANK_BYTES, _ACCESS_BYTES = 4, 16
+_BANKS, _BANK_BYTES, _ACCESS_BYTES = 32, 4, 16
 
 
 def _conflicts(places: LinearLayout, size: int) -> int:
-    """Of one access of a warp: as many elements of each thread as lie side by side."""
+    """Of one access of a warp: as many elements of each thread as lie side by side. Of more than
+    four bytes each fewer lanes are served at once, 128 bytes of them."""
     count = 1
     registers = {basis[0] for basis in places.bases("register")}
     while count * size < _ACCESS_BYTES and count in registers:
         count *= 2
-    starts = {places.apply(lane=lane)["offset"] * size for lane in range(32)}
-    words: dict[int, set[int]] = {}
-    for start in starts:
-        for byte in range(start, start + count * size, _BANK_BYTES):
-            word = byte // _BANK_BYTES
-            words.setdefault(word % 32, set()).add(word)
-    total = len({word for bank in words.values() for word in bank})
-    return max(map(len, words.values())) - max(1, -(-total // 32))
+    lanes = min(_BANKS, _BANKS * _BANK_BYTES // (count * size))
+    worst = 1
+    for first in range(0, _BANKS, lanes):
+        words: dict[int, set[int]] = {}
+        for lane in range(first, first + lanes):
+            start = places.apply(lane=lane)["offset"] * size
+            for byte in range(start, start + count * size, _BANK_BYTES):
+                word = byte // _BANK_BYTES
+                words.setdefault(word % _BANKS, set()).add(word)
+        worst = max(worst, *map(len, words.values()))
+    return worst - 1
 
 
 # Memory, and ops that are the tile language's with a layout
@@ -272,6 +293,21 @@ def caching(policy: object, modifier: str | None, eviction: str | None) -> tuple
         raise error(f"cache_policy must be a CachePolicy, got {shown(policy)}", "gl.CachePolicy()")
     modifier = "" if modifier in (None, "none") else f".{modifier.removeprefix('.')}"
     return modifier, "" if eviction in (None, "none") else eviction
+
+
+_L2_PRIORITIES = ("evict_first", "evict_last")  # others are what a line has anyway
+
+
+def hint_l2(op: Operation, policy: object) -> None:
+    """Notes of a copy the priorities of its lines in the second-level cache."""
+    if isinstance(policy, NVIDIACachePolicy) and policy.l2 is not None:
+        priorities, share = [policy.l2.primary, policy.l2.secondary], float(policy.l2.fraction)
+    elif isinstance(policy, CachePolicy) and policy.eviction_policy in _L2_PRIORITIES:
+        priorities, share = [policy.eviction_policy, "evict_unchanged"], 1.0
+    else:
+        return
+    op.attributes[ttng.L2_PRIORITIES] = strings_attr(priorities)
+    op.attributes[ttng.L2_SHARE] = ir.FloatAttr.get_f32(share)
 
 
 @generator_rule(core.load)
@@ -375,7 +411,7 @@ def _num_warps(g: CodeGenerator) -> int:
 
 @generator_rule(core.num_ctas)
 def _num_ctas(g: CodeGenerator) -> int:
-    return 1
+    return g.num_ctas
 
 
 @rule(core.barrier)

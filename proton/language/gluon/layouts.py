@@ -142,7 +142,8 @@ class BlockedLayout(DistributedLayout):
         rank = len(self.size_per_thread)
         parts = (self.threads_per_warp, self.warps_per_cta, self.order)
         assert all(len(part) == rank for part in parts), f"fields of {self} differ in their rank"
-        assert sorted(self.order) == list(range(rank)), f"order of {self} names each dimension once"
+        is_one = sorted(self.order) == list(range(rank))
+        assert is_one, f"order must be a permutation of 0..(rank-1), but was {self.order}"
 
     @property
     def rank(self) -> int:
@@ -301,7 +302,7 @@ class NVMMASharedLayout(SharedLayout):
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         if self.fp4_padded:
             raise ValueError("fp4_padded memory is of Blackwell's tensor cores")
-        size = max(1, element_bits // 8)
+        size = self.element_bitwidth // 8  # of the elements that it is made for
         return encodings.nvmma_memory(shape, size, self.swizzle_byte_width, self.transposed)
 
     @staticmethod
@@ -375,7 +376,8 @@ class PaddedSharedLayout(SharedLayout):
         return tuple((interval, padding) for interval, padding in self.interval_padding_pairs)
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        return _of_offsets([*self.offset_bases, *self.cga_layout], shape)
+        others = [basis for basis in self.cga_layout if any(basis)]  # no copies
+        return _of_offsets([*self.offset_bases, *others], shape)
 
     @staticmethod
     @constexpr_function
@@ -422,7 +424,8 @@ class SharedLinearLayout(SharedLayout):
         return self.order_rank
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        return _of_offsets([*self.offset_bases, *self.block_bases], shape)
+        others = [basis for basis in self.block_bases if any(basis)]  # no copies
+        return _of_offsets([*self.offset_bases, *others], shape)
 
     @classmethod
     def of(cls, layout: LinearLayout) -> "SharedLinearLayout":

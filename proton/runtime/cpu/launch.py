@@ -169,22 +169,22 @@ class CPULauncher(Launcher):
         return leaves, [found for pair in zip(keys, given, strict=True) for found in _leaves(*pair)]
 
     def _request(self, key: tuple[Any, ...]) -> Request:
-        *keys, disjoint, checks, ir_override, warps, instrumentation, check_bounds = key
+        *keys, disjoint, checks, ir_override, blocks, instrumentation, check_bounds = key
         debug, overflow = checks
         return Request(
             CPU,
             self.kernel,  # type: ignore[arg-type]
             signature_of(self.kernel.arg_names, map(Argument.of, keys)),
             CPUOptions(
-                disjoint, debug, instrumentation, check_bounds, ir_override, overflow, warps
+                disjoint, debug, instrumentation, check_bounds, ir_override, overflow, *blocks
             ),
         )
 
-    def _chosen(self, options: dict[str, object]) -> tuple[tuple[bool, bool], Any, int]:
+    def _chosen(self, options: dict[str, Any]) -> tuple[tuple[bool, bool], Any, tuple[int, int]]:
         """Of the options of a launch those that code depends on: what is checked, ir_override, the
-        warps that layouts are for."""
+        warps and blocks that layouts are for."""
         checks = self.kernel.checks(options)
-        return checks, options.get("ir_override"), warps_of_layouts(self.kernel, options)
+        return checks, options.get("ir_override"), blocks_of_layouts(self.kernel, options)
 
     def _compiled(self, key: tuple[object, ...]) -> CPUVariant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
@@ -205,13 +205,15 @@ class CPULauncher(Launcher):
         return variant_of(kernel, _leaf_names(self.kernel.arg_names, request.signature))
 
 
-def warps_of_layouts(kernel: Any, options: dict[str, Any]) -> int:
-    """The warps that a kernel's layouts must be for, 0 where it has none; in other kernels a
-    number of warps means nothing, but may be a mistake."""
+def blocks_of_layouts(kernel: Any, options: dict[str, Any]) -> tuple[int, int]:
+    """The warps that a kernel's layouts must be for, and in how many blocks of threads: 0 and 1
+    where it has none; in other kernels a number of warps means nothing, but may be a mistake."""
     asked = options.get("num_warps")
     if asked is not None:
         check_num_warps(asked, CPUTarget.warp_size)
-    return (asked or DEFAULT_WARPS) if kernel.has_layouts else 0
+    if not kernel.has_layouts:
+        return 0, 1
+    return asked or DEFAULT_WARPS, options.get("num_ctas") or 1
 
 
 def recorder_for(kernel: str) -> CPURecorder | None:

@@ -9,7 +9,7 @@ from proton.base.words import shown
 from proton.language import types as ty
 from proton.runtime.backend import owner_of
 from proton.runtime.launch.arguments import ArrayArgument, Parameter
-from proton.runtime.launch.reinterpret import TensorWrapper
+from proton.runtime.launch.reinterpret import MockTensor, TensorWrapper
 
 _PADDINGS = ("zero", "nan")
 _MAX_SIZE = (1 << 31) - 1  # of a dimension: kernels count in 32 bits
@@ -81,6 +81,9 @@ class TensorDescriptor(ArrayArgument):
         round_f32_to_tf32: bool = False,
     ) -> "TensorDescriptor":
         """A descriptor of all of an array, wherever it lies."""
+        if isinstance(tensor, MockTensor):
+            known = tensor.shape, tensor.stride(), block_shape, padding, round_f32_to_tf32
+            return TensorDescriptor(tensor.base, *known)
         array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
         owner = owner_of(array)
         if owner is None:

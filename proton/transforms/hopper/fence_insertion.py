@@ -11,10 +11,10 @@ from typing import ClassVar
 from proton.analysis.scratch import scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect import isa, names_of, ttng
-from proton.dialect.mlir import Block, Module, Operation, Value, func
+from proton.dialect.mlir import Block, Module, Operation, Value, func, ir
 from proton.dialect.regions import end_of
 from proton.dialect.traits import AllocatesShared, AwaitsOrder, Barrier, Loop, SharedEffects, has
-from proton.dialect.ttg import AsyncWaitGroupOp, is_mem_desc
+from proton.dialect.ttg import FENCES, AsyncWaitGroupOp, is_mem_desc
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
@@ -65,7 +65,9 @@ class _Fences:
         place, earlier = None, list[Operation]()  # where threads met behind each write
         end = end_of(block)
         for op in [view.operation for view in block.operations]:
-            if isa(op, _ARRIVAL):  # a fence, and readers wait for it
+            if isa(op, AsyncWaitGroupOp):  # where threads meet, behind a fence of each
+                op.attributes[FENCES] = ir.UnitAttr.get()
+            if isa(op, _ARRIVAL, AsyncWaitGroupOp):  # a fence, and readers wait for it
                 written, place, earlier = _NOTHING, None, []
             elif now := self._written(op):
                 earlier += [] if place is None else [place]

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import names_of, tt
+from proton.dialect import names_of, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.mlir import Attribute, Module, Operation, Value, ir
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
 
@@ -35,12 +35,23 @@ class SplitBatchedDot(Pass):
 def _split(op: Operation) -> None:
     view = op.opview
     attributes = view.inputPrecision, view.maxNumImpreciseAcc
-    sides = [_matrices(_trans(side, (1, 2, 0))) for side in (view.a, view.b, view.acc)]
+    sides = [
+        _matrices(_trans(_in_layout(side, None), (1, 2, 0))) for side in (view.a, view.b, view.acc)
+    ]
     products = [
         tt.DotOp(*matrices, *attributes, matrices[2].type).result
         for matrices in zip(*sides, strict=True)
     ]
-    replace(op, [_trans(_joined(products), (2, 0, 1))])
+    result = _trans(_joined(products), (2, 0, 1))
+    replace(op, [_in_layout(result, op.results[0].type.encoding)])
+
+
+def _in_layout(value: Value, layout: Attribute | None) -> Value:
+    """A block of which an author chose the layout in none, and back: pairs have others."""
+    if (value.type.encoding is None) == (layout is None):
+        return value
+    type_ = ir.RankedTensorType.get(shape_of(value), element_of(value), layout)
+    return ttg.ConvertLayoutOp(value, type_).result
 
 
 def _matrices(value: Value) -> list[Value]:

@@ -156,8 +156,8 @@ class Copies:
             case ("cp", "async", "wait_group" | "wait_all"):
                 count = int(op.operands[0]) if op.operands else 0
                 self._wait(mask, count)
-            case ("cp", "async", "mbarrier", "arrive", *kinds):
-                self._arrive_behind_copies(op, mask, "noinc" in kinds)
+            case ("cp", "async", "mbarrier", "arrive"):
+                self._arrive_behind_copies(op, mask, "noinc" in op.parts)
             case ("cp", "async", "bulk", "commit_group"):
                 for thread in np.flatnonzero(mask).tolist():
                     group = self.bulk_open.pop(thread, [])

@@ -170,6 +170,8 @@ class Translation:
             return [f"m.{name}({place}, {guard})"]
         if name in _NO_EFFECT:
             return []
+        if name == "createpolicy":  # a hint, which nothing looks at
+            return [f"put({self.register(operands[0])}, m.pc, {guard})"]
         if name == "mov" and ("{" in operands[0] or "{" in operands[1]):
             return self._packed(parts, operands, guard)
         if name == "cvta":

@@ -158,8 +158,11 @@ def _scatter(ctx: Lowering, site: Site) -> list[Value]:
     def alone(address: Value, operand: Value) -> Value:
         return combined(kind, "relaxed", address, operand, scope)
 
-    results = []
-    for register, place in enumerate(places):
+    results: list[Value] = []
+    for register, (place, first) in enumerate(zip(places, layout.first_registers(), strict=True)):
+        if first != register:
+            results.append(results[first])
+            continue
         predicate = both(None if mask is None else v.extract(mask, register), owner)
         operands = [place, v.extract(values, register)]
         results.append(_guarded(predicate, operands, alone))
@@ -190,8 +193,11 @@ def _each(
         return [_share_scalar(ctx, site, old)]
     layout, count = layout_of(type_), site.access
     owner = ctx.threads.owns(layout)
-    results = []
-    for start in range(0, v.count_of(operands[0]), count):
+    results: list[Value] = []
+    for start, first in list(enumerate(layout.first_registers()))[::count]:
+        if first != start:
+            results.append(results[first // count])
+            continue
         address = ctx.scalars.element(operands[0], start)
         values = [_registers(operand, start, count) for operand in operands[1:]]
         predicate = both(None if mask is None else v.extract(mask, start), owner)

@@ -35,7 +35,7 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     wide = values if values.type == i64 else v.create(llvm.SExtOp, i64, values)
     inside = v.compare("ult", wide, v.constant(bins, wide.type))
     one, scope = v.i32(1), ctx.primitives.SCOPES["cta"]
-    for register in range(v.count_of(values)):
+    for register in sorted(set(source.first_registers())):
         counted = both(v.extract(inside, register), owner)
         counted = both(counted, None if mask is None else v.extract(mask, register))
         place = v.create(llvm.TruncOp, i32, v.extract(wide, register))

@@ -181,7 +181,10 @@ def _reduce(ctx: Lowering, site: Site) -> Values:
         values = _butterfly(ctx, values, plan.exchange.lanes, combine)
     if not is_tensor(site.result_type):
         return [v.extract(value, 0) for value in values]
-    return values
+    off_axis = [basis for basis in source.bases("register") if not basis[axis_of(site.op)]]
+    copies = [bit for bit, basis in enumerate(off_axis) if not any(basis)]  # the result has none
+    once = [r for r in range(1 << len(off_axis)) if not any(r >> bit & 1 for bit in copies)]
+    return [v.shuffle(value, once) for value in values]
 
 
 def _butterfly(

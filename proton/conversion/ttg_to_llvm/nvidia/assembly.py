@@ -50,11 +50,8 @@ def _unpacked(registers: list[Value], type_: Type, pack: int) -> Iterator[Value]
             yield from v.to_elements(v.bitcast(register, v.vector(count, type_)))
 
 
-def _run(
-    site: Site, elements: list[list[Value]], types: list[Type], pack: int
-) -> list[list[Value]]:
-    """The assembly on `pack` elements of each operand; those of each result."""
-    operands = [register for group in elements for register in _packed(group, pack)]
+def _run(site: Site, operands: list[Value], types: list[Type], pack: int) -> list[list[Value]]:
+    """The assembly on registers of `pack` elements of each operand; those of each result."""
     counts = [pack // _per_register(type_, pack) for type_ in types]
     registers = [
         _register_type(t, pack)
@@ -79,29 +76,45 @@ def _run(
 
 @lowers(tt.InlineAsmOp, tt.InlineAsmWithEffectsOp)
 def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
-    pack = ir.IntegerAttr(site.op.attributes["packed_element"]).value
+    pack = ir.IntegerAttr(site.op.attributes[ttg.PACKED]).value
     types = [llvm_type(scalar_type(result.type)) for result in site.op.results]
-    if scalar_type(site.result_type) == site.result_type:
-        return [values[0] for values in _run(site, [[x] for x in site.operands], types, 1)]
-    columns = [v.to_elements(operand) for operand in site.operands]
-    count = len(columns[0])
+    columns = [
+        v.to_elements(value) if is_tensor(type_) else [_uniform(value, type_)]
+        for value, type_ in zip(site.operands, site.operand_types, strict=True)
+    ]
+    is_block = [is_tensor(type_) for type_ in site.operand_types]
+    if not any(is_block):
+        return [values[0] for values in _run(site, [x for (x,) in columns], types, 1)]
+    count = max(map(len, columns))
     found: list[list[Value]] = [[] for _ in types]
     for start in range(0, count, pack):
-        # A thread may have fewer: the last one stands for those that are missing.
-        groups = [[c[min(n, count - 1)] for n in range(start, start + pack)] for c in columns]
-        for values, new in zip(found, _run(site, groups, types, pack), strict=True):
+        operands: list[Value] = []
+        for column, is_one in zip(columns, is_block, strict=True):
+            # A thread may have fewer: the last one stands for those that are missing.
+            group = [column[min(n, len(column) - 1)] for n in range(start, start + pack)]
+            operands += _packed(group, pack) if is_one else column
+        for values, new in zip(found, _run(site, operands, types, pack), strict=True):
             values += new
     return [v.from_elements(values[:count]) for values in found]
 
 
+def _uniform(value: Value, type_: Type) -> Value:
+    """A scalar, or the address where memory begins."""
+    if not ttg.is_mem_desc(type_):
+        return v.bitcast(value, _register_type(value.type, 1))
+    (_, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
+    first = v.i32(view.padded(view.start) * stored_bytes(element))
+    return v.add(nvidia.shared_address(value), first)
+
+
 @lowers(ttg.ThreadAssemblyOp)
 def _thread_assembly(ctx: Lowering, site: Site) -> list[Value]:
+    if ttg.PACKED in site.op.attributes:
+        return _inline_asm(ctx, site)
     operands: list[Value] = []
     for value, type_ in zip(site.operands, site.operand_types, strict=True):
         if ttg.is_mem_desc(type_):
-            (_, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
-            first = v.i32(view.padded(view.start) * stored_bytes(element))
-            operands.append(v.add(nvidia.shared_address(value), first))
+            operands.append(_uniform(value, type_))
             continue
         elements = v.to_elements(value) if is_tensor(type_) else [value]
         operands += [v.bitcast(one, _register_type(one.type, 1)) for one in elements]

@@ -59,6 +59,8 @@ def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
 @lowers(ttg.AsyncWaitGroupOp)
 def _async_wait_group(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.wait_copies(site.number("pendings"))
+    if ttg.FENCES in site.op.attributes:
+        nvidia.fence_async_shared()
     ctx.threads.barrier()
     return []
 

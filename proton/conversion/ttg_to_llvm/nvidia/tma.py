@@ -28,32 +28,61 @@ def _prefetch_tensor_map(map_: Value, predicate: Value) -> None:
     nvidia.assembly("@$1 prefetch.tensormap [$0];", "l,b", None, map_, predicate)
 
 
+def _policy(site: Site) -> list[Value]:
+    """The hint of a copy for the second-level cache, if it has one."""
+    if ttng.L2_PRIORITIES not in site.op.attributes:
+        return []
+    words = "".join(f".L2::{word.value}" for word in site.op.attributes[ttng.L2_PRIORITIES])
+    share = site.op.attributes[ttng.L2_SHARE].value
+    text = f"createpolicy.fractional{words}.b64 $0, {share};"
+    return [nvidia.assembly(text, "=l", v.integer(64), effects=False)]
+
+
+def _hint(policy: Sequence[Value], number: int) -> tuple[str, str, str]:
+    """Of a copy with such a hint what its name, its operands and their constraints have more."""
+    return (".L2::cache_hint", f", ${number}", ",l") if policy else ("", "", "")
+
+
 def _copy_tensor_to_shared(
-    target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
+    target: Value,
+    map_: Value,
+    coordinates: Sequence[Value],
+    barrier: Value,
+    predicate: Value,
+    policy: Sequence[Value],
 ) -> None:
     """Begins to copy a box; its bytes arrive at a barrier."""
     count = len(coordinates)
+    name, operand, constraint = _hint(policy, 4 + count)
     text = (
-        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global.mbarrier::complete_tx::bytes "
-        f"[$1], [$2, {nvidia.braced(4, count)}], [$3];"
+        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global"
+        f".mbarrier::complete_tx::bytes{name} "
+        f"[$1], [$2, {nvidia.braced(4, count)}], [$3]{operand};"
     )
-    nvidia.assembly(
-        text, "b,r,l,r" + ",r" * count, None, predicate, target, map_, barrier, *coordinates
-    )
+    constraints = "b,r,l,r" + ",r" * count + constraint
+    operands = [predicate, target, map_, barrier, *coordinates, *policy]
+    nvidia.assembly(text, constraints, None, *operands)
 
 
 def _copy_tensor_to_global(
-    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value, reduction: str = ""
+    map_: Value,
+    coordinates: Sequence[Value],
+    source: Value,
+    predicate: Value,
+    reduction: str,
+    policy: Sequence[Value],
 ) -> None:
     """Begins to copy a box to global memory, or to combine it with what is there: add, min, max,
     and, or, xor."""
     count, name = len(coordinates), "cp.reduce.async" if reduction else "cp.async"
     combined = f".{reduction}" if reduction else ""
+    hint, operand, constraint = _hint(policy, 3 + count)
     text = (
-        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group "
-        f"[$1, {nvidia.braced(3, count)}], [$2];"
+        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group{hint} "
+        f"[$1, {nvidia.braced(3, count)}], [$2]{operand};"
     )
-    nvidia.assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
+    constraints = "b,l,r" + ",r" * count + constraint
+    nvidia.assembly(text, constraints, None, predicate, map_, source, *coordinates, *policy)
 
 
 def _commit_bulk_copies(predicate: Value) -> None:
@@ -119,10 +148,10 @@ def _sum(value: Value, number: int, more: Value | None) -> Value:
 @lowers(ttng.AsyncTMACopyOp)
 def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     map_, barrier, memory, condition, *indices = site.operands
-    arrives = nvidia.shared_address(barrier)
+    arrives, policy = nvidia.shared_address(barrier), _policy(site)
     for copy in _copies(ctx, site, memory, indices):
         issues = v.binary(llvm.AndOp, condition, copy.issues)
-        _copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
+        _copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues, policy)
     return []
 
 
@@ -137,8 +166,9 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     map_, memory, *indices = site.operands
     reduction = _reduction(site)
     name = reduction if reduction in REDUCE_KINDS else reduction[1:]  # the map knows the type
+    policy = _policy(site)
     for copy in _copies(ctx, site, memory, indices):
-        _copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues, name)
+        _copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues, name, policy)
     # Of every warp, though it be empty: a wait counts the same groups in all of them.
     _commit_bulk_copies(nvidia.elected())
     return []

@@ -36,7 +36,7 @@ class FractionalEvictionPolicy:
 
 @dataclass(frozen=True)
 class NVIDIACachePolicy:
-    """How an access is cached; priorities of the caches are hints that are not taken."""
+    """How an access is cached; priorities of the caches are hints, which TMA takes for L2."""
 
     cache_modifier: str | None = None
     l1: str | None = None

@@ -1,0 +1,155 @@
+"""What is said of rings of buffers that groups of warps hand each other: of wrong phases, and of
+kernels that are right nothing."""
+
+import warnings
+from typing import Any
+
+import pytest
+
+import proton
+from benchmarks import gluon_kernels as benchmarked
+from proton import gluon
+from proton.gluon import language as gl
+from proton.gluon.language.nvidia.hopper import mbarrier, tma
+from proton.gluon.nvidia.hopper import TensorDescriptor
+from proton.runtime.launch.reinterpret import MockTensor
+from tests import gluon_kernels
+
+TARGET = proton.GPUTarget("cuda", 90)
+ROWS = gl.constexpr(gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0]))
+MEMORY = gl.constexpr(gl.NVMMASharedLayout(128, 32, 2))
+
+
+@gluon.jit
+def sending(desc, buffers, ready, empty, n, S: gl.constexpr, WHAT: gl.constexpr):
+    phase = 1
+    for k in range(n):
+        slot = k % S
+        if WHAT == "toggles":
+            mbarrier.wait(empty.index(slot), phase)
+            phase = phase ^ (slot == S - 1).to(gl.int32)
+        elif WHAT == "toggles each time":
+            mbarrier.wait(empty.index(slot), phase)
+            phase ^= 1
+        elif WHAT == "first waits":
+            mbarrier.wait(empty.index(slot), k // S & 1)
+        elif WHAT != "never waits":
+            mbarrier.wait(empty.index(slot), (k // S & 1) ^ 1)
+        mbarrier.expect(ready.index(slot), 4096)
+        tma.async_load(desc, [32 * k, 0], ready.index(slot), buffers.index(slot))
+
+
+@gluon.jit
+def receiving(y, buffers, ready, empty, n, S: gl.constexpr, WHAT: gl.constexpr):
+    i = gl.arange(0, 32, layout=gl.SliceLayout(1, ROWS))[:, None]
+    j = gl.arange(0, 32, layout=gl.SliceLayout(0, ROWS))[None, :]
+    for k in range(n + 1 if WHAT == "one more" else n):
+        slot = k % S
+        if WHAT == "phase 0":
+            mbarrier.wait(ready.index(slot), 0)
+        elif WHAT == "too early":
+            mbarrier.wait(ready.index(slot), (k // S & 1) ^ 1)
+        elif WHAT == "another slot":
+            mbarrier.wait(ready.index(0), k & 1)
+        else:
+            mbarrier.wait(ready.index(slot), k // S & 1)
+        if WHAT == "empties first":
+            mbarrier.arrive(empty.index(slot))
+        value = buffers.index(slot).load(ROWS)
+        if WHAT == "empties another":
+            mbarrier.arrive(empty.index(0))
+        elif WHAT == "empties every other":
+            mbarrier.arrive(empty.index(slot), pred=k % 2 == 0)
+        elif WHAT not in ("never empties", "empties first"):
+            mbarrier.arrive(empty.index(slot))
+        gl.store(y + (32 * k + i) * 32 + j, value)
+
+
+@gluon.jit
+def ring(x, y, n, N: gl.constexpr, S: gl.constexpr, WHAT: gl.constexpr):
+    """N: iterations, if they are known."""
+    desc = tma.make_tensor_descriptor(x, [n * 32, 32], [32, 1], [32, 32], MEMORY)
+    buffers = gl.allocate_shared_memory(gl.float32, [S, 32, 32], MEMORY)
+    ready, empty = mbarrier.allocate_mbarrier(batch=S), mbarrier.allocate_mbarrier(batch=S)
+    for k in gl.static_range(S):
+        mbarrier.init(ready.index(k), count=1)
+        mbarrier.init(empty.index(k), count=1)
+    count = n if N == 0 else N
+    gl.warp_specialize(
+        [
+            (receiving, (y, buffers, ready, empty, count, S, WHAT)),
+            (sending, (desc, buffers, ready, empty, count, S, WHAT)),
+        ],
+        [1],
+    )
+
+
+NEVER = r"this wait never ends: (sending|receiving) waits for phase \d"
+EARLY = "receiving reads memory while the copy of line 39 to it may be under way"
+TWICE = "sending copies to memory while the copy of line 39 to it may be under way"
+OVER = "sending copies to memory that receiving may still read in line 58"
+WRONG: dict[str, tuple[str, bool]] = {  # what is said, and whether in the first iteration already
+    "first waits": (NEVER, True),
+    "too early": (NEVER, True),
+    "phase 0": (NEVER, False),
+    "another slot": (EARLY, False),
+    "never waits": (TWICE, False),
+    "empties first": (OVER, False),
+    "toggles each time": (NEVER, False),
+    "never empties": (NEVER, False),
+    "empties another": (NEVER, False),
+    "empties every other": (NEVER, False),
+}
+
+
+def compile_ring(what: str, iterations: int = 0, slots: int = 3) -> None:
+    args = gl.float32, gl.float32, 3, iterations, slots, what
+    ring.warmup(*args, grid=(1,), num_warps=4, target=TARGET)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_phases_are_found(what: str) -> None:
+    said, is_first = WRONG[what]
+    if is_first:  # a loop that may be empty: nothing is refused
+        with pytest.warns(UserWarning, match=f"if the loop runs, {said}"):
+            compile_ring(what)
+    else:
+        with pytest.raises(proton.CompilationError, match=said) as problem:
+            compile_ring(what)
+        assert __file__ in str(problem.value)
+    with pytest.raises(proton.CompilationError, match=said):
+        compile_ring(what, iterations=20)
+
+
+def test_what_needs_more_rounds_than_there_are_is_right() -> None:
+    for what in ("phase 0", "never waits", "never empties"):
+        compile_ring(what, iterations=3)
+
+
+def test_a_round_too_much_at_the_end() -> None:
+    said = "receiving waits for phase 1, and nobody is left to end it"
+    with pytest.raises(proton.CompilationError, match=said):
+        compile_ring("one more", iterations=4)
+    compile_ring("one more")  # n and n + 1 iterations: how often which loop runs is not known
+
+
+def described(shape: tuple[int, int], block: list[int], dtype: Any) -> TensorDescriptor:
+    layout = gl.NVMMASharedLayout.get_default_for(block, dtype)
+    return TensorDescriptor.from_tensor(MockTensor(dtype, shape), block, layout)
+
+
+def test_right_kernels_are_left_in_peace() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for slots in (1, 2, 3, 4):
+            for iterations in (0, 1, slots, 3 * slots + 1):
+                for what in ("right", "toggles"):
+                    compile_ring(what, iterations, slots)
+        x = described((1024, 64), [64, 64], gl.float32)
+        gluon_kernels.three_roles.warmup(x, x, 7, 64, 2, grid=(1,), target=TARGET)
+        half = described((1024, 1024), [128, 64], gl.float16)
+        other = described((1024, 1024), [64, 128], gl.float16)
+        out = described((1024, 1024), [128, 128], gl.float16)
+        sizes = 128, 128, 64, 3, 8
+        args = half, other, out, 8, *sizes
+        benchmarked.matmul_specialized.warmup(*args, grid=(1,), num_warps=8, target=TARGET)
