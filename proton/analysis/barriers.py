@@ -38,7 +38,12 @@ from proton.dialect.emit import number_of
 from proton.dialect.mlir import Block, Module, Operation, Value, func, scf
 from proton.dialect.walk import all_ops, kernel_functions
 
-_ARRIVALS = (ttng.ArriveOnceOp, ttng.BarrierExpectOp, ttng.ArriveBehindCopiesOp)
+_ARRIVALS = (
+    ttng.ArriveOnceOp,
+    ttng.ArriveOfWarpsOp,
+    ttng.BarrierExpectOp,
+    ttng.ArriveBehindCopiesOp,
+)
 _WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
 _USES = (*_ARRIVALS, *_WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
 _READS = (ttg.LocalLoadOp, ttg.LocalGatherOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)

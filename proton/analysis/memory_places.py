@@ -9,7 +9,8 @@ from math import prod
 
 from proton.analysis.scratch import stored_bytes
 from proton.base.errors import CompilationError, SourceSpan
-from proton.dialect import by_name, isa, ttg
+from proton.dialect import by_name, isa, ttg, ttng
+from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.emit import number_of, predicate_of
 from proton.dialect.mlir import CmpIPredicate, Location, Operation, Type, Value, arith, ir
 from proton.dialect.walk import defining_op, source_span
@@ -112,8 +113,13 @@ def known_number(value: Value, numbers: Numbers) -> int | None:
         return None
     if isa(op, arith.ConstantOp):
         return number_of(value)
-    if isa(op, arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp):
+    if isa(op, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
         return known_number(op.operands[0], numbers)
+    if isa(op, arith.SelectOp):
+        condition = known_number(op.operands[0], numbers)
+        return (
+            None if condition is None else known_number(op.operands[1 if condition else 2], numbers)
+        )
     if op.name not in _ARITHMETIC and not isa(op, arith.CmpIOp):
         return None
     a, b = (known_number(operand, numbers) for operand in op.operands)
@@ -169,7 +175,18 @@ def say(problem: CompilationError, is_certain: bool) -> None:
 
 def count_of(op: Operation) -> int:
     """The arrivals of an op at a barrier, or, of an init, those that a phase has."""
+    if isa(op, ttng.ArriveOfWarpsOp):
+        return _warps_of(op)
     return int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
+
+
+def _warps_of(op: Operation) -> int:
+    """Warps of the group that runs an op."""
+    outer = op
+    while outer.parent is not None and not isa(outer, ttg.WorkerOp):
+        outer = outer.parent.operation
+    name = "warps" if isa(outer, ttg.WorkerOp) else NUM_WARPS
+    return int(ir.IntegerAttr(outer.attributes[name]).value)
 
 
 def expected_bytes(op: Operation) -> int:

@@ -7,7 +7,8 @@ has not ended; then the next one is. Copies land at once. Where all groups wait 
     double   k = 0: waits for phase 1 of ready[0], which is phase 0 since the copy has landed
 
 A group knows of another's copy, or of its reads, by the barriers that it has waited for: what it
-reads must have been copied before in that sense, and what it copies to must have been read.
+reads must have been copied before in that sense, and what it copies to must have been read. A dot
+has read its operands when its group has waited for it.
 
 A loop whose iterations are not known runs on until `_ROUNDS` times as many as the ring has slots;
 then, or where a number or a condition is not known, nothing more is said. Of loops that groups run
@@ -48,8 +49,9 @@ _UNKNOWN = (
     ttng.ArriveWithCopiesOp,
     ttg.MeetOp,
 )
-_MATTERS = (*_WAITS, *_READS, *_UNKNOWN, ttng.AsyncTMACopyOp, ttng.ArriveOnceOp)
-_MATTERS_TOO = (ttng.BarrierExpectOp, ttng.InitBarrierOp, ttg.StartWorkersOp, ttg.WorkerOp)
+_ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.BarrierExpectOp)
+_MATTERS = (*_WAITS, *_READS, *_UNKNOWN, *_ARRIVALS, ttng.AsyncTMACopyOp, ttng.WarpGroupDotWaitOp)
+_MATTERS_TOO = (ttng.InitBarrierOp, ttg.StartWorkersOp, ttg.WorkerOp)
 _CONTROL = (scf.ForOp, scf.IfOp, ttg.JoinWorkersOp)
 
 
@@ -99,12 +101,21 @@ class _Known:
 
 
 @dataclass
+class _Read:
+    """A read of memory by a group, and when it was done: None while a dot is under way."""
+
+    group: int
+    op: Operation
+    step: int | None
+
+
+@dataclass
 class _Memory:
-    """Of a place: the copy to it that was the last, and who has read it since, and when."""
+    """Of a place: the copy to it that was the last, and who has read it since."""
 
     copy: int
     op: Operation
-    reads: list[tuple[int, int, Operation]] = field(default_factory=list)
+    reads: list[_Read] = field(default_factory=list)
 
 
 @dataclass
@@ -125,6 +136,7 @@ class _Group:
     numbers: Numbers
     known: _Known
     loops: list[_Loop] = field(default_factory=list)
+    dots: list[list[_Read]] = field(default_factory=list)  # what those under way read
     waits: Operation | None = None
     goes_on: Iterator[None] = field(default_factory=lambda: iter(()))
     has_ended: bool = False
@@ -305,7 +317,7 @@ class _Rounds:
             if place is None:
                 raise _NothingKnown
             self.inits.append((place, count_of(op)))
-        elif isa(op, ttng.ArriveOnceOp, ttng.BarrierExpectOp):
+        elif isa(op, *_ARRIVALS):
             if not self._number(group, op.operands[1]):
                 return
             barrier = self._barrier(group, op, op.operands[0])
@@ -319,9 +331,15 @@ class _Rounds:
         elif isa(op, ttng.AsyncTMACopyOp):
             self._copy(group, op)
         elif isa(op, *_READS):
-            for operand in op.operands:
-                if ttg.is_mem_desc(operand.type):
-                    self._read(group, op, operand)
+            read = [x for x in op.operands if ttg.is_mem_desc(x.type)]
+            reads = [found for operand in read if (found := self._read(group, op, operand))]
+            if isa(op, ttng.WarpGroupDotOp):
+                group.dots.append(reads)
+            else:
+                _end(group, reads)
+        elif isa(op, ttng.WarpGroupDotWaitOp):
+            while len(group.dots) > int(op.opview.pendings.value):
+                _end(group, group.dots.pop(0))
 
     def _copy(self, group: _Group, op: Operation) -> None:
         _, barrier_value, target, condition, *_ = op.operands
@@ -352,20 +370,22 @@ class _Rounds:
                 "way, or still to be read: no phase that it has waited for says that it is not"
             )
             self._say([group], op, place.base, problem, hint)
-        for reader, step, read in before.reads:
-            if group.known.steps.get(reader, 0) < step:
-                role, line = self.groups[reader].role, written(read.location).line
+        for read in before.reads:
+            reader = self.groups[read.group]
+            if read.step is None or group.known.steps.get(read.group, 0) < read.step:
+                role, line = reader.role, written(read.op.location).line
                 problem = (
                     f"{group.role} copies to memory that {role} may still read in line {line}: no "
                     "phase that it has waited for says that this is done"
                 )
-                self._say([group, self.groups[reader]], op, place.base, problem, hint)
+                self._say([group, reader], op, place.base, problem, hint)
 
-    def _read(self, group: _Group, op: Operation, value: Value) -> None:
+    def _read(self, group: _Group, op: Operation, value: Value) -> _Read | None:
+        """None where it is not of what was copied."""
         place = memory_place(value, group.numbers)
         found = None if place is None else self.memory.get(place)
         if place is None or found is None:
-            return
+            return None
         if found.copy not in group.known.copies:
             line = written(found.op.location).line
             self._say(
@@ -376,7 +396,8 @@ class _Rounds:
                 "no phase that it has waited for is this copy's",
                 "wait for the phase that the copy ends: phases are 0, 1, 0, 1, from the init on",
             )
-        found.reads.append((group.number, group.step(), op))
+        found.reads.append(_Read(group.number, op, None))
+        return found.reads[-1]
 
     # What is said
 
@@ -425,6 +446,12 @@ class _Rounds:
 def _matters(op: Operation) -> bool:
     """Whether groups do in it what others hear of."""
     return any(isa(inner, *_MATTERS, *_MATTERS_TOO) for inner in all_ops(op))
+
+
+def _end(group: _Group, reads: list[_Read]) -> None:
+    """Reads are done."""
+    for read in reads:
+        read.step = group.step()
 
 
 def _round(group: _Group) -> str:

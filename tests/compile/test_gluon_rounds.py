@@ -2,6 +2,7 @@
 kernels that are right nothing."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ import proton
 from benchmarks import gluon_kernels as benchmarked
 from proton import gluon
 from proton.gluon import language as gl
-from proton.gluon.language.nvidia.hopper import mbarrier, tma
+from proton.gluon.language.nvidia.hopper import (
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_init,
+    warpgroup_mma_wait,
+)
 from proton.gluon.nvidia.hopper import TensorDescriptor
 from proton.runtime.launch.reinterpret import MockTensor
 from tests import gluon_kernels
@@ -84,10 +91,18 @@ def ring(x, y, n, N: gl.constexpr, S: gl.constexpr, WHAT: gl.constexpr):
     )
 
 
+def line_of(text: str) -> int:
+    """The first line of this file that begins with it."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(n for n, line in enumerate(lines, 1) if line.strip().startswith(text))
+
+
+COPY = line_of("tma.async_load(")
 NEVER = r"this wait never ends: (sending|receiving) waits for phase \d"
-EARLY = "receiving reads memory while the copy of line 39 to it may be under way"
-TWICE = "sending copies to memory while the copy of line 39 to it may be under way"
-OVER = "sending copies to memory that receiving may still read in line 58"
+EARLY = f"receiving reads memory while the copy of line {COPY} to it may be under way"
+TWICE = f"sending copies to memory while the copy of line {COPY} to it may be under way"
+READ = line_of("value = buffers.index(slot)")
+OVER = f"sending copies to memory that receiving may still read in line {READ}"
 WRONG: dict[str, tuple[str, bool]] = {  # what is said, and whether in the first iteration already
     "first waits": (NEVER, True),
     "too early": (NEVER, True),
@@ -131,6 +146,57 @@ def test_a_round_too_much_at_the_end() -> None:
     with pytest.raises(proton.CompilationError, match=said):
         compile_ring("one more", iterations=4)
     compile_ring("one more")  # n and n + 1 iterations: how often which loop runs is not known
+
+
+@gluon.jit
+def fetching(desc, buffers, ready, empty, n):
+    for k in range(n):
+        slot = k % 2
+        mbarrier.wait(empty.index(slot), (k // 2 & 1) ^ 1)
+        mbarrier.expect(ready.index(slot), 8192)
+        tma.async_load(desc, [64 * k, 0], ready.index(slot), buffers.index(slot))
+
+
+@gluon.jit
+def multiplying(y, buffers, ready, empty, n, PENDINGS: gl.constexpr):
+    """What the dot of an iteration read is free when so many are under way."""
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    total = warpgroup_mma_init(gl.zeros([64, 64], gl.float32, layout))
+    for k in range(n):
+        slot = k % 2
+        mbarrier.wait(ready.index(slot), k // 2 & 1)
+        x = buffers.index(slot)
+        acc = warpgroup_mma(x, x.permute([1, 0]), total, is_async=True)
+        total = warpgroup_mma_wait(PENDINGS, deps=[acc])
+        mbarrier.arrive(empty.index(slot))
+    total = warpgroup_mma_wait(0, deps=[total])
+    i = gl.arange(0, 64, layout=gl.SliceLayout(1, layout))[:, None]
+    j = gl.arange(0, 64, layout=gl.SliceLayout(0, layout))[None, :]
+    gl.store(y + i * 64 + j, total)
+
+
+@gluon.jit
+def squared(desc, y, n, PENDINGS: gl.constexpr):
+    buffers = gl.allocate_shared_memory(gl.float16, [2, 64, 64], desc.layout)
+    ready, empty = mbarrier.allocate_mbarrier(batch=2), mbarrier.allocate_mbarrier(batch=2)
+    for k in gl.static_range(2):
+        mbarrier.init(ready.index(k), count=1)
+        mbarrier.init(empty.index(k), count=1)
+    gl.warp_specialize(
+        [
+            (multiplying, (y, buffers, ready, empty, n, PENDINGS)),
+            (fetching, (desc, buffers, ready, empty, n)),
+        ],
+        [1],
+    )
+
+
+def test_a_dot_reads_until_it_is_waited_for() -> None:
+    x = described((1024, 64), [64, 64], gl.float16)
+    squared.warmup(x, gl.float32, 16, 0, grid=(1,), target=TARGET)
+    said = "fetching copies to memory that multiplying may still read"
+    with pytest.raises(proton.CompilationError, match=said):
+        squared.warmup(x, gl.float32, 16, 1, grid=(1,), target=TARGET)
 
 
 def described(shape: tuple[int, int], block: list[int], dtype: Any) -> TensorDescriptor:

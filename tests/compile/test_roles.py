@@ -2,7 +2,7 @@
 they compute, that their synchronization is needed, and which loops these are."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,14 @@ import pytest
 import proton
 import proton.language as tl
 from benchmarks.alternating_kernels import plain_scores
+from proton.analysis.barriers import check_barriers
+from proton.backends.nvidia import compiler
+from proton.base.knobs import knobs
+from proton.dialect import isa, ttng
+from proton.dialect.builtin import i32_attr
+from proton.dialect.context import mlir_context
+from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.walk import all_ops, kernel_functions
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_emulated import without
@@ -219,3 +227,75 @@ def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
     text = kernel.asm["schedule"]
     assert "stages 3, producer and consumer" in text.splitlines()[0]
     assert text.count("wait until channel 0 is filled") == text.count("channel 0 is empty") == 1
+
+
+# Barriers, followed by proton/analysis/role_rounds.py
+
+BARRIERS = (ttng.ArriveOfWarpsOp, ttng.WaitBarrierOp)
+
+
+@pytest.fixture
+def scheduled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Modules behind the schedule, while each is checked."""
+    found: list[str] = []
+    goes_on = compiler._with_workers
+
+    def spy(module: Module, options: Any) -> Any:
+        found.append(module.operation.get_asm(enable_debug_info=True))
+        return goes_on(module, options)
+
+    monkeypatch.setattr(compiler, "_with_workers", spy)
+    with knobs.scope(verify_each=True, always_compile=True):
+        yield found
+
+
+def with_numbers(text: str, number: int) -> Module:
+    """The module with all integers that a kernel is given known."""
+    module = ir.Module.parse(text)
+    (kernel,) = kernel_functions(module)
+    block = kernel.regions[0].blocks[0]
+    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
+        for argument in block.arguments:
+            if isinstance(argument.type, ir.IntegerType):
+                known = arith.ConstantOp(argument.type, number).result
+                argument.replace_all_uses_with(known)
+    return module
+
+
+def test_barriers_of_roles_are_right_and_all_are_needed(scheduled: list[str]) -> None:
+    """Of two loops over tiles: without any arrival or wait, or with one dot more under way, memory
+    would be read too early, be copied to too early, or a wait would not end."""
+    desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
+    for kernel in (product, by_threads, persistent):
+        kernel.warmup(
+            desc, desc, desc, 512, 512, 512, M=64, N=64, K=64, target=HOPPER, num_stages=3
+        )
+        with mlir_context():
+            check_barriers(with_numbers(scheduled[-1], 320))
+    with mlir_context():
+        assert len(_barrier_ops(with_numbers(scheduled[-1], 320))) == 12, "four of each kind"
+        for number in range(12):
+            module = with_numbers(scheduled[-1], 320)
+            op = _barrier_ops(module)[number]
+            if isa(op, ttng.WarpGroupDotWaitOp):
+                op.attributes["pendings"] = i32_attr(op.opview.pendings.value + 1)
+            else:
+                op.erase()
+            with pytest.raises(proton.CompilationError, match=r"may still|under way|never ends"):
+                check_barriers(module)
+
+
+def _barrier_ops(module: Module) -> list[Operation]:
+    (kernel,) = kernel_functions(module)
+    return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
+
+
+@pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
+def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any) -> None:
+    """For any number of iterations, and for five."""
+    rows = [TensorDescriptor(tl.float16, (4096, 128), (128, 1), (128, 128)) for _ in range(4)]
+    kernel.warmup(
+        *rows, 640, 0.05, M=128, N=128, D=128, TMA=True, target=HOPPER, num_warps=8, num_stages=2
+    )
+    with mlir_context():
+        check_barriers(with_numbers(scheduled[-1], 640))

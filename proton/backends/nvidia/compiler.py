@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 
 from proton.analysis import group_registers
+from proton.analysis.barriers import check_barriers
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
@@ -27,6 +28,7 @@ from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PTXASError
+from proton.base.knobs import knobs
 from proton.base.symbols import mangled
 from proton.base.targets import WARP_SIZE, GPUTarget, check_threads
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
@@ -179,6 +181,8 @@ def _on_tiles(
     simplify = ttir_passes(options.instrumentation, [tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))
+    if knobs.verify_each:
+        check_barriers(module)  # of the groups of warps that the schedule made
     options = _with_workers(module, options)
     return stages.run("ttgir", module, ordered_passes(options)), options
 

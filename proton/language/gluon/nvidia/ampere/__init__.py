@@ -28,7 +28,8 @@ class FractionalEvictionPolicy:
             raise ValueError(f"Unsupported L2 primary eviction priority {self.primary!r}")
         if self.secondary not in _SECOND:
             raise ValueError(f"Unsupported L2 secondary eviction priority {self.secondary!r}")
-        if not isinstance(self.fraction, int | float) or self.fraction in (float("inf"),):
+        fraction: object = self.fraction  # of any type: who calls need not be typed
+        if not isinstance(fraction, int | float) or fraction == float("inf"):
             raise ValueError("L2 eviction fraction must be finite")
         if not 0 < self.fraction <= 1:
             raise ValueError("L2 eviction fraction must be in (0, 1]")
