@@ -92,6 +92,8 @@ _ARITHMETIC: dict[str, Callable[[int, int], int | None]] = by_name(
         arith.AndIOp: operator.and_,
         arith.OrIOp: operator.or_,
         arith.XOrIOp: operator.xor,
+        arith.MinSIOp: min,
+        arith.MaxSIOp: max,
     }
 )
 _COMPARED: dict[CmpIPredicate, Callable[[int, int], bool]] = {

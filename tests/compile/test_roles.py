@@ -11,13 +11,14 @@ import pytest
 import proton
 import proton.language as tl
 from benchmarks.alternating_kernels import plain_scores
+from kernels.attention import attention_descriptors_kernel
 from proton.analysis.barriers import check_barriers
 from proton.backends.nvidia import compiler
 from proton.base.knobs import knobs
-from proton.dialect import isa, ttng
+from proton.dialect import isa, tt, ttng
 from proton.dialect.builtin import i32_attr
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.walk import all_ops, kernel_functions
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
@@ -250,15 +251,18 @@ def scheduled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def with_numbers(text: str, number: int) -> Module:
-    """The module with all integers that a kernel is given known."""
+    """The module with all integers that a kernel is given known, of the third of five programs."""
     module = ir.Module.parse(text)
     (kernel,) = kernel_functions(module)
     block = kernel.regions[0].blocks[0]
+    known: list[tuple[Value, int]] = [(value, number) for value in block.arguments]
+    for op in all_ops(kernel):
+        if isa(op, tt.GetProgramIdOp, tt.GetNumProgramsOp):
+            known.append((op.results[0], 2 if isa(op, tt.GetProgramIdOp) else 5))
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
-        for argument in block.arguments:
-            if isinstance(argument.type, ir.IntegerType):
-                known = arith.ConstantOp(argument.type, number).result
-                argument.replace_all_uses_with(known)
+        for value, of_it in known:
+            if isinstance(value.type, ir.IntegerType):
+                value.replace_all_uses_with(arith.ConstantOp(value.type, of_it).result)
     return module
 
 
@@ -299,3 +303,19 @@ def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any) -> None:
     )
     with mlir_context():
         check_barriers(with_numbers(scheduled[-1], 640))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_barriers_of_attention(scheduled: list[str], causal: bool) -> None:
+    """Two loops with channels for K and V each, of different lengths."""
+    rows = TensorDescriptor(
+        tl.float16, (1, 2, 4096, 128), (1 << 20, 1 << 19, 128, 1), (1, 1, 128, 128)
+    )
+    attention_descriptors_kernel.warmup(
+        rows, rows, rows, rows, tl.float32, 2, 4096, 0.1, CAUSAL=causal, target=HOPPER,
+        num_warps=8, num_stages=2,
+    )  # fmt: skip
+    assert "ttg.worker" in scheduled[-1]
+    with mlir_context():
+        for length in (640, 4096, 100, 0):
+            check_barriers(with_numbers(scheduled[-1], length))
