@@ -1,7 +1,8 @@
 """The schedules of a function's loops: which loads begin early and how deep, where dots have ended,
 and which warps alternate. Everything is decided on the IR as it was; nothing here changes it."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
@@ -75,7 +76,26 @@ class Planner:
                 found.append(own)
         if found:
             specialise(found, self.chip, num_warps(self.module))
-        return {schedule.loop: schedule for schedule in found if schedule.channels}
+        chosen = {schedule.loop: schedule for schedule in found if schedule.channels}
+        others = [schedule for schedule in schedules if schedule.loop not in chosen]
+        return self._fitted(chosen, others)
+
+    def _fitted(
+        self, chosen: dict[Operation | None, Schedule], others: list[Schedule]
+    ) -> dict[Operation | None, Schedule]:
+        """Loops of roles with as many buffers as there is room for beside all else: the function
+        has these for good. None where that is one."""
+        for schedule in chosen.values():
+            assert schedule.copies is not None
+            copies = schedule.copies
+            removed = {op for s in chosen.values() if s.copies for op in s.copies.removed}
+            each = sum(desc_bytes(load.memory) for load in copies.loads)
+            room = self.chip.shared_bytes - self._most_bytes(others, removed)
+            stages = min(copies.stages, room // each)
+            if stages < 2:
+                return {}
+            schedule.copies = replace(copies, stages=stages)
+        return chosen
 
     # Copies
 
@@ -115,10 +135,11 @@ class Planner:
                 return Copies(loads, most, consumers, slice_, around, may_be_empty)
         return None
 
-    def _most_bytes(self, bodies: list[Schedule]) -> int:
-        """The shared memory that the function takes if all that it allocates is in use at once."""
+    def _most_bytes(self, bodies: list[Schedule], gone: Collection[Operation] = ()) -> int:
+        """The shared memory that the function takes if all that it allocates is in use at once,
+        but for ops that are `gone`."""
         ops = all_ops(self.function)
-        removed = set[Operation]()
+        removed = set(gone)
         planned = 0
         for schedule in bodies:
             if (copies := schedule.copies) is not None:

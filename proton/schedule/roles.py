@@ -23,7 +23,7 @@ from collections.abc import Collection
 from proton.analysis import group_registers
 from proton.analysis.tensor_maps import is_made_by_kernel
 from proton.base.chips.chip import Chip
-from proton.base.targets import WARP_SIZE
+from proton.base.targets import MAX_THREADS, WARP_SIZE
 from proton.dialect import isa, ttg
 from proton.dialect.attributes import KERNEL, WARP_SPECIALIZE
 from proton.dialect.diagnostics import element_of
@@ -48,7 +48,9 @@ def may_be_specialised(module: Module, function: Operation, schedule: Schedule) 
     loop, copies = schedule.loop, schedule.copies
     if loop is None or copies is None or copies.by_threads:
         return False
-    if KERNEL not in function.attributes or num_warps(module) % GROUP_WARPS:
+    warps = num_warps(module)
+    has_room = (warps + GROUP_WARPS) * WARP_SIZE <= MAX_THREADS
+    if KERNEL not in function.attributes or warps % GROUP_WARPS or not has_room:
         return False
     maps = [op for load in copies.loads if (op := defining_op(load.pointer)) is not None]
     block = function.regions[0].blocks[0]
@@ -237,7 +239,8 @@ def _asks_before(schedule: Schedule, dots: list[Operation], last: Operation) -> 
         for number, value in enumerate(view.yielded)
         if defining_op(value) in waits
     ]
-    ahead = {op for op in schedule.ahead_of(last) if op not in dots} | {last}
+    ahead = [op for op in schedule.ahead_of(last) if op not in dots] + [last]
+    ahead += [inner for op in ahead for inner in all_ops(op)]
     return any(user in ahead for value in carried for user in users(value))
 
 
