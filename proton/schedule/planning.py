@@ -1,7 +1,6 @@
 """The schedules of a function's loops: which loads begin early and how deep, where dots have ended,
 and which warps alternate. Everything is decided on the IR as it was; nothing here changes it."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from proton.analysis.alias import Roots
@@ -31,6 +30,7 @@ from proton.schedule.loads import (
 from proton.schedule.partitions import alternate
 from proton.schedule.plan import Copies, Schedule, SyncPoint
 from proton.schedule.roles import may_be_specialised, specialise
+from proton.schedule.room import bytes_beside
 
 _CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
 
@@ -77,24 +77,20 @@ class Planner:
         if found:
             specialise(found, self.chip, num_warps(self.module))
         chosen = {schedule.loop: schedule for schedule in found if schedule.channels}
-        others = [schedule for schedule in schedules if schedule.loop not in chosen]
-        return self._fitted(chosen, others)
+        return self._fitted([chosen.get(schedule.loop, schedule) for schedule in schedules])
 
-    def _fitted(
-        self, chosen: dict[Operation | None, Schedule], others: list[Schedule]
-    ) -> dict[Operation | None, Schedule]:
-        """Loops of roles with as many buffers as there is room for beside all else: the function
-        has these for good. None where that is one."""
+    def _fitted(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
+        """Loops of roles with as many buffers as there is room for; none where that is one."""
+        chosen = {schedule.loop: schedule for schedule in schedules if schedule.channels}
+        room = self.chip.shared_bytes
+        room -= bytes_beside(self.module, self.function, schedules) if chosen else 0
         for schedule in chosen.values():
             assert schedule.copies is not None
-            copies = schedule.copies
-            removed = {op for s in chosen.values() if s.copies for op in s.copies.removed}
-            each = sum(desc_bytes(load.memory) for load in copies.loads)
-            room = self.chip.shared_bytes - self._most_bytes(others, removed)
-            stages = min(copies.stages, room // each)
+            each = sum(desc_bytes(load.memory) for load in schedule.copies.loads)
+            stages = min(schedule.copies.stages, room // each)
             if stages < 2:
                 return {}
-            schedule.copies = replace(copies, stages=stages)
+            schedule.copies = replace(schedule.copies, stages=stages)
         return chosen
 
     # Copies
@@ -135,11 +131,10 @@ class Planner:
                 return Copies(loads, most, consumers, slice_, around, may_be_empty)
         return None
 
-    def _most_bytes(self, bodies: list[Schedule], gone: Collection[Operation] = ()) -> int:
-        """The shared memory that the function takes if all that it allocates is in use at once,
-        but for ops that are `gone`."""
+    def _most_bytes(self, bodies: list[Schedule]) -> int:
+        """The shared memory that the function takes if all that it allocates is in use at once."""
         ops = all_ops(self.function)
-        removed = set(gone)
+        removed = set[Operation]()
         planned = 0
         for schedule in bodies:
             if (copies := schedule.copies) is not None:

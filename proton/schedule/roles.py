@@ -120,11 +120,14 @@ def specialise(schedules: list[Schedule], chip: Chip, warps: int) -> None:
     is gained. All have the same buffers, one after the other."""
     buffers: list[object] | None = None
     most = chip.most_registers(2, warps * WARP_SIZE)
+    left = group_registers.of_consumers(chip, warps) - FREE_REGISTERS
     for schedule in schedules:
         assert schedule.loop is not None
         channels = _channels(schedule)
         delayed = _delayed(schedule, channels, chip)
-        if _held(schedule, delayed) > group_registers.of_consumers(chip, warps) - FREE_REGISTERS:
+        if _held(schedule, ()) > left:
+            continue  # without a producer a thread may have more
+        if _held(schedule, delayed) > left:
             delayed = []
         pays = delayed and _held(schedule, ()) > most
         if not channels or not (pays or WARP_SPECIALIZE in schedule.loop.attributes):

@@ -11,6 +11,8 @@ import pytest
 import proton
 import proton.language as tl
 from benchmarks.alternating_kernels import plain_scores
+from proton.analysis import group_registers
+from proton.backends.nvidia.ptx import with_larger_groups
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_emulated import without
@@ -259,6 +261,7 @@ def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
         (128, 64, {"num_warps": 32}, "groups 1"),  # a producer's threads would be too many
         (256, 64, {"num_stages": 4}, "stages 3, producer"),  # the block that is stored has memory
         (256, 128, {"num_stages": 2}, "groups 1"),  # as above, and one stage is none
+        (256, 64, {"num_warps": 4}, "groups 1"),  # consumers have no registers for the accumulator
     ],
 )
 def test_a_producer_has_room(n: int, k: int, options: dict[str, int], text: str) -> None:
@@ -271,3 +274,16 @@ def test_a_producer_has_room(n: int, k: int, options: dict[str, int], text: str)
         a, b, c, 512, 512, 512, M=128, N=n, K=k, target=HOPPER, **options
     )  # fmt: skip
     assert text in kernel.asm["schedule"]
+
+
+@pytest.mark.parametrize("warps", range(4, 32, 4))
+def test_registers_are_what_instructions_take(warps: int) -> None:
+    """Steps of 8; groups together have no more than the program begins with."""
+    facts = HOPPER.facts
+    begins = group_registers.at_first(facts, warps + 4) * (warps + 4)
+    for producer in (group_registers.PRODUCER, group_registers.LEAST_OF_GROUP):
+        count = group_registers.of_consumers(facts, warps, producer)
+        ptx = with_larger_groups("setmaxnreg.inc.sync.aligned.u32 88;", count)
+        assert ptx == f"setmaxnreg.inc.sync.aligned.u32 {count};"
+        assert count % 8 == 0
+        assert count * warps + producer * 4 <= begins
