@@ -9,6 +9,7 @@ from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalReserveOp, LocalStoreOp
 from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.walk import before, replace
+from proton.schedule.buffers import replace_memory
 from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
 
 WaitPlacer = Callable[[Operation | None, Mapping[Item, Operation]], None]
@@ -84,4 +85,5 @@ def _keep_outside(alloc: Operation, loop: Operation) -> None:
         place = LocalReserveOp(type_).result
     with before(alloc):
         LocalStoreOp(source, place)
-    replace(alloc, [place])
+        replace_memory(memory, place)
+    alloc.erase()
