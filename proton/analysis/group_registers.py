@@ -18,8 +18,8 @@ def at_first(chip: Chip, warps: int) -> int:
     return min(chip.most_registers(1, warps * WARP_SIZE), MOST_AT_FIRST)
 
 
-def of_consumers(chip: Chip, warps: int) -> int:
+def of_consumers(chip: Chip, warps: int, producer: int = PRODUCER) -> int:
     """What a producer, which has a warp group, leaves a thread of so many warps."""
     groups = warps // GROUP_WARPS
-    left = (at_first(chip, warps + GROUP_WARPS) * (groups + 1) - PRODUCER) // groups
+    left = (at_first(chip, warps + GROUP_WARPS) * (groups + 1) - producer) // groups
     return min(left - left % STEP, MOST_OF_GROUP)

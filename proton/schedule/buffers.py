@@ -60,7 +60,7 @@ def take_from(load: Load, memory: Value) -> None:
         if reshape is not None:
             matrix = mem_desc(*mem_desc_parts(alloc.results[0].type), is_mutable=True)
             own = MemDescViewOp(memory, i32_attr(0), matrix).result
-        _replace_memory(alloc.results[0], own)
+        replace_memory(alloc.results[0], own)
         alloc.erase()
         if reshape is not None:
             reshape.erase()
@@ -104,14 +104,14 @@ def _transposing_type(memory: Value, user: Operation) -> Type | None:
     return with_layout(type_, transposing_layout(shape, source, warps))
 
 
-def _replace_memory(known: Value, memory: Value) -> None:
+def replace_memory(known: Value, memory: Value) -> None:
     """Puts one memory in the place of another of the same layout, and its views, which are made
     where it is, ahead of what takes them."""
     for use in list(known.uses):
         user = use.owner.operation
         if isa(user, ttg.MemDescTransOp):
             with user.location:
-                _replace_memory(user.results[0], MemDescTransOp.of(memory))
+                replace_memory(user.results[0], MemDescTransOp.of(memory))
             user.erase()
         else:
             user.operands[use.operand_number] = memory

@@ -111,7 +111,7 @@ class _Delayed:
         split = max(n for n, op in enumerate(self.later) if isa(op, DOT)) + 1
         last = max(n for n, op in enumerate(self.first) if isa(op, DOT)) + 1
         late = {arg for arg, is_late in zip(self.args, self.is_late, strict=True) if is_late}
-        asks = (n for n, op in enumerate(self.first) if n >= last and late & {*op.operands})
+        asks = (n for n, op in enumerate(self.first) if n >= last and late & _taken(op))
         rest = next(asks, len(self.first))
         _emit(self.first[:last], first, _NEXT.write)
         _emit(self.later[:split], later)
@@ -142,6 +142,11 @@ def _emit(
         mapping |= dict(zip(op.results, copy.results, strict=True))
         if note is not None and (_is_of_tensors(op) or not has(op, Pure)):
             note(copy)
+
+
+def _taken(op: Operation) -> set[Value]:
+    """What an op takes, and those in its regions."""
+    return {operand for inner in (op, *all_ops(op)) for operand in inner.operands}
 
 
 def _is_of_tensors(op: Operation) -> bool:

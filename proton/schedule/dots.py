@@ -28,6 +28,7 @@ the next operands: they are on their way meanwhile.
 
 from collections.abc import Collection
 
+from proton.analysis.scratch import scratch_bytes
 from proton.dialect import isa, ttg, ttng
 from proton.dialect.mlir import Operation, Value, func
 from proton.dialect.regions import ForLoop, end_of, is_invariant
@@ -150,12 +151,16 @@ def go_on(schedule: Schedule, waits: list[DotWait]) -> None:
 
 def last_asked_by(wait: DotWait, loop: Operation) -> Operation | None:
     """The first op behind a loop at which a dot that may go on there must have ended; None for the
-    end of the block."""
+    end of the block. Scratch memory may lie where the dot's operands did."""
     (use,) = wait.op.results[0].uses
     takers = set(users(loop.results[int(use.operand_number)]))
     ops = [view.operation for view in loop.block.operations]
     behind = ops[ops.index(loop) + 1 : -1]
-    return next((op for op in behind if _ends(op, takers, ())), None)
+    return next((op for op in behind if _ends(op, takers, ()) or _has_scratch(op)), None)
+
+
+def _has_scratch(op: Operation) -> bool:
+    return any(scratch_bytes(inner) for inner in (op, *all_ops(op)))
 
 
 def defer(schedule: Schedule, waits: list[DotWait]) -> None:

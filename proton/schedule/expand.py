@@ -4,7 +4,7 @@ the next tile."""
 
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.ttg import num_warps
-from proton.schedule.in_order import in_order
+from proton.schedule.in_order import in_order, wait_behind
 from proton.schedule.pipelined_loop import PipelinedLoop
 from proton.schedule.pipelined_tiles import PipelinedTiles
 from proton.schedule.plan import Copies, Item, Schedule
@@ -15,10 +15,24 @@ from proton.schedule.specialized import SpecializedLoops
 def expand(module: Module, function: Operation, schedules: list[Schedule]) -> None:
     """Changes the blocks of a function into what their schedules say."""
     for schedule in schedules:
+        _enter(schedule)
+        wait_behind(schedule)
+    for schedule in schedules:
         if not schedule.channels:
             _expand(schedule)
     if specialised := [schedule for schedule in schedules if schedule.channels]:
         SpecializedLoops(function, specialised, num_warps(module)).run()
+
+
+def _enter(schedule: Schedule) -> None:
+    """Puts a loop that may be empty behind a branch."""
+    copies = schedule.copies
+    if copies is None or not copies.may_be_empty or schedule.channels:
+        return
+    assert schedule.loop is not None
+    skip_empty(schedule.loop)
+    for wait in schedule.waits:
+        wait.asked_by = None  # it is behind the branch
 
 
 def _expand(schedule: Schedule) -> None:
@@ -34,8 +48,4 @@ def _expand(schedule: Schedule) -> None:
 def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:
     if copies.tiles is not None:
         return PipelinedTiles(schedule, copies, copies.tiles)
-    if copies.may_be_empty and schedule.loop is not None:
-        skip_empty(schedule.loop)
-        for wait in schedule.waits:
-            wait.asked_by = None  # it is behind the branch
     return PipelinedLoop(schedule, copies)

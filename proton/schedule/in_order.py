@@ -9,6 +9,7 @@ from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalReserveOp, LocalStoreOp
 from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.walk import before, replace
+from proton.schedule.buffers import replace_memory
 from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
 
 WaitPlacer = Callable[[Operation | None, Mapping[Item, Operation]], None]
@@ -27,12 +28,28 @@ def in_order(schedule: Schedule) -> WaitPlacer:
     def place(loop: Operation | None, begins: Mapping[Item, Operation]) -> None:
         for wait, item in followed:
             behind = begins[item] if isinstance(item, SyncPoint) else item
-            _place(wait, end_of(wait.op.block) if behind is None else behind, loop)
+            _place(wait, end_of(wait.op.block) if behind is None else behind)
         if loop is not None:
             for alloc in {alloc: None for wait in waits for alloc in wait.kept}:
                 _keep_outside(alloc, loop)
 
     return place
+
+
+def wait_behind(schedule: Schedule) -> None:
+    """Waits behind a loop for the dots of its last iteration. That comes ahead of all that makes
+    loops anew: what asks for a dot may be another loop."""
+    loop = schedule.loop
+    for wait in schedule.waits:
+        if loop is None or not wait.is_later:
+            continue
+        (use,) = wait.op.results[0].uses
+        result = loop.results[int(use.operand_number)]
+        uses = list(result.uses)
+        with ir.InsertionPoint(wait.asked_by or end_of(loop.block)), wait.op.location:
+            landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
+        for use in uses:
+            use.owner.operation.operands[use.operand_number] = landed
 
 
 def _reorder(schedule: Schedule) -> None:
@@ -43,17 +60,13 @@ def _reorder(schedule: Schedule) -> None:
         op.move_before(next(behind, end_of(op.block)))
 
 
-def _place(wait: DotWait, ahead_of: Operation, loop: Operation | None) -> None:
+def _place(wait: DotWait, ahead_of: Operation) -> None:
     """Puts a wait for a dot into its place."""
     op, dot = wait.op, wait.dot
     op.attributes["pendings"] = i32_attr(wait.pendings)
     if not wait.is_later:
         op.move_before(ahead_of)
         return
-    assert loop is not None
-    (use,) = op.results[0].uses
-    with ir.InsertionPoint(wait.asked_by or end_of(loop.block)), op.location:
-        _wait_behind(loop, int(use.operand_number))
     if wait.is_implied:
         replace(op, [dot.results[0]])
     elif wait.kept:  # of the iteration before; else the dot of this one is issued first
@@ -61,15 +74,6 @@ def _place(wait: DotWait, ahead_of: Operation, loop: Operation | None) -> None:
         op.operands[0] = dot.operands[2]
         op.move_before(ahead_of)
         dot.operands[2] = op.results[0]
-
-
-def _wait_behind(loop: Operation, number: int) -> None:
-    """Waits behind a loop for the dot of its last iteration."""
-    result = loop.results[number]
-    uses = list(result.uses)
-    landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = landed
 
 
 def _keep_outside(alloc: Operation, loop: Operation) -> None:
@@ -81,4 +85,5 @@ def _keep_outside(alloc: Operation, loop: Operation) -> None:
         place = LocalReserveOp(type_).result
     with before(alloc):
         LocalStoreOp(source, place)
-    replace(alloc, [place])
+        replace_memory(memory, place)
+    alloc.erase()

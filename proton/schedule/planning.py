@@ -1,7 +1,7 @@
 """The schedules of a function's loops: which loads begin early and how deep, where dots have ended,
 and which warps alternate. Everything is decided on the IR as it was; nothing here changes it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
@@ -30,6 +30,7 @@ from proton.schedule.loads import (
 from proton.schedule.partitions import alternate
 from proton.schedule.plan import Copies, Schedule, SyncPoint
 from proton.schedule.roles import may_be_specialised, specialise
+from proton.schedule.room import bytes_beside
 
 _CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
 
@@ -77,7 +78,22 @@ class Planner:
                 found.append(own)
         if found:
             specialise(found, self.chip, num_warps(self.module))
-        return {schedule.loop: schedule for schedule in found if schedule.channels}
+        chosen = {schedule.loop: schedule for schedule in found if schedule.channels}
+        return self._fitted([chosen.get(schedule.loop, schedule) for schedule in schedules])
+
+    def _fitted(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
+        """Loops of roles with as many buffers as there is room for; none where that is one."""
+        chosen = {schedule.loop: schedule for schedule in schedules if schedule.channels}
+        room = self.chip.shared_bytes
+        room -= bytes_beside(self.module, self.function, schedules) if chosen else 0
+        for schedule in chosen.values():
+            assert schedule.copies is not None
+            each = sum(desc_bytes(load.memory) for load in schedule.copies.loads)
+            stages = min(schedule.copies.stages, room // each)
+            if stages < 2:
+                return {}
+            schedule.copies = replace(schedule.copies, stages=stages)
+        return chosen
 
     # Copies
 

@@ -121,11 +121,14 @@ def specialise(schedules: list[Schedule], chip: Chip, warps: int) -> None:
     is gained. All have the same buffers, one after the other."""
     buffers: list[object] | None = None
     most = chip.most_registers(2, warps * WARP_SIZE)
+    left = group_registers.of_consumers(chip, warps) - FREE_REGISTERS
     for schedule in schedules:
         assert schedule.loop is not None
         channels = _channels(schedule)
         delayed = _delayed(schedule, channels, chip)
-        if _held(schedule, delayed) > group_registers.of_consumers(chip, warps) - FREE_REGISTERS:
+        if _held(schedule, ()) > left:
+            continue  # without a producer a thread may have more
+        if _held(schedule, delayed) > left:
             delayed = []
         pays = delayed and _held(schedule, ()) > most
         if not channels or not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
@@ -240,7 +243,8 @@ def _asks_before(schedule: Schedule, dots: list[Operation], last: Operation) -> 
         for number, value in enumerate(view.yielded)
         if defining_op(value) in waits
     ]
-    ahead = {op for op in schedule.ahead_of(last) if op not in dots} | {last}
+    ahead = [op for op in schedule.ahead_of(last) if op not in dots] + [last]
+    ahead += [inner for op in ahead for inner in all_ops(op)]
     return any(user in ahead for value in carried for user in users(value))
 
 

@@ -12,8 +12,10 @@ import proton
 import proton.language as tl
 from benchmarks.alternating_kernels import plain_scores
 from kernels.attention import attention_descriptors_kernel
+from proton.analysis import group_registers
 from proton.analysis.barriers import check_barriers
 from proton.backends.nvidia import compiler
+from proton.backends.nvidia.ptx import with_larger_groups
 from proton.base.knobs import knobs
 from proton.dialect import isa, tt, ttng
 from proton.dialect.builtin import i32_attr
@@ -80,6 +82,18 @@ def by_threads(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constex
     c.store([row, column], acc.to(tl.float16))
 
 
+@proton.jit
+def unequal(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Two loops with other buffers each, of which the second one adds to the first one's dot."""
+    row, column, half = tl.program_id(0) * M, tl.program_id(1) * N, k // K // 2 * K
+    acc = tl.zeros((M, N), tl.float32)
+    for at in tl.range(0, half, K, warp_specialize=True):
+        acc = tl.dot(a.load([row, at]), b.load([at, column]), acc)
+    for at in tl.range(half, k, K, warp_specialize=True, num_stages=2):
+        acc = tl.dot(a.load([row, at]), b.load([at, column]), acc)
+    c.store([row, column], acc.to(tl.float16))
+
+
 def run_asked(
     rng: np.random.Generator,
     kernel: Any,
@@ -112,7 +126,9 @@ def run_asked(
     return seen[0]
 
 
-@pytest.mark.parametrize("kernel", [product, persistent, by_threads], ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "kernel", [product, persistent, by_threads, unequal], ids=lambda k: k.__name__
+)
 def test_loops_that_ask_for_it(rng: np.random.Generator, kernel: Any) -> None:
     """As long as the ring is, longer, one iteration, and none."""
     for k, warps, stages in ((96, 4, 3), (256, 8, 2), (32, 4, 4), (0, 4, 3)):
@@ -163,6 +179,42 @@ def test_arrivals_are_needed(rng: np.random.Generator) -> None:
     taken = re.compile(r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%r\d+\];")
     with pytest.raises(AssertionError, match="wait for ever"):
         run_asked(rng, product, (64, 64, 256), 4, 2, lambda ptx: taken.sub("", ptx))
+
+
+@proton.jit
+def halved(q, k, out, n, M: tl.constexpr, HOW: tl.constexpr):
+    """What a branch makes of the dot that is delayed; where HOW says."""
+    block = q.load([0, 0])
+    acc = tl.zeros((M, 128), tl.float32)
+    for at in range(0, n, 128):
+        keys, values = k.load([at, 0]), k.load([at + 128, 0])
+        scores = tl.dot(block, tl.trans(keys))
+        if HOW == "ahead" and at > 128:
+            acc = acc * 0.5
+        weights = tl.exp2(scores)
+        if HOW == "behind" and at > 128:
+            acc = acc * 0.5
+        acc = tl.dot(weights.to(tl.float16), values, acc)
+    out.store([0, 0], acc.to(tl.float16))
+
+
+@pytest.mark.parametrize("how", ["ahead", "behind"])
+def test_a_branch_takes_what_is_delayed(rng: np.random.Generator, how: str) -> None:
+    q, k = rng.standard_normal((128, 128)) / 20, rng.standard_normal((512, 128)) / 4
+    q, k = q.astype(np.float16), k.astype(np.float16)
+    out = np.full_like(q, np.nan)
+    given = [TensorDescriptor.from_tensor(array, [128, 128]) for array in (q, k, out)]
+    seen: list[str] = []
+    edit = lambda ptx: seen.append(ptx) or ptx  # noqa: E731
+    with Emulation(8, rng, edit, checks_races=False, apart=GROUP).installed():
+        halved[1,](*given, 384, M=128, HOW=how, num_warps=8, num_stages=2)
+    want = np.zeros((128, 128), np.float32)
+    for number, at in enumerate((0, 128, 256)):
+        weights = np.exp2(q.astype(np.float32) @ k[at : at + 128].T.astype(np.float32))
+        values = k[at + 128 : at + 256].astype(np.float32)
+        want = want * (0.5 if number > 1 else 1) + weights.astype(np.float16) @ values
+    assert ROLES in seen[0]
+    assert np.abs(out - want).max() <= 2e-3 * np.abs(want).max()
 
 
 # Which loops
@@ -228,6 +280,41 @@ def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
     text = kernel.asm["schedule"]
     assert "stages 3, producer and consumer" in text.splitlines()[0]
     assert text.count("wait until channel 0 is filled") == text.count("channel 0 is empty") == 1
+
+
+@pytest.mark.filterwarnings("ignore:ptxas")  # what has no room spills
+@pytest.mark.parametrize(
+    ("n", "k", "options", "text"),
+    [
+        (128, 64, {"num_warps": 32}, "groups 1"),  # a producer's threads would be too many
+        (256, 64, {"num_stages": 4}, "stages 3, producer"),  # the block that is stored has memory
+        (256, 128, {"num_stages": 2}, "groups 1"),  # as above, and one stage is none
+        (256, 64, {"num_warps": 4}, "groups 1"),  # consumers have no registers for the accumulator
+    ],
+)
+def test_a_producer_has_room(n: int, k: int, options: dict[str, int], text: str) -> None:
+    a, b, c = (
+        TensorDescriptor(tl.float16, (512, 512), (512, 1), block)
+        for block in ((128, k), (k, n), (128, n))
+    )
+    options = {"num_warps": 8} | options
+    kernel = product.warmup(
+        a, b, c, 512, 512, 512, M=128, N=n, K=k, target=HOPPER, **options
+    )  # fmt: skip
+    assert text in kernel.asm["schedule"]
+
+
+@pytest.mark.parametrize("warps", range(4, 32, 4))
+def test_registers_are_what_instructions_take(warps: int) -> None:
+    """Steps of 8; groups together have no more than the program begins with."""
+    facts = HOPPER.facts
+    begins = group_registers.at_first(facts, warps + 4) * (warps + 4)
+    for producer in (group_registers.PRODUCER, group_registers.LEAST_OF_GROUP):
+        count = group_registers.of_consumers(facts, warps, producer)
+        ptx = with_larger_groups("setmaxnreg.inc.sync.aligned.u32 88;", count)
+        assert ptx == f"setmaxnreg.inc.sync.aligned.u32 {count};"
+        assert count % 8 == 0
+        assert count * warps + producer * 4 <= begins
 
 
 # Barriers, followed by proton/analysis/role_rounds.py

@@ -240,9 +240,9 @@ def _with_more_for_consumers(
 ) -> tuple[str, Cubin]:
     """The PTX with the fewest registers for the producer, and its machine code, where less is
     spilled with that."""
-    given = group_registers.PRODUCER - group_registers.LEAST_OF_GROUP
-    left = given * options.worker_warps // options.num_warps
-    larger = with_larger_groups(ptx, left)
+    facts, least = options.target.facts, group_registers.LEAST_OF_GROUP
+    consumers = group_registers.of_consumers(facts, options.num_warps, least)
+    larger = with_larger_groups(ptx, consumers)
     found = _assembled(fn, larger, options)
     return (larger, found) if found.spills < cubin.spills else (ptx, cubin)
 

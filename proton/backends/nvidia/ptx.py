@@ -2,7 +2,7 @@
 
 import re
 
-from proton.analysis.group_registers import LEAST_OF_GROUP, MOST_OF_GROUP
+from proton.analysis.group_registers import LEAST_OF_GROUP
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
 from proton.dialect import isa
@@ -59,14 +59,13 @@ def with_least_programs(ptx: str, least: int) -> str:
     return _directed(ptx, f".minnctapersm {least}")
 
 
-def with_larger_groups(ptx: str, more: int) -> str:
-    """The PTX of a kernel whose roles have fewest registers and, the largest of them, `more`."""
+def with_larger_groups(ptx: str, most: int) -> str:
+    """The PTX of a kernel whose roles have fewest registers and, the largest of them, `most`."""
 
     def changed(found: re.Match[str]) -> str:
-        count = LEAST_OF_GROUP if found[2] == "dec" else min(int(found[3]) + more, MOST_OF_GROUP)
-        return f"{found[1]}{count}"
+        return f"{found[1]}{LEAST_OF_GROUP if found[2] == 'dec' else most}"
 
-    return re.sub(r"(setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 )(\d+)", changed, ptx)
+    return re.sub(r"(setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 )\d+", changed, ptx)
 
 
 def has_least_programs(ptx: str) -> bool:
