@@ -107,7 +107,13 @@ def _takes_records(op: Operation) -> bool:
 
 
 def _is_convergent(op: Operation) -> bool:
-    return op.name.startswith(("nvvm.barrier", "nvvm.shfl"))
+    return op.name.startswith(("nvvm.barrier", "nvvm.shfl")) or _waits(op)
+
+
+def _waits(op: Operation) -> bool:
+    """True if an op waits for what others copy, as a producer's loop does: one for each of its
+    copies."""
+    return "mbarrier.try_wait" in _assembly(op)
 
 
 def _multiplies_matrices(op: Operation) -> bool:

@@ -22,6 +22,7 @@ from kernels.matmul_persistent import matmul_persistent
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Cubin
 from proton.base.targets import GPUTarget
+from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
 from tests.compile.ptx_order import work
 from tests.compile.test_gpu_records import SIZES, Launched, _takes, compiled, launched
@@ -160,3 +161,35 @@ def test_a_product_stays_with_its_sum(mode: Instrumentation) -> None:
     )
     counts = [kernel.asm["ptx"].count("fma.rn.f32") for kernel in (plain, recorded)]
     assert counts[0] == counts[1] > 8
+
+
+@proton.jit
+def two_dots(q, k, v, out, n, M: tl.constexpr, D: tl.constexpr):
+    with proton.scope("load q"):
+        block = q.load([0, 0])
+    acc, total = tl.zeros((M, D), tl.float32), tl.zeros((M,), tl.float32)
+    for at in tl.range(0, n, 64, warp_specialize=True):
+        with proton.scope("load"):
+            keys = k.load([at, 0])
+        values = v.load([at, 0])
+        scores = tl.dot(block, tl.trans(keys))
+        if at > 64:
+            with proton.scope("half"):
+                acc = acc * 0.5
+        with proton.scope("weights"):
+            weights = tl.exp2(scores)
+        if at > 128:
+            total += tl.sum(weights, 1)
+        acc = tl.dot(weights.to(tl.float16), values, acc)
+    out.store([0, 0], (acc + total[:, None]).to(tl.float16))
+
+
+def test_records_leave_roles_as_they_are() -> None:
+    """A producer's loop is short, and is not unrolled for its records."""
+    own, other = (TensorDescriptor(tl.float16, (4096, 128), (128, 1), (64, 128)) for _ in range(2))
+    options = {"M": 64, "D": 128, "num_stages": 2}
+    given = own, other, other, own, 4096
+    plain = work(compiled(two_dots, *given, **options).asm["ptx"])
+    assert any(name.startswith("mbarrier.try_wait") for name in plain)
+    recorded = compiled(two_dots, *given, instrumentation=MODES["default"], **options)
+    assert_same_work(work(recorded.asm["ptx"]), plain, "two dots")
