@@ -134,11 +134,11 @@ def torch_launch(name: str, data: Data, scale: float) -> Callable[[], Any] | Non
 def compiled(kernel: Any, schedule: str, given: list[Any], scale: float, **options: Any) -> Any:
     """(a launch, bytes of spills) of a kernel by one schedule; None where it does not fit."""
     planning = proton.schedule.planning
-    kept = planning.alternate, planning.may_be_specialised
+    kept = planning.alternate, planning.may_be_specialized
     if schedule == "plain":
         planning.alternate = lambda schedule, chip: None
     if schedule in SCHEDULES[1:]:
-        planning.may_be_specialised = lambda *_: False
+        planning.may_be_specialized = lambda *_: False
     launch = functools.partial(kernel, *given, scale)
     try:
         with proton.knobs.scope(always_compile=True):
@@ -148,7 +148,7 @@ def compiled(kernel: Any, schedule: str, given: list[Any], scale: float, **optio
             raise
         return None
     finally:
-        planning.alternate, planning.may_be_specialised = kept
+        planning.alternate, planning.may_be_specialized = kept
     return functools.partial(launch, **options), found.n_spills
 
 

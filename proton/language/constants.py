@@ -7,7 +7,7 @@ from typing import Any
 class constexpr:
     """A value known while compiling. Arithmetic on constexprs gives constexprs.
 
-    Also the annotation of a kernel parameter that is specialised on its value.
+    Also the annotation of a kernel parameter that is specialized on its value.
     """
 
     def __init__(self, value: Any) -> None:

@@ -20,8 +20,8 @@ def expand(module: Module, function: Operation, schedules: list[Schedule]) -> No
     for schedule in schedules:
         if not schedule.channels:
             _expand(schedule)
-    if specialised := [schedule for schedule in schedules if schedule.channels]:
-        SpecializedLoops(function, specialised, num_warps(module)).run()
+    if specialized := [schedule for schedule in schedules if schedule.channels]:
+        SpecializedLoops(function, specialized, num_warps(module)).run()
 
 
 def _enter(schedule: Schedule) -> None:

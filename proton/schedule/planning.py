@@ -29,7 +29,7 @@ from proton.schedule.loads import (
 )
 from proton.schedule.partitions import alternate
 from proton.schedule.plan import Copies, Schedule, SyncPoint
-from proton.schedule.roles import may_be_specialised, specialise
+from proton.schedule.roles import may_be_specialized, specialize
 from proton.schedule.room import bytes_beside
 
 _CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
@@ -56,28 +56,28 @@ class Planner:
         self._begin_early({s.loop: s for s in found if s.loop is not None})
         found = [schedule for schedule in found if schedule.copies is not None or waits]
         has_room = bool(waits) and self._most_bytes(found) <= self.chip.shared_bytes
-        specialised = self._specialised(found)
+        specialized = self._specialized(found)
         for schedule in found:
-            if schedule.loop not in specialised:
+            if schedule.loop not in specialized:
                 _place_waits(schedule, has_room)
-                if not specialised:  # else warps of the program wait for others, too
+                if not specialized:  # else warps of the program wait for others, too
                     alternate(schedule, self.chip)
-        return [specialised.get(schedule.loop, schedule) for schedule in found]
+        return [specialized.get(schedule.loop, schedule) for schedule in found]
 
-    def _specialised(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
+    def _specialized(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
         """The schedules of loops whose copies a warp of its own begins."""
         found: list[Schedule] = []
         if not self.may_have_roles or not self.chip.dot_per_cycle:
             return {}
         for schedule in schedules:
-            if may_be_specialised(self.module, self.function, schedule):
+            if may_be_specialized(self.module, self.function, schedule):
                 assert schedule.loop is not None
                 own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
                 own.copies = schedule.copies
                 _place_waits(own, has_room=False, has_producer=True)
                 found.append(own)
         if found:
-            specialise(found, self.chip, num_warps(self.module))
+            specialize(found, self.chip, num_warps(self.module))
         chosen = {schedule.loop: schedule for schedule in found if schedule.channels}
         return self._fitted([chosen.get(schedule.loop, schedule) for schedule in schedules])
 

@@ -43,7 +43,7 @@ from proton.schedule.plan import Channel, Schedule
 FREE_REGISTERS = 40
 
 
-def may_be_specialised(module: Module, function: Operation, schedule: Schedule) -> bool:
+def may_be_specialized(module: Module, function: Operation, schedule: Schedule) -> bool:
     """True if a warp of its own could begin all copies of a loop."""
     loop, copies = schedule.loop, schedule.copies
     if loop is None or copies is None or copies.by_threads:
@@ -114,7 +114,7 @@ def may_be_shared(op: Operation) -> bool:
     return has(op, Pure) or (has(op, AllocatesShared) and not op.operands)
 
 
-def specialise(schedules: list[Schedule], chip: Chip, warps: int) -> None:
+def specialize(schedules: list[Schedule], chip: Chip, warps: int) -> None:
     """Decides which of these loops a producer begins the copies of, once their waits for dots are
     planned. Those that ask for it, and those with a dot that may be delayed, where the results of
     dots and their operands leave no room for a second program on an SM: else that program does what

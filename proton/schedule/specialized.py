@@ -10,7 +10,7 @@
     }) {warps = 1}                         ttg.join_workers
 
 Both carry of each channel which buffer comes next and the parity of its phase, through all loops
-that specialised ones are in, and from one loop to the next.
+that specialized ones are in, and from one loop to the next.
 """
 
 from collections.abc import Iterable
@@ -75,7 +75,7 @@ class Ring:
 
 @dataclass
 class Nest:
-    """A loop that is specialised, or one with such loops in it. Known before the first one is
+    """A loop that is specialized, or one with such loops in it. Known before the first one is
     changed: a new op may lie where an erased one did."""
 
     loop: Operation

@@ -177,7 +177,7 @@ def test_keywords_defaults_and_any_order(driver: FakeDriver) -> None:
 # Variants
 
 
-def test_integers_are_specialised_on_one_and_on_multiples_of_16(driver: FakeDriver) -> None:
+def test_integers_are_specialized_on_one_and_on_multiples_of_16(driver: FakeDriver) -> None:
     scale, x = kernel(), driver.array("float32")
     for n, loaded in ((16, 1), (32, 1), (0, 1), (1, 2), (5, 3), (7, 3), (1, 3), (-16, 3)):
         scale[1,](x, n)
@@ -185,7 +185,7 @@ def test_integers_are_specialised_on_one_and_on_multiples_of_16(driver: FakeDriv
     assert len({launch.function for launch, _ in driver.launches}) == 3
 
 
-def test_integers_of_a_fixed_type_are_specialised_on_multiples_of_16(driver: FakeDriver) -> None:
+def test_integers_of_a_fixed_type_are_specialized_on_multiples_of_16(driver: FakeDriver) -> None:
     for short in ("i32", "i64", "u32", "i8"):
 
         @proton.jit
@@ -202,7 +202,7 @@ def test_integers_of_a_fixed_type_are_specialised_on_multiples_of_16(driver: Fak
             fill[1,](x, 1 << 63)
 
 
-def test_addresses_are_specialised_on_multiples_of_16(driver: FakeDriver) -> None:
+def test_addresses_are_specialized_on_multiples_of_16(driver: FakeDriver) -> None:
     scale = kernel()
     driver.read = [ctypes.c_uint64]
     for address, loaded in ((0x10000, 1), (0x20010, 1), (0x10004, 2), (0x10008, 2), (0x10000, 2)):
@@ -218,7 +218,7 @@ def test_types_of_arrays_have_code_of_their_own(driver: FakeDriver) -> None:
         assert len(driver.loaded) == loaded
 
 
-def test_what_is_not_to_be_specialised_is_not(driver: FakeDriver) -> None:
+def test_what_is_not_to_be_specialized_is_not(driver: FakeDriver) -> None:
     scale, x = kernel(do_not_specialize=["n"]), driver.array("float32")
     for n in (1, 16, 5, 0):
         scale[1,](x, n)

@@ -369,7 +369,7 @@ def test_tuples_and_kernels_are_preloaded(tmp_path: Path) -> None:
             of_tuples.preload(data.replace(part, other))
 
 
-def test_a_binder_says_what_arguments_are_specialised_for() -> None:
+def test_a_binder_says_what_arguments_are_specialized_for() -> None:
     fill = kernel()
     *_, bind = fill.create_binder()
     bound, specialization, _ = bind(tl.float32, 1, BLOCK=8)

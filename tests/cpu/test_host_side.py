@@ -479,7 +479,7 @@ def test_what_is_compiled_is_dropped_for_all_devices() -> None:
     assert out[0] == 1
 
 
-def test_a_constexpr_is_always_specialised() -> None:
+def test_a_constexpr_is_always_specialized() -> None:
     source = "@proton.jit(do_not_specialize=[{}])\ndef kernel(p, N: tl.constexpr): pass\n"
     for name in ("'N'", "1"):
         with pytest.raises(ValueError, match="kernel: N is a constexpr: take it out"):

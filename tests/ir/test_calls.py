@@ -72,7 +72,7 @@ def calls_unlike(p):
     keep(p, scaled(tl.load(p), 2.0))
 
 
-def test_each_specialisation_is_a_function() -> None:
+def test_each_specialization_is_a_function() -> None:
     names = [name.split("__")[0] for name in callees(calls_unlike)]
     # fp32[8] by 2.0, 3.0 and 2; two constants; fp32 by 2.0
     assert sorted(names) == ["keep"] * 2 + ["scaled"] * 5

@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 
 from proton.analysis import group_registers
-from proton.analysis.barriers import check_barriers
+from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
@@ -36,7 +36,7 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
-from proton.dialect.walk import functions, gpu_functions
+from proton.dialect.walk import functions, gpu_functions, kernel_functions
 from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
@@ -181,8 +181,8 @@ def _on_tiles(
     simplify = ttir_passes(options.instrumentation, [tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))
-    if knobs.verify_each:
-        check_barriers(module)  # of the groups of warps that the schedule made
+    for kernel in kernel_functions(module) if knobs.verify_each else ():
+        check_rounds(kernel)  # of the groups of warps that the schedule made
     options = _with_workers(module, options)
     return stages.run("ttgir", module, ordered_passes(options)), options
 

@@ -70,7 +70,7 @@ def integer_type(name: str, value: int) -> str:
 
 
 class Constant:
-    """The key of an argument that the code is specialised on: equal where type and value are,
+    """The key of an argument that the code is specialized on: equal where type and value are,
     inside of tuples, too (1, 1.0 and True compare equal in Python, and 0.0 and -0.0). An object
     that may change is what its attributes are now."""
 
@@ -219,7 +219,7 @@ class Parameter:
 
     @property
     def is_constexpr(self) -> bool:
-        """True if the code is specialised on its value."""
+        """True if the code is specialized on its value."""
         return self.constexpr
 
     @property
@@ -350,7 +350,7 @@ class Parameter:
         return value.short if value.is_ptr() else self.prefix + value.short
 
     def constant(self, value: object) -> Constant:
-        """The key of a value that the code is specialised on."""
+        """The key of a value that the code is specialized on."""
         value = ty.unwrap(value)
         if value is None:
             return _NONE

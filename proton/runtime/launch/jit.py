@@ -192,7 +192,7 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
 
     @property
     def constexprs(self) -> list[int]:
-        """The positions of the parameters that the code is specialised on."""
+        """The positions of the parameters that the code is specialized on."""
         return [parameter.num for parameter in self.params if parameter.constexpr]
 
     @property

@@ -223,7 +223,7 @@ Binding = tuple[dict[str, object], list[tuple[object, ...]], object]
 
 
 def binder(kernel: Any) -> Callable[..., Binding]:
-    """A function of a launch's arguments that gives them by name, what each is specialised for,
+    """A function of a launch's arguments that gives them by name, what each is specialized for,
     and the options: ("*fp32", "D") is a pointer that 16 divides, ("constexpr", 8) a constant."""
 
     def bind(*args: object, **kwargs: object) -> Binding:

@@ -152,7 +152,7 @@ class _Tuple(ArgumentKind):
 
 
 class _Constexpr(ArgumentKind):
-    """The properties the code is specialised on."""
+    """The properties the code is specialized on."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
         return parameter.constexpr
@@ -243,7 +243,7 @@ class _Other(ArgumentKind):
 
 
 class _Int(_Other):
-    """An integer of 32 bits, of a parameter that is specialised on 1 and on multiples of 16; not
+    """An integer of 32 bits, of a parameter that is specialized on 1 and on multiples of 16; not
     one of a fixed type, which may be too narrow for it."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
