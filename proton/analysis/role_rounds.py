@@ -261,8 +261,7 @@ class _Rounds:
             slots = max(map(len, self.slots.values()), default=0)
             if count is None and iteration > _ROUNDS * max(2, slots):
                 raise _NothingKnown
-            known = lower is not None and step is not None
-            index = lower + iteration * step if known else None  # type: ignore[operator]
+            index = None if lower is None or step is None else lower + iteration * step
             _set(numbers, [loop.body.arguments[0], *carried], [index, *values])
             yield from self._ops(group, loop.body)
             end = list(loop.body.operations)[-1].operation

@@ -124,14 +124,14 @@ def specialize(schedules: list[Schedule], chip: Chip, warps: int) -> None:
     left = group_registers.of_consumers(chip, warps) - FREE_REGISTERS
     for schedule in schedules:
         assert schedule.loop is not None
-        channels = _channels(schedule)
+        channels, held = _channels(schedule), _held(schedule, ())
+        if not channels or held > left:
+            continue  # without a producer a thread may have more registers
         delayed = _delayed(schedule, channels, chip)
-        if _held(schedule, ()) > left:
-            continue  # without a producer a thread may have more
         if _held(schedule, delayed) > left:
             delayed = []
-        pays = delayed and _held(schedule, ()) > most
-        if not channels or not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
+        pays = delayed and held > most
+        if not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
             continue
         assert schedule.copies is not None
         own = [schedule.copies.stages, *([load.memory for load in c.loads] for c in channels)]
@@ -155,7 +155,8 @@ def _channels(schedule: Schedule) -> list[Channel]:
         ends += [] if channel.emptied is None else [(channel.emptied, channel.is_later)]
         if len({is_later for _, is_later in ends}) > 1:
             return []
-        for op, channel.is_later in ends:
+        for op, is_later in ends:
+            channel.is_later = is_later  # as all of them
             if channel.emptied is None or order[channel.emptied] < order[op]:
                 channel.emptied = op
     return list(found.values())
@@ -191,7 +192,7 @@ def _readers(memory: Value) -> list[Operation]:
 
 def _delayed(schedule: Schedule, channels: list[Channel], chip: Chip) -> list[Operation]:
     """The dots of a loop behind its longest work between two, if all of them may be delayed."""
-    if not channels or not chip.dot_per_cycle or any(channel.is_later for channel in channels):
+    if not chip.dot_per_cycle or any(channel.is_later for channel in channels):
         return []
     found = longest_work(schedule, chip, LEAST_WORK, float("inf"))
     if found is None:

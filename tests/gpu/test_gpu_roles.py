@@ -13,6 +13,7 @@ from benchmarks.alternating_kernels import attention, causal_attention
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.test_roles import by_threads, persistent, product
 from tests.compile.test_unit_dimensions import attention as attention_of_heads
+from tests.gpu.test_gpu_warp_group_order import zeros_late
 
 ROLES = "producer and consumer"
 
@@ -132,22 +133,14 @@ def weighted_sums(
     q_ptr, k_desc, v_desc, out_ptr, seed, steps, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """Sums of exp2(q @ k.T) @ v. In half of the steps a group of consumers sleeps up to 4 us."""
+    """Sums of exp2(q @ k.T) @ v."""
     rows, depth = tl.arange(0, ROWS), tl.arange(0, DEPTH)
     offsets = (tl.program_id(0) * ROWS + rows[:, None]) * DEPTH + depth[None, :]
     q = tl.load(q_ptr + offsets)
     sums = tl.zeros((ROWS, DEPTH), tl.float32)
     for step in tl.range(steps, warp_specialize=True):
         scores = tl.dot(q, tl.trans(k_desc.load([step * COLUMNS, 0])))
-        number = (tl.program_id(0) * steps + step) * 2 + rows // 64
-        number = (number ^ seed) * -1640531535
-        number = (number ^ (number >> 15)) * 739982445
-        delay = tl.where(number & 1 == 1, number >> 8 & 4095, 0)
-        zero = tl.inline_asm_elementwise(
-            "nanosleep.u32 $2; mov.u32 $0, 0;", "=r,r,r", [tl.max(scores, 1), delay],
-            dtype=tl.float32, is_pure=True, pack=1,
-        )  # fmt: skip
-        weights = tl.exp2(scores + zero[:, None])
+        weights = tl.exp2(scores + zeros_late(scores, rows, step, steps, seed)[:, None])
         sums = tl.dot(weights.to(tl.float16), v_desc.load([step * COLUMNS, 0]), sums)
     tl.store(out_ptr + offsets, sums)
 

@@ -37,11 +37,24 @@ def test_attention(
 
 
 @proton.jit
+def zeros_late(scores, rows, step, steps, seed):
+    """Zeros for each row of scores. In half of the steps a group of warps sleeps for up to 4 us."""
+    number = (tl.program_id(0) * steps + step) * 2 + rows // 64
+    number = (number ^ seed) * -1640531535
+    number = (number ^ (number >> 15)) * 739982445
+    delay = tl.where(number & 1 == 1, number >> 8 & 4095, 0)
+    return tl.inline_asm_elementwise(
+        "nanosleep.u32 $2; mov.u32 $0, 0;", "=r,r,r", [tl.max(scores, 1), delay],
+        dtype=tl.float32, is_pure=True, pack=1,
+    )  # fmt: skip
+
+
+@proton.jit
 def weighted_sums(
     q_ptr, k_ptr, v_ptr, out_ptr, seed, steps, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """Sums of exp2(q @ k) @ v. In half of the steps a group sleeps for up to 4 us."""
+    """Sums of exp2(q @ k) @ v."""
     rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     depth = tl.arange(0, DEPTH)
     q_ptr += tl.program_id(0) * ROWS * DEPTH
@@ -51,15 +64,7 @@ def weighted_sums(
     for step in range(steps):
         k = tl.load(k_ptr + (step * COLUMNS + columns[None, :]) * DEPTH + depth[:, None])
         scores = tl.dot(q, k)
-        number = (tl.program_id(0) * steps + step) * 2 + rows // 64
-        number = (number ^ seed) * -1640531535
-        number = (number ^ (number >> 15)) * 739982445
-        delay = tl.where(number & 1 == 1, number >> 8 & 4095, 0)
-        zero = tl.inline_asm_elementwise(
-            "nanosleep.u32 $2; mov.u32 $0, 0;", "=r,r,r", [tl.max(scores, 1), delay],
-            dtype=tl.float32, is_pure=True, pack=1,
-        )  # fmt: skip
-        weights = tl.exp2(scores + zero[:, None])
+        weights = tl.exp2(scores + zeros_late(scores, rows, step, steps, seed)[:, None])
         v = tl.load(v_ptr + (step * COLUMNS + columns[:, None]) * DEPTH + depth[None, :])
         sums = tl.dot(weights.to(v.dtype), v, sums)
     tl.store(out_ptr + rows[:, None] * DEPTH + depth[None, :], sums)

@@ -181,8 +181,9 @@ def _on_tiles(
     simplify = ttir_passes(options.instrumentation, [tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))
-    for kernel in kernel_functions(module) if knobs.verify_each else ():
-        check_rounds(kernel)  # of the groups of warps that the schedule made
+    if knobs.verify_each:
+        for kernel in kernel_functions(module):
+            check_rounds(kernel)  # of the groups of warps that the schedule made
     options = _with_workers(module, options)
     return stages.run("ttgir", module, ordered_passes(options)), options
 
