@@ -26,7 +26,7 @@ the next operands: they are on their way meanwhile.
                                                %d = ttng.warp_group_dot_wait ... {0}
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from proton.analysis.scratch import scratch_bytes
 from proton.dialect import isa, ttg, ttng
@@ -60,21 +60,19 @@ def waits_for_dots(schedule: Schedule) -> list[DotWait]:
 def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None:
     """Moves a wait to where its result is asked for. `gone` are ops that the expander removes."""
     order, start = schedule.order, schedule.order.index(wait.op)
-    takers, counts = set(users(wait.op.results[0])), _pendings(schedule)
-    issued = 0
-    place = start + 1
-    for item in order[start + 1 :]:
-        if _ends(item, takers, gone):
-            break
+    takers, place = set(users(wait.op.results[0])), start + 1
+    while place < len(order) and not _ends(order[place], takers, gone):
         place += 1
-        if isinstance(item, SyncPoint):
-            continue
-        if isa(item, WAIT):
-            issued = min(issued, counts[item])
-        issued += isa(item, DOT)
     order.insert(place, wait.op)
     del order[start]
-    wait.pendings = issued
+    count_pendings(schedule, wait)
+
+
+def count_pendings(schedule: Schedule, wait: DotWait) -> None:
+    """Counts the dots under way behind a wait of its dot's iteration."""
+    order = schedule.order
+    between = order[order.index(wait.dot) + 1 : order.index(wait.op)]
+    wait.pendings = _issued(between, _pendings(schedule))
 
 
 def _pendings(schedule: Schedule) -> dict[Operation, int]:
@@ -92,10 +90,13 @@ def _ends(item: Item, takers: set[Operation], gone: Collection[Operation]) -> bo
 
 
 def _stops(op: Operation) -> bool:
-    """True if an op may write memory that a dot under way reads, makes memory that may lie where
-    that did, or counts on there being none under way: control flow is one."""
-    if op.name.startswith("scf.") or isa(op, func.CallOp, *TMA) or has(op, AllocatesShared):
+    """True if an op may write memory that a dot under way reads, or counts on there being none
+    under way: control flow is one. Memory that an op makes lies elsewhere (analysis/allocation.py).
+    """
+    if op.name.startswith("scf.") or isa(op, func.CallOp, TMA_LOAD):
         return True
+    if has(op, AllocatesShared):
+        return False
     return any(is_mem_desc(op.operands[n].type) for n in SharedEffects.of(op).writes)
 
 
@@ -173,7 +174,8 @@ def defer(schedule: Schedule, waits: list[DotWait]) -> None:
         stored, is_buffered = _operands(wait, schedule.loop, buffered)
         if not stored:
             continue
-        items: list[Item] = [*stored, *([SyncPoint.COPIES] if is_buffered else [])]
+        begins = is_buffered and SyncPoint.COPIES in schedule.order  # else a producer's
+        items: list[Item] = [*stored, *([SyncPoint.COPIES] if begins else [])]
         first = min(items, key=schedule.order.index)
         if any(isa(op, *LOADS) for op in schedule.ahead_of(first)):
             schedule.order.remove(wait.op)
@@ -182,6 +184,9 @@ def defer(schedule: Schedule, waits: list[DotWait]) -> None:
             later.append(wait)
     for wait in later:
         wait.pendings = _issued_around(schedule, wait)
+    for wait in sorted(schedule.waits, key=lambda wait: schedule.order.index(wait.op)):
+        if later and not wait.is_later:
+            count_pendings(schedule, wait)
 
 
 def _operands(
@@ -205,9 +210,15 @@ def _operands(
 def _issued_around(schedule: Schedule, wait: DotWait) -> int:
     """How many dots are under way behind a wait in the next iteration: those behind its own dot
     and ahead of itself, or fewer, where another wait has left fewer."""
-    order, counts = schedule.order, _pendings(schedule)
+    order = schedule.order
+    around = order[order.index(wait.dot) + 1 :] + order[: order.index(wait.op)]
+    return _issued(around, _pendings(schedule))
+
+
+def _issued(items: Iterable[Item], counts: Mapping[Operation, int]) -> int:
+    """How many dots are under way behind items ahead of which none is."""
     issued = 0
-    for item in order[order.index(wait.dot) + 1 :] + order[: order.index(wait.op)]:
+    for item in items:
         if isinstance(item, SyncPoint):
             continue
         if isa(item, WAIT):

@@ -19,7 +19,7 @@ from proton.dialect.mlir import Operation, Type, Value, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
-from proton.dialect.walk import all_ops, defining_op, parent_of, users
+from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of, users
 from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box, with_ones
@@ -28,6 +28,23 @@ COPY_BYTES = 4  # at least, of one `cp.async`
 TMA_LOAD, TMA_STORE = ttng.TMALoadOp, ttng.TMAStoreOp
 LOADS = (tt.LoadOp, TMA_LOAD)
 PRODUCTS = (ttng.WarpGroupDotOp, ttng.MmaSyncOp)
+
+
+def loop_of_store(store: Operation) -> Operation | None:
+    """The loop around a store by TMA that keeps its memory, so that the copy goes on beside the
+    next iteration: one over the tiles of a persistent kernel, or one whose stores all are the same
+    reduction, which may land in any order."""
+    around = parent_of(store)
+    if not isa(around, scf.ForOp):
+        return None
+    return around if FLATTEN in around.attributes or reduction_of(around) else None
+
+
+def reduction_of(around: Operation) -> str:
+    """The reduction that all stores by TMA in an op are; the empty string if they are not one."""
+    stores = ops_named(around, TMA_STORE, ttng.AsyncTMAStoreOp)
+    found = {str(ir.StringAttr(op.attributes["reduction"]).value) for op in stores}
+    return found.pop() if len(found) == 1 and ttng.NO_REDUCTION not in found else ""
 
 
 def is_innermost(loop: Operation) -> bool:

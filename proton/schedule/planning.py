@@ -74,7 +74,7 @@ class Planner:
                 assert schedule.loop is not None
                 own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
                 own.copies = schedule.copies
-                _place_waits(own, has_room=False, has_producer=True)
+                _place_waits(own, has_room=True, has_producer=True)
                 found.append(own)
         if found:
             specialize(found, self.chip, num_warps(self.module))

@@ -130,7 +130,7 @@ def specialize(schedules: list[Schedule], chip: Chip, warps: int) -> None:
         delayed = _delayed(schedule, channels, chip)
         if _held(schedule, delayed) > left:
             delayed = []
-        pays = delayed and held > most
+        pays = delayed and held >= most
         if not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
             continue
         assert schedule.copies is not None
@@ -153,12 +153,9 @@ def _channels(schedule: Schedule) -> list[Channel]:
         channel = found.setdefault(consumer, Channel([], consumer, None))
         channel.loads.append(load)
         ends += [] if channel.emptied is None else [(channel.emptied, channel.is_later)]
-        if len({is_later for _, is_later in ends}) > 1:
-            return []
-        for op, is_later in ends:
-            channel.is_later = is_later  # as all of them
-            if channel.emptied is None or order[channel.emptied] < order[op]:
-                channel.emptied = op
+        if ends:
+            last = max(ends, key=lambda end: (end[1], order[end[0]]))
+            channel.emptied, channel.is_later = last
     return list(found.values())
 
 
@@ -250,10 +247,29 @@ def _asks_before(schedule: Schedule, dots: list[Operation], last: Operation) -> 
 
 
 def _held(schedule: Schedule, delayed: Collection[Operation]) -> int:
-    """The registers of a thread that hold results of dots and their operands, those of delayed dots
-    in two iterations."""
-    values: list[Value] = []
+    """The most registers of a thread that hold results of dots and their operands at once; operands
+    of delayed dots are those of two iterations."""
+    assert schedule.loop is not None
+    place = {item: number for number, item in enumerate(schedule.order)}
+    waits = {wait.dot: wait for wait in schedule.waits}
+    carried = {*ForLoop(schedule.loop).iter_args, *ForLoop(schedule.loop).yielded}
+    words = [0] * len(place)
+
+    def hold(value: Value, ends: Collection[Operation], always: bool) -> None:
+        start = place.get(defining_op(value), 0)
+        end = max((place.get(op, len(words) - 1) for op in ends), default=start)
+        size = layout_of(value.type).in_size("register") * element_of(value).width // 32
+        for number in range(len(words)) if always else range(start, end + 1):
+            words[number] += size
+
     for dot in (op for op in schedule.ops if isa(op, DOT)):
-        operand = [dot.operands[0]] if is_tensor(dot.operands[0].type) else []
-        values += [dot.results[0], *operand * (2 if dot in delayed else 1)]
-    return sum(layout_of(v.type).in_size("register") * element_of(v).width for v in values) // 32
+        wait = waits.get(dot)
+        values = [dot.results[0], *([] if wait is None else wait.op.results)]
+        always = wait is None or wait.is_later or not carried.isdisjoint((*values, dot.operands[2]))
+        hold(dot.results[0], [op for value in values for op in users(value)], always)
+        if is_tensor(dot.operands[0].type):
+            end = [] if wait is None else [wait.op]
+            hold(dot.operands[0], [dot, *end], dot not in place)
+            if dot in delayed:
+                hold(dot.operands[0], (), True)
+    return max(words, default=0)

@@ -12,10 +12,9 @@ from proton.analysis.call_graph import call_graph
 from proton.analysis.scratch import desc_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.dialect import isa
-from proton.dialect.attributes import FLATTEN
-from proton.dialect.mlir import Module, Operation, scf
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.walk import all_ops, ops_named, parent_of
-from proton.schedule.loads import TMA_LOAD, TMA_STORE, Load
+from proton.schedule.loads import TMA_LOAD, TMA_STORE, Load, loop_of_store
 from proton.schedule.plan import Schedule
 
 
@@ -59,7 +58,7 @@ def _of_pipeline(schedule: Schedule, position: dict[Operation, int]) -> _Span:
 
 def _of_box(op: Operation, function: Operation, position: dict[Operation, int]) -> _Span:
     """A block that TMA loads, which may begin with the kernel, up to the operand that it becomes,
-    or one that it stores, which a loop over tiles keeps."""
+    or one that it stores, which a loop may keep."""
     box = box_of_map(op.operands[0].type)
     assert box is not None, "as the pass chose it"
     around, place = parent_of(op), position[op]
@@ -67,8 +66,8 @@ def _of_box(op: Operation, function: Operation, position: dict[Operation, int]) 
         alloc = Load(op).alloc
         end = place if alloc is None else position[alloc] - 1
         return _Span(0 if around == function else place, end, box.bytes)
-    if isa(around, scf.ForOp) and FLATTEN in around.attributes:
-        return _Span(*_extent(around, position), box.bytes)
+    if (loop := loop_of_store(op)) is not None:
+        return _Span(*_extent(loop, position), box.bytes)
     return _Span(place, place, box.bytes)
 
 

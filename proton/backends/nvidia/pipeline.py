@@ -32,6 +32,7 @@ from proton.transforms.layout.membar import Membar
 from proton.transforms.layout.optimize_accumulator_init import OptimizeAccumulatorInit
 from proton.transforms.layout.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.layout.order_copied_loads import OrderCopiedLoads
+from proton.transforms.layout.pass_operands_in_memory import PassOperandsInMemory
 from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
@@ -83,6 +84,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         KeepRereadBlocks(),
         # While copies are `tt.load`, whose conversions the schedule reads from memory.
         HoistOperandConversions(options.target, num_stages=options.num_stages),
+        PassOperandsInMemory(options.target),
         # A limit of registers is for programs of the same threads.
         ScheduleLoops(options.target, num_stages=options.num_stages, roles=options.maxnreg is None),
     ]

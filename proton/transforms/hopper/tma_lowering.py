@@ -11,8 +11,9 @@ becomes
 
 What stays in memory is waited for where it is asked for.
 
-In a loop that is to be flattened, one over the tiles of a persistent kernel, a store goes on while
-the next tile is made: it has memory of its own, and is waited for before that is written again.
+In a loop over the tiles of a persistent kernel, and in one that only adds by TMA, a store goes on
+while the next block is made: it has memory of its own, and is waited for before that is written
+again.
 """
 
 import functools
@@ -24,19 +25,18 @@ from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.dialect import isa, names_of, ttng
-from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
-from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir, scf
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp, MemDescTransOp
-from proton.dialect.walk import all_ops, before, ops_named, parent_of, producer_of, users
+from proton.dialect.walk import all_ops, before, ops_named, producer_of, users
 from proton.layout import LinearLayout
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
-from proton.schedule.loads import TMA_LOAD, Load
+from proton.schedule.loads import TMA_LOAD, Load, loop_of_store, reduction_of
 
 _STORE, _COPY = ttng.TMAStoreOp, ttng.AsyncTMAStoreOp
 _NOWHERE = -(1 << 30)  # an index that no block is near
@@ -63,7 +63,7 @@ class TMALowering(Pass):
         stores = ops_named(module, _STORE)
         if not stores:
             return
-        infos, commute = AxisInfos(module), _commute(stores)
+        infos, commute = AxisInfos(module), bool(reduction_of(module.operation))
         for op in stores:
             with before(op):
                 _store(op, infos, commute)
@@ -108,16 +108,21 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
     box, element = box_of_map(view.map.type), view.map.type.element
     assert box is not None, "as the pass chose it"
     shape, indices = tuple(view.map.type.target.shape), list(view.indices)
-    around = parent_of(op)
-    if isa(around, scf.ForOp) and FLATTEN in around.attributes:
-        memory = _reserve_around(around, shape, element, box.layout)
-        _wait(0)
+    loop = loop_of_store(op)
+    if loop is not None:
+        memory = _reserve_around(loop, shape, element, box.layout)
+        with before(_meeting(op)):
+            _wait(0)
         LocalStoreOp(view.src, memory)
-        if not commute:
-            if len(ops_named(around, _STORE, _COPY)) > 1:
-                _wait(0, landed=True)  # the last one is another's, and may overlap
-            else:
-                _wait_for_overlap(around, shape, indices)
+        if commute:
+            pass
+        elif reduction_of(loop):  # only what came before the loop is of another kind
+            with before(loop):
+                _wait(0, landed=True)
+        elif len(ops_named(loop, _STORE, _COPY)) > 1:
+            _wait(0, landed=True)  # the last one is another's, and may overlap
+        else:
+            _wait_for_overlap(loop, shape, indices)
         _copy(view, memory, infos)
     else:
         type_ = mem_desc(shape, element, box.layout)
@@ -129,10 +134,29 @@ def _store(op: Operation, infos: AxisInfos, commute: bool) -> None:
     op.erase()
 
 
-def _commute(stores: list[Operation]) -> bool:
-    """True if it makes no difference in which order the stores of a module land."""
-    found = {ir.StringAttr(op.attributes["reduction"]).value for op in stores}
-    return len(found) == 1 and ttng.NO_REDUCTION not in found
+def _meeting(store: Operation) -> Operation:
+    """The op that threads meet behind anyway on the way to a store: the last one that writes what a
+    dot reads, if no other store comes behind it; else the store."""
+    found = store
+    for view in store.block.operations:
+        op = view.operation
+        if op == store:
+            return found
+        if isa(op, LocalStoreOp, LocalAllocOp) and len(op.operands):
+            memory = op.operands[1] if isa(op, LocalStoreOp) else op.results[0]
+            found = op if _is_for_dot(memory) else found
+        elif ops_named(op, _STORE, _COPY) or isa(op, _STORE, _COPY):
+            found = store
+    return found
+
+
+def _is_for_dot(memory: Value) -> bool:
+    """True if a dot of warp groups reads memory, as it is or transposed."""
+    return any(
+        isa(op, ttng.WarpGroupDotOp)
+        or (isa(op, MemDescTransOp) and _is_for_dot(op.results[0]))
+        for op in users(memory)
+    )
 
 
 def _wait(pendings: int, *, landed: bool = False) -> None:

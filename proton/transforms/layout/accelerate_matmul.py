@@ -178,16 +178,8 @@ class _Product:
         fast = k
         if self._bits == 16 and (load := _first_load(source)) is not None:
             ones = len(shape_of(load)) - len(shape_of(source))
-            fast = max(0, _fast_axis(ttg.layout_of(load.type)) - ones)
-        element = element_of(source)
-        bytes_ = stored_bytes(element)
-        for axis in (fast, k):
-            layout = matrix_layout(shape_of(source), bytes_, (axis, 1 - axis))
-            if layout is not None:
-                type_ = ttg.mem_desc(shape_of(source), element, layout)
-                memory = ttg.LocalAllocOp(source, type_).result
-                return ttg.MemDescTransOp.of(memory) if is_transposed else memory
-        return None
+            fast = max(0, fast_axis(ttg.layout_of(load.type)) - ones)
+        return as_matrix(source, (fast, k), is_transposed)
 
     # One warp
 
@@ -245,6 +237,19 @@ def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
     return spread(shape, tuple(tile), (1, 0), warps, lanes=lanes)
 
 
+def as_matrix(source: Value, axes: tuple[int, ...], is_transposed: bool) -> Value | None:
+    """A matrix in swizzled memory with rows along the first of the dimensions that has room for
+    them, viewed transposed or as it is; None where neither has."""
+    element = element_of(source)
+    for axis in axes:
+        layout = matrix_layout(shape_of(source), stored_bytes(element), (axis, 1 - axis))
+        if layout is not None:
+            type_ = ttg.mem_desc(shape_of(source), element, layout)
+            memory = ttg.LocalAllocOp(source, type_).result
+            return ttg.MemDescTransOp.of(memory) if is_transposed else memory
+    return None
+
+
 def _through(value: Value) -> Value:
     """The value behind conversions of its layout."""
     while isa(op := defining_op(value), ttg.ConvertLayoutOp):
@@ -283,7 +288,7 @@ def _first_load(value: Value, depth: int = 8) -> Value | None:
     return next((load for load in found if load is not None), None)
 
 
-def _fast_axis(layout: LinearLayout) -> int:
+def fast_axis(layout: LinearLayout) -> int:
     """The dimension along which a thread's elements, or else the lanes', are neighbours."""
     bases = [*layout.bases("register"), *layout.bases("lane")]
     first = next((basis for basis in bases if sum(basis) == 1), (0, 1))

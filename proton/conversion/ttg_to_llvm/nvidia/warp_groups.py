@@ -23,8 +23,9 @@ def _warp_specialize(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(ttg.MeetOp)
 def _meet(ctx: Lowering, site: Site) -> list[Value]:
-    """At the barrier of the program, which no group has for itself."""
-    nvidia.barrier(0, 0)
+    """At the barrier of the program, which no group has for itself. Each group comes to it at an
+    instruction of its own, which those that are `.aligned` do not allow (PTX: `barrier`)."""
+    nvidia.assembly("barrier.sync 0;", "~{memory}", None)
     return []
 
 
