@@ -43,9 +43,7 @@ def prepare_kernel(
 
 
 @proton.jit
-def finish_kernel(
-    sums_ptr, dq_ptr, length, padded, scale, HEAD: tl.constexpr, BLOCK: tl.constexpr
-):
+def finish_kernel(sums_ptr, dq_ptr, length, padded, scale, HEAD: tl.constexpr, BLOCK: tl.constexpr):
     """BLOCK rows of dq from their sums."""
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     head, columns = tl.program_id(1).to(tl.int64), tl.arange(0, HEAD)
@@ -60,9 +58,9 @@ def finish_kernel(
 @proton.jit
 def _over_rows(
     dk, dv, keys, values, q, dout, lse, delta, dq, batch, head, columns, first, last,
-    length, padded, scale, MASKED: tl.constexpr, CAUSAL: tl.constexpr, ROLES: tl.constexpr,
+    length, scale, MASKED: tl.constexpr, CAUSAL: tl.constexpr, ROLES: tl.constexpr,
 ):  # fmt: skip
-    """What the rows from `first` to `last` add to dk and dv, and these keys to the rows' dq. MASKED:
+    """What the rows from `first` to `last` add to dk, dv, and these keys to the rows' dq. MASKED:
     some of the keys are not there, or, where CAUSAL, some rows do not see some."""
     STEP: tl.constexpr = q.block_shape[2]
     HEAD: tl.constexpr = q.block_shape[3]
@@ -94,18 +92,19 @@ def _over_rows(
         with proton.scope("dk"):
             dk = tl.dot(ds, query, dk)
         with proton.scope("add dq"):
-            dq.atomic_add([at * padded + start, 0], part)
+            dq.atomic_add([at, start, 0], part.reshape(1, STEP, HEAD))
     return dk, dv
 
 
 @proton.jit
 def gradients_kernel(
-    q, k, v, dout, lse, delta, dq, dk, dv, heads, length, padded, scale,
-    CAUSAL: tl.constexpr, ROLES: tl.constexpr,
+    q, k, v, dout, lse, delta, dq, dk, dv, heads, length, scale,
+    CAUSAL: tl.constexpr, RAGGED: tl.constexpr, ROLES: tl.constexpr,
 ):  # fmt: skip
     """A block of dk and dv of one head, and what it adds to dq, which lacks `scale`. q, k, v, dout
     and their gradients are descriptors of (batch, heads, length, size), lse and delta of
-    (batch * heads, padded), dq of (batch * heads * padded, size)."""
+    (batch * heads, padded), dq of (batch * heads, padded, size). RAGGED: some block has keys beyond
+    the last one."""
     BLOCK: tl.constexpr = k.block_shape[2]
     STEP: tl.constexpr = q.block_shape[2]
     HEAD: tl.constexpr = q.block_shape[3]
@@ -116,19 +115,19 @@ def gradients_kernel(
     values = v.load([batch, head, block * BLOCK, 0]).reshape(BLOCK, HEAD)
     acc_k = tl.zeros((BLOCK, HEAD), dtype=tl.float32)
     acc_v = tl.zeros((BLOCK, HEAD), dtype=tl.float32)
-    first, whole = 0, 0  # multiples of STEP, so that TMA copies what begins there
-    if CAUSAL:
-        first = block * BLOCK // STEP * STEP
-        whole = tl.cdiv((block + 1) * BLOCK, STEP) * STEP
-    if (block + 1) * BLOCK > length:
-        whole = tl.cdiv(length, STEP) * STEP
-    acc_k, acc_v = _over_rows(
-        acc_k, acc_v, keys, values, q, dout, lse, delta, dq, batch, head, columns, first,
-        min(whole, length), length, padded, scale * LOG2_E, True, CAUSAL, ROLES,
-    )  # fmt: skip
+    # Multiples of STEP, so that TMA copies what begins there.
+    first = block * BLOCK // STEP * STEP if CAUSAL else 0
+    whole = tl.cdiv((block + 1) * BLOCK, STEP) * STEP if CAUSAL else 0
+    if RAGGED:
+        whole = tl.where((block + 1) * BLOCK > length, tl.cdiv(length, STEP) * STEP, whole)
+    if CAUSAL or RAGGED:
+        acc_k, acc_v = _over_rows(
+            acc_k, acc_v, keys, values, q, dout, lse, delta, dq, batch, head, columns, first,
+            min(whole, length), length, scale * LOG2_E, True, CAUSAL, ROLES,
+        )  # fmt: skip
     acc_k, acc_v = _over_rows(
         acc_k, acc_v, keys, values, q, dout, lse, delta, dq, batch, head, columns, whole, length,
-        length, padded, scale * LOG2_E, False, CAUSAL, ROLES,
+        length, scale * LOG2_E, False, CAUSAL, ROLES,
     )  # fmt: skip
     place = [batch, head, block * BLOCK, 0]
     dk.store(place, (acc_k * scale).to(dk.dtype).reshape(1, 1, BLOCK, HEAD))
@@ -166,7 +165,7 @@ def attention_backward_fused(
     dq, dk, dv = (arrays.empty(x, tuple(q.shape)) for x in (q, k, v))
     padded, count = proton.cdiv(length, PADDED) * PADDED, batch * heads
     rows, delta = (arrays.empty(q, (count, padded), "float32") for _ in range(2))
-    sums = arrays.empty(q, (count * padded, head), "float32")
+    sums = arrays.empty(q, (count, padded, head), "float32")
     of_out, of_dout = ([arrays.stride(x, axis) for axis in range(3)] for x in (out, dout))
     prepare_kernel[padded // 64, count](
         out, dout, lse, rows, delta, sums, *of_out, *of_dout, heads, length, padded,
@@ -174,12 +173,18 @@ def attention_backward_fused(
     )  # fmt: skip
     new = TensorDescriptor.from_tensor
     sizes = (step, block, block, step, block, block)
-    given = [
-        new(x, [1, 1, n, head]) for x, n in zip((q, k, v, dout, dk, dv), sizes, strict=True)
-    ]
-    of_rows = (new(rows, [1, step]), new(delta, [1, step]), new(sums, [step, head]))
+    given = [new(x, [1, 1, n, head]) for x, n in zip((q, k, v, dout, dk, dv), sizes, strict=True)]
+    of_rows = (new(rows, [1, step]), new(delta, [1, step]), new(sums, [1, step, head]))
     gradients_kernel[proton.cdiv(length, block), count](
-        *given[:4], *of_rows, *given[4:], heads, length, padded, scale, CAUSAL=causal, **options
+        *given[:4],
+        *of_rows,
+        *given[4:],
+        heads,
+        length,
+        scale,
+        CAUSAL=causal,
+        RAGGED=length % block != 0,
+        **options,
     )
     finish_kernel[proton.cdiv(length, 64), count](
         sums, dq, length, padded, scale, HEAD=head, BLOCK=64

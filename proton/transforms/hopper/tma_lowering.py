@@ -153,8 +153,7 @@ def _meeting(store: Operation) -> Operation:
 def _is_for_dot(memory: Value) -> bool:
     """True if a dot of warp groups reads memory, as it is or transposed."""
     return any(
-        isa(op, ttng.WarpGroupDotOp)
-        or (isa(op, MemDescTransOp) and _is_for_dot(op.results[0]))
+        isa(op, ttng.WarpGroupDotOp) or (isa(op, MemDescTransOp) and _is_for_dot(op.results[0]))
         for op in users(memory)
     )
 

@@ -6,14 +6,15 @@
 
 The conversion writes shared memory, waits for all threads, and reads a whole operand into the
 registers of each warp group. Tensor cores read it where it lies: nothing is read by threads, and
-registers are free while the dot runs. Other dots of the same value read it there, too. What is loaded there goes this way from the beginning
-(accelerate_matmul.py), and an operand that is in the threads that need it stays in their registers.
+registers are free while the dot runs. Other dots of the same value read it there, too. What is
+loaded goes this way from the beginning (accelerate_matmul.py). An operand that lanes of a warp pass
+each other stays in registers.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.scratch import is_exchanged
+from proton.analysis.scratch import scratch_bytes
 from proton.base.chips.chip import MMAKind, OperandPlace
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg
@@ -37,7 +38,9 @@ class PassOperandsInMemory(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        dots = [op for op in ops_named(module, WarpGroupDotOp) if ttg.is_tensor(op.operands[0].type)]
+        dots = [
+            op for op in ops_named(module, WarpGroupDotOp) if ttg.is_tensor(op.operands[0].type)
+        ]
         operands = {dot: _Operand.of(dot) for dot in dots if self._may_read_memory(dot)}
         passed = {(o.value, dot.block): dot for dot, o in operands.items() if o.is_passed}
         memories: dict[tuple[Value, Block], Value] = {}
@@ -66,7 +69,7 @@ class PassOperandsInMemory(Pass):
 @dataclass(frozen=True)
 class _Operand:
     """The left operand of a dot: a value of its block, behind conversions and transpositions, and
-    whether threads pass each other its elements."""
+    whether threads pass each other its elements by way of shared memory."""
 
     value: Value
     is_transposed: bool
@@ -79,10 +82,8 @@ class _Operand:
             if op.block != dot.block:
                 break
             value = op.operands[0]
-            if isa(op, tt.TransOp):
-                is_transposed = not is_transposed
-            elif is_exchanged(value, ttg.layout_of(op.results[0].type)):
-                is_passed = True
+            is_transposed ^= isa(op, tt.TransOp)
+            is_passed |= scratch_bytes(op) > 0
         return cls(value, is_transposed, is_passed)
 
     def stored(self) -> Value | None:
