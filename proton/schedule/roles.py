@@ -256,7 +256,8 @@ def _held(schedule: Schedule, delayed: Collection[Operation]) -> int:
     words = [0] * len(place)
 
     def hold(value: Value, ends: Collection[Operation], always: bool) -> None:
-        start = place.get(defining_op(value), 0)
+        maker = defining_op(value)
+        start = 0 if maker is None else place.get(maker, 0)
         end = max((place.get(op, len(words) - 1) for op in ends), default=start)
         size = layout_of(value.type).in_size("register") * element_of(value).width // 32
         for number in range(len(words)) if always else range(start, end + 1):

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from proton.analysis.scratch import stored_bytes
 from proton.base.chips.chip import Chip, MMAKind, OperandPlace
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttg
@@ -31,7 +30,6 @@ from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.layout import LinearLayout
-from proton.layout.matrix_memory import matrix_layout
 from proton.layout.named import shared_row_major, spread
 from proton.layout.tensor_cores import (
     K_BITS,
@@ -42,6 +40,7 @@ from proton.layout.tensor_cores import (
 )
 from proton.passes import Pass, register
 from proton.schedule.loads import LOADS, drops_ones
+from proton.transforms.layout.matrix_operands import as_matrix, fast_axis
 
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WIDENED = ("f8E4M3FN", "f8E5M2")  # to fp16, where no instruction takes them
@@ -237,19 +236,6 @@ def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
     return spread(shape, tuple(tile), (1, 0), warps, lanes=lanes)
 
 
-def as_matrix(source: Value, axes: tuple[int, ...], is_transposed: bool) -> Value | None:
-    """A matrix in swizzled memory with rows along the first of the dimensions that has room for
-    them, viewed transposed or as it is; None where neither has."""
-    element = element_of(source)
-    for axis in axes:
-        layout = matrix_layout(shape_of(source), stored_bytes(element), (axis, 1 - axis))
-        if layout is not None:
-            type_ = ttg.mem_desc(shape_of(source), element, layout)
-            memory = ttg.LocalAllocOp(source, type_).result
-            return ttg.MemDescTransOp.of(memory) if is_transposed else memory
-    return None
-
-
 def _through(value: Value) -> Value:
     """The value behind conversions of its layout."""
     while isa(op := defining_op(value), ttg.ConvertLayoutOp):
@@ -286,13 +272,6 @@ def _first_load(value: Value, depth: int = 8) -> Value | None:
         return None
     found = (_first_load(v, depth - 1) for v in op.operands if ttg.is_tensor(v.type))
     return next((load for load in found if load is not None), None)
-
-
-def fast_axis(layout: LinearLayout) -> int:
-    """The dimension along which a thread's elements, or else the lanes', are neighbours."""
-    bases = [*layout.bases("register"), *layout.bases("lane")]
-    first = next((basis for basis in bases if sum(basis) == 1), (0, 1))
-    return first.index(1)
 
 
 def _widened(value: Value) -> Value:

@@ -23,8 +23,10 @@ from proton.dialect.mlir import Block, Module, Operation, Value
 from proton.dialect.ttng import WarpGroupDotOp
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
-from proton.transforms.layout.accelerate_matmul import as_matrix, fast_axis
 from proton.transforms.layout.computed_again import erase_unused
+from proton.transforms.layout.matrix_operands import as_matrix, fast_axis
+
+_Key = tuple[Value, Block, tuple[int, ...]]
 
 
 @register
@@ -38,40 +40,39 @@ class PassOperandsInMemory(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        dots = [
-            op for op in ops_named(module, WarpGroupDotOp) if ttg.is_tensor(op.operands[0].type)
-        ]
-        operands = {dot: _Operand.of(dot) for dot in dots if self._may_read_memory(dot)}
-        passed = {(o.value, dot.block): dot for dot, o in operands.items() if o.is_passed}
-        memories: dict[tuple[Value, Block], Value] = {}
+        dots = [dot for dot in ops_named(module, WarpGroupDotOp) if self._may_read_memory(dot)]
+        operands = {dot: _Operand.of(dot) for dot in dots}
+        passed = {operand.key for operand in operands.values() if operand.is_passed}
+        memories: dict[_Key, Value | None] = {}
         for dot, operand in operands.items():  # in their order: the first makes the memory
-            key = operand.value, dot.block
-            if key not in passed:
+            if operand.key not in passed:
                 continue
             with before(dot):
-                if key not in memories:
-                    memory = operand.stored()
-                    if memory is None:
-                        continue
-                    memories[key] = memory
-                memory = memories[key]
+                if operand.key not in memories:
+                    memories[operand.key] = operand.stored()
+                memory = memories[operand.key]
+                if memory is None:
+                    continue
                 left = dot.operands[0]
                 dot.operands[0] = ttg.MemDescTransOp.of(memory) if operand.is_transposed else memory
             erase_unused(left)
 
     def _may_read_memory(self, dot: Operation) -> bool:
-        """True if its instruction takes a left operand from there."""
-        element = element_of(dot.operands[0])
-        instruction = self.target.facts.mma_of(MMAKind.WARP_GROUP, element)
+        """True if its left operand is in registers, and the instruction takes one from there."""
+        a = dot.operands[0]
+        if not ttg.is_tensor(a.type):
+            return False
+        instruction = self.target.facts.mma_of(MMAKind.WARP_GROUP, element_of(a))
         return instruction is not None and OperandPlace.SHARED in instruction.left
 
 
 @dataclass(frozen=True)
 class _Operand:
-    """The left operand of a dot: a value of its block, behind conversions and transpositions, and
+    """The left operand of a dot in `block`: a value behind conversions and transpositions, and
     whether threads pass each other its elements by way of shared memory."""
 
     value: Value
+    block: Block
     is_transposed: bool
     is_passed: bool
 
@@ -84,12 +85,23 @@ class _Operand:
             value = op.operands[0]
             is_transposed ^= isa(op, tt.TransOp)
             is_passed |= scratch_bytes(op) > 0
-        return cls(value, is_transposed, is_passed)
+        return cls(value, dot.block, is_transposed, is_passed)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The dimensions that may lie side by side in memory, the best one first. Of 16 bits it may
+        be either: the one that threads have so; of others that along K."""
+        k = 1 ^ self.is_transposed
+        if element_of(self.value).width != 16:
+            return (k,)
+        fast = fast_axis(ttg.layout_of(self.value.type))
+        return fast, 1 - fast
+
+    @property
+    def key(self) -> _Key:
+        """What dots that read one memory have in common."""
+        return self.value, self.block, self.axes
 
     def stored(self) -> Value | None:
-        """The value in memory, as tensor cores read it; None where its rows are too short. Elements
-        of 16 bits may lie along either dimension: they lie as threads have them."""
-        k = 1 ^ self.is_transposed
-        is_free = element_of(self.value).width == 16
-        fast = fast_axis(ttg.layout_of(self.value.type)) if is_free else k
-        return as_matrix(self.value, (fast, k) if is_free else (k,), False)
+        """The value in memory, as tensor cores read it; None where its rows are too short."""
+        return as_matrix(self.value, self.axes, False)
