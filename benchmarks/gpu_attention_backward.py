@@ -43,7 +43,7 @@ FUSED = [
     {"block": block, "step": step, "ROLES": roles, "num_warps": warps, "num_stages": 2}
     for block, step, warps in ((128, 64, 8), (128, 128, 8), (64, 64, 4))
     for roles in (True, False)
-]
+] + [{"block": 64, "step": 64, "ROLES": False, "num_warps": 4, "num_stages": 2, "maxnreg": 168}]
 
 
 class Problem:

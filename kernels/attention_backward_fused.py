@@ -20,6 +20,7 @@ from kernels.harness import Case, main
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 PADDED = 128  # rows of a head are padded to a multiple in what a launch needs besides
+THREE_PROGRAMS = 168  # registers of a thread, with which so many of four warps run on an SM
 
 
 @proton.jit
@@ -136,8 +137,17 @@ def gradients_kernel(
 
 def configuration(q: Array) -> dict[str, int]:
     """The options of `attention_backward_fused` that suit q's device and size of heads."""
-    if not arrays.on_gpu(q) or q.shape[-1] <= 64:
-        return {"block": 64, "step": 64, "ROLES": False, "num_warps": 4, "num_stages": 2}
+    if not arrays.on_gpu(q):
+        return {"block": 64, "step": 64, "ROLES": False}
+    if q.shape[-1] <= 64:
+        return {
+            "block": 64,
+            "step": 64,
+            "ROLES": False,
+            "num_warps": 4,
+            "num_stages": 2,
+            "maxnreg": THREE_PROGRAMS,
+        }
     return {"block": 128, "step": 64, "ROLES": True, "num_warps": 8, "num_stages": 2}
 
 
@@ -163,6 +173,8 @@ def attention_backward_fused(
     options = configuration(q) | options
     block, step = options.pop("block"), options.pop("step")
     dq, dk, dv = (arrays.empty(x, tuple(q.shape)) for x in (q, k, v))
+    if not arrays.size(q):
+        return dq, dk, dv
     padded, count = proton.cdiv(length, PADDED) * PADDED, batch * heads
     rows, delta = (arrays.empty(q, (count, padded), "float32") for _ in range(2))
     sums = arrays.empty(q, (count, padded, head), "float32")

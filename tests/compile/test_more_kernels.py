@@ -9,12 +9,15 @@ import pytest
 import proton.language as tl
 from kernels.attention import attention
 from kernels.attention_backward import attention_backward
+from kernels.attention_backward import reference as gradients
+from kernels.attention_backward_fused import attention_backward_fused
 from kernels.grouped_gemm import grouped_gemm
 from kernels.matmul_fused import matmul_fused
 from kernels.matmul_persistent import matmul_descriptors_kernel, matmul_persistent
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.tools.tensor_descriptor import TensorDescriptor
+from tests.compile.ptx.emulation import Emulation
 
 Launches = list[tuple[tuple[int, ...], GPUKernel]]
 
@@ -93,3 +96,22 @@ def test_attention(launched: Launches, head: int, causal: bool) -> None:
     for kernel in (forward, dkdv, dq):
         assert_good(kernel)
     assert delta.n_spills == 0
+
+
+@pytest.mark.parametrize(("head", "length", "causal"), [(64, 100, False), (128, 70, True)])
+def test_all_gradients_at_once(
+    rng: np.random.Generator, head: int, length: int, causal: bool
+) -> None:
+    """Of heads of 128 a producer copies; what its consumers spill are addresses."""
+    q, k, v, dout = (rng.standard_normal((1, 1, length, head)).astype("float16") for _ in range(4))
+    seen: list[str] = []
+    out, lse = attention(q, k, v, causal)
+    warps = 8 if head == 128 else 4
+    edit = lambda ptx: seen.append(ptx) or ptx  # noqa: E731
+    with Emulation(warps, rng, edit, checks_races=False, apart=128).installed():
+        got = attention_backward_fused(q, k, v, out, dout, lse, causal)
+    want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)), causal)
+    for mine, expected in zip(got, want, strict=True):
+        np.testing.assert_allclose(mine, expected, atol=1e-2)
+    (ptx,) = (text for text in seen if "cp.reduce.async.bulk" in text)
+    assert ptx.count("setmaxnreg") == (2 if head == 128 else 0)

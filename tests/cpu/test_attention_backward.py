@@ -1,11 +1,14 @@
 """The gradients of attention against numpy in float64, and that against differences."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from kernels.attention import attention
 from kernels.attention_backward import attention_backward
 from kernels.attention_backward import reference as gradients
+from kernels.attention_backward_fused import attention_backward_fused
 from tests.cpu.test_attention import reference
 
 NAMES = ("dq", "dk", "dv")
@@ -13,7 +16,7 @@ NAMES = ("dq", "dk", "dv")
 
 def check(
     rng: np.random.Generator, shape: tuple[int, ...], causal: bool, dtype: str = "float32",
-    scale: float | None = None, **options: int,
+    scale: float | None = None, backward: Any = attention_backward, **options: int,
 ) -> None:  # fmt: skip
     """Heads that are not side by side in memory, as projections give them."""
     batch, heads, length, head = shape
@@ -22,7 +25,7 @@ def check(
         for _ in range(4)
     )
     out, lse = attention(q, k, v, causal, scale)
-    got = attention_backward(q, k, v, out, dout, lse, causal, scale, **options)
+    got = backward(q, k, v, out, dout, lse, causal, scale, **options)
     want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)), causal, scale)
     bound = {"float16": 1e-2, "float32": 1e-4}[dtype]
     for name, mine, expected in zip(NAMES, got, want, strict=True):
@@ -45,6 +48,14 @@ def test_dtypes_and_scales(rng: np.random.Generator, causal: bool) -> None:
     check(rng, (1, 2, 70, 32), causal, scale=0.5)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_kernel_for_all_gradients(rng: np.random.Generator, causal: bool) -> None:
+    for length, block, step in ((1, 16, 32), (33, 32, 16), (100, 32, 32)):
+        shape = (2, 3, length, 16)
+        check(rng, shape, causal, "float16", None, attention_backward_fused, block=block, step=step)
+    check(rng, (1, 2, 70, 64), causal, "float16", 0.5, attention_backward_fused)
+
+
 def test_sums_that_are_far_from_one(rng: np.random.Generator) -> None:
     """Keys beyond the end would have weights that no fp32 holds, if they were not left out."""
     q, k, v, dout = (rng.standard_normal((1, 1, 21, 16), dtype=np.float32) for _ in range(4))
@@ -52,10 +63,13 @@ def test_sums_that_are_far_from_one(rng: np.random.Generator) -> None:
     k[..., 0] = -24
     out, lse = attention(q, k, v)
     assert lse.max() < -128  # 2**128 is infinite
-    got = attention_backward(q, k, v, out, dout, lse, BLOCK=16, STEP=16)
     want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)))
-    for mine, expected in zip(got, want, strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
+    for got in (
+        attention_backward(q, k, v, out, dout, lse, BLOCK=16, STEP=16),
+        attention_backward_fused(q, k, v, out, dout, lse, block=16, step=16),
+    ):
+        for mine, expected in zip(got, want, strict=True):
+            np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -74,6 +88,7 @@ def test_the_reference_agrees_with_differences(rng: np.random.Generator, causal:
 @pytest.mark.parametrize("shape", [(0, 2, 5, 16), (2, 0, 5, 16), (2, 3, 0, 16)])
 def test_nothing(rng: np.random.Generator, shape: tuple[int, ...]) -> None:
     check(rng, shape, True)
+    check(rng, shape, True, backward=attention_backward_fused)
 
 
 def test_shapes_are_those_of_q(rng: np.random.Generator) -> None:

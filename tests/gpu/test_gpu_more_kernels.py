@@ -7,6 +7,7 @@ import pytest
 
 from kernels.attention import attention
 from kernels.attention_backward import attention_backward
+from kernels.attention_backward_fused import attention_backward_fused
 from kernels.grouped_gemm import grouped_gemm
 from kernels.matmul_fused import matmul_fused
 from kernels.matmul_persistent import matmul_persistent
@@ -89,10 +90,12 @@ def test_attention_and_its_gradients(head: int, dtype: str, causal: bool) -> Non
         # (batch, length, heads, size) in memory, as projections give it
         q, k, v, dout = (normal(dtype, 2, length, 3, head).transpose(1, 2) for _ in range(4))
         out, lse = attention(q, k, v, causal)
-        got = (out, *attention_backward(q, k, v, out, dout, lse, causal))
+        given = (q, k, v, out, dout, lse, causal)
+        got = (out, *attention_backward(*given), *attention_backward_fused(*given))
         inputs = [x.double().requires_grad_() for x in (q, k, v)]
         of = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=causal)
-        want = (of, *torch.autograd.grad(of, inputs, dout.double()))
-        for name, mine, expected in zip(("out", "dq", "dk", "dv"), got, want, strict=True):
+        grads = torch.autograd.grad(of, inputs, dout.double())
+        names = ("out", "dq", "dk", "dv", *(f"{name} at once" for name in ("dq", "dk", "dv")))
+        for name, mine, expected in zip(names, got, (of, *grads, *grads), strict=True):
             error = (mine.double() - expected).abs().max() / expected.abs().max().clamp(min=1)
             assert error <= 8 * EPSILON[dtype], (name, length, float(error))
