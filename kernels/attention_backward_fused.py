@@ -117,10 +117,11 @@ def gradients_kernel(
     acc_k = tl.zeros((BLOCK, HEAD), dtype=tl.float32)
     acc_v = tl.zeros((BLOCK, HEAD), dtype=tl.float32)
     # Multiples of STEP, so that TMA copies what begins there.
+    end = tl.cdiv((block + 1) * BLOCK, STEP) * STEP
     first = block * BLOCK // STEP * STEP if CAUSAL else 0
-    whole = tl.cdiv((block + 1) * BLOCK, STEP) * STEP if CAUSAL else 0
-    if RAGGED:
-        whole = tl.where((block + 1) * BLOCK > length, tl.cdiv(length, STEP) * STEP, whole)
+    whole = end if CAUSAL else 0
+    if RAGGED:  # no row is beyond `end`
+        whole = tl.where((block + 1) * BLOCK > length, end, whole)
     if CAUSAL or RAGGED:
         acc_k, acc_v = _over_rows(
             acc_k, acc_v, keys, values, q, dout, lse, delta, dq, batch, head, columns, first,

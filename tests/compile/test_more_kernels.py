@@ -107,9 +107,10 @@ def test_all_gradients_at_once(
     seen: list[str] = []
     out, lse = attention(q, k, v, causal)
     warps = 8 if head == 128 else 4
+    options = {"block": 16 * warps, "step": 64, "ROLES": head == 128, "num_warps": warps}
     edit = lambda ptx: seen.append(ptx) or ptx  # noqa: E731
     with Emulation(warps, rng, edit, checks_races=False, apart=128).installed():
-        got = attention_backward_fused(q, k, v, out, dout, lse, causal)
+        got = attention_backward_fused(q, k, v, out, dout, lse, causal, **options)
     want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)), causal)
     for mine, expected in zip(got, want, strict=True):
         np.testing.assert_allclose(mine, expected, atol=1e-2)
