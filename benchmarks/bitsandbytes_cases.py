@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from libraries import bare
-from library_case import Size, calls
+from library_case import Size, calls_in
 
 bare("bitsandbytes", "bitsandbytes.backends", "bitsandbytes.backends.triton")
 
@@ -18,7 +18,7 @@ from bitsandbytes.backends.triton import (  # noqa: E402
 )
 
 CASES: dict[str, Any] = {}
-case = calls(CASES)
+case = calls_in(CASES)
 BOTH = (torch.float32, torch.bfloat16)
 NUMBERS = Size(3000, 1 << 25, 1 << 20)  # weights of a layer of 4096 x 8192
 QUANTISED, BLOCK = 256, 64  # numbers that have a scale
@@ -227,5 +227,5 @@ def adam_8bit(dtype, n):
 
 
 @case(NUMBERS)
-def lion_8bit(dtype, n):
-    return _optimizer_8bit("lion", dtype, n)
+def momentum_8bit(dtype, n):
+    return _optimizer_8bit("momentum", dtype, n)

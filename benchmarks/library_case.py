@@ -128,19 +128,40 @@ class Call:
         return len(self.dtypes)
 
 
-def calls(cases: dict[str, Any]) -> Callable[..., Any]:
-    """A decorator of functions that make an op and its reference; it adds the case of the
-    function's name, at sizes like its arguments."""
+Declared = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def cases_in(cases: dict[str, Any]) -> Callable[..., Declared]:
+    """A decorator of functions that give (op, reference) for inputs like its arguments; it adds a
+    case of the function's name."""
 
     def case(
+        *inputs: Normal,
+        dtypes: tuple[torch.dtype, ...] = (torch.float32,),
+        timed: tuple[str, ...] = (LARGE, WIDE),
+    ) -> Declared:
+        return _declaring(cases, Case, inputs, dtypes, timed)
+
+    return case
+
+
+def calls_in(cases: dict[str, Any]) -> Callable[..., Declared]:
+    """A decorator of functions that make an op and its reference of a dtype and of dimensions like
+    its arguments; it adds a call of the function's name."""
+
+    def call(
         *dims: Size,
         dtypes: tuple[torch.dtype, ...] = (torch.bfloat16,),
         timed: tuple[str, ...] = (LARGE,),
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        def declare(pair: Callable[..., Any]) -> Callable[..., Any]:
-            cases[pair.__name__] = Call(pair.__name__, pair, dims, dtypes, timed)
-            return pair
+    ) -> Declared:
+        return _declaring(cases, Call, dims, dtypes, timed)
 
-        return declare
+    return call
 
-    return case
+
+def _declaring(cases: dict[str, Any], kind: Any, *given: Any) -> Declared:
+    def declare(pair: Callable[..., Any]) -> Callable[..., Any]:
+        cases[pair.__name__] = kind(pair.__name__, pair, *given)
+        return pair
+
+    return declare
