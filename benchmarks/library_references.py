@@ -54,3 +54,31 @@ def experts(
         one = inner @ down[number].double().T * weights[token, rank, None].double()
         out.index_add_(0, token, one)
     return out
+
+
+FP8 = torch.float8_e4m3fn
+
+
+def by_row(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers of 8 bits, and a scale for each row."""
+    most = torch.finfo(dtype).max if dtype.is_floating_point else torch.iinfo(dtype).max
+    scale = x.float().abs().amax(-1, keepdim=True) / most
+    codes = x.float() / scale
+    return (codes if dtype.is_floating_point else codes.round()).to(dtype), scale
+
+
+def by_block(x: torch.Tensor, block: int, rows: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers of fp8, and a scale for each block of so many columns and rows."""
+    *first, height, width = x.shape
+    parts = x.float().reshape(*first, height // rows, rows, width // block, block)
+    scale = parts.abs().amax((-3, -1)) / torch.finfo(FP8).max
+    return (parts / scale[..., :, None, :, None]).reshape(x.shape).to(FP8), scale
+
+
+def whole(
+    codes: torch.Tensor, scale: torch.Tensor, block: int = 0, rows: int = 1
+) -> torch.Tensor:
+    """The numbers that codes stand for."""
+    if block:
+        scale = scale.repeat_interleave(rows, -2).repeat_interleave(block, -1)
+    return codes.double() * scale

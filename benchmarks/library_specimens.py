@@ -35,6 +35,8 @@ TARGET = GPUTarget("cuda", 90)
 HEAD = 128  # in the place of the small heads of fla_cases.py
 # A constant of liger-kernel: the rows of each SM, of which it takes a CPU to have one.
 ROWS_OF_ALL = "rows_per_program"
+# torch's names of dtypes that the language has others for.
+LANGUAGE_NAMES = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
 Specimens = dict[str, dict[str, Any]]
 
 
@@ -64,7 +66,7 @@ def noted(
 
 def _dtype(tensor: torch.Tensor) -> object:
     name = str(tensor.dtype).removeprefix("torch.")
-    return getattr(proton.language, {"bool": "int1"}.get(name, name))
+    return getattr(proton.language, LANGUAGE_NAMES.get(name, name))
 
 
 def _specimen(
@@ -182,8 +184,11 @@ def others(library: str, only: str) -> Specimens:
             name = f"{case.name} {str(dtype).removeprefix('torch.')} {sizes}"
             if re.search(only, name):
                 call = case.call(dtype, sizes)
-                with noting(library, name, found), contextlib.suppress(Exception, ProtonError):
-                    call()
+                try:
+                    with noting(library, name, found):
+                        call()
+                except (Exception, ProtonError) as problem:  # of results that nobody has written
+                    print(f"{name}: {type(problem).__name__}: {problem}"[:200])
                 print(name, len(found), flush=True)
     return found
 

@@ -334,7 +334,7 @@ def matmul_int8(dtype, rows, inner, columns):
     return op, lambda: quantised(a.float())[2] @ (codes.double() * scale)
 
 
-@call(ROWS, INNER, COLUMNS, dtypes=HALF)
+@call(ROWS, INNER, COLUMNS, dtypes=HALF, timed=(WIDE,))
 def dequantize_int8(dtype, rows, inner, columns):
     a = torch.randn(rows, inner, dtype=dtype)
     codes = torch.randint(-127, 128, (columns, inner), dtype=torch.int8).T
@@ -368,7 +368,7 @@ def matmul_int4_gptq(dtype, *dims):
     return _int4(dequantize_gemm_int4.matmul_dequantize_int4_gptq, dtype, *dims)
 
 
-@call(ROWS, INNER, COLUMNS, dtypes=HALF)
+@call(ROWS, INNER, COLUMNS, dtypes=HALF, timed=(WIDE,))
 def dequantize_int4(dtype, *dims):
     return _int4(dequantize_gemm_int4.matmul_dequantize_int4_s1, dtype, *dims)
 

@@ -13,7 +13,17 @@ import torch
 import torch.nn.functional as F
 from libraries import bare, stand_in
 from library_case import LARGE, WIDE, Size, calls_in
-from library_references import attention, experts, lengths, rms, rotated, silu_and_mul
+from library_references import (
+    attention,
+    by_block,
+    by_row,
+    experts,
+    lengths,
+    rms,
+    rotated,
+    silu_and_mul,
+    whole,
+)
 
 
 class QuantPolicy(enum.IntEnum):
@@ -289,29 +299,6 @@ def mixture(dtype, tokens, hidden, inner):
         lambda: moe.fused_moe(x, up, down, shares, ids, TOP),
         lambda: experts(x, up, down, shares, ids),
     )
-
-
-def by_row(x, dtype):
-    """Numbers of 8 bits, and a scale for each row."""
-    most = torch.finfo(dtype).max if dtype.is_floating_point else torch.iinfo(dtype).max
-    scale = x.float().abs().amax(-1, keepdim=True) / most
-    codes = x.float() / scale
-    return (codes if dtype.is_floating_point else codes.round()).to(dtype), scale
-
-
-def by_block(x, block, rows=1):
-    """Numbers of fp8, and a scale for each block of so many columns and rows."""
-    *first, height, width = x.shape
-    parts = x.float().reshape(*first, height // rows, rows, width // block, block)
-    scale = parts.abs().amax((-3, -1)) / torch.finfo(FP8).max
-    return (parts / scale[..., :, None, :, None]).reshape(x.shape).to(FP8), scale
-
-
-def whole(codes, scale, block=0, rows=1):
-    """The numbers that codes stand for."""
-    if block:
-        scale = scale.repeat_interleave(rows, -2).repeat_interleave(block, -1)
-    return codes.double() * scale
 
 
 def _mixture_8bit(kind, dtype, tokens, hidden, inner):
