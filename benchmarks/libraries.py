@@ -47,8 +47,14 @@ def _enter(name: str, **contents: Any) -> None:
     vars(module).update(contents)
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
-    if parent:
+    if parent in sys.modules:
         setattr(sys.modules[parent], last, module)
+
+
+class _Device(contextlib.nullcontext[None]):
+    """In the place of torch.cuda.device."""
+
+    idx = 0
 
 
 def pretend_cuda() -> None:
@@ -62,10 +68,11 @@ def pretend_cuda() -> None:
         "get_device_properties": lambda *_: properties,
         "get_device_capability": lambda *_: (9, 0),
         "current_device": lambda: 0,
-        "device": lambda *_: contextlib.nullcontext(),
+        "device": _Device,
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
+    torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[assignment]
     is_cuda: Any = torch.Tensor.is_cuda
     inside = tuple(f"{package}." for package in PACKAGES.values())
 
