@@ -8,6 +8,7 @@ is none, the CPU answers as an H200 would.
 import contextlib
 import importlib.util
 import sys
+import time
 import types
 from typing import Any
 
@@ -57,6 +58,22 @@ class _Device(contextlib.nullcontext[None]):
     idx = 0
 
 
+class _Event:
+    """In the place of torch.cuda.Event, for libraries that time their own tuning."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self.at = 0.0
+
+    def record(self, stream: object = None) -> None:
+        self.at = time.perf_counter() * 1e3
+
+    def synchronize(self) -> None:
+        """Nothing is behind on a CPU."""
+
+    def elapsed_time(self, end: "_Event") -> float:
+        return end.at - self.at
+
+
 def pretend_cuda() -> None:
     """Answers what libraries ask about the device that tensors of the CPU are on."""
     import torch
@@ -68,7 +85,11 @@ def pretend_cuda() -> None:
         "get_device_properties": lambda *_: properties,
         "get_device_capability": lambda *_: (9, 0),
         "current_device": lambda: 0,
+        "current_stream": lambda *_: None,
+        "default_stream": lambda *_: None,
+        "synchronize": lambda *_: None,
         "device": _Device,
+        "Event": _Event,
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
