@@ -281,7 +281,7 @@ def _grouped(into, dtype, tokens, hidden, inner):
     return op, reference
 
 
-ROUTED, INTO, OUT = Size(40, 4096, 4096), Size(128, 2048, 2048), Size(192, 4096, 4096)
+ROUTED, INTO, OUT = Size(40, 4096, 4096), Size(128, 2048, 2048), Size(256, 4096, 4096)
 
 
 @call(ROUTED, INTO, OUT)
