@@ -10,6 +10,7 @@ import importlib.util
 import sys
 import time
 import types
+from collections.abc import Iterator
 from typing import Any
 
 # What kernels are asked for by, and the package that they are in.
@@ -36,6 +37,16 @@ def bare(*packages: str) -> None:
         assert spec is not None, name
         assert spec.submodule_search_locations is not None, name
         _enter(name, __path__=list(spec.submodule_search_locations))
+
+
+@contextlib.contextmanager
+def absent(name: str) -> Iterator[None]:
+    """Keeps a library from finding another one that it can do without."""
+    before = {name: sys.modules[name]} if name in sys.modules else {}
+    sys.modules[name] = None  # type: ignore[assignment]
+    yield
+    del sys.modules[name]
+    sys.modules.update(before)
 
 
 def stand_in(name: str, **contents: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from libraries import bare, stand_in
+from libraries import absent, bare, stand_in
 from library_case import LARGE, WIDE, Size, calls_in, cases_in, normal
 from library_references import attention, by_block, rotated, whole
 from packaging.version import Version
@@ -43,18 +43,19 @@ import unsloth  # noqa: E402
 
 unsloth.DEVICE_TYPE = "cuda"
 
-from unsloth.kernels import (  # noqa: E402
-    cross_entropy_loss,
-    fp8,
-    geglu,
-    large_head_attention,
-    layernorm,
-    nf4,
-    nf4_gemv,
-    rms_layernorm,
-    rope_embedding,
-    swiglu,
-)
+with absent("bitsandbytes"):
+    from unsloth.kernels import (
+        cross_entropy_loss,
+        fp8,
+        geglu,
+        large_head_attention,
+        layernorm,
+        nf4,
+        nf4_gemv,
+        rms_layernorm,
+        rope_embedding,
+        swiglu,
+    )
 from unsloth.kernels.moe.grouped_gemm import interface as grouped  # noqa: E402
 from unsloth.kernels.moe.grouped_gemm.kernels import tuning  # noqa: E402
 
