@@ -75,9 +75,7 @@ def by_block(x: torch.Tensor, block: int, rows: int = 1) -> tuple[torch.Tensor, 
     return (parts / scale[..., :, None, :, None]).reshape(x.shape).to(FP8), scale
 
 
-def whole(
-    codes: torch.Tensor, scale: torch.Tensor, block: int = 0, rows: int = 1
-) -> torch.Tensor:
+def whole(codes: torch.Tensor, scale: torch.Tensor, block: int = 0, rows: int = 1) -> torch.Tensor:
     """The numbers that codes stand for."""
     if block:
         scale = scale.repeat_interleave(rows, -2).repeat_interleave(block, -1)

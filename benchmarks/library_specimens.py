@@ -83,7 +83,9 @@ def _specimen(
     return {
         "library": library,
         # What a library writes as it runs is no module of it.
-        "path": module if module.startswith(f"{PACKAGES[library]}.") else inspect.getfile(kernel.fn),
+        "path": module
+        if module.startswith(f"{PACKAGES[library]}.")
+        else inspect.getfile(kernel.fn),
         "function": kernel.fn.__name__,
         "types": {name: type_.mangle() for name, type_ in signature.types.items()},
         "constants": constants,

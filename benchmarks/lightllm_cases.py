@@ -156,9 +156,7 @@ def token_attention(dtype, count, keys):
         where = of.table, of.request, of.start, of.length
         token_attention_nopad_att1.token_att_fwd(of.q, of.k, weights, *where, keys)
         shares = torch.empty_like(weights)
-        token_attention_nopad_softmax.token_softmax_fwd(
-            weights, of.start, of.length, shares, keys
-        )
+        token_attention_nopad_softmax.token_softmax_fwd(weights, of.start, of.length, shares, keys)
         out = torch.empty_like(of.q)
         token_attention_nopad_reduceV.token_att_fwd2(shares, of.v, out, *where)
         return out
@@ -175,9 +173,7 @@ def token_attention_in_two(dtype, count, keys):
         where = of.table, of.request, of.start, of.length
         token_attention_nopad_att1.token_att_fwd(of.q, of.k, weights, *where, keys)
         out = torch.empty_like(of.q)
-        token_attention_softmax_and_reducev.token_softmax_reducev_fwd(
-            weights, of.v, out, *where, 0
-        )
+        token_attention_softmax_and_reducev.token_softmax_reducev_fwd(weights, of.v, out, *where, 0)
         return out
 
     return op, of.expected
@@ -200,13 +196,9 @@ def token_attention_int8(dtype, count, keys):
         where = of.table, of.request, of.start, of.length
         token_attention_nopad_att1.token_att_fwd_int8k(of.q, k, k_scale, weights, *where, keys)
         shares = torch.empty_like(weights)
-        token_attention_nopad_softmax.token_softmax_fwd(
-            weights, of.start, of.length, shares, keys
-        )
+        token_attention_nopad_softmax.token_softmax_fwd(weights, of.start, of.length, shares, keys)
         out = torch.empty_like(of.q)
-        token_attention_nopad_reduceV.token_att_fwd2_int8v(
-            shares, v, v_scale, out, *where, keys
-        )
+        token_attention_nopad_reduceV.token_att_fwd2_int8v(shares, v, v_scale, out, *where, keys)
         return out
 
     return op, lambda: of.expected(k_numbers, v_numbers)

@@ -129,7 +129,9 @@ def _forked(op: Op, checked: bool) -> tuple[int, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=f"{', '.join(PACKAGES)} (all)")
+    parser.add_argument(
+        "libraries", nargs="*", metavar="LIBRARY", help=f"{', '.join(PACKAGES)} (all)"
+    )
     parser.add_argument("--only", default="", help="ops whose names match")
     parser.add_argument("--jobs", type=int, default=2, help="ops at once")
     parser.add_argument("--samples", type=int, default=4, help="of torch's inputs, for each op")

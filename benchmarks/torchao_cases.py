@@ -138,9 +138,7 @@ def training_product_fp8(dtype, rows, inner, columns):
 
     return (
         lambda: (
-            blockwise.triton_fp8_gemm_1x128_128x128(
-                a, b.T, a_scale, b_scale.T, out_dtype=dtype
-            ),
+            blockwise.triton_fp8_gemm_1x128_128x128(a, b.T, a_scale, b_scale.T, out_dtype=dtype),
             blockwise.triton_fp8_gemm_1x128_128x1(
                 a, c.T, a_scale, c_scale.T.contiguous(), out_dtype=dtype
             ),
