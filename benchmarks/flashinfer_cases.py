@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from libraries import bare, stand_in
 from library_case import LARGE, WIDE, Size, calls_in
-from library_references import rms, silu_and_mul
+from library_references import gated, rms
 
 bare("flashinfer", "flashinfer.triton")
 bare("flashinfer.fused_moe", "flashinfer.fused_moe.cute_dsl")
@@ -144,7 +144,7 @@ def silu_mul(dtype, rows, columns):
     x, scale = torch.randn(rows, 2 * columns, dtype=dtype), torch.tensor([3.0])
     return (
         lambda: (activation.silu_and_mul(x), activation.silu_and_mul(x, None, scale, FP8)),
-        lambda: (silu_and_mul(x), (silu_and_mul(x) * scale).to(FP8).double()),
+        lambda: (gated(x), (gated(x) * scale).to(FP8).double()),
     )
 
 

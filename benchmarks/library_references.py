@@ -32,7 +32,7 @@ def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
-def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
+def gated(x: torch.Tensor) -> torch.Tensor:
     gate, up = x.double().chunk(2, -1)
     return F.silu(gate) * up
 
@@ -50,7 +50,7 @@ def experts(
     out = torch.zeros(len(x), down.shape[1], dtype=torch.float64)
     for number in range(len(up)):
         token, rank = (ids == number).nonzero(as_tuple=True)
-        inner = silu_and_mul(x[token].double() @ up[number].double().T)
+        inner = gated(x[token].double() @ up[number].double().T)
         one = inner @ down[number].double().T * weights[token, rank, None].double()
         out.index_add_(0, token, one)
     return out

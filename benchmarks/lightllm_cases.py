@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from libraries import bare
 from library_case import LARGE, WIDE, Size, calls_in
-from library_references import attention, lengths, rms, rotated, silu_and_mul
+from library_references import attention, gated, lengths, rms, rotated
 
 MODELS = ("llama", "mistral", "chatglm2", "bloom")
 bare("lightllm", "lightllm.common", "lightllm.common.basemodel", "lightllm.models")
@@ -37,7 +37,7 @@ from lightllm.models.llama.triton_kernel import (  # noqa: E402
     ppl_quant_copy_kv,
     rmsnorm,
     rotary_emb,
-    silu_and_mul as silu,
+    silu_and_mul,
     splitfuse_context_flashattention_nopad,
     token_attention_nopad_att1,
     token_attention_nopad_reduceV,
@@ -391,10 +391,10 @@ def silu_mul(dtype, rows, columns):
 
     def op():
         given = x.clone()
-        silu.silu_and_mul_fwd(given)
+        silu_and_mul.silu_and_mul_fwd(given)
         return given[:, :columns]
 
-    return op, lambda: silu_and_mul(x)
+    return op, lambda: gated(x)
 
 
 def angles_of(tokens, pairs, dtype):

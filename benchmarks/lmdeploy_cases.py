@@ -18,10 +18,10 @@ from library_references import (
     by_block,
     by_row,
     experts,
+    gated,
     lengths,
     rms,
     rotated,
-    silu_and_mul,
     whole,
 )
 
@@ -50,13 +50,13 @@ from lmdeploy.pytorch.kernels.cuda import (  # noqa: E402
     gated_delta_preprocess,
     multinomial_sampling,
     pagedattention,
-    rms_norm as rms_norms,
+    rms_norm,
     w8a8_triton_kernels,
 )
 from lmdeploy.pytorch.kernels.cuda.dsv4 import hc_prepost  # noqa: E402
 from lmdeploy.pytorch.kernels.cuda.moe import (  # noqa: E402
     blocked_fp8,
-    fused_moe as moe,
+    fused_moe,
     route_noaux_tc,
     w8a8,
 )
@@ -296,7 +296,7 @@ def mixture(dtype, tokens, hidden, inner):
     up, down = (w.to(dtype) for w in weights_of(hidden, inner))
     shares, ids = routes(tokens)
     return (
-        lambda: moe.fused_moe(x, up, down, shares, ids, TOP),
+        lambda: fused_moe.fused_moe(x, up, down, shares, ids, TOP),
         lambda: experts(x, up, down, shares, ids),
     )
 
@@ -441,11 +441,11 @@ def lora(dtype, count, longest, hidden):
 
 
 @call(TOKENS, HIDDEN, dtypes=HALVES)
-def rms_norm(dtype, *shape):
+def norms(dtype, *shape):
     x, r = torch.randn(2, *shape, dtype=dtype)
     w = torch.randn(shape[-1], dtype=dtype)
     return (
-        lambda: [rms_norms.rms_norm(x, w), *rms_norms.rms_norm(x, w, residual=r)],
+        lambda: [rms_norm.rms_norm(x, w), *rms_norm.rms_norm(x, w, residual=r)],
         lambda: [rms(x, w), rms(x + r, w), x + r],
     )
 
@@ -478,7 +478,7 @@ def quantise_fp8(dtype, *shape):
 @call(TOKENS, HIDDEN, dtypes=HALVES)
 def silu_mul(dtype, rows, columns):
     x = torch.randn(rows, 2 * columns, dtype=dtype)
-    return lambda: activation.silu_and_mul(x), lambda: silu_and_mul(x)
+    return lambda: activation.silu_and_mul(x), lambda: gated(x)
 
 
 @call(TOKENS, dtypes=HALVES)
