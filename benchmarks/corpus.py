@@ -1,15 +1,16 @@
 """Kernels of public libraries on a GPU, as their users call them: by Proton and by Triton.
 
-    python benchmarks/corpus.py [--only REGEX] [--libraries liger fla gems] [--repeats 5]
+    python benchmarks/corpus.py [--only REGEX] [--libraries NAME ...] [--repeats 5]
                                 [--rounds 2] [--processes 8] [--seconds 300] [--json FILE] [--all]
                                 [--against CHECKOUT]
 
 `--against` takes another checkout of this repository in the place of Triton.
 
-Needs torch, Triton, and without their dependencies liger-kernel, fla-core and flag-gems (einops,
+Needs torch, Triton, and without their dependencies the libraries of libraries.py (einops,
 expecttest, sqlalchemy and pyyaml beside them). The ops are those of liger_cases.py at sizes of
 128 MiB of fp32 (rows of 4096, and rows of 16384 or 32000), of fla_cases.py with 2048 tokens and
-heads of 128, and flag-gems' operators on torch's own samples, which take a few us.
+heads of 128, flag-gems' operators on torch's own samples, which take a few us, and of the others
+the ops that inference and training of models of some 8 billion parameters call.
 
 First each op runs under both compilers, in several processes at once, and the results and gradients
 of one are compared with the other's (with torch's they are in public_libraries.py); what differs is
@@ -23,7 +24,9 @@ alone, and their rows are shown with `--all` only, which nobody who works on the
 """
 
 import argparse
+import functools
 import importlib
+import itertools
 import json
 import os
 import re
@@ -38,6 +41,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from libraries import PACKAGES
+
 ROOT = Path(__file__).parents[1]
 PROTON, TRITON, OTHER = "proton", "triton", "other"  # another checkout of Proton
 CHECK, TIME = "check", "time"
@@ -47,7 +52,6 @@ BAR, WORST_BAR, MEAN_BAR = 1.05, 1.15, 0.95
 FLUSHED_BYTES = 256 << 20  # more than the second-level cache of any GPU
 LENGTH, HEAD = 2048, 128  # of fla-core's ops where they are timed
 SAMPLES = 2  # of torch's samples of an operator
-PACKAGES = ("liger_kernel.", "fla.", "flag_gems.")
 Rows = dict[tuple[str, str], list[float]]  # us of launches by work and kernel
 
 
@@ -60,38 +64,16 @@ class Work:
     is_random: bool = False
 
 
-def liger() -> Iterator[Work]:
-    import torch
-    from liger_cases import CASES
-
-    torch.set_default_device("cuda")
-    for case in CASES.values():
-        yield from _of_case("liger", case, case.timed)
-
-
-def fla() -> Iterator[Work]:
+def of_cases(library: str) -> Iterator[Work]:
+    """The ops of `<library>_cases.py`."""
     import torch
 
     os.environ |= {"FLA_LENGTH": str(LENGTH), "FLA_HEAD": str(HEAD)}
     torch.set_default_device("cuda")
-    from fla_cases import CASES
-
-    for case in CASES.values():
-        yield from _of_case("fla", case, ("small",))
-
-
-def _of_case(library: str, case: Any, sizes: tuple[str, ...]) -> Iterator[Work]:
-    from library_case import run
-
-    def work(dtype: Any, size: str) -> Work:
-        def make() -> Callable[[], object]:
-            op, _, leaves = case.made(dtype, size)
-            return lambda: run(op, leaves)
-
-        key = f"{library} {case.name} {str(dtype).removeprefix('torch.')} {size}"
-        return Work(key, make)
-
-    return (work(dtype, size) for dtype in case.dtypes for size in sizes)
+    for case in importlib.import_module(f"{library}_cases").CASES.values():
+        for dtype, size in itertools.product(case.dtypes, case.timed):
+            key = f"{library} {case.name} {str(dtype).removeprefix('torch.')} {size}"
+            yield Work(key, functools.partial(case.call, dtype, size))
 
 
 def gems() -> Iterator[Work]:
@@ -117,9 +99,6 @@ def gems() -> Iterator[Work]:
             yield from (work(name, function, number) for number in range(SAMPLES))
 
 
-LIBRARIES: dict[str, Callable[[], Iterator[Work]]] = {"liger": liger, "fla": fla, "gems": gems}
-
-
 def is_held_out(kernel: str) -> bool:
     """True of half of the kernels, by name."""
     return bool(zlib.crc32(kernel.partition(" ")[0].encode()) & 1)
@@ -137,7 +116,8 @@ def inner(compiler: str, step: str, given: dict[str, Any]) -> None:
     launched = _note_launches()
     flushed = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
     for library in given["libraries"]:
-        every = [w for w in LIBRARIES[library]() if re.search(given["only"], w.key)]
+        works = gems() if library == "gems" else of_cases(library)
+        every = [w for w in works if re.search(given["only"], w.key)]
         if step == CHECK:
             every = every[given["part"] :: given["parts"]]
         else:
@@ -224,8 +204,9 @@ def _choose_configurations() -> None:
     """Has each kernel that is tuned take the middle of its configurations."""
     from triton.runtime.autotuner import Autotuner
 
+    inside = tuple(f"{package}." for package in PACKAGES.values())
     for name, module in list(sys.modules.items()):
-        if not name.startswith(PACKAGES):
+        if not name.startswith(inside):
             continue
         for kernel in list(vars(module).values()):
             while kernel is not None and not isinstance(kernel, Autotuner):
@@ -330,7 +311,7 @@ def summary(name: str, rows: list[dict[str, Any]]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--only", default="", help="work whose words match, as 'norm|large'")
-    parser.add_argument("--libraries", nargs="+", default=list(LIBRARIES), choices=LIBRARIES)
+    parser.add_argument("--libraries", nargs="+", default=list(PACKAGES), choices=PACKAGES)
     parser.add_argument("--repeats", type=int, default=5, help="calls of an op in a process")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each, in turns")
     parser.add_argument("--processes", type=int, default=8, help="of each compiler, for the checks")

@@ -1,4 +1,9 @@
-"""Cases of a library: its op beside what it computes, in torch, at several sizes."""
+"""Cases of a library: its op beside what it computes, in torch, at several sizes.
+
+A `Case` has gradients: its inputs are random numbers, and results are compared number by number. A
+`Call` has none: it makes inputs of its own (pages, routes, codes), and results, which may have been
+rounded to 8 or 4 bits, are compared in the mean.
+"""
 
 import zlib
 from collections.abc import Callable
@@ -6,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from library_results import compare
+from library_results import compare, compare_norms
 
 SMALL, LARGE, WIDE = "small", "large", "wide"
 Function = Callable[..., Any]
@@ -59,6 +64,11 @@ class Case:
         leaves = [one.make(sizes).to(dtype) for one in self.inputs]
         return *self.pair(*leaves), leaves
 
+    def call(self, dtype: torch.dtype, sizes: str) -> Callable[[], object]:
+        """What launches the op's kernels."""
+        op, _, leaves = self.made(dtype, sizes)
+        return lambda: run(op, leaves)
+
     def check(self) -> int:
         """Compares the op of all dtypes. Returns how many there are."""
         for dtype in self.dtypes:
@@ -89,3 +99,69 @@ def run(function: Function, leaves: Tensors) -> tuple[Tensors, Tensors]:
 def _counts(out: Any) -> bool:
     """Whether a result is one that gradients flow from."""
     return isinstance(out, torch.Tensor) and out.requires_grad
+
+
+@dataclass(frozen=True)
+class Call:
+    """An op without gradients. `pair` makes of a dtype and dimensions two functions without
+    arguments: the op, and what is compared with it."""
+
+    name: str
+    pair: Callable[..., tuple[Callable[[], Any], Callable[[], Any]]]
+    dims: tuple[Size, ...]
+    dtypes: tuple[torch.dtype, ...]
+    timed: tuple[str, ...]
+
+    def made(self, dtype: torch.dtype, sizes: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        torch.manual_seed(zlib.crc32(self.name.encode()))
+        return self.pair(dtype, *(n for dim in self.dims for n in dim.at(sizes)))
+
+    def call(self, dtype: torch.dtype, sizes: str) -> Callable[[], object]:
+        """What launches the op's kernels."""
+        return self.made(dtype, sizes)[0]
+
+    def check(self) -> int:
+        """Compares the op of all dtypes. Returns how many there are."""
+        for dtype in self.dtypes:
+            op, reference = self.made(dtype, SMALL)
+            compare_norms(op(), reference(), f"{self.name} of {dtype}", dtype)
+        return len(self.dtypes)
+
+
+Declared = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def cases_in(cases: dict[str, Any]) -> Callable[..., Declared]:
+    """A decorator of functions that give (op, reference) for inputs like its arguments; it adds a
+    case of the function's name."""
+
+    def case(
+        *inputs: Normal,
+        dtypes: tuple[torch.dtype, ...] = (torch.float32,),
+        timed: tuple[str, ...] = (LARGE, WIDE),
+    ) -> Declared:
+        return _declaring(cases, Case, inputs, dtypes, timed)
+
+    return case
+
+
+def calls_in(cases: dict[str, Any]) -> Callable[..., Declared]:
+    """A decorator of functions that make an op and its reference of a dtype and of dimensions like
+    its arguments; it adds a call of the function's name."""
+
+    def call(
+        *dims: Size,
+        dtypes: tuple[torch.dtype, ...] = (torch.bfloat16,),
+        timed: tuple[str, ...] = (LARGE,),
+    ) -> Declared:
+        return _declaring(cases, Call, dims, dtypes, timed)
+
+    return call
+
+
+def _declaring(cases: dict[str, Any], kind: Any, *given: Any) -> Declared:
+    def declare(pair: Callable[..., Any]) -> Callable[..., Any]:
+        cases[pair.__name__] = kind(pair.__name__, pair, *given)
+        return pair
+
+    return declare

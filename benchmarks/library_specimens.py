@@ -1,6 +1,6 @@
 """The kernels that ops of public libraries launch, as gpu_compile_time.py wants to compile them.
 
-    python benchmarks/library_specimens.py liger gems fla [--only REGEX] [--samples 2] --to FILE
+    python benchmarks/library_specimens.py LIBRARY ... [--only REGEX] [--samples 2] --to FILE
 
 Needs torch and the libraries, as public_libraries.py does, and no GPU: tensors are on the CPU, and
 what a launch would compile for an H200 is noted in its place. The ops are those of liger_cases.py
@@ -10,16 +10,18 @@ at the sizes of corpus.py, flag-gems' on torch's samples, and those of fla_cases
 
 import argparse
 import contextlib
+import importlib
 import inspect
+import itertools
 import json
 import re
 import sys
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from libraries import PACKAGES, SMS, pretend_cuda
 
 import proton
 from proton.base.errors import ProtonError
@@ -30,11 +32,11 @@ from proton.runtime.launch.jit import JITFunction
 from proton.runtime.tuning.autotuner import Autotuner
 
 TARGET = GPUTarget("cuda", 90)
-SMS = 132
-PACKAGES = {"liger": "liger_kernel.", "gems": "flag_gems.", "fla": "fla."}
 HEAD = 128  # in the place of the small heads of fla_cases.py
 # A constant of liger-kernel: the rows of each SM, of which it takes a CPU to have one.
 ROWS_OF_ALL = "rows_per_program"
+# torch's names of dtypes that the language has others for.
+LANGUAGE_NAMES = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
 Specimens = dict[str, dict[str, Any]]
 
 
@@ -64,7 +66,7 @@ def noted(
 
 def _dtype(tensor: torch.Tensor) -> object:
     name = str(tensor.dtype).removeprefix("torch.")
-    return getattr(proton.language, {"bool": "int1"}.get(name, name))
+    return getattr(proton.language, LANGUAGE_NAMES.get(name, name))
 
 
 def _specimen(
@@ -81,7 +83,9 @@ def _specimen(
     return {
         "library": library,
         # What a library writes as it runs is no module of it.
-        "path": module if module.startswith(PACKAGES[library]) else inspect.getfile(kernel.fn),
+        "path": module
+        if module.startswith(f"{PACKAGES[library]}.")
+        else inspect.getfile(kernel.fn),
         "function": kernel.fn.__name__,
         "types": {name: type_.mangle() for name, type_ in signature.types.items()},
         "constants": constants,
@@ -119,18 +123,11 @@ def noting(library: str, op: str, found: Specimens) -> Iterator[None]:
         Autotuner.launch = tuned  # type: ignore[method-assign]
 
 
-def _pretend_cuda() -> None:
-    """Answers what liger-kernel asks about the device."""
-    properties = types.SimpleNamespace(multi_processor_count=SMS, major=9, minor=0)
-    torch.cuda.get_device_properties = lambda *_: properties  # type: ignore[assignment]
-    torch.cuda.get_device_capability = lambda *_: (9, 0)  # type: ignore[assignment]
+def liger(only: str, samples: int) -> Specimens:
+    pretend_cuda()
     import liger_kernel.utils
 
     liger_kernel.utils.infer_device = lambda: "cuda"
-
-
-def liger(only: str, samples: int) -> Specimens:
-    _pretend_cuda()
     torch.randn = lambda *shape, **_: torch.empty(*shape)  # type: ignore[assignment]
     from library_case import run
     from liger_cases import CASES
@@ -180,9 +177,27 @@ def fla(only: str, samples: int) -> Specimens:
     return found
 
 
+def others(library: str, only: str) -> Specimens:
+    """Those of libraries whose cases are calls."""
+    pretend_cuda()
+    found: Specimens = {}
+    for case in importlib.import_module(f"{library}_cases").CASES.values():
+        for dtype, sizes in itertools.product(case.dtypes, case.timed):
+            name = f"{case.name} {str(dtype).removeprefix('torch.')} {sizes}"
+            if re.search(only, name):
+                call = case.call(dtype, sizes)
+                try:
+                    with noting(library, name, found):
+                        call()
+                except (Exception, ProtonError) as problem:  # of results that nobody has written
+                    print(f"{name}: {type(problem).__name__}: {problem}"[:200])
+                print(name, len(found), flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("libraries", nargs="+", choices=["liger", "gems", "fla"])
+    parser.add_argument("libraries", nargs="+", choices=PACKAGES)
     parser.add_argument("--only", default="", help="ops whose names match")
     parser.add_argument("--samples", type=int, default=2, help="of torch's inputs, for each op")
     parser.add_argument("--to", type=Path, required=True)
@@ -190,8 +205,12 @@ def main() -> None:
     torch.set_num_threads(2)
     proton.install_as_triton()
     found: Specimens = {}
+    of = {"liger": liger, "gems": gems, "fla": fla}
     for library in given.libraries:
-        found |= {"liger": liger, "gems": gems, "fla": fla}[library](given.only, given.samples)
+        if library in of:
+            found |= of[library](given.only, given.samples)
+        else:
+            found |= others(library, given.only)
     given.to.write_text(json.dumps(found, indent=1))
     print(f"{len(found)} kernels in {given.to}", file=sys.stderr)
 

@@ -5,31 +5,15 @@ results and the gradients of all inputs. Sizes are ugly on purpose.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import liger_kernel.ops as ops
 import torch
 import torch.nn.functional as F
-from library_case import LARGE, WIDE, Case, Normal, Size, normal
+from library_case import LARGE, Case, Size, cases_in, normal
 
 CASES: dict[str, Case] = {}
 BOTH = (torch.float32, torch.bfloat16)
-ALL_TIMED = (LARGE, WIDE)
-
-
-def case(
-    *inputs: Normal, dtypes: Any = (torch.float32,), timed: tuple[str, ...] = ALL_TIMED
-) -> Callable[[Callable[..., tuple[Any, Any]]], None]:
-    """Declares a case: a function that gives (op, reference) for inputs like `inputs`. Its name is
-    the case's."""
-
-    def declare(pair: Callable[..., tuple[Any, Any]]) -> None:
-        CASES[pair.__name__] = Case(pair.__name__, pair, inputs, dtypes, timed)
-
-    return declare
-
-
+case = cases_in(CASES)
 TOKENS = Size((5, 3), 8192, 2048)
 BATCHES, FIRST = Size((3, 4), (8, 1024), (2, 1024)), Size(3, 8, 2)
 ROWS, HIDDEN, DOUBLE = Size(7, 8192, 2048), Size(40, 4096, 16384), Size(80, 8192, 32768)

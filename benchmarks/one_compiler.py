@@ -58,6 +58,11 @@ def prepare(library: str, compiler: str) -> None:
             setattr(tl.math, name, getattr(libdevice, name))
 
         gems_cases._flag_gems()
+    elif library not in ("liger", "fla"):
+        from libraries import pretend_cuda
+
+        pretend_cuda()
+        importlib.import_module(f"{library}_cases")
 
 
 def python_function(specimen: dict[str, Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ Exit status 1 if anything is wrong.
 
 import argparse
 import collections
+import importlib
 import os
 import re
 import select
@@ -32,6 +33,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
+from libraries import PACKAGES, pretend_cuda
 from library_results import Wrong
 
 import proton
@@ -127,7 +129,9 @@ def _forked(op: Op, checked: bool) -> tuple[int, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help="liger, fla, gems (all)")
+    parser.add_argument(
+        "libraries", nargs="*", metavar="LIBRARY", help=f"{', '.join(PACKAGES)} (all)"
+    )
     parser.add_argument("--only", default="", help="ops whose names match")
     parser.add_argument("--jobs", type=int, default=2, help="ops at once")
     parser.add_argument("--samples", type=int, default=4, help="of torch's inputs, for each op")
@@ -135,10 +139,9 @@ def main() -> int:
     torch.set_num_threads(1)  # a process that is forked has none of the others
     proton.install_as_triton()
     CPU.warm_up()
-    known = {"liger": liger_ops, "fla": fla_ops, "gems": lambda: gems_ops(given.samples)}
     wrong = False
-    for library in given.libraries or known:
-        ops = [op for op in known[library]() if re.search(given.only, op.name)]
+    for library in given.libraries or PACKAGES:
+        ops = [op for op in ops_of(library, given.samples) if re.search(given.only, op.name)]
         counts: collections.Counter[str] = collections.Counter()
         for outcome in apart(ops, given.jobs):
             counts[outcome.verdict] += 1
@@ -152,25 +155,16 @@ def main() -> int:
     return int(wrong)
 
 
-def liger_ops() -> list[Op]:
-    """liger-kernel's, by what their own tests compare them with."""
-    from liger_cases import CASES
+def ops_of(library: str, samples: int) -> list[Op]:
+    """The cases of a library; of flag-gems its replacements of torch's operators."""
+    if library == "gems":
+        from gems_cases import checks
 
-    return [Op(name, case.check) for name, case in CASES.items()]
-
-
-def fla_ops() -> list[Op]:
-    """flash-linear-attention's, by references of its own and torch."""
-    from fla_cases import CASES
-
-    return [Op(name, case.check) for name, case in CASES.items()]
-
-
-def gems_ops(samples: int) -> list[Op]:
-    """flag-gems' replacements of torch's operators."""
-    from gems_cases import checks
-
-    return [Op(name, check) for name, check in checks(samples).items()]
+        return [Op(name, check) for name, check in checks(samples).items()]
+    if library not in ("liger", "fla"):
+        pretend_cuda()
+    cases = importlib.import_module(f"{library}_cases").CASES
+    return [Op(name, case.check) for name, case in cases.items()]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from proton.frontend.builder import at_compile_time, error
 from proton.frontend.numbers import untyped
 from proton.frontend.suggestions import instead_of
 from proton.language import types as ty
+from proton.language.constants import constexpr
 from proton.language.descriptor import tensor_descriptor
 from proton.language.function import ConstexprFunction
 from proton.language.value import tensor
@@ -64,6 +65,8 @@ def call_python(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     `constexpr_function`."""
     if isinstance(function, ConstexprFunction):
         return _call_on_types(function, args, kwargs)
+    if function is constexpr and len(args) == 1 and isinstance(args[0], tensor):
+        return args[0]  # as an annotation, it means nothing here
     name = getattr(function, "__name__", shown(function))
     is_named_tuple = inspect.isclass(function) and issubclass(function, tuple)
     if not is_named_tuple and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):

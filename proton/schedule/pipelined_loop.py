@@ -88,8 +88,12 @@ class PipelinedLoop:
         self._allocate_behind_copies()
         if self.alternates:
             self._begin_order()
-        old = len(self.loop.results)
+        old, last = len(self.loop.results), end_of(ForLoop(self.loop).body)
+        carried = [consumer == last for consumer in self.plan.consumers]
         self.carry(initial)
+        last = end_of(ForLoop(self.loop).body)
+        pairs = zip(self.plan.consumers, carried, strict=True)
+        self.plan.consumers = [last if is_ else consumer for consumer, is_ in pairs]
         self._body(old)
         self._epilogue(old)
 

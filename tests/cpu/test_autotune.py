@@ -453,7 +453,7 @@ def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"key": ["m"]}, ValueError, "not kernel arguments: 'm' is no parameter of add"),
+        ({"key": "n"}, ValueError, "key is a list"),
         ({"reset_to_zero": ["out"]}, ValueError, "no parameter of add; did you mean out_ptr?"),
         ({"restore_value": "out_ptr"}, ValueError, "restore_value is a list"),
         ({"configs": [{"BLOCK": 16}]}, TypeError, "a configuration is a Config"),
@@ -465,6 +465,17 @@ def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.M
 def test_a_wrong_option_is_an_error(options: dict[str, Any], error: Any, words: str) -> None:
     with pytest.raises(error, match=words.replace("?", r"\?")):
         proton.autotune(**{"configs": configs(16), "key": ["n"]} | options)(add)
+
+
+def test_an_unknown_name_in_the_key_is_dropped(rng: np.random.Generator) -> None:
+    """As libraries have it."""
+    x, y, out = inputs(rng, 50)
+    with pytest.warns(UserWarning, match="not kernel arguments: 'm' is no parameter of add"):
+        tuned = proton.autotune(configs(16, 32), ["m", "n"], do_bench=Bench(2.0, 1.0))(add)
+    assert tuned.keys == ["n"]
+    tuned[grid](x, y, out, 50)
+    np.testing.assert_array_equal(out, x + y)
+    assert tuned.best_config.kwargs["BLOCK"] == 32
 
 
 def test_a_wrong_launch_is_an_error(rng: np.random.Generator) -> None:

@@ -350,3 +350,31 @@ def test_a_product_has_at_least_the_precision_that_is_asked_for(
     digits = {"ieee": 2.0**-22, "TF32x3": 2.0**-20, "bf16x6": 2.0**-20, "bf16x3": 2.0**-14}
     bound = (np.abs(a) @ np.abs(b)) * digits.get(precision or "tf32", 2.0**-9)
     assert (np.abs(c - a.astype(np.float64) @ b) <= bound).all()
+
+
+@proton.jit
+def loaded_before(
+    a_ptr, b_ptr, c_ptr, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, STAGES: tl.constexpr
+):
+    m, n, at = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a_ptrs, b_ptrs = a_ptr + m[:, None] * k + at, b_ptr + at[:, None] * N + n
+    b = tl.load(b_ptrs)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, k, K, num_stages=STAGES):
+        half = (b * 0.5).to(b.dtype)
+        a = tl.load(a_ptrs)
+        b_ptrs += K * N
+        b = tl.load(b_ptrs, mask=start + K < k, other=0)
+        acc = tl.dot(a, half, acc)
+        a_ptrs += K
+    tl.store(c_ptr + m[:, None] * N + n, acc)
+
+
+@pytest.mark.parametrize(("stages", "steps"), [(2, 1), (2, 5), (3, 2), (4, 7)])
+def test_an_operand_that_the_iteration_before_loads(
+    rng: np.random.Generator, stages: int, steps: int
+) -> None:
+    a, b = (ordinary(rng, "float16", shape) for shape in ((64, 64 * steps), (64 * steps, 32)))
+    c = np.zeros((64, 32), np.float32)
+    loaded_before[(1,)](a, b, c, 64 * steps, M=64, N=32, K=64, STAGES=stages)
+    assert_close(c, exact(a, b, "float16").astype(np.float32) / 2, 64 * steps)

@@ -299,3 +299,26 @@ def test_a_number_is_a_constexpr_until_a_variable_holds_it(
         "call [constexpr_type[1],int32] constexpr_type[1] constexpr_type[3] int32",
         "f constexpr_type[0]",
     ]
+
+
+@proton.jit
+def called_constexpr(x_ptr, n, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    shifted = tl.constexpr(at[:, None] // 4 - n)
+    known = tl.constexpr(SIZE)
+    block = x_ptr + at[:, None] * known + at
+    times = tl.constexpr(n)
+    for _ in range(times):
+        x = tl.load(block)
+        tl.store(block, tl.where(shifted >= at[None, :] - 5, x + times, x))
+
+
+@pytest.mark.interpreted
+def test_a_call_of_constexpr_leaves_a_tensor_a_tensor(rng: np.random.Generator) -> None:
+    """As an annotation does."""
+    for size, n in ((4, 3), (16, 5), (32, 1)):
+        before = rng.integers(-100, 100, (size, size)).astype(np.int32)
+        x, at = before.copy(), np.arange(size)
+        called_constexpr[(1,)](x, n, SIZE=size)
+        added = at[:, None] // 4 - n >= at - 5
+        np.testing.assert_array_equal(x, before + n * n * added)

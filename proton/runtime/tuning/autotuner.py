@@ -74,7 +74,7 @@ class Autotuner(Decorated):
         for config in self.configs:
             if not isinstance(config, Config):
                 raise TypeError(f"autotune: a configuration is a Config, got {shown(config)}")
-        self.keys = self._parameters("key", key)
+        self.keys = self._parameters("key", key, needed=False)
         pruning = Pruning(prune_configs_by)
         self.early_config_prune, self.perf_model = pruning.early, pruning.model
         self.configs_top_k = pruning.most
@@ -108,18 +108,24 @@ class Autotuner(Decorated):
         copies, self.restore_copies = self.restore_copies, {}
         self.surroundings.after(given, copies, exception)
 
-    def _parameters(self, option: str, names: Sequence[str] | None) -> list[str]:
-        """Names of parameters that an option lists; raises ValueError for others."""
+    def _parameters(
+        self, option: str, names: Sequence[str] | None, needed: bool = True
+    ) -> list[str]:
+        """Names of parameters that an option lists. Raises ValueError for others, or where they
+        are not `needed` warns and drops them."""
         if isinstance(names, str):
             raise ValueError(f"autotune: {option} is a list of parameters' names, got {names!r}")
         for name in names or ():
             if name not in self.arg_names:
                 guess = did_you_mean(name, self.arg_names)
-                raise ValueError(
+                problem = (
                     f"autotune: {option} contains names that are not kernel arguments: "
                     f"{shown(name)} is no parameter of {self.__name__}{guess}"
                 )
-        return list(names or ())
+                if needed:
+                    raise ValueError(problem)
+                warnings.warn(problem, stacklevel=4)
+        return [name for name in names or () if name in self.arg_names]
 
     @boundary
     def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:

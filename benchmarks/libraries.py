@@ -1,0 +1,115 @@
+"""Public libraries whose kernels are tried: their packages, and how their kernels are imported.
+
+What is measured are kernels. A package that imports its own CUDA extension, or a framework, before
+its kernels can be reached is imported without its `__init__`; what is asked about a GPU where there
+is none, the CPU answers as an H200 would.
+"""
+
+import contextlib
+import importlib.util
+import sys
+import time
+import types
+from collections.abc import Iterator
+from typing import Any
+
+# What kernels are asked for by, and the package that they are in.
+PACKAGES = {
+    "liger": "liger_kernel",
+    "fla": "fla",
+    "gems": "flag_gems",
+    "lmdeploy": "lmdeploy",
+    "lightllm": "lightllm",
+    "unsloth": "unsloth",
+    "torchao": "torchao",
+    "bitsandbytes": "bitsandbytes",
+    "xformers": "xformers",
+    "flashinfer": "flashinfer",
+}
+SMS = 132
+
+
+def bare(*packages: str) -> None:
+    """Lets modules of packages be imported without the packages' own `__init__`. A package comes
+    after the one that it is in."""
+    for name in packages:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None, name
+        assert spec.submodule_search_locations is not None, name
+        _enter(name, __path__=list(spec.submodule_search_locations))
+
+
+@contextlib.contextmanager
+def absent(name: str) -> Iterator[None]:
+    """Keeps a library from finding another one that it can do without."""
+    before = {name: sys.modules[name]} if name in sys.modules else {}
+    sys.modules[name] = None  # type: ignore[assignment]
+    yield
+    del sys.modules[name]
+    sys.modules.update(before)
+
+
+def stand_in(name: str, **contents: Any) -> None:
+    """Puts a module in the place of one that a library imports and its kernels do not need."""
+    _enter(name, __path__=[], **contents)
+
+
+def _enter(name: str, **contents: Any) -> None:
+    module = types.ModuleType(name)
+    vars(module).update(contents)
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], last, module)
+
+
+class _Device(contextlib.nullcontext[None]):
+    """In the place of torch.cuda.device."""
+
+    idx = 0
+
+
+class _Event:
+    """In the place of torch.cuda.Event, for libraries that time their own tuning."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self.at = 0.0
+
+    def record(self, stream: object = None) -> None:
+        self.at = time.perf_counter() * 1e3
+
+    def synchronize(self) -> None:
+        """Nothing is behind on a CPU."""
+
+    def elapsed_time(self, end: "_Event") -> float:
+        return end.at - self.at
+
+
+def pretend_cuda() -> None:
+    """Answers what libraries ask about the device that tensors of the CPU are on."""
+    import torch
+
+    properties = types.SimpleNamespace(
+        multi_processor_count=SMS, major=9, minor=0, name="cpu", L2_cache_size=50 << 20
+    )
+    answers = {
+        "get_device_properties": lambda *_: properties,
+        "get_device_capability": lambda *_: (9, 0),
+        "current_device": lambda: 0,
+        "current_stream": lambda *_: None,
+        "default_stream": lambda *_: None,
+        "synchronize": lambda *_: None,
+        "device": _Device,
+        "Event": _Event,
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, answer)
+    torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[assignment]
+    is_cuda: Any = torch.Tensor.is_cuda
+    inside = tuple(f"{package}." for package in PACKAGES.values())
+
+    def answer(tensor: torch.Tensor) -> bool:
+        asks: str = sys._getframe(1).f_globals.get("__name__", "")
+        return asks.startswith(inside) or bool(is_cuda.__get__(tensor))
+
+    torch.Tensor.is_cuda = property(answer)  # type: ignore[assignment]
