@@ -63,7 +63,7 @@ class Chip:
     has_tma: bool = False  # copies of boxes by a unit of their own
     has_matrix_loads: bool = False  # `ldmatrix`
     has_matrix_stores: bool = False  # `stmatrix`
-    has_float8_narrowing: bool = False  # fp32 to e4m3 and e5m2 by one instruction
+    has_float8_conversions: bool = False  # fp32 to e4m3 and e5m2, and these to fp16
     has_dependent_launch: bool = False
     has_clusters: bool = False
     has_maximum_of_three: bool = False  # integers

@@ -60,7 +60,7 @@ _ADA = replace(
     name="sm_89",
     sm_programs=24,
     mma=(_MMA, _MMA_F64, _MMA_FP8),
-    has_float8_narrowing=True,
+    has_float8_conversions=True,
 )
 _DATACENTER_BLACKWELL = replace(
     _AMPERE,
@@ -74,7 +74,7 @@ _DATACENTER_BLACKWELL = replace(
     atomic_bytes=16,
     has_tma=True,
     has_matrix_stores=True,
-    has_float8_narrowing=True,
+    has_float8_conversions=True,
     has_dependent_launch=True,
     has_clusters=True,
     has_maximum_of_three=True,

@@ -297,6 +297,11 @@ def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
     raise _absent(f"instruction for {name}")
 
 
+def widened_from_float8(pair: Value, name: str) -> Value:
+    """Never asked for, as `narrowed_to_float8`."""
+    raise _absent(f"instruction for {name}")
+
+
 def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
     """`v_perm_b32`, whose selector has a byte where the given one has four bits."""
     for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F)):

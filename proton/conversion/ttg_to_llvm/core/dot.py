@@ -63,7 +63,7 @@ class _Side:
         self, ctx: Lowering, site: Site, number: int, layout: LinearLayout, wide: Type
     ) -> None:
         shape, self.element, _ = ttg.mem_desc_parts(site.operand_types[number])
-        self.wide, self.size = wide, shape[number]
+        self.ctx, self.wide, self.size = ctx, wide, shape[number]
         self.stored = v.integer(8) if is_float8(self.element) else self.element
         self.thread = ctx.threads.part(layout, number)
         registers = [int(x) for x in layout.table("register")[..., number].ravel()]
@@ -85,7 +85,7 @@ class _Side:
 
     def _widened(self, value: Value) -> Value:
         if is_float8(self.element):
-            return widen_float8(value, self.element, self.wide)
+            return widen_float8(self.ctx, value, self.element, self.wide)
         if isinstance(self.wide, ir.IntegerType) and self.stored != self.wide:
             return v.create(llvm.SExtOp, v.like(value, self.wide), value)
         return value if self.stored == self.wide else _float_cast(value, self.wide)

@@ -228,9 +228,9 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
     if is_float8(source) and is_float8(target):
-        return [narrow_float8(ctx, widen_float8(value, source, v.floating(32)), target)]
+        return [narrow_float8(ctx, widen_float8(ctx, value, source, v.floating(32)), target)]
     if is_float8(source):
-        return [widen_float8(value, source, target)]
+        return [widen_float8(ctx, value, source, target)]
     if is_float8(target):
         return [narrow_float8(ctx, value, target, _rounding(site))]
     if _rounding(site) == "rtz":

@@ -10,22 +10,39 @@ _INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
 
 
-def widen_float8(value: Value, source: Type, target: Type) -> Value:
+def widen_float8(ctx: Lowering, value: Value, source: Type, target: Type) -> Value:
     """8-bit floats as wider ones: the two that GPUs know through fp16, which has them all, the
     others through fp32."""
     format_ = BY_TYPE[str(source)]
-    by_half = format_.name in ("float8e5", "float8e4nv")
+    if format_.name == "float8e4nv" and ctx.chip.has_float8_conversions:
+        wide = _widened_by_instruction(ctx, value)
+    elif format_.name in _INSTRUCTION_NAMES:
+        wide = v.each(lambda byte: _half_of(byte, format_), value)
+    else:
+        wide = v.each(lambda byte: _float_of(byte, format_), value)
+    if v.element(wide) == target:
+        return wide
+    if v.element(wide).width < 32:
+        wide = v.create(llvm.FPExtOp, v.like(value, v.floating(32)), wide)
+    if target.width == 32:
+        return wide
+    return v.create(
+        llvm.FPExtOp if target.width > 32 else llvm.FPTruncOp, v.like(value, target), wide
+    )
 
-    def one(byte: Value) -> Value:
-        number = _half_of(byte, format_) if by_half else _float_of(byte, format_)
-        if number.type == target:
-            return number
-        wide = v.create(llvm.FPExtOp, v.floating(32), number) if by_half else number
-        if target.width == 32:
-            return wide
-        return v.create(llvm.FPExtOp if target.width > 32 else llvm.FPTruncOp, target, wide)
 
-    return v.each(one, value)
+def _widened_by_instruction(ctx: Lowering, value: Value) -> Value:
+    """Bytes of e4m3 as fp16, two at a time. (e5m2 is the upper half of fp16.)"""
+    bytes_ = v.to_elements(value) if v.is_vector(value.type) else [value]
+    count = len(bytes_)
+    bytes_ += bytes_[len(bytes_) // 2 * 2 :]  # an odd one twice
+    pairs = v.to_elements(
+        v.bitcast(v.from_elements(bytes_), v.vector(len(bytes_) // 2, v.integer(16)))
+    )
+    name = _INSTRUCTION_NAMES["float8e4nv"]
+    words = v.from_elements([ctx.primitives.widened_from_float8(pair, name) for pair in pairs])
+    halves = v.bitcast(words, v.vector(len(bytes_), v.floating(16)))
+    return v.shuffle(halves, range(count)) if v.is_vector(value.type) else v.to_elements(halves)[0]
 
 
 def _half_of(byte: Value, format_: Float8) -> Value:
@@ -77,7 +94,7 @@ def narrow_float8(
         value = v.create(llvm.FPExtOp, v.like(value, v.floating(32)), value)
     format_ = BY_TYPE[str(target)]
     name = _INSTRUCTION_NAMES.get(format_.name)
-    narrows = ctx.chip.has_float8_narrowing and not is_constant
+    narrows = ctx.chip.has_float8_conversions and not is_constant
     if narrows and name is not None and rounding == "rtne":
         return _narrowed_by_instruction(ctx, value, name)
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)

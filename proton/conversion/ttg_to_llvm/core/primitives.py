@@ -137,6 +137,9 @@ class Primitives(Protocol):
         """Two fp32 as 8-bit floats (e5m2 or e4m3) in an i16, where the chip narrows by one
         instruction: to nearest, saturating."""
 
+    def widened_from_float8(self, pair: Value, name: str) -> Value:
+        """Two 8-bit floats (e5m2 or e4m3) in an i16 as two fp16 in an i32, on such a chip."""
+
     def permuted_bytes(self, low: Value, high: Value, selector: Value) -> Value:
         """Four of the eight bytes of two words, each chosen by four bits of the selector."""
 

@@ -481,6 +481,11 @@ def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
     return assembly(text, "=h,f,f", v.integer(16), high, low, effects=False)
 
 
+def widened_from_float8(pair: Value, name: str) -> Value:
+    """Two 8-bit floats in an i16 as two fp16 in an i32; from compute capability 8.9 on."""
+    return assembly(f"cvt.rn.f16x2.{name}x2 $0, $1;", "=r,h", v.integer(32), pair, effects=False)
+
+
 def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Value] = []
