@@ -32,8 +32,11 @@ def bytes_beside(module: Module, function: Operation, schedules: Iterable[Schedu
     position = {op: number for number, op in enumerate(all_ops(function))}
     piped = [s for s in schedules if s.loop is not None and s.copies is not None]
     gone = {op for schedule in piped if schedule.copies for op in schedule.copies.removed}
+    kept = {op: s.loop for s in piped if s.loop for wait in s.waits for op in wait.kept}
     spans = [
-        _Span(buffer.start, buffer.end, buffer.size)
+        _Span(*_extent(kept[buffer.op], position), buffer.size)
+        if buffer.op in kept
+        else _Span(buffer.start, buffer.end, buffer.size)
         for buffer in live_buffers(function, allocate(call_graph(module)))
         if buffer.op not in gone
     ]
