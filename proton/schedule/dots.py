@@ -61,11 +61,23 @@ def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None
     """Moves a wait to where its result is asked for. `gone` are ops that the expander removes."""
     order, start = schedule.order, schedule.order.index(wait.op)
     takers, place = set(users(wait.op.results[0])), start + 1
-    while place < len(order) and not _ends(order[place], takers, gone):
+    ends = takers, gone, _outlives(wait.dot, schedule)
+    while place < len(order) and not _ends(order[place], *ends):
         place += 1
     order.insert(place, wait.op)
     del order[start]
     count_pendings(schedule, wait)
+
+
+def _outlives(dot: Operation, schedule: Schedule) -> bool:
+    """True if the memory that a dot reads is that of the whole loop. Memory of other dots is used
+    again behind them."""
+    if schedule.loop is None:
+        return False
+    loads = schedule.copies.loads if schedule.copies is not None else []
+    buffered = [load.alloc for load in loads if load.alloc]
+    sides = [side for side in list(dot.operands)[:2] if is_mem_desc(side.type)]
+    return all(_stays(side, schedule.loop, buffered) for side in sides)
 
 
 def count_pendings(schedule: Schedule, wait: DotWait) -> None:
@@ -82,21 +94,23 @@ def _pendings(schedule: Schedule) -> dict[Operation, int]:
     return counts | {wait.op: wait.pendings for wait in schedule.waits}
 
 
-def _ends(item: Item, takers: set[Operation], gone: Collection[Operation]) -> bool:
-    """True if a dot must have ended ahead of an item."""
+def _ends(
+    item: Item, takers: set[Operation], gone: Collection[Operation], outlives: bool = False
+) -> bool:
+    """True if a dot must have ended ahead of an item; `outlives`: its memory is nobody else's."""
     if isinstance(item, SyncPoint):
         return item is SyncPoint.COPIES
-    return any(op in takers or _stops(op) for op in (item, *all_ops(item)) if op not in gone)
+    ops = (op for op in (item, *all_ops(item)) if op not in gone)
+    return any(op in takers or _stops(op, outlives) for op in ops)
 
 
-def _stops(op: Operation) -> bool:
-    """True if an op may write memory that a dot under way reads, or counts on there being none
-    under way: control flow is one. Memory that an op makes lies elsewhere (analysis/allocation.py).
-    """
+def _stops(op: Operation, outlives: bool) -> bool:
+    """True if an op may write memory that a dot under way reads, makes memory that may lie where
+    that did, or counts on there being none under way: control flow is one."""
     if op.name.startswith("scf.") or isa(op, func.CallOp, TMA_LOAD):
         return True
-    if has(op, AllocatesShared):
-        return False
+    if has(op, AllocatesShared) or isa(op, TMA_STORE):
+        return not outlives
     return any(is_mem_desc(op.operands[n].type) for n in SharedEffects.of(op).writes)
 
 

@@ -84,7 +84,7 @@ REFERENCES: dict[object, Reference] = {
         (transposed, "float16", (64, 64, 64), 4, False),
         (transposed, "float16", (128, 64, 64), 8, False),
         (both_ways, "float16", (64, 64, 64), 4, False),
-        (both_ways, "float32", (64, 64, 32), 4, False),  # K lies side by side: twice in memory
+        (both_ways, "float32", (64, 64, 32), 4, True),  # it would have to lie along K
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
