@@ -201,7 +201,7 @@ def _drained(loop: Operation, behind: list[Operation]) -> Iterator[Operation]:
     """The waits right behind a loop for what it left under way."""
     for op in behind:
         if Retires.of(op) is not None:
-            if defining_op(op.operands[0]) == loop:
+            if any(defining_op(operand) == loop for operand in op.operands):
                 yield op
         elif has(op, traits.TileWork) and not has(op, traits.Pure, traits.Records):
             return

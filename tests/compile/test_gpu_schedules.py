@@ -13,6 +13,7 @@ import proton
 import proton.language as tl
 from kernels.attention import attention
 from kernels.attention_backward import attention_backward
+from kernels.attention_backward_fused import gradients_kernel
 from kernels.cases import CASES, MORE_CASES
 from kernels.grouped_gemm import grouped_gemm
 from kernels.harness import Case
@@ -193,3 +194,21 @@ def test_records_leave_roles_as_they_are() -> None:
     assert any(name.startswith("mbarrier.try_wait") for name in plain)
     recorded = compiled(two_dots, *given, instrumentation=MODES["default"], **options)
     assert_same_work(work(recorded.asm["ptx"]), plain, "two dots")
+
+
+@pytest.mark.parametrize(("roles", "causal"), [(True, False), (False, True)])
+def test_records_leave_gradients_as_they_are(roles: bool, causal: bool) -> None:
+    """A loop of five dots that adds by TMA."""
+    strides = (2**19, 2**17, 128, 1)
+    keys, rows = (
+        TensorDescriptor(tl.float16, (2, 4, 1024, 128), strides, (1, 1, n, 128)) for n in (128, 64)
+    )
+    of_rows = TensorDescriptor(tl.float32, (8, 1024), (1024, 1), (1, 64))
+    sums = TensorDescriptor(tl.float32, (8, 1024, 128), (2**17, 128, 1), (1, 64, 128))
+    given = rows, keys, keys, rows, of_rows, of_rows, sums, keys, keys, 4, 1024, 0.1
+    options = {"CAUSAL": causal, "RAGGED": False, "ROLES": roles, "num_warps": 8, "num_stages": 2}
+    plain = work(compiled(gradients_kernel, *given, **options).asm["ptx"])
+    assert any(name.startswith("cp.reduce") for name in plain)
+    for mode in ("default", "auto"):
+        recorded = compiled(gradients_kernel, *given, instrumentation=MODES[mode], **options)
+        assert_same_work(work(recorded.asm["ptx"]), plain, mode)
