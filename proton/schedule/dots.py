@@ -66,7 +66,7 @@ def sink(schedule: Schedule, wait: DotWait, gone: Collection[Operation]) -> None
         place += 1
     order.insert(place, wait.op)
     del order[start]
-    count_pendings(schedule, wait)
+    _count_pendings(schedule, wait)
 
 
 def _outlives(dot: Operation, schedule: Schedule) -> bool:
@@ -80,7 +80,7 @@ def _outlives(dot: Operation, schedule: Schedule) -> bool:
     return all(_stays(side, schedule.loop, buffered) for side in sides)
 
 
-def count_pendings(schedule: Schedule, wait: DotWait) -> None:
+def _count_pendings(schedule: Schedule, wait: DotWait) -> None:
     """Counts the dots under way behind a wait of its dot's iteration."""
     order = schedule.order
     between = order[order.index(wait.dot) + 1 : order.index(wait.op)]
@@ -200,7 +200,7 @@ def defer(schedule: Schedule, waits: list[DotWait]) -> None:
         wait.pendings = _issued_around(schedule, wait)
     for wait in sorted(schedule.waits, key=lambda wait: schedule.order.index(wait.op)):
         if later and not wait.is_later:
-            count_pendings(schedule, wait)
+            _count_pendings(schedule, wait)
 
 
 def _operands(

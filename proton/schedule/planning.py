@@ -74,6 +74,7 @@ class Planner:
                 assert schedule.loop is not None
                 own = Schedule.of(ForLoop(schedule.loop).body, schedule.loop)
                 own.copies = schedule.copies
+                # What is kept for that is counted when buffers are fitted.
                 _place_waits(own, has_room=True, has_producer=True)
                 found.append(own)
         if found:

@@ -250,27 +250,26 @@ def _held(schedule: Schedule, delayed: Collection[Operation]) -> int:
     """The most registers of a thread that hold results of dots and their operands at once; operands
     of delayed dots are those of two iterations."""
     assert schedule.loop is not None
-    place = {item: number for number, item in enumerate(schedule.order)}
-    waits = {wait.dot: wait for wait in schedule.waits}
-    carried = {*ForLoop(schedule.loop).iter_args, *ForLoop(schedule.loop).yielded}
+    view, place = ForLoop(schedule.loop), {op: n for n, op in enumerate(schedule.ops)}
+    carried, waits = {*view.iter_args, *view.yielded}, {wait.dot: wait for wait in schedule.waits}
     words = [0] * len(place)
 
-    def hold(value: Value, ends: Collection[Operation], always: bool) -> None:
-        maker = defining_op(value)
-        start = 0 if maker is None else place.get(maker, 0)
-        end = max((place.get(op, len(words) - 1) for op in ends), default=start)
+    def hold(value: Value, first: Operation | None, last: Collection[Operation]) -> None:
+        """From one op to the last of others; without the former, in all of the loop."""
+        start, end = 0, len(words) - 1
+        if first is not None:
+            start, end = place.get(first, 0), max(place.get(op, end) for op in (first, *last))
         size = layout_of(value.type).in_size("register") * element_of(value).width // 32
-        for number in range(len(words)) if always else range(start, end + 1):
+        for number in range(start, end + 1):
             words[number] += size
 
     for dot in (op for op in schedule.ops if isa(op, DOT)):
-        wait = waits.get(dot)
-        values = [dot.results[0], *([] if wait is None else wait.op.results)]
-        always = wait is None or wait.is_later or not carried.isdisjoint((*values, dot.operands[2]))
-        hold(dot.results[0], [op for value in values for op in users(value)], always)
-        if is_tensor(dot.operands[0].type):
-            end = [] if wait is None else [wait.op]
-            hold(dot.operands[0], [dot, *end], dot not in place)
+        wait, (result,) = waits.get(dot), dot.results
+        values = [result, *([] if wait is None else wait.op.results)]
+        stays = wait is None or wait.is_later or not carried.isdisjoint((*values, dot.operands[2]))
+        hold(result, None if stays else dot, [op for value in values for op in users(value)])
+        if is_tensor((left := dot.operands[0]).type):
+            hold(left, defining_op(left), [dot, *([] if wait is None else [wait.op])])
             if dot in delayed:
-                hold(dot.operands[0], (), True)
+                hold(left, None, ())
     return max(words, default=0)
