@@ -469,20 +469,18 @@ def narrowed_towards_zero(scalar: Value, target: Type) -> Value:
 
 def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
     """Four of the eight bytes of two words, each chosen by four bits (`prmt`)."""
-    type_ = v.integer(32)
-    return assembly("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", type_, low, high, selector,
-                    effects=False)  # fmt: skip
+    given, text = (low, high, selector), "prmt.b32 $0, $1, $2, $3;"
+    return assembly(text, "=r,r,r,r", v.integer(32), *given, effects=False)
 
 
 def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
-    """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16; from
-    compute capability 8.9 on."""
+    """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16."""
     text = f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;"
     return assembly(text, "=h,f,f", v.integer(16), high, low, effects=False)
 
 
 def widened_from_float8(pair: Value, name: str) -> Value:
-    """Two 8-bit floats in an i16 as two fp16 in an i32; from compute capability 8.9 on."""
+    """Two 8-bit floats in an i16 as two fp16 in an i32."""
     return assembly(f"cvt.rn.f16x2.{name}x2 $0, $1;", "=r,h", v.integer(32), pair, effects=False)
 
 
