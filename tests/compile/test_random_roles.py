@@ -103,7 +103,7 @@ def reference(
 
 
 @pytest.mark.filterwarnings("ignore:ptxas serialises")  # where registers are few
-@pytest.mark.parametrize("number", range(6 * TIMES))
+@pytest.mark.parametrize("number", range(4 * TIMES))
 def test_random_loops(session_seed: int, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setenv("PROTON_VERIFY_EACH", "1")
     rng = np.random.default_rng([session_seed, number])
