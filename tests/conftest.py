@@ -45,6 +45,8 @@ os.environ.setdefault("HOME", _CACHE)
 # Without bytecode each start of Python compiles what it imports, which takes seconds.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(_CACHE, "bytecode"))
+# Of the processes of `pytest -n`, which there are as many of as cores: others would wait for work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
