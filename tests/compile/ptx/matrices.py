@@ -247,9 +247,8 @@ class Matrices:
         self, places: _Places, type_: str, threads: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Numbers [row, k], and their bits."""
-        size, lines = _ELEMENT_BITS[type_] // 8, places.lines
-        for thread in threads[::WARP]:  # each warp reads them for itself
-            self.shared.check_read(lines, _LINE, np.full(len(lines), thread))
+        size = _ELEMENT_BITS[type_] // 8
+        self.shared.check_read(*_by_warps(places, threads))
         self.check_visible(places.elements, size)  # type: ignore[attr-defined]
         bits = self.shared.numbers(places.elements.reshape(-1), size, 1)[0].copy()
         return numbers_of(bits, type_).reshape(places.elements.shape), bits
@@ -271,9 +270,7 @@ class Matrices:
         for places, was in product.operands:
             now = self.shared.numbers(places.elements.reshape(-1), was.itemsize, 1)[0]
             assert (now == was).all(), f"shared memory changed under {product.text[:80]}"
-            for thread in product.threads[::WARP]:
-                lines = places.lines
-                self.shared.note_read(lines, _LINE, np.full(len(lines), thread))
+            self.shared.note_read(*_by_warps(places, product.threads))
         if product.registers:
             bits, n = bits_of(product.result, product.type), product.result.shape[1]
             fragment = _of_result(16, n, _ELEMENT_BITS[product.type])
@@ -281,6 +278,12 @@ class Matrices:
             found = np.concatenate(warps, axis=1)
             for register, values in zip(product.registers, found, strict=True):
                 register[product.threads] = values
+
+
+def _by_warps(places: _Places, threads: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
+    """Who reads what: each warp all of the lines, for itself."""
+    lines, readers = places.lines, threads[::WARP]
+    return np.tile(lines, len(readers)), _LINE, np.repeat(readers, len(lines))
 
 
 def _of_group(
