@@ -56,7 +56,11 @@ def run(
     if not checks_races:
         machine.go_apart(apart)
     with np.errstate(all="ignore"):
-        machine.run()
+        try:
+            machine.run()
+        finally:
+            machine.translation.end()
+            vars(machine).clear()
 
 
 def run_on_arrays(
@@ -117,8 +121,8 @@ class Machine(Copies, Matrices):
         self.registers = {
             name: self._garbage(dtype, every) for name, dtype in self.kernel.registers.items()
         }
-        translation = Translation(self.kernel, self.registers, self._special(grid), self)
-        self.blocks, self.bound = translation.blocks(), translation.bound
+        self.translation = Translation(self.kernel, self.registers, self._special(grid), self)
+        self.blocks, self.bound = self.translation.blocks(), self.translation.bound
         self.together = [block.together for block in self.kernel.blocks] + ["thread"]
         self.ready: list[Callable[[int, np.ndarray, np.ndarray], np.ndarray]] = [
             getattr(self, f"_ready_{together}") for together in self.together
