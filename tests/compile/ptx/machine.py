@@ -194,7 +194,11 @@ class Machine(Copies, Matrices):
         """Has each so many threads run as far as they can before others do, in random order."""
         parts = np.arange(len(self.pc)) // size
         order = range(1) if size == len(parts) else self.rng.permutation(parts[-1] + 1)
-        self.turns = [slice(part * size, (part + 1) * size) for part in order]
+        self.take_turns([slice(part * size, (part + 1) * size) for part in order])
+
+    def take_turns(self, turns: list[slice]) -> None:
+        """Has the first threads run as far as they can before the next ones do."""
+        self.turns = turns
         self.is_stuck = [False] * len(self.turns)  # until others of their programs have gone on
 
     def _step(self, live: np.ndarray) -> bool:
