@@ -45,6 +45,8 @@ os.environ.setdefault("HOME", _CACHE)
 # Without bytecode each start of Python compiles what it imports, which takes seconds.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(_CACHE, "bytecode"))
+# Of the processes of `pytest -n`, which there are as many of as cores: others would wait for work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
@@ -58,10 +60,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported and collected stays, so no collection of garbage looks at it."""
+    """What has been imported and collected stays, so no collection of garbage looks at it. Of what
+    tests keep, kernels for the most part, hardly anything is garbage: that is looked through where
+    memory has grown, and not each time that so many objects were made."""
     global _kept
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 1000)
     _kept = _resident()
 
 

@@ -13,6 +13,7 @@ import pytest
 import proton
 from proton.base.knobs import KNOBS
 from scripts.docs_results import BLOCK, PAGES, RESULTS, written
+from tests import processes
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -125,15 +126,7 @@ def test_the_example_of_tuning_runs(tmp_path: Path) -> None:
     ending = "assert list(table.columns) == ['n', 'Proton (ms)', 'numpy (ms)'] and len(ms) == 3"
     (tmp_path / "example.py").write_text("\n".join([*blocks, ending]))
     environment = {"PYTHONPATH": str(ROOT), "PROTON_BACKEND": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "example.py"],
-        cwd=tmp_path,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = processes.python("example.py", cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("BLOCK: ") == 4  # the best, and a table of three
 

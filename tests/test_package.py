@@ -91,7 +91,7 @@ def install(wheel: Path, packages: Iterable[str], folder: Path) -> Path:
     python = folder / "bin" / "python"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     link(packages, folder / "lib" / version / "site-packages")
-    offline = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
+    offline = ("--no-index", "--no-deps", "--no-compile", "--quiet", "--disable-pip-version-check")
     done(sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel)
     return python
 

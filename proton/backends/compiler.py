@@ -37,14 +37,15 @@ class CompileResult:
 class Asm(Mapping[str, Any]):
     """The levels of a kernel by name: text, except machine code (bytes).
 
-    The last level is disassembled on use, which raises ProtonError where the disassembler is not
-    to be found.
+    The last level is disassembled on first use, which takes half a second for a GPU, and raises
+    ProtonError where the disassembler is not to be found.
     """
 
     def __init__(
         self, compiler: "Compiler[Any, Any]", files: dict[str, bytes], source: str
     ) -> None:
         self._compiler, self._files, self._source = compiler, files, source
+        self._disassembled: str | None = None
 
     @property
     def binary(self) -> frozenset[str]:
@@ -55,7 +56,9 @@ class Asm(Mapping[str, Any]):
         if level == "source":
             return self._source
         if level == self._compiler.disassembly:
-            return self._compiler.disassemble(self)
+            if self._disassembled is None:
+                self._disassembled = self._compiler.disassemble(self)
+            return self._disassembled
         if level not in self._compiler.levels:
             raise KeyError(f"{level}: the levels of this kernel are {', '.join(self)}")
         file = self._compiler.levels[level]

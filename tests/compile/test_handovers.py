@@ -59,8 +59,8 @@ def preferring(role: str) -> Any:
     run_machine = Machine.run
 
     def prefer(machine: Machine) -> None:
-        is_first = (np.arange(len(machine.pc)) >= 128) == (role == "produce")
-        machine.turns = [is_first, ~is_first]
+        roles = [slice(128, len(machine.pc)), slice(0, 128)]
+        machine.take_turns(roles if role == "produce" else roles[::-1])
         run_machine(machine)
 
     return prefer
@@ -347,9 +347,8 @@ def test_a_recorded_lock_works(monkeypatch: pytest.MonkeyPatch, rng: np.random.G
     programs, warps = 2, 4
 
     def in_turns(machine: Machine, live: np.ndarray) -> bool:
-        is_second = np.arange(len(live)) >= 32 * warps
-        is_now = is_second ^ bool(machine.turns[0][0])
-        machine.turns = [is_now, ~is_now]
+        both = [slice(0, 32 * warps), slice(32 * warps, len(live))]
+        machine.take_turns(both[::-1] if machine.turns[0] == both[0] else both)
         return step(machine, live)
 
     monkeypatch.setattr(Machine, "_step", in_turns)

@@ -60,8 +60,8 @@ def test_fields_of_a_map(dtype: Any, element: int, block: tuple[int, int], swizz
         assert values["box_dim"] == [f"0, {min(row, 256)}", f"1, {min(block[0], 256)}"]
         assert [value[:2] for value in values["global_dim"]] == ["0,", "1,"]
         assert len(values["global_stride"]) == len(values["global_address"]) == 1
-    assert "UTMALDG" in kernel.asm["sass"]
-    assert "UTMASTG" in kernel.asm["sass"]
+    assert "cp.async.bulk.tensor.2d.shared::cluster.global" in ptx
+    assert "cp.async.bulk.tensor.2d.global.shared::cta" in ptx
 
 
 def test_a_map_is_seen_by_all_warps() -> None:
@@ -88,7 +88,7 @@ def test_a_map_is_seen_by_all_warps() -> None:
 @pytest.mark.parametrize("arch", [90, 100, 120])
 def test_architectures_that_have_it(arch: int) -> None:
     kernel = copying(target=proton.GPUTarget("cuda", arch))
-    assert "UTMACCTL" in kernel.asm["sass"]
+    assert all(name in kernel.asm["sass"] for name in ("UTMACCTL", "UTMALDG", "UTMASTG"))
     assert kernel.metadata["global_scratch_size"] == MULTIPLE
     assert kernel.metadata["global_scratch_align"] == 128
 

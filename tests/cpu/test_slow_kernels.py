@@ -1,12 +1,11 @@
 """The slow kernels of docs/explain.md: the first finding names their fault."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from proton.viewer import Run
+from tests import processes
 
 ROOT = Path(__file__).parents[2]
 FAULTS = {
@@ -17,12 +16,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_the_first_finding_is_the_cause(name: str, tmp_path: Path, monkeypatch) -> None:
+def test_the_first_finding_is_the_cause(name: str, tmp_path: Path) -> None:
     """They are gross: a pause of 7 launches, a program of 200, a record of 16 scopes."""
-    monkeypatch.setenv("PROTON_NUM_THREADS", "2")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    command = [sys.executable, "-m", "proton", str(ROOT / f"docs/tutorial/slow/{name}.py")]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    script, environment = ROOT / f"docs/tutorial/slow/{name}.py", {"PROTON_NUM_THREADS": "2"}
+    done = processes.python("-m", "proton", script, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
     first = Run.load(tmp_path / f"{name}.proton").findings.findings[0]
     assert (first.rule, first.kernel) == FAULTS[name]
 

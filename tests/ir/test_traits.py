@@ -116,7 +116,7 @@ def test_a_trait_has_two_users() -> None:
     later = {"Address", "KeepsMemory"}  # copy_next_iteration.py's, which a schedule replaces
     for name in (trait.__name__ for trait in QUESTIONS):
         word = re.compile(rf"(has\(.*|traits\.|\[|\* |, ){name}\b")
-        users = sum(len(word.findall(text)) for text in texts.values())
+        users = sum(len(word.findall(text)) for text in texts.values() if name in text)
         assert users > 1 or own.count(name) > 1 or name in later, name
 
 
@@ -137,8 +137,9 @@ def test_no_other_file_keeps_a_list_of_ops() -> None:
     op_name = re.compile(r"(arith|math|scf|memref|llvm|linalg|vector|tensor|tt|ttg|tts)\.[a-z_.]+")
     found = []
     for file in PROTON.rglob("*.py"):
-        if file.name != "traits.py":
-            for line, texts in literals(ast.parse(file.read_text())):
+        source = file.read_text()  # parsed where it has so many at all
+        if file.name != "traits.py" and len(op_name.findall(source)) > 3:
+            for line, texts in literals(ast.parse(source)):
                 if len([text for text in texts if op_name.fullmatch(text)]) > 3:
                     found.append(f"{file.relative_to(PROTON)}:{line}: {texts}")
     assert not found

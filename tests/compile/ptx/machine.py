@@ -24,6 +24,8 @@ ATOMICS: dict[str, Callable[..., Any]] = {
     "cas": lambda old, expected, new: np.where(old == expected, new, old),
 }  # fmt: skip
 _GROUP = 4 * WARP
+_BARRIERS = 16  # of a program
+_HEARD = ("bar", "barrier", "mbarrier", "cp")  # what others wait for
 _STEPS = 1_000_000  # blocks that are executed at most
 _BARRIER_TICKS = 1 << 20  # what the clock is put forward by at a barrier of the program
 
@@ -52,10 +54,13 @@ def run(
     machine = Machine(ptx, grid, threads, shared_bytes, parameters, heap, rng, clock, unit)
     machine.globals.checks_races = checks_races
     if not checks_races:
-        parts = np.arange(len(machine.pc)) // apart
-        machine.turns = [parts == part for part in rng.permutation(parts[-1] + 1)]
+        machine.go_apart(apart)
     with np.errstate(all="ignore"):
-        machine.run()
+        try:
+            machine.run()
+        finally:
+            machine.translation.end()
+            vars(machine).clear()
 
 
 def run_on_arrays(
@@ -108,7 +113,7 @@ class Machine(Copies, Matrices):
         self.barriers = 0
         self.met = np.zeros(every, bool)  # at a barrier that others have left
         self.arrived: dict[tuple[int, int], int] = {}  # by program and number of a barrier
-        self.turns = [np.ones(every, bool)]  # who may go on before others do
+        self.go_apart(every)
         self.parameters = dict(zip(self.kernel.parameters, parameters, strict=True))
         self.symbols = {"global_smem": SHARED} | self.kernel.local
         self.symbols |= {name: parameter_address(n) for n, name in enumerate(self.parameters)}
@@ -116,9 +121,19 @@ class Machine(Copies, Matrices):
         self.registers = {
             name: self._garbage(dtype, every) for name, dtype in self.kernel.registers.items()
         }
-        translation = Translation(self.kernel, self.registers, self._special(grid), self)
-        self.blocks, self.bound = translation.blocks(), translation.bound
+        self.translation = Translation(self.kernel, self.registers, self._special(grid), self)
+        self.blocks, self.bound = self.translation.blocks(), self.translation.bound
         self.together = [block.together for block in self.kernel.blocks] + ["thread"]
+        self.ready: list[Callable[[int, np.ndarray, np.ndarray], np.ndarray]] = [
+            getattr(self, f"_ready_{together}") for together in self.together
+        ]
+        meets = [together in ("group", "program", "phase") for together in self.together]
+        self.is_met = np.array([*meets, True])  # by where threads are; the last one: at their ends
+        self.is_heard = [
+            is_met or any(instruction.name[0] in _HEARD for instruction in block.instructions)
+            for block, is_met in zip(self.kernel.blocks, meets, strict=False)
+        ]
+        self.stations: dict[str, np.ndarray] = {}  # by a barrier's text: which blocks begin with it
         self.start_copies()
         self.start_matrices()
 
@@ -175,43 +190,64 @@ class Machine(Copies, Matrices):
                 raise AssertionError(f"threads wait for ever: {self._where()}")
         raise AssertionError(f"no end after {_STEPS} blocks: {self._where()}")
 
+    def go_apart(self, size: int) -> None:
+        """Has each so many threads run as far as they can before others do, in random order."""
+        parts = np.arange(len(self.pc)) // size
+        order = range(1) if size == len(parts) else self.rng.permutation(parts[-1] + 1)
+        self.take_turns([slice(part * size, (part + 1) * size) for part in order])
+
+    def take_turns(self, turns: list[slice]) -> None:
+        """Has the first threads run as far as they can before the next ones do."""
+        self.turns = turns
+        self.is_stuck = [False] * len(self.turns)  # until others of their programs have gone on
+
     def _step(self, live: np.ndarray) -> bool:
+        for number, turn in enumerate(self.turns):
+            if not self.is_stuck[number]:
+                if self._go_on(live, turn):
+                    return True
+                self.is_stuck[number] = True
         return any(self._go_on(live, turn) for turn in self.turns)
 
-    def _go_on(self, live: np.ndarray, turn: np.ndarray) -> bool:
-        for block in np.unique(self.pc[live & turn]).tolist():
-            here = self.pc == block
-            ready: Callable[[np.ndarray, np.ndarray], np.ndarray] = getattr(
-                self, f"_ready_{self.together[block]}"
-            )
-            here = ready(here, live)
+    def _go_on(self, live: np.ndarray, turn: slice) -> bool:
+        for block in np.flatnonzero(np.bincount(self.pc[turn] + 1)[1:]).tolist():
+            here = self.ready[block](block, self.pc == block, live)
             if self.together[block] in ("thread", "warp"):
-                here &= turn
+                here[: turn.start] = here[turn.stop :] = False
             if here.any():
                 self.blocks[block](here)
+                self._wake(block, here)
                 return True
         return False
 
-    def _ready_thread(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+    def _wake(self, block: int, here: np.ndarray) -> None:
+        """What others of a program wait for: who is at a place where they meet, who has ended, and
+        what was done to barriers."""
+        if self.is_heard[block] or self.is_met[self.pc[here]].any():
+            programs = self.program_of[here]
+            first, last = programs[0] * self.program_threads, programs[-1] * self.program_threads
+            for number, turn in enumerate(self.turns):
+                if turn.start < last + self.program_threads and turn.stop > first:
+                    self.is_stuck[number] = False
+
+    def _ready_thread(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         return here
 
-    def _ready_warp(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+    def _ready_warp(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         return self._complete(here, live, WARP)
 
-    def _ready_group(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
+    def _ready_group(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         return self._complete(here, live, _GROUP)
 
-    def _ready_phase(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
-        block = int(self.pc[np.flatnonzero(here)[0]])
+    def _ready_phase(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         instruction = self.kernel.blocks[block].instructions[0]
         return self.completed_phases(self.bound[instruction.text], here)
 
-    def _ready_program(self, here: np.ndarray, live: np.ndarray) -> np.ndarray:
-        block = int(self.pc[np.flatnonzero(here)[0]])
+    def _ready_program(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         instruction = self.kernel.blocks[block].instructions[0]
         waiting = self._waiting(instruction.text)
         if len(instruction.operands) < 2:
-            complete = self._complete(waiting & live, live, self.program_threads)
+            complete = self._complete(waiting, live, self.program_threads)
         else:
             complete = self._met_by_count(self.bound[instruction.text], waiting)
         others = complete & ~here
@@ -222,19 +258,21 @@ class Machine(Copies, Matrices):
 
     def _waiting(self, text: str) -> np.ndarray:
         """The threads at a barrier, at whatever place."""
-        blocks = [n for n, b in enumerate(self.kernel.blocks)
-                  if b.instructions and b.instructions[0].text == text]  # fmt: skip
-        return np.isin(self.pc, blocks) & ~self.met
+        if text not in self.stations:
+            first = [b.instructions[0].text if b.instructions else "" for b in self.kernel.blocks]
+            self.stations[text] = np.array([*first, "", ""]) == text  # the end, and behind it
+        return self.stations[text][self.pc] & ~self.met
 
     def _met_by_count(self, op: Any, waiting: np.ndarray) -> np.ndarray:
         """Of threads at a barrier of so many those that are as many."""
         names, counts = self._meeting(op)
-        found = np.zeros_like(waiting)
-        for program, name in np.unique(np.stack([self.program_of, names])[:, waiting], axis=1).T:
-            some = waiting & (self.program_of == program) & (names == name)
-            arrived = some.sum() + self.arrived.get((int(program), int(name)), 0)
-            found |= some & (counts == arrived)
-        return found
+        assert (names[waiting] < _BARRIERS).all(), op.text
+        barrier = np.where(waiting, self.program_of * _BARRIERS + names, 0)
+        every = (int(self.program_of[-1]) + 1) * _BARRIERS
+        arrived = np.bincount(barrier[waiting], minlength=every)
+        for (program, name), count in self.arrived.items():
+            arrived[program * _BARRIERS + name] += count
+        return waiting & (counts == arrived[barrier])
 
     @staticmethod
     def _meeting(op: Any) -> tuple[np.ndarray, np.ndarray]:

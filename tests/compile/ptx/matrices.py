@@ -53,6 +53,14 @@ def bits_of(values: np.ndarray, type_: str) -> np.ndarray:
 
 
 @dataclass
+class _Places:
+    """Where shared memory has the elements of an operand, and the lines that these are in."""
+
+    elements: np.ndarray  # [row, k]
+    lines: np.ndarray
+
+
+@dataclass
 class _Product:
     """A `wgmma` under way: which registers get what; what it reads, and what that was."""
 
@@ -60,7 +68,7 @@ class _Product:
     registers: list[np.ndarray]  # none where a product behind it adds to this one
     result: np.ndarray  # [64, n]
     type: str
-    operands: list[tuple[np.ndarray, np.ndarray]]  # places in shared memory, what they had
+    operands: list[tuple[_Places, np.ndarray]]  # places in shared memory, what they had
     text: str
 
 
@@ -80,6 +88,7 @@ class Matrices:
 
     def start_matrices(self) -> None:
         self.groups: dict[int, _Group] = {}
+        self.described: dict[tuple[int, ...], _Places] = {}  # by what says where they are
 
     # ldmatrix and stmatrix
 
@@ -174,13 +183,7 @@ class Matrices:
         operands = []
         if op.operands[1].startswith("{"):
             given = [op.register(name) for name in inside(op.operands[1])]
-            fragment = _of_operand(16, k, _ELEMENT_BITS[left])
-            a = np.concatenate(
-                [
-                    _collected([r[w] for r in given], fragment, (16, k), left)
-                    for w in _warps(threads)
-                ]
-            )
+            a = _of_group(given, threads, _of_operand(16, k, _ELEMENT_BITS[left]), (16, k), left)
             is_transposed = [0, *is_transposed[-1:]]
         else:
             places = self._described(op, op.operands[1], threads, 64, k, left, is_transposed[0])
@@ -194,18 +197,28 @@ class Matrices:
             found = found + self._sums(registers, threads, group, n, to)
         if to == "f32":
             found = found.astype(np.float32)
-        for register in registers:  # nobody may look before the wait
-            register[threads] = self.rng.integers(0, 1 << 32, _GROUP, np.uint32)
+        garbage = self.rng.integers(0, 1 << 32, (len(registers), _GROUP), np.uint32)
+        for register, values in zip(registers, garbage, strict=True):
+            register[threads] = values  # nobody may look before the wait
         return _Product(threads, registers, found, to, operands, op.text)
 
     def _described(
         self, op: Any, operand: str, threads: np.ndarray, rows: int, k: int, type_: str,
         is_transposed: int,
-    ) -> np.ndarray:  # fmt: skip
-        """Where shared memory has each element [row, k] of an operand, by its descriptor."""
+    ) -> _Places:  # fmt: skip
+        """Where shared memory has an operand, by its descriptor."""
         descriptors = op.array(operand, "u64")[threads]
         assert (descriptors == descriptors[0]).all(), f"{op.text}: threads differ in {operand}"
-        bits, size = int(descriptors[0]), _ELEMENT_BITS[type_] // 8
+        size = _ELEMENT_BITS[type_] // 8
+        key = int(descriptors[0]), int(threads[0]), rows, k, size, is_transposed
+        if key not in self.described:
+            self.described[key] = self._places(op, *key)
+        return self.described[key]
+
+    def _places(
+        self, op: Any, bits: int, thread: int, rows: int, k: int, size: int, is_transposed: int
+    ) -> _Places:
+        """The same, by the bits of the descriptor."""
         start, leading, stride = ((bits >> at & 0x3FFF) << 4 for at in (0, 16, 32))
         assert bits >> 49 & 7 == 0, f"{op.text}: a base offset"
         width = _SWIZZLES[bits >> 62]
@@ -226,19 +239,19 @@ class Matrices:
         if width > 16:  # bits 4 and up are xored with those that say the row of the pattern
             place = place ^ ((place >> 7 & width // 16 - 1) << 4)
         address = (place + SHARED - (SHARED & 0x3FFFF)).reshape(-1)
-        lead = np.full(address.size, threads[0])
-        return self.shared.places(address, size, lead).reshape(place.shape)
+        lead = np.full(address.size, thread)
+        elements = self.shared.places(address, size, lead).reshape(place.shape)
+        return _Places(elements, np.unique(elements // _LINE) * _LINE)
 
     def _operand(
-        self, places: np.ndarray, type_: str, threads: np.ndarray
+        self, places: _Places, type_: str, threads: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Numbers [row, k], and their bits."""
-        size, lines = _ELEMENT_BITS[type_] // 8, _lines(places)
-        for thread in threads[::WARP]:  # each warp reads them for itself
-            self.shared.check_read(lines, _LINE, np.full(len(lines), thread))
-        self.check_visible(places, size)  # type: ignore[attr-defined]
-        bits = self.shared.numbers(places.reshape(-1), size, 1)[0].copy()
-        return numbers_of(bits, type_).reshape(places.shape), bits
+        size = _ELEMENT_BITS[type_] // 8
+        self.shared.check_read(*_by_warps(places, threads))
+        self.check_visible(places.elements, size)  # type: ignore[attr-defined]
+        bits = self.shared.numbers(places.elements.reshape(-1), size, 1)[0].copy()
+        return numbers_of(bits, type_).reshape(places.elements.shape), bits
 
     def _sums(
         self, registers: list[np.ndarray], threads: np.ndarray, group: _Group, n: int, type_: str
@@ -251,37 +264,39 @@ class Matrices:
                 product.registers = []
                 return product.result.astype(np.int64 if type_[0] in "su" else np.float64)
         fragment = _of_result(16, n, _ELEMENT_BITS[type_])
-        return np.concatenate(
-            [
-                _collected([r[w] for r in registers], fragment, (16, n), type_)
-                for w in _warps(threads)
-            ]
-        )
+        return _of_group(registers, threads, fragment, (16, n), type_)
 
     def _retire(self, product: _Product) -> None:
         for places, was in product.operands:
-            now = self.shared.numbers(places.reshape(-1), was.itemsize, 1)[0]
+            now = self.shared.numbers(places.elements.reshape(-1), was.itemsize, 1)[0]
             assert (now == was).all(), f"shared memory changed under {product.text[:80]}"
-            lines = _lines(places)
-            for thread in product.threads[::WARP]:
-                self.shared.note_read(lines, _LINE, np.full(len(lines), thread))
+            self.shared.note_read(*_by_warps(places, product.threads))
         if product.registers:
             bits, n = bits_of(product.result, product.type), product.result.shape[1]
             fragment = _of_result(16, n, _ELEMENT_BITS[product.type])
-            for number, warp in enumerate(_warps(product.threads)):
-                found = _distributed(bits[16 * number : 16 * number + 16], fragment)
-                for register, values in zip(product.registers, found, strict=True):
-                    register[warp] = values
+            warps = [_distributed(bits[at : at + 16], fragment) for at in range(0, 64, 16)]
+            found = np.concatenate(warps, axis=1)
+            for register, values in zip(product.registers, found, strict=True):
+                register[product.threads] = values
 
 
-def _lines(places: np.ndarray) -> np.ndarray:
-    """Where the lines of 16 bytes begin that places are in."""
-    return np.unique(places // _LINE) * _LINE
+def _by_warps(places: _Places, threads: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
+    """Who reads what: each warp all of the lines, for itself."""
+    lines, readers = places.lines, threads[::WARP]
+    return np.tile(lines, len(readers)), _LINE, np.repeat(readers, len(lines))
 
 
-def _warps(threads: np.ndarray) -> list[slice]:
-    """The four warps of a group."""
-    return [slice(threads[0] + WARP * w, threads[0] + WARP * (w + 1)) for w in range(4)]
+def _of_group(
+    registers: list[np.ndarray],
+    threads: np.ndarray,
+    fragment: "Fragment",
+    shape: tuple[int, int],
+    type_: str,
+) -> np.ndarray:
+    """The matrix that the registers of four warps have, each a quarter of its rows."""
+    numbers = np.stack([register[threads] for register in registers])
+    quarters = [list(numbers[:, at : at + WARP]) for at in range(0, _GROUP, WARP)]
+    return np.concatenate([_collected(each, fragment, shape, type_) for each in quarters])
 
 
 # Fragments: where in a matrix the elements are that the registers of a warp have, as indices of

@@ -5,7 +5,9 @@ changes the registers of those that execute it. What is more than arithmetic is 
 machine, by the instruction's name.
 """
 
+import functools
 from collections.abc import Callable, Mapping
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,12 @@ class Translation:
         self.makers: dict[str, Callable[[Any], Any]] = {}  # of the objects with names
         self.bound: dict[str, _Bound] = {}  # by text
         self.carry = np.zeros(self.threads, np.uint32)
+
+    def end(self) -> None:
+        """Lets go of the machine, which has this: of what is large nothing waits for garbage to be
+        collected."""
+        self.scope.clear()
+        self.bound.clear()
 
     def blocks(self) -> list[Callable[[np.ndarray], None]]:
         """A function by block."""
@@ -265,7 +273,7 @@ class _Bound:
 
     def array(self, operand: str, type_: str) -> np.ndarray:
         """Numbers by thread."""
-        found: np.ndarray = eval(self._of.read(operand, type_), self._of.scope)
+        found: np.ndarray = eval(_code(self._of.read(operand, type_)), self._of.scope)
         return found
 
     def register(self, operand: str) -> np.ndarray:
@@ -275,8 +283,13 @@ class _Bound:
     def address(self, operand: str) -> np.ndarray:
         """Addresses by thread, of `[base+offset]`."""
         base, offset = address_of(operand)
-        found: np.ndarray = eval(self._of.address(base, offset), self._of.scope)
+        found: np.ndarray = eval(_code(self._of.address(base, offset)), self._of.scope)
         return found
+
+
+@functools.lru_cache(1 << 12)
+def _code(expression: str) -> CodeType:
+    return compile(expression, "<operand>", "eval")
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
