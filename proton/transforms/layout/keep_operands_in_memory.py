@@ -19,14 +19,15 @@ read from there, and the value leaves its registers.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
+from proton.analysis.allocation import allocate
+from proton.analysis.call_graph import call_graph, function_name
+from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
-from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -62,7 +63,6 @@ class KeepOperandsInMemory(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        threads = self.target.warp_size * ttg.num_warps(module)
         for function in functions(module):
             by_loop: dict[Operation, list[Operation]] = {}
             for op in ops_named(function, ttng.MmaSyncOp):
@@ -70,20 +70,20 @@ class KeepOperandsInMemory(Pass):
                     by_loop.setdefault(loop, []).append(op)
             loops = [_Loop(loop, products) for loop, products in by_loop.items()]
             for of in loops:
-                self._share(function, of.products, self._programs(of, threads))
+                self._share(module, function, of)
+            held: dict[tuple[Value, Type], Value] = {}
             for of in loops:
-                room = self._room(function, self._programs(of, threads))
-                _relieve(of, room, self.target.facts.max_registers)
+                self._relieve(module, function, of, held)
 
-    def _share(self, function: Operation, products: list[Operation], programs: int) -> None:
+    def _share(self, module: Module, function: Operation, loop: "_Loop") -> None:
         """Values of a loop that are converted to several operands are read from one memory."""
-        for value, conversions in _converted(products).items():
+        for value, conversions in _converted(loop.products).items():
             order = [view.operation for view in next(iter(conversions)).block.operations]
             first = min(conversions, key=order.index)
             memory = _memory_type(value, conversions[first])
             if len(conversions) < 2 or memory is None:
                 continue
-            if desc_bytes(memory) > self._room(function, programs):
+            if desc_bytes(memory) > self._room(module, function, loop):
                 continue
             with before(first):
                 held = ttg.LocalAllocOp(value, memory).result
@@ -91,17 +91,44 @@ class KeepOperandsInMemory(Pass):
                 with before(op):
                     replace(op, [ttg.LocalLoadOp(held, op.results[0].type).result])
 
-    def _programs(self, loop: "_Loop", threads: int) -> int:
-        """How many programs an SM shall hold: of those that it would have registers for if all
-        operands that could move had."""
-        facts = self.target.facts
-        registers = min(facts.max_registers, loop.registers_of_others())
-        return max(1, min(PROGRAMS, facts.programs_by_registers(registers, threads)))
+    def _relieve(
+        self,
+        module: Module,
+        function: Operation,
+        loop: "_Loop",
+        held: dict[tuple[Value, Type], Value],
+    ) -> None:
+        """Moves operands of the products of a loop, as far as shared memory goes, until the rest
+        fits into the registers of a thread. `held`: memory by what is in it and how."""
+        inside, operands = loop.inside(), loop.operands()
+        most = self.target.facts.max_registers
+        words = sum(map(registers, operands)) + loop.registers_of_others()
+        for operand in sorted(operands, key=registers, reverse=True):
+            if words <= most:
+                return
+            read = _before_transposing(operand)
+            k_axis = operands[operand] if read == operand else 1 - operands[operand]
+            memory = _memory_type(read, k_axis)
+            if memory is None or registers(operand) > 1 + most * MOST_OF_OPERAND:
+                continue
+            key = _before_converting(read), memory
+            if key not in held:
+                if desc_bytes(memory) > self._room(module, function, loop):
+                    continue
+                with before(_at(loop.op, key[0])):
+                    held[key] = ttg.LocalAllocOp(*key).result
+            words -= registers(operand)
+            _read_in_loop(operand, held[key], inside)
 
-    def _room(self, function: Operation, programs: int) -> int:
-        """Bytes of shared memory that a program may take besides what it takes."""
-        facts, taken = self.target.facts, _shared_bytes(function)
-        most = facts.most_shared(programs)
+    def _room(self, module: Module, function: Operation, loop: "_Loop") -> int:
+        """Bytes of shared memory that a program may take besides what it takes at most: what leaves
+        an SM as many programs as before, of those that it would have registers for if all operands
+        that could move had."""
+        facts = self.target.facts
+        words = min(facts.max_registers, loop.registers_of_others())
+        fit = facts.programs_by_registers(words, self.target.warp_size * ttg.num_warps(module))
+        most = facts.most_shared(max(1, min(PROGRAMS, fit)))
+        taken = allocate(call_graph(module))[function_name(function)].size
         return (most if taken <= most else facts.shared_bytes) - taken
 
 
@@ -152,28 +179,14 @@ def _converted(products: list[Operation]) -> dict[Value, dict[Operation, int]]:
     return found
 
 
-def _relieve(loop: _Loop, room: int, most: int) -> None:
-    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go, until
-    the rest fits into `most` registers."""
-    inside, operands = loop.inside(), loop.operands()
-    words = sum(map(registers, operands)) + loop.registers_of_others()
-    for operand in sorted(operands, key=registers, reverse=True):
-        if words <= most:
-            return
-        read = _before_transposing(operand)
-        k_axis = operands[operand] if read == operand else 1 - operands[operand]
-        memory = _memory_type(read, k_axis)
-        is_small = registers(operand) <= 1 + most * MOST_OF_OPERAND
-        if memory is None or not is_small or desc_bytes(memory) > room:
-            continue
-        room -= desc_bytes(memory)
-        words -= registers(operand)
-        _read_in_loop(loop.op, operand, memory, inside)
-
-
 def _before_transposing(operand: Value) -> Value:
     producer = defining_op(operand)
     return producer.operands[0] if isa(producer, tt.TransOp) else operand
+
+
+def _before_converting(value: Value) -> Value:
+    producer = defining_op(value)
+    return producer.operands[0] if isa(producer, ttg.ConvertLayoutOp) else value
 
 
 def registers(value: Value) -> int:
@@ -190,14 +203,6 @@ def _is_outside(value: Value, inside: set[Operation]) -> bool:
     return owner.operation not in inside
 
 
-def _shared_bytes(function: Operation) -> int:
-    """Of buffers, and of the scratch memory that one op at a time takes."""
-    ops = all_ops(function)
-    buffers = [op for op in ops if has(op, AllocatesShared)]
-    scratch = max((scratch_bytes(op) for op in ops if not has(op, AllocatesShared)), default=0)
-    return scratch + sum(desc_bytes(op.results[0].type) for op in buffers)
-
-
 def _memory_type(operand: Value, k_axis: int) -> Type | None:
     """Rows along K, swizzled; None where they are too short for it."""
     shape, element = shape_of(operand), element_of(operand)
@@ -207,13 +212,10 @@ def _memory_type(operand: Value, k_axis: int) -> Type | None:
     return None if layout is None else ttg.mem_desc(shape, element, layout)
 
 
-def _read_in_loop(loop: Operation, operand: Value, memory: Type, inside: set[Operation]) -> None:
+def _read_in_loop(operand: Value, held: Value, inside: set[Operation]) -> None:
     """Has products read the operand right before they take it."""
     read = _before_transposing(operand)
     transposes, conversion = defining_op(operand) if read != operand else None, defining_op(read)
-    source = conversion.operands[0] if isa(conversion, ttg.ConvertLayoutOp) else read
-    with before(_at(loop, source)):
-        held = ttg.LocalAllocOp(source, memory).result
     for use in list(operand.uses):
         user = use.owner.operation
         if user in inside and isa(user, ttng.MmaSyncOp):
