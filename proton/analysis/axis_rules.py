@@ -292,22 +292,23 @@ def quotient(op: Operation, infos: Infos) -> AxisInfo:
     """Runs of consecutive values that start at multiples of the divisor have equal quotients. Of a
     remainder: the quotient of the same two."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    if isa(op, arith.DivSIOp, arith.RemSIOp) and not is_non_negative(op.operands[0]):
-        return _only_constancy(left, right)  # division rounds towards zero
     divisor = right.constant
     if isa(op, arith.ShRUIOp):
         divisor = 1 << divisor if divisor is not None and 0 <= divisor < 30 else None
     if divisor == 1:
         return left
+    multiples = tuple(
+        max(1, d // power(divisor)) if divisor and divisor == power(divisor) and c == 1 else 1
+        for d, c in zip(left.divisibility, left.contiguity, strict=True)
+    )
+    if isa(op, arith.DivSIOp, arith.RemSIOp) and not is_non_negative(op.operands[0]):
+        # Division rounds towards zero, so runs may begin elsewhere. Multiples it does not round.
+        return replace(_only_constancy(left, right), divisibility=multiples)
     constancy = []
     for axis, (le, re) in enumerate(zip(left.constancy, right.constancy, strict=True)):
         run = gcd(left.contiguity[axis], left.divisibility[axis])
         by = power(divisor) if divisor else right.divisibility[axis]
         constancy.append(max(gcd(le, re), gcd(gcd(run, by), re) if divisor or by > 1 else 1))
-    multiples = tuple(
-        max(1, d // power(divisor)) if divisor and divisor == power(divisor) and c == 1 else 1
-        for d, c in zip(left.divisibility, left.contiguity, strict=True)
-    )
     constant = None
     if left.constant is not None and left.constant >= 0 and divisor is not None and divisor > 0:
         constant = left.constant // divisor
@@ -319,7 +320,7 @@ def _remainder(op: Operation, infos: Infos) -> AxisInfo:
     """Runs survive up to the divisor, if they start at its multiples."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     if isa(op, arith.RemSIOp) and not is_non_negative(op.operands[0]):
-        return _only_constancy(left, right)  # a remainder has the dividend's sign
+        return _divisible_by(gcd, op, infos)  # with the dividend's sign: runs may begin elsewhere
     contiguity, multiples = [], []
     for axis, (lc, re) in enumerate(zip(left.contiguity, right.constancy, strict=True)):
         by = right.divisibility[axis]

@@ -3,8 +3,10 @@
 from enum import IntEnum
 
 from proton.dialect import isa, names_of, tt
+from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, arith
 from proton.dialect.traits import Elementwise, Pure, has
+from proton.dialect.ttg import is_tensor
 
 _INDEX = names_of(
     *(tt.MakeRangeOp, tt.SplatOp, tt.AddPtrOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp),
@@ -14,6 +16,7 @@ _INDEX = names_of(
     *(arith.IndexCastOp, arith.SelectOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp),
     *(arith.MaxUIOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.BitcastOp),
 )
+_CASTS = names_of(arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 _SPECIAL = arith.DivFOp, arith.RemFOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ExternElementwiseOp
 
 
@@ -33,3 +36,11 @@ def cost(op: Operation) -> Cost:
     if op.name.startswith("math.") or isa(op, *_SPECIAL):
         return Cost.SPECIAL
     return Cost.ARITHMETIC if has(op, Elementwise) and has(op, Pure) else Cost.OTHER
+
+
+def widens(op: Operation) -> bool:
+    """True if an op gives the elements of a tensor in a wider type: more registers, and bytes to
+    move, for an instruction each."""
+    if op.name not in _CASTS or not is_tensor(op.results[0].type):
+        return False
+    return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)

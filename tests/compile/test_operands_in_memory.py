@@ -37,6 +37,17 @@ def right_factor(x_ptr, w_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr, N: 
 
 
 @proton.jit
+def in_two_loops(x_ptr, w_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    """The same, transposed, in a loop in a loop: out = x @ w.T, half of the rows after half."""
+    m, k, j = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    w = tl.load(w_ptr + j[:, None] * K + k[None, :])
+    for half in range(2):
+        for start in range(half * n, half * n + n, M):
+            x = tl.load(x_ptr + (start + m)[:, None] * K + k[None, :])
+            tl.store(out_ptr + (start + m)[:, None] * N + j[None, :], tl.dot(x, tl.trans(w)))
+
+
+@proton.jit
 def both_changed(x_ptr, y_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
     """An ordinary product, of whose operands none stays."""
     m, k, j = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
@@ -66,6 +77,33 @@ def test_an_operand_that_does_not_fit_waits_in_shared_memory(arch: int) -> None:
     large = compiled(attention_like, 64, 32, 128, warps=1, arch=arch)
     assert stays_in_memory(large)
     assert stays_in_memory(compiled(right_factor, 64, 128, 64, warps=1, arch=arch))
+    nested = compiled(in_two_loops, 64, 128, 64, warps=1, arch=arch)  # outside of both loops
+    assert stays_in_memory(nested)
+    assert '"tt.trans"' not in nested.asm["ttgir"].split("scf.for", 1)[0]
+
+
+@proton.jit
+def weight_gradients(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """Of two scores, by k and by v: both stay, and so do two accumulators as large."""
+    m, d, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    k = tl.load(k_ptr + j[:, None] * D + d[None, :])
+    v = tl.load(k_ptr + (N + j)[:, None] * D + d[None, :])
+    dk = tl.zeros((N, D), tl.float32)
+    dv = tl.zeros((N, D), tl.float32)
+    for start in range(0, n, M):
+        q = tl.load(q_ptr + (start + m)[:, None] * D + d[None, :])
+        s, p = tl.dot(q, tl.trans(k)), tl.dot(q, tl.trans(v))
+        dv = tl.dot(tl.trans(s.to(q.dtype)), q, dv)
+        dk = tl.dot(tl.trans((s * p).to(q.dtype)), q, dk)
+    tl.store(out_ptr + j[:, None] * D + d[None, :], dk)
+    tl.store(out_ptr + (N + j)[:, None] * D + d[None, :], dv)
+
+
+def test_operands_take_the_memory_of_programs_that_lack_registers() -> None:
+    """Accumulators and an operand of the loop alone have more than half of an SM's registers."""
+    kernel = compiled(weight_gradients, 32, 32, 512, warps=8, arch=90)
+    assert kernel.asm["ttgir"].split("scf.for", 1)[0].count('"ttg.local_alloc"') == 2
+    assert kernel.n_spills == 0
 
 
 @pytest.mark.parametrize("warps", [1, 2])
@@ -80,14 +118,16 @@ def test_what_waits_in_shared_memory_is_right(rng: np.random.Generator) -> None:
     q, k = (rng.standard_normal((64, 128)).astype(np.float16) for _ in range(2))
     out = np.full((64, 128), np.nan, np.float32)
     w, x = rng.standard_normal((128, 64)).astype(np.float16), np.concatenate([k, q])
-    product = np.full((128, 64), np.nan, np.float32)
+    product, nested = (np.full((128, 64), np.nan, np.float32) for _ in range(2))
     with Emulation(1, rng).installed():
         attention_like[(1,)](q, k, out, 64, 64, 32, 128, num_warps=1)
         right_factor[(1,)](x, w, product, 128, 64, 128, 64, num_warps=1)
+        in_two_loops[(1,)](x, w.T.copy(), nested, 64, 64, 128, 64, num_warps=1)
     scores = (q.astype(np.float32) @ k.T.astype(np.float32)).astype(np.float16)
     want = scores.astype(np.float32) @ k.astype(np.float32)
     np.testing.assert_allclose(out, want, rtol=2e-3, atol=1e-1)
-    np.testing.assert_allclose(product, x.astype(np.float32) @ w.astype(np.float32), atol=1e-2)
+    for rows in (product, nested):
+        np.testing.assert_allclose(rows, x.astype(np.float32) @ w.astype(np.float32), atol=1e-2)
 
 
 @proton.jit

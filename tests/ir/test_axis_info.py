@@ -338,6 +338,25 @@ func.func @kernel(%n: i32 {{tt.divisibility = 16 : i32}}, %m: i32 {{tt.divisibil
     assert info_of_last(text) == AxisInfo((1,), (multiple,), (1,))
 
 
+@pytest.mark.parametrize(
+    "name, by, multiple", [("divsi", 4, 16), ("divsi", 48, 1), ("remsi", 24, 8)]
+)
+def test_a_multiple_that_may_be_negative_is_divided_exactly(
+    name: str, by: int, multiple: int
+) -> None:
+    """A stride times a block, of which two values share a byte: its sign is not known."""
+    text = f"""
+func.func @kernel(%n: i32 {{tt.divisibility = 64 : i32}}) {{
+  %by = arith.constant {by} : i32
+  %r = arith.{name} %n, %by {{last}} : i32
+  %s = "tt.splat"(%r) : (i32) -> tensor<16xi32>
+  return
+}}"""
+    for stride in (-192, -64, 0, 64, 320):
+        check_program(text, [stride])
+    assert info_of_last(text) == AxisInfo((1,), (multiple,), (1,))
+
+
 CALLS = """
 func.func private @inner(%x: i32) -> i32 {
   %s = "tt.splat"(%x) {last} : (i32) -> tensor<16xi32>

@@ -6,10 +6,11 @@
                                                   %s = ttng.mma_sync %q, %k, %c
 
 Registers hold what a loop carries, its largest product, its largest operand, and the operands from
-outside. Where that
-is more than a thread has, the assembler spills, and reads the operand from local memory in each
-iteration, element by element. Shared memory gives it four matrices at a time (`ldmatrix`), right
-before they are multiplied, a step of K at a time.
+outside. Where that is more than a thread has, the assembler spills, and reads the operand from
+local memory in each iteration, element by element. Shared memory gives it four matrices at a time
+(`ldmatrix`), right before they are multiplied, a step of K at a time. It takes what the operand is
+made of, as it was before it was converted and transposed, where that is: outside of all loops
+that do not change it.
 
 A value that is made in the loop, and converted to several operands, goes to memory once: each is
 read from there, and the value leaves its registers.
@@ -18,21 +19,32 @@ read from there, and the value leaves its registers.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.scratch import desc_bytes, scratch_bytes, stored_bytes
+from proton.analysis.allocation import allocate
+from proton.analysis.call_graph import call_graph, function_name
+from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import remade
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
-from proton.dialect.traits import AllocatesShared, has
-from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, replace
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    defining_op,
+    functions,
+    ops_named,
+    parent_of,
+    replace,
+    users,
+)
 from proton.layout.matrix_memory import matrix_layout
 from proton.passes import Pass, register
 
 WORD_BITS = 32
-# Programs that an SM keeps where it had them: one waits while another computes. In blocks of 64 x
-# 64 with two warps one program took 1.46 of the time of two, and spilled less
-# (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
+# Programs that an SM keeps where it had them, as far as it has registers for them: one waits while
+# another computes. In blocks of 64 x 64 with two warps one program took 1.46 of the time of two,
+# and spilled less (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
 PROGRAMS = 2
 # Of an operand, registers of all that a thread may have: an iteration reads all of it at once. Of
 # the specimens of fla-core, those of fp32 whose operand has 256 registers spill as much when it is
@@ -51,26 +63,27 @@ class KeepOperandsInMemory(Pass):
     target: GPUTarget
 
     def run(self, module: Module) -> None:
-        most = self.target.facts.max_registers
         for function in functions(module):
-            products = ops_named(function, ttng.MmaSyncOp)
-            self._share(function, products)
             by_loop: dict[Operation, list[Operation]] = {}
-            for op in products:
+            for op in ops_named(function, ttng.MmaSyncOp):
                 if (loop := loop_around(op)) is not None:
                     by_loop.setdefault(loop, []).append(op)
-            for loop, inner in by_loop.items():
-                _relieve(loop, inner, self._room(_shared_bytes(function)), most)
+            loops = [_Loop(loop, products) for loop, products in by_loop.items()]
+            for of in loops:
+                self._share(module, function, of)
+            held: dict[tuple[Value, Type], Value] = {}
+            for of in loops:
+                self._relieve(module, function, of, held)
 
-    def _share(self, function: Operation, products: list[Operation]) -> None:
-        """Values of loops that are converted to several operands are read from one memory."""
-        for value, conversions in _converted(products).items():
+    def _share(self, module: Module, function: Operation, loop: "_Loop") -> None:
+        """Values of a loop that are converted to several operands are read from one memory."""
+        for value, conversions in _converted(loop.products).items():
             order = [view.operation for view in next(iter(conversions)).block.operations]
             first = min(conversions, key=order.index)
             memory = _memory_type(value, conversions[first])
             if len(conversions) < 2 or memory is None:
                 continue
-            if desc_bytes(memory) > self._room(_shared_bytes(function)):
+            if desc_bytes(memory) > self._room(module, function, loop):
                 continue
             with before(first):
                 held = ttg.LocalAllocOp(value, memory).result
@@ -78,11 +91,75 @@ class KeepOperandsInMemory(Pass):
                 with before(op):
                     replace(op, [ttg.LocalLoadOp(held, op.results[0].type).result])
 
-    def _room(self, taken: int) -> int:
-        """Bytes of shared memory that a program that takes so many may take more."""
+    def _relieve(
+        self,
+        module: Module,
+        function: Operation,
+        loop: "_Loop",
+        held: dict[tuple[Value, Type], Value],
+    ) -> None:
+        """Moves operands of the products of a loop, as far as shared memory goes, until the rest
+        fits into the registers of a thread. `held`: memory by what is in it and how."""
+        inside, operands = loop.inside(), loop.operands()
+        most = self.target.facts.max_registers
+        words = sum(map(registers, operands)) + loop.registers_of_others()
+        for operand in sorted(operands, key=registers, reverse=True):
+            if words <= most:
+                return
+            read = _before_transposing(operand)
+            k_axis = operands[operand] if read == operand else 1 - operands[operand]
+            memory = _memory_type(read, k_axis)
+            if memory is None or registers(operand) > 1 + most * MOST_OF_OPERAND:
+                continue
+            key = _before_converting(read), memory
+            if key not in held:
+                if desc_bytes(memory) > self._room(module, function, loop):
+                    continue
+                with before(_at(loop.op, key[0])):
+                    held[key] = ttg.LocalAllocOp(*key).result
+            words -= registers(operand)
+            _read_in_loop(operand, held[key], inside)
+
+    def _room(self, module: Module, function: Operation, loop: "_Loop") -> int:
+        """Bytes of shared memory that a program may take besides what it takes at most: what leaves
+        an SM as many programs as before, of those that it would have registers for if all operands
+        that could move had."""
         facts = self.target.facts
-        most = facts.most_shared(PROGRAMS)
+        words = min(facts.max_registers, loop.registers_of_others())
+        fit = facts.programs_by_registers(words, self.target.warp_size * ttg.num_warps(module))
+        most = facts.most_shared(max(1, min(PROGRAMS, fit)))
+        taken = allocate(call_graph(module))[function_name(function)].size
         return (most if taken <= most else facts.shared_bytes) - taken
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop and the products in it, but for those in loops inside."""
+
+    op: Operation
+    products: list[Operation]
+
+    def inside(self) -> set[Operation]:
+        return {self.op, *all_ops(self.op)}
+
+    def operands(self) -> dict[Value, int]:
+        """The operands from outside, and the dimension of each along K."""
+        inside = self.inside()
+        return {
+            value: k_axis
+            for op in self.products
+            for value, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True)
+            if _is_outside(value, inside)
+        }
+
+    def registers_of_others(self) -> int:
+        """Of what the loop carries, of the largest product that it does not carry, and of the
+        largest operand that is made in it."""
+        carried = {value for region in self.op.regions for value in region.blocks[0].arguments}
+        results = [op.results[0] for op in self.products if op.operands[2] not in carried]
+        made = {v for op in self.products for v in list(op.operands)[:2]} - self.operands().keys()
+        largest = [max(map(registers, values), default=0) for values in (results, made)]
+        return sum(map(registers, carried)) + sum(largest)
 
 
 def _converted(products: list[Operation]) -> dict[Value, dict[Operation, int]]:
@@ -102,36 +179,14 @@ def _converted(products: list[Operation]) -> dict[Value, dict[Operation, int]]:
     return found
 
 
-def _relieve(loop: Operation, products: list[Operation], room: int, most: int) -> None:
-    """Moves operands of the products of a loop, as far as `room` bytes of shared memory go, until
-    the rest fits into `most` registers."""
-    inside = {loop, *all_ops(loop)}
-    operands = {
-        value: k_axis
-        for op in products
-        for value, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True)
-        if _is_outside(value, inside)
-    }
-    others = {v for op in products for v in list(op.operands)[:2]} - operands.keys()
-    words = sum(map(registers, operands)) + _computed(loop, products)
-    words += max(map(registers, others), default=0)
-    for operand in sorted(operands, key=registers, reverse=True):
-        if words <= most:
-            return
-        memory = _memory_type(operand, operands[operand])
-        is_small = registers(operand) <= 1 + most * MOST_OF_OPERAND
-        if memory is None or not is_small or desc_bytes(memory) > room:
-            continue
-        room -= desc_bytes(memory)
-        words -= registers(operand)
-        _read_in_loop(loop, operand, memory, inside)
+def _before_transposing(operand: Value) -> Value:
+    producer = defining_op(operand)
+    return producer.operands[0] if isa(producer, tt.TransOp) else operand
 
 
-def _computed(loop: Operation, products: list[Operation]) -> int:
-    """Registers of what a loop carries, and of the largest product that it does not carry."""
-    carried = {value for region in loop.regions for value in region.blocks[0].arguments}
-    results = [op.results[0] for op in products if op.operands[2] not in carried]
-    return sum(map(registers, carried)) + max(map(registers, results), default=0)
+def _before_converting(value: Value) -> Value:
+    producer = defining_op(value)
+    return producer.operands[0] if isa(producer, ttg.ConvertLayoutOp) else value
 
 
 def registers(value: Value) -> int:
@@ -148,14 +203,6 @@ def _is_outside(value: Value, inside: set[Operation]) -> bool:
     return owner.operation not in inside
 
 
-def _shared_bytes(function: Operation) -> int:
-    """Of buffers, and of the scratch memory that one op at a time takes."""
-    ops = all_ops(function)
-    buffers = [op for op in ops if has(op, AllocatesShared)]
-    scratch = max((scratch_bytes(op) for op in ops if not has(op, AllocatesShared)), default=0)
-    return scratch + sum(desc_bytes(op.results[0].type) for op in buffers)
-
-
 def _memory_type(operand: Value, k_axis: int) -> Type | None:
     """Rows along K, swizzled; None where they are too short for it."""
     shape, element = shape_of(operand), element_of(operand)
@@ -165,18 +212,27 @@ def _memory_type(operand: Value, k_axis: int) -> Type | None:
     return None if layout is None else ttg.mem_desc(shape, element, layout)
 
 
-def _read_in_loop(loop: Operation, operand: Value, memory: Type, inside: set[Operation]) -> None:
+def _read_in_loop(operand: Value, held: Value, inside: set[Operation]) -> None:
     """Has products read the operand right before they take it."""
-    source = operand
-    producer = defining_op(operand)
-    if isa(producer, ttg.ConvertLayoutOp):
-        source = producer.operands[0]
-    users = [(use.owner.operation, use.operand_number) for use in operand.uses]
-    with before(loop):
-        held = ttg.LocalAllocOp(source, memory).result
-    for user, number in users:
+    read = _before_transposing(operand)
+    transposes, conversion = defining_op(operand) if read != operand else None, defining_op(read)
+    for use in list(operand.uses):
+        user = use.owner.operation
         if user in inside and isa(user, ttng.MmaSyncOp):
             with before(user):
-                user.operands[number] = ttg.LocalLoadOp(held, operand.type).result
-    if isa(producer, ttg.ConvertLayoutOp) and not list(operand.uses):
-        producer.erase()
+                loaded = ttg.LocalLoadOp(held, read.type).result
+                if transposes is not None:
+                    loaded = remade(transposes, [operand.type], [loaded]).result
+                user.operands[use.operand_number] = loaded
+    for op in (transposes, conversion):
+        if isa(op, tt.TransOp, ttg.ConvertLayoutOp) and not users(op.results[0]):
+            op.erase()
+
+
+def _at(loop: Operation, source: Value) -> Operation:
+    """The op in the block of a value that is a loop or has it in it."""
+    made, op = defining_op(source), loop
+    block = source.owner if made is None else made.block
+    while op.block != block:
+        op = parent_of(op)
+    return op

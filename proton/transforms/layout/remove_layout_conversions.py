@@ -14,17 +14,18 @@ or of small loads (`proton/analysis/reloads.py`), or else converted.
     tt.store %q, %d            : #blocked
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.axis_rules import element_bytes
-from proton.analysis.cost import Cost, cost
+from proton.analysis.cost import Cost, cost, widens
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
-from proton.analysis.scratch import axis_of, is_exchanged
+from proton.analysis.scratch import axis_of, is_exchanged, stored_bytes
 from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, names_of, tt, ttg, ttng
+from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
@@ -32,6 +33,7 @@ from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
+from proton.layout.conversion import Permutation, plan
 from proton.layout.reduction import plan_reduction
 from proton.passes import Pass, register
 
@@ -108,14 +110,42 @@ class _Preferences:
         elif isa(op, tt.SplitOp):
             self._given(op.results)
         elif not isa(op, ttg.ConvertLayoutOp):
-            known = [layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))]
+            known = {v: layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))}
             if known:
-                self._forward(op, _best(op, known))
+                self._forward(op, self._best(op, known))
             elif has(op, Elementwise) and cost(op) > Cost.INDEX and is_tensor(op.results[0].type):
                 # Made of rows and columns, say, which are smaller than it is.
                 wanted = self._wanted(op.results[0])
                 for result in op.results:
                     self._decide(result, list(op.operands), wanted)
+
+    def _best(self, op: Operation, known: dict[Value, LinearLayout]) -> LinearLayout:
+        """Of the layouts of operands the one that spreads elements over most threads; of more such,
+        the one in which fewer reductions of what is computed from them exchange data between warps;
+        of more such, the one for which fewer bytes move: of other operands, and of what is made of
+        the result for who takes it in a given layout."""
+        least = min(layout.in_bits("register") for layout in known.values())
+        widest = dict.fromkeys(one for one in known.values() if one.in_bits("register") == least)
+        if len(widest) == 1 or not has(op, Elementwise):
+            return next(iter(widest))
+        takers = list(_takers(op.results[0], set()))
+
+        def bytes_moved(layout: LinearLayout) -> int:
+            moved = sum(_moved(_narrow(v), source, layout) for v, source in known.items())
+            for user, number in takers:
+                target = self._given_by(user, number)
+                if target is not None:
+                    moved += _moved(user.operands[number], layout, target)
+            return moved
+
+        return min(widest, key=lambda one: (_exchanges(takers, one), bytes_moved(one)))
+
+    def _given_by(self, op: Operation, number: int) -> LinearLayout | None:
+        """The layout in which an op takes an operand; None where it takes any."""
+        if isa(op, scf.YieldOp) and isa(loop := parent_of(op), scf.ForOp):
+            return self.layouts.get(ForLoop(loop).iter_args[number])
+        is_given = has(op, Accesses) or (has(op, LayoutAnchor) and op.name not in _ANY_LAYOUT)
+        return layout_of(op.operands[number].type) if is_given else None
 
     def _decide(self, result: Value, sources: Sequence[Value], layout: LinearLayout | None) -> None:
         """Gives a result a layout: without another one the one that it has, if not all depends on
@@ -212,30 +242,36 @@ class _Preferences:
                 self._decide(result, given, layout)
 
 
-def _best(op: Operation, layouts: list[LinearLayout]) -> LinearLayout:
-    """Of several, the one that spreads elements over most threads; of more such, the one in which
-    fewer reductions of what is computed from them exchange data between warps."""
-    least = min(layout.in_bits("register") for layout in layouts)
-    widest = list(dict.fromkeys(one for one in layouts if one.in_bits("register") == least))
-    if len(widest) == 1 or not has(op, Elementwise):
-        return widest[0]
-    return min(widest, key=lambda layout: _exchanges(op.results[0], layout, set()))
-
-
-def _exchanges(value: Value, layout: LinearLayout, seen: set[Value]) -> int:
-    """How many reductions of a value, and of what is computed from it element by element, exchange
-    data between warps where it has a layout."""
-    count = 0
+def _takers(value: Value, seen: set[Value]) -> Iterator[tuple[Operation, int]]:
+    """The ops that take a value, or what is computed from it element by element, and are no such
+    computation, with the number of the operand."""
     for use in value.uses:
         op = use.owner.operation
-        if isa(op, tt.ReduceOp):
-            count += plan_reduction(layout, axis_of(op)).exchange is not None
-        elif has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp):
-            for result in op.results:
-                if is_tensor(result.type) and result not in seen:
-                    seen.add(result)
-                    count += _exchanges(result, layout, seen)
-    return count
+        if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
+            yield op, use.operand_number
+            continue
+        for result in op.results:
+            if is_tensor(result.type) and result not in seen:
+                seen.add(result)
+                yield from _takers(result, seen)
+
+
+def _exchanges(takers: list[tuple[Operation, int]], layout: LinearLayout) -> int:
+    """How many reductions of values in a layout exchange data between warps."""
+    reductions = [op for op, _ in takers if isa(op, tt.ReduceOp)]
+    return sum(plan_reduction(layout, axis_of(op)).exchange is not None for op in reductions)
+
+
+def _narrow(value: Value) -> Value:
+    """What a value is widened from; else it."""
+    op = defining_op(_through(value))
+    return op.operands[0] if op is not None and widens(op) else value
+
+
+def _moved(value: Value, source: LinearLayout, target: LinearLayout) -> int:
+    """Bytes of an element of a value if threads pass it on to get from one layout to another."""
+    bytes_ = stored_bytes(element_of(value))
+    return 0 if isinstance(plan(source, target, bytes_), Permutation) else bytes_
 
 
 def _preferences(function: Operation) -> dict[Value, LinearLayout]:
@@ -383,9 +419,9 @@ class _Rewriter:
             op = defining_op(source)
             is_free = op is not None and source not in self.layouts and cost(op) is Cost.INDEX
             # What is transposed moves nothing: the conversion goes to where the data comes from.
-            if op is not None and (
-                is_free or isa(op, tt.TransOp) or self._is_loaded_again(source, layout)
-            ):
+            # What is widened has fewer bytes there.
+            is_cheap = is_free or isa(op, tt.TransOp) or (op is not None and widens(op))
+            if op is not None and (is_cheap or self._is_loaded_again(source, layout)):
                 self.made[key] = self._again(op, layout)
                 self.copied[self.made[key]] = source
             else:

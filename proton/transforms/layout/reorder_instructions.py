@@ -7,13 +7,11 @@ needs its operand and its result at once. Loads stay where they are: early is go
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import isa, names_of, ttg
-from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Module, Operation, arith
+from proton.analysis.cost import widens
+from proton.dialect import isa, ttg
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.walk import all_ops, parent_of
 from proton.passes import Pass, register
-
-_WIDENS = names_of(arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 
 
 @register
@@ -34,11 +32,7 @@ class ReorderInstructions(Pass):
 
 
 def _sinks(op: Operation) -> bool:
-    if isa(op, ttg.LocalAllocOp, ttg.ConvertLayoutOp):
-        return True
-    if op.name not in _WIDENS or not ttg.is_tensor(op.results[0].type):
-        return False
-    return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)
+    return isa(op, ttg.LocalAllocOp, ttg.ConvertLayoutOp) or widens(op)
 
 
 def _first_use(op: Operation) -> Operation | None:

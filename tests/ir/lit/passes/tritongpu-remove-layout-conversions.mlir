@@ -47,6 +47,28 @@ func.func @backward(%x: !tt.ptr<f32>) {
   return
 }
 
+// What is widened moves before it is. Of a sum the layout is that of its store, where one operand
+// has it: the other one moves, and not the result, too.
+
+// CHECK-LABEL: func.func @widened(
+// CHECK: %[[X:.*]] = "tt.load"{{.*}} -> tensor<128xf16, {{.*}}
+// CHECK: %[[C:.*]] = "ttg.convert_layout"(%[[X]]) : {{.*}} -> tensor<128xf16, #ttg.linear<{{..}}1], [2]], {{.*}}
+// CHECK: %[[E:.*]] = arith.extf %[[C]] : {{.*}}
+// CHECK-NOT: ttg.convert_layout
+// CHECK: %[[S:.*]] = arith.addf %[[E]], %{{.*}} : tensor<128xf32, #ttg.linear<{{..}}1], [2]], {{.*}}
+// CHECK-NOT: ttg.convert_layout
+// CHECK: "tt.store"(%{{.*}}, %[[S]])
+func.func @widened(%p: tensor<128x!tt.ptr<f16>, #one>, %q: tensor<128x!tt.ptr<f32>, #four>) {
+  %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f16>, #one>) -> tensor<128xf16, #one>
+  %y = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128xf32, #four>
+  %w = arith.extf %x : tensor<128xf16, #one> to tensor<128xf32, #one>
+  %c = "ttg.convert_layout"(%y) : (tensor<128xf32, #four>) -> tensor<128xf32, #one>
+  %s = arith.addf %w, %c : tensor<128xf32, #one>
+  %d = "ttg.convert_layout"(%s) : (tensor<128xf32, #one>) -> tensor<128xf32, #four>
+  "tt.store"(%q, %d) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
+  return
+}
+
 // A loop carries its sum in the layout of what it adds: no conversion in the loop, none after it.
 
 // CHECK-LABEL: func.func @loop(
