@@ -2,10 +2,12 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import proton
 import proton.language as tl
+from tests.compile.ptx.emulation import Emulation
 from tests.cpu.test_assembly import NIBBLES, SHIFT, nibbles, rotated
 from tests.gpu.test_gpu_map_elementwise import halves, reversed_by_barrier
 
@@ -51,3 +53,24 @@ def test_assembly_without_operands_stands_once_between_the_accesses_around_it() 
 @proton.jit
 def packed_nothing(x_ptr):
     tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, 3;", "=r", [], tl.int32, True, 2))
+
+
+@proton.jit
+def larger(a, b):
+    return tl.inline_asm_elementwise("max.f32 $0, $1, $2;", "=f,f,f", [a, b], tl.float32, True, 1)
+
+
+@proton.jit
+def combined(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    most = tl.reduce(x, 0, larger)
+    tl.store(out_ptr + tl.arange(0, N), tl.associative_scan(x, 0, larger) - most)
+
+
+def test_assembly_combines_in_scans_and_reductions(rng: np.random.Generator) -> None:
+    """What it takes there are scalars to the region, and registers of a thread to it."""
+    for size, warps in ((32, 1), (256, 2), (1024, 4)):
+        x, out = rng.standard_normal(size).astype(np.float32), np.empty(size, np.float32)
+        with Emulation(warps, rng).installed():
+            combined[(1,)](x, out, size, num_warps=warps)
+        np.testing.assert_array_equal(out, np.maximum.accumulate(x) - x.max())

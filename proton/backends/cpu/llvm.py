@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError:
     raise missing_compiler("llvmlite") from None
 
-# O3 and unrolling gain nothing here and double the compile time (docs/decisions.md, 4).
+# O3 and unrolling gain nothing here and double the compile time.
 SPEED_LEVEL = 2
 CODEGEN_LEVEL = 2
 

@@ -78,11 +78,11 @@ def _run(site: Site, operands: list[Value], types: list[Type], pack: int) -> lis
 def _inline_asm(ctx: Lowering, site: Site) -> list[Value]:
     pack = ir.IntegerAttr(site.op.attributes[ttg.PACKED]).value
     types = [llvm_type(scalar_type(result.type)) for result in site.op.results]
+    is_block = [v.is_vector(value.type) for value in site.operands]  # of scalars in a scan, too
     columns = [
-        v.to_elements(value) if is_tensor(type_) else [_uniform(value, type_)]
-        for value, type_ in zip(site.operands, site.operand_types, strict=True)
+        v.to_elements(value) if is_one else [_uniform(value, type_)]
+        for value, type_, is_one in zip(site.operands, site.operand_types, is_block, strict=True)
     ]
-    is_block = [is_tensor(type_) for type_ in site.operand_types]
     if not any(is_block):
         return [values[0] for values in _run(site, [x for (x,) in columns], types, 1)]
     count = max(map(len, columns))

@@ -4,7 +4,7 @@ A record is stored once, in the unit's own ring buffer, and not where its slice 
 next reading of the clock: until then it is *pending*, in registers. A store keeps the registers
 that it reads for some time, and a clock that is read into one of them waits for it; stored later,
 the record costs a loop of one scope 5 cycles per iteration where it costs 36 stored at once, and 3
-where the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock
+where the ring is in shared memory (docs/decisions.md, 30). No arithmetic is done on a clock
 value, for that would wait, too. Stores and readings are predicated, so nothing branches.
 
 The number of records so far, the pending one among them, lives in a register. Its place in a ring
