@@ -14,7 +14,7 @@ Four rows of four AVX-512 registers are 16 accumulators, enough to hide the late
 multiply-add; more spill (shared measurement: 16 accumulators 120 GFLOP/s, 32 68 to 86). Eight rows
 of two take as long with one thread, and 3 % longer with two: rows that lie
 a page apart meet in one set of the first-level cache. The loops are emitted here rather than by the
-transform dialect: that takes 13 ms of compile time for the same inner loop (docs/decisions.md, 4).
+transform dialect: that takes 13 ms of compile time for the same inner loop.
 """
 
 from dataclasses import dataclass

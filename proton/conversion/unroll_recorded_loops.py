@@ -2,7 +2,7 @@
 
 At the end of an iteration everything waits for the last store and for the compare. LLVM unrolls a
 short loop whose count it does not know as often as its size allows, and records make it longer, so
-it would be unrolled less than without them (docs/decisions.md, 36). So this pass asks for more
+it would be unrolled less than without them. So this pass asks for more
 iterations, by the size of the work alone. Loops of tensor cores are long, and stay, and so do those
 in which threads meet: LLVM unrolls none of them by itself, and a barrier is work that must stay the
 same. It would take their first iteration out of such a loop, since before that nothing is pending;
