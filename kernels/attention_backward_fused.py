@@ -9,14 +9,16 @@ Source: Shah et al., "FlashAttention-3", section 3.3. For a GPU of 9.0 or later,
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 import math
+from dataclasses import replace
 
 import proton
 import proton.language as tl
 from kernels import arrays
 from kernels.arrays import Array
 from kernels.attention import LOG2_E, check_shapes
-from kernels.attention_backward import _after_forward, _head, _rows_of, _torch, reference
-from kernels.harness import Case, main
+from kernels.attention_backward import CASE as TWO_KERNELS
+from kernels.attention_backward import _head, _rows_of
+from kernels.harness import main
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 PADDED = 128  # rows of a head are padded to a multiple in what a launch needs besides
@@ -205,17 +207,10 @@ def attention_backward_fused(
     return dq, dk, dv
 
 
-CASE = Case(
+CASE = replace(
+    TWO_KERNELS,
     name="attention backward, fused",
-    shapes=lambda batch, heads, length, size: [(batch, heads, length, size)] * 4,
-    prepare=_after_forward,
     launch=lambda *x, out=None: attention_backward_fused(*x),
-    reference=lambda q, k, v, o, dout, lse, out=None: reference(q, k, v, dout),
-    torch=_torch,
-    tolerance=1e-5,
-    approximation=1e-5,  # of exp2
-    ugly=((1, 1, 1, 16), (2, 3, 33, 16), (1, 2, 100, 64), (1, 1, 257, 128)),
-    benchmark=((1, 8, 256, 64), (1, 8, 1024, 64), (1, 4, 1024, 128)),
 )
 
 if __name__ == "__main__":

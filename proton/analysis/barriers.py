@@ -19,6 +19,8 @@ from math import inf
 
 from proton.analysis.loop_iterations import iterations_of
 from proton.analysis.memory_places import (
+    READS,
+    WAITS,
     BarrierState,
     MemoryPlace,
     Numbers,
@@ -44,9 +46,7 @@ _ARRIVALS = (
     ttng.BarrierExpectOp,
     ttng.ArriveBehindCopiesOp,
 )
-_WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
-_USES = (*_ARRIVALS, *_WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
-_READS = (ttg.LocalLoadOp, ttg.LocalGatherOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
+_USES = (*_ARRIVALS, *WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
 
 
 def check_barriers(module: Module) -> None:
@@ -122,7 +122,7 @@ def _of(uses: Iterable[_Use], *kinds: type) -> list[_Use]:
 def _check_counts(base: Value, uses: list[_Use]) -> None:
     """Of all uses of the barriers of an allocation: enough arrivals, and not too many at once."""
     inits, arrivals = _of(uses, ttng.InitBarrierOp), _of(uses, *_ARRIVALS)
-    for wait in _of(uses, *_WAITS):
+    for wait in _of(uses, *WAITS):
         counts = [init.count for init in inits if init.meets(wait)]
         if not counts:
             hint = "call mbarrier.init(barrier, count=...) before"
@@ -217,7 +217,7 @@ class _Run:
             for operand in inner.operands:
                 if ttg.is_mem_desc(operand.type):
                     self._forget(memory_place(operand, self.numbers))
-            if isa(inner, *_WAITS, ttg.AsyncWaitGroupOp):
+            if isa(inner, *WAITS, ttg.AsyncWaitGroupOp):
                 self.copies.clear()
 
     def _forget(self, place: MemoryPlace | None) -> None:
@@ -235,7 +235,7 @@ class _Run:
             self.copies = {place: base for place, base in self.copies.items() if base is not None}
         elif isa(op, ttg.JoinWorkersOp):
             self.copies.clear()  # a worker may have waited for them
-        elif isa(op, *_READS):
+        elif isa(op, *READS):
             self._read(op)
         elif isa(op, *_USES):
             self._use(op)
@@ -285,7 +285,7 @@ class _Run:
 
     def _use(self, op: Operation) -> None:
         place = barrier_place(op.operands[0], self.numbers)
-        if isa(op, *_WAITS):
+        if isa(op, *WAITS):
             self._wait(op, place)
             return
         if isa(op, ttng.InitBarrierOp):

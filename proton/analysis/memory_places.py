@@ -15,6 +15,10 @@ from proton.dialect.emit import number_of, predicate_of
 from proton.dialect.mlir import CmpIPredicate, Location, Operation, Type, Value, arith, ir
 from proton.dialect.walk import defining_op, source_span
 
+# What waits for a barrier, and what reads memory.
+WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
+READS = (ttg.LocalLoadOp, ttg.LocalGatherOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
+
 
 @dataclass(frozen=True)
 class MemoryPlace:

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from proton.analysis.memory_places import (
+    READS,
+    WAITS,
     BarrierState,
     MemoryPlace,
     Numbers,
@@ -39,8 +41,6 @@ from proton.dialect.walk import all_ops, defining_op
 
 _ROUNDS = 3
 _MOST_STEPS = 20_000
-_WAITS = (ttng.WaitBarrierOp, ttng.WaitBarrierIfOp)
-_READS = (ttg.LocalLoadOp, ttg.LocalGatherOp, ttng.WarpGroupDotOp, ttng.AsyncTMAStoreOp)
 # Other ways by which groups may hear of each other.
 _UNKNOWN = (
     ttg.ThreadAssemblyOp,
@@ -50,7 +50,7 @@ _UNKNOWN = (
     ttg.MeetOp,
 )
 _ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.BarrierExpectOp)
-_MATTERS = (*_WAITS, *_READS, *_UNKNOWN, *_ARRIVALS, ttng.AsyncTMACopyOp, ttng.WarpGroupDotWaitOp)
+_MATTERS = (*WAITS, *READS, *_UNKNOWN, *_ARRIVALS, ttng.AsyncTMACopyOp, ttng.WarpGroupDotWaitOp)
 _MATTERS_TOO = (ttng.InitBarrierOp, ttg.StartWorkersOp, ttg.WorkerOp)
 _CONTROL = (scf.ForOp, scf.IfOp, ttg.JoinWorkersOp)
 
@@ -214,7 +214,7 @@ class _Rounds:
                 self.workers.append(op)
             elif isa(op, ttg.StartWorkersOp):
                 self._start(group, op)
-            elif isa(op, *_WAITS, ttg.JoinWorkersOp):
+            elif isa(op, *WAITS, ttg.JoinWorkersOp):
                 if self._waits(group, op):
                     group.waits = op
                     yield
@@ -329,7 +329,7 @@ class _Rounds:
             barrier.settle()
         elif isa(op, ttng.AsyncTMACopyOp):
             self._copy(group, op)
-        elif isa(op, *_READS):
+        elif isa(op, *READS):
             read = [x for x in op.operands if ttg.is_mem_desc(x.type)]
             reads = [found for operand in read if (found := self._read(group, op, operand))]
             if isa(op, ttng.WarpGroupDotOp):

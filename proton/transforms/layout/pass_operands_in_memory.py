@@ -8,8 +8,8 @@ The conversion writes shared memory, waits for all threads, and reads a whole op
 registers of each warp group. Tensor cores read it where it lies: nothing is read by threads, and
 registers are free while the dot runs. Other dots of the same value read it there, too. What is
 loaded goes this way from the beginning (accelerate_matmul.py). An operand that lanes of a warp pass
-each other stays in registers. So do elements of other than 16 bits, which have to lie along K: of
-27 kernels of fla-core in fp32 that took memory, some spilled half as much, and some twice as much.
+each other stays in registers. So do elements of other than 16 bits: they would have to lie along K,
+and take more shared memory.
 """
 
 from dataclasses import dataclass
