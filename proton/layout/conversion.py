@@ -29,11 +29,9 @@ import operator
 from dataclasses import dataclass
 
 from proton.base.chips.chip import ACCESS_BYTES
-from proton.layout.linear import LinearLayout, _insert, log2
+from proton.layout.banks import BANK_BYTES, ROW_BYTES, extend, flat, served, wavefronts
+from proton.layout.linear import LinearLayout, log2
 from proton.layout.matrix_access import MOST, matrix_access
-
-BANK_BYTES = 4
-ROW_BYTES = 128  # all banks
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ def in_parts(source: LinearLayout, target: LinearLayout, count: int) -> Parts | 
 
 def _separate(source: LinearLayout, target: LinearLayout) -> list[int]:
     """The bits of which each is a register's on both sides, and nothing else's; lowest first."""
-    shared = set(_flat(source, "register")) & set(_flat(target, "register"))
+    shared = set(flat(source, "register")) & set(flat(target, "register"))
     return sorted(
         column
         for column in shared
@@ -226,7 +224,7 @@ def _part(layout: LinearLayout, bits: list[int]) -> LinearLayout:
     ins = {
         name: [
             (sum((column >> bit & 1) << place for place, bit in enumerate(kept)),)
-            for column in _flat(layout, name)
+            for column in flat(layout, name)
             if column not in bits
         ]
         for name in layout.in_names
@@ -236,7 +234,7 @@ def _part(layout: LinearLayout, bits: list[int]) -> LinearLayout:
 
 def _registers_by_part(layout: LinearLayout, bits: list[int]) -> list[tuple[int, ...]]:
     """The registers that have each part, in the order of the part's layout."""
-    columns = _flat(layout, "register")
+    columns = flat(layout, "register")
     found: list[list[int]] = [[] for _ in range(1 << len(bits))]
     for register in range(1 << len(columns)):
         own = [column for bit, column in enumerate(columns) if register >> bit & 1]
@@ -270,7 +268,7 @@ def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> lis
         word = log2(max(1, BANK_BYTES // element_bytes))
         for wide, narrow in ((target, source), (source, target)):
             for common in (both, both[:word], []):
-                vector = (common + _extend(common, _flat(wide, "register")))[:most]
+                vector = (common + extend(common, flat(wide, "register")))[:most]
                 if common == both or _are_rows(vector, narrow, len(common)):
                     choices[tuple(vector), len(common)] = None
     return [_arranged(source, target, *choice, element_bytes) for choice in choices]
@@ -278,7 +276,7 @@ def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> lis
 
 def _are_rows(vector: list[int], layout: LinearLayout, common: int) -> bool:
     """True if a vector, beyond what a thread has of it, is what lanes of a matrix have in a row."""
-    lanes = _flat(layout, "lane")
+    lanes = flat(layout, "lane")
     return vector[common:] == lanes[:2] or vector[common:] == lanes[2:]
 
 
@@ -300,10 +298,10 @@ def _arranged(
     word_bits = max(0, log2(BANK_BYTES) - log2(width))  # elements that share a bank's word
     bank_bits = log2(ROW_BYTES // max(BANK_BYTES, width))
     anything = [*stores, *loads, *(1 << bit for bit in range(bits))]
-    word = _extend([*vector], [c for c in stores if c in loads] + anything)[:word_bits]
+    word = extend([*vector], [c for c in stores if c in loads] + anything)[:word_bits]
     inner = [*vector, *word]  # the bits below those that choose a bank
     segments = _segments(inner, stores, loads, bits, bits - len(inner) - bank_bits)
-    order = [*inner, *_extend([*inner, *segments], anything), *segments]
+    order = [*inner, *extend([*inner, *segments], anything), *segments]
     shared = LinearLayout.of({"offset": [target._unflatten(c) for c in order]}, dict(target.outs))
     offsets = shared.invert()
     places = source.compose(offsets), target.compose(offsets)
@@ -315,7 +313,7 @@ def _arranged(
 
 def _has(layout: LinearLayout, vector: tuple[int, ...]) -> bool:
     """True if each thread has all of a vector in registers."""
-    return set(vector) <= set(_flat(layout, "register"))
+    return set(vector) <= set(flat(layout, "register"))
 
 
 def _is_whole(places: LinearLayout, vector: int) -> bool:
@@ -334,54 +332,26 @@ def _cost(
     """The same of one side."""
     matrices = matrix_access(places, element_bytes) if has_matrices else None
     if matrices is not None:
-        count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
-        each = _wavefronts(lanes, ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
+        count, lanes = matrices.instructions, flat(matrices.rows, "lane")
+        each = wavefronts(lanes, ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
     else:
-        count = (1 << len(_extend([], _flat(places, "register")))) // vector
-        each = _wavefronts(_flat(places, "lane"), vector * element_bytes, element_bytes)
+        count = (1 << len(extend([], flat(places, "register")))) // vector
+        each = wavefronts(flat(places, "lane"), vector * element_bytes, element_bytes)
     return count * each, count
-
-
-def _wavefronts(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
-    """How often all banks are asked for one access of a warp, whose lanes add these offsets."""
-    width = max(BANK_BYTES, access_bytes)
-    phase = lanes[: _served(access_bytes)]
-    numbers = [offset * element_bytes // width for offset in phase]
-    banks = [number % (ROW_BYTES // width) for number in numbers]
-    conflicts = len(_extend([], numbers)) - len(_extend([], banks))
-    return 1 << (max(0, len(lanes) - _served(access_bytes)) + conflicts)
-
-
-def _extend(basis: list[int], candidates: list[int]) -> list[int]:
-    """The candidates that are independent of the basis and of those before them."""
-    pivots: dict[int, int] = {}
-    for column in basis:
-        _insert(pivots, column)
-    return [column for column in candidates if _insert(pivots, column)]
-
-
-def _flat(layout: LinearLayout, in_dim: str) -> list[int]:
-    return [layout._flatten(basis) for basis in layout.bases(in_dim)]
 
 
 def _common(source: LinearLayout, target: LinearLayout, most: int) -> list[int]:
     """Bases that are register bases on both sides, at most so many: the vector of an access."""
-    theirs = set(_flat(target, "register"))
-    return _extend([], [c for c in _flat(source, "register") if c in theirs])[:most]
-
-
-def _served(access_bytes: int) -> int:
-    """Bits of a lane's number in which those differ that are served together: a warp's, a half's,
-    a quarter's."""
-    return log2(ROW_BYTES // max(BANK_BYTES, access_bytes))
+    theirs = set(flat(target, "register"))
+    return extend([], [c for c in flat(source, "register") if c in theirs])[:most]
 
 
 def _phase(layout: LinearLayout, vector: tuple[int, ...], access_bytes: int) -> list[int]:
     """What the lanes add that are served together."""
-    lanes, registers = _flat(layout, "lane"), _flat(layout, "register")
+    lanes, registers = flat(layout, "lane"), flat(layout, "register")
     if tuple(lanes[2:]) == vector and registers:  # the rows of transposed matrices
         return [*registers[:1], *lanes[:2]]
-    return [column for column in lanes[: _served(access_bytes)] if column]
+    return [column for column in lanes[: served(access_bytes)] if column]
 
 
 def _segments(
@@ -389,8 +359,8 @@ def _segments(
 ) -> list[int]:
     """`count` vectors whose span meets neither span(vector, stores) nor span(vector, loads), as
     long as there are so many."""
-    first = _extend([*vector, *loads], stores)  # of A, modulo V + B
-    second = _extend([*vector, *stores], loads)  # of B, modulo V + A
-    outside = _extend([*vector, *stores, *loads], [1 << bit for bit in reversed(range(bits))])
+    first = extend([*vector, *loads], stores)  # of A, modulo V + B
+    second = extend([*vector, *stores], loads)  # of B, modulo V + A
+    outside = extend([*vector, *stores, *loads], [1 << bit for bit in reversed(range(bits))])
     pairs = [a ^ b for a, b in zip(first, second, strict=False)]
     return (outside + pairs)[: max(0, count)]

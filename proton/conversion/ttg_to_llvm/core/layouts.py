@@ -13,15 +13,8 @@ from proton.dialect import tt, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS
 from proton.dialect.mlir import Type, Value, llvm
 from proton.layout import LinearLayout, shapes
-from proton.layout.conversion import (
-    BANK_BYTES,
-    Exchange,
-    Parts,
-    Permutation,
-    Shuffle,
-    in_parts,
-    plan,
-)
+from proton.layout.banks import BANK_BYTES, apart, exchanges
+from proton.layout.conversion import Exchange, Parts, Permutation, Shuffle, in_parts, plan
 from proton.layout.conversion import exchange as plan_exchange
 from proton.layout.linear import log2
 from proton.layout.matrix_access import MatrixAccess, matrix_access
@@ -342,9 +335,12 @@ def write_shared(
     if stored != element:
         value = v.create(llvm.ZExtOp, v.vector(v.count_of(value), stored), value)
     parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, stored, view)
-    for group, address in zip(parts, starts, strict=True):
-        v.store(address, v.shuffle(value, group), vector * stored_bytes(stored))
+    pieces = [v.shuffle(value, group) for group in parts]
+    ways = _exchanges(places, vector, view, stored)
+    pieces = _exchanged(ctx, pieces, places, parts, ways)
+    starts = addresses(ctx, apart(places, ways), [part[0] for part in parts], base, stored, view)
+    for piece, address in zip(pieces, starts, strict=True):
+        v.store(address, piece, vector * stored_bytes(stored))
 
 
 def read_shared(
@@ -358,9 +354,12 @@ def read_shared(
     """The registers of such offsets, of type `element`, from shared memory."""
     stored = stored_type(element)
     parts = groups(places, vector)
-    starts = addresses(ctx, places, [part[0] for part in parts], base, stored, view)
+    ways = _exchanges(places, vector, view, stored)
+    moved = apart(places, ways)
+    starts = addresses(ctx, moved, [part[0] for part in parts], base, stored, view)
     type_ = v.vector(vector, stored)
     loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in starts]
+    loaded = _exchanged(ctx, loaded, places, parts, ways)
     whole = v.concatenate(loaded)
     position = {register: n for n, register in enumerate(r for part in parts for r in part)}
     first: dict[int, int] = {}  # offset -> the register that has it
@@ -372,6 +371,37 @@ def read_shared(
     if stored != element:
         whole = v.create(llvm.TruncOp, v.vector(v.count_of(whole), element), whole)
     return whole
+
+
+def _exchanges(
+    places: LinearLayout, vector: int, view: SharedView | None, element: Type
+) -> tuple[tuple[int, int], ...]:
+    """(lane bit, register bit) of what keeps lanes apart; padding does it by itself."""
+    if view is not None and view.paddings:
+        return ()
+    return exchanges(places, vector, stored_bytes(element))
+
+
+def _exchanged(
+    ctx: Lowering,
+    pieces: list[Value],
+    places: LinearLayout,
+    parts: list[list[int]],
+    ways: tuple[tuple[int, int], ...],
+) -> list[Value]:
+    """What is accessed at once, where lanes with a bit set take that of another register."""
+    offsets = [places.apply(register=part[0])["offset"] for part in parts]
+    type_ = pieces[0].type
+    for lane, register in ways:
+        (flip,) = places.bases("register")[register]
+        others = [offsets.index(offset ^ flip) for offset in offsets]
+        bit = v.binary(llvm.AndOp, ctx.threads.number, v.i32(1 << lane))
+        is_set, words = v.compare("ne", bit, v.i32(0)), [v.to_words(piece) for piece in pieces]
+        pieces = [
+            v.from_words(v.select(is_set, words[other], word), type_)
+            for word, other in zip(words, others, strict=True)
+        ]
+    return pieces
 
 
 def warps_write_shared(
