@@ -39,11 +39,18 @@ SHAPES: list[Shape] = [
     (128, 8192, 8192),
     (8192, 128, 8192),
     (8192, 8192, 128),
+    (64, 8192, 8192),
     (8191, 8191, 8191),
 ]
-# fp8 is added up in fp32, and given as fp16.
-OUTPUTS = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float16}
-DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
+# fp8 is added up in fp32, and given as fp16; int8 needs `--descriptors`.
+OUTPUTS = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float16, "int8": torch.int32}
+DTYPES = {
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "fp8": torch.float8_e4m3fn,
+    "int8": torch.int8,
+}
+ONE_BYTE = "fp8", "int8"
 NAMES = ("Proton", "Triton", "cuBLAS")
 
 
@@ -81,19 +88,29 @@ CONFIGURATIONS = [
     Configuration(64, 256, 64, 4, 4),
     Configuration(64, 128, 64, 4, 4),
     Configuration(64, 64, 64, 4, 5),
+    # Of few rows or columns: many copies under way.
+    Configuration(128, 64, 64, 4, 7),
+    Configuration(64, 128, 64, 4, 7),
 ]
-FP8_CONFIGURATIONS = [
+ONE_BYTE_CONFIGURATIONS = [
     Configuration(128, 256, 128, 8, 3),
     Configuration(256, 128, 128, 8, 3),
     Configuration(128, 128, 128, 8, 4),
     Configuration(128, 128, 128, 4, 3),
     Configuration(64, 128, 128, 4, 4),
+    Configuration(128, 64, 128, 4, 7),
+    Configuration(64, 128, 128, 4, 7),
 ]
 
 
 def inputs(shape: Shape, dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random matrices. fp8 takes the right one transposed, as the hardware does."""
+    """Random matrices. Of one byte the right one is transposed, as the hardware takes it."""
     m, n, k = shape
+    if dtype == "int8":
+        a, b = (
+            torch.randint(-128, 128, s, device="cuda", dtype=torch.int8) for s in ((m, k), (n, k))
+        )
+        return a, b.t()
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     if dtype == "fp8":
         b = torch.randn(n, k, device="cuda", dtype=torch.float16).t()
@@ -146,6 +163,8 @@ def kernels(descriptors: bool) -> dict[str, Kernel]:
 
 
 def by_torch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, dtype: str) -> Launch:
+    if dtype == "int8":
+        return lambda: torch._int_mm(a, b, out=out)
     if dtype != "fp8":
         return lambda: torch.matmul(a, b, out=out)
     one = torch.ones((), device="cuda")
@@ -155,22 +174,24 @@ def by_torch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, dtype: str) ->
 def check(kernel: Kernel, shape: Shape, dtype: str, configuration: Configuration) -> float:
     """The largest error of an element, over the product's root mean square."""
     a, b = inputs(shape, dtype)
-    out = torch.full((shape[0], shape[1]), math.nan, device="cuda", dtype=OUTPUTS[dtype])
+    out = torch.empty(shape[:2], device="cuda", dtype=OUTPUTS[dtype])
+    out.view(torch.uint8).fill_(255)  # NaN, or -1
     launcher(kernel, (a, b, out), shape, configuration)()
-    want = a.to(torch.float32) @ b.to(torch.float32)
-    return float((out.float() - want).abs().max() / want.square().mean().sqrt())
+    exact = torch.float64 if dtype == "int8" else torch.float32
+    want = a.to(exact) @ b.to(exact)
+    return float((out.to(exact) - want).abs().max() / want.square().mean().sqrt())
 
 
 def measure(shape: Shape, dtype: str, rounds: int, compared: dict[str, Kernel]) -> dict[str, Any]:
     m, n, k = shape
     a, b = inputs(shape, dtype)
     out = torch.empty(m, n, device="cuda", dtype=OUTPUTS[dtype])
-    known = FP8_CONFIGURATIONS if dtype == "fp8" else CONFIGURATIONS
+    known = ONE_BYTE_CONFIGURATIONS if dtype in ONE_BYTE else CONFIGURATIONS
     contenders = {
         name: finalists((one, launcher(kernel, (a, b, out), shape, one)) for one in known)
         for name, kernel in compared.items()
     }
-    if dtype != "fp8" or all(size % 16 == 0 for size in shape):
+    if dtype not in ONE_BYTE or all(size % 16 == 0 for size in shape):
         contenders["cublas"] = [Candidate(None, by_torch(a, b, out, dtype))]
     row: dict[str, Any] = {"dtype": dtype, "shape": shape}
     for name, (candidate, ms) in fastest(contenders, rounds).items():
@@ -199,12 +220,14 @@ def main() -> None:
     if arguments.sizes:
         shapes = [shape_of(text) for text in arguments.sizes]
     compared = kernels(arguments.descriptors)
+    if "int8" in arguments.only and not arguments.descriptors:
+        arguments.only.remove("int8")  # the kernel by pointers adds up in fp32
     table = Table("dtype", "M x N x K", *NAMES, "/ Triton", "/ cuBLAS", "error", "configurations")
     table.title = "TFLOP/s"
     rows = []
     for dtype in arguments.only:
         for shape in shapes:
-            needs_aligned = dtype == "fp8" or arguments.descriptors
+            needs_aligned = dtype in ONE_BYTE or arguments.descriptors
             if needs_aligned and any(size % 16 for size in shape):
                 continue
             row = measure(shape, dtype, arguments.rounds, compared)
@@ -225,10 +248,15 @@ def main() -> None:
     console = Console(width=200)
     console.print(table)
     for dtype in arguments.only:
-        ratios = [row["proton"] / row["triton"] for row in rows if row["dtype"] == dtype]
-        if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            console.print(f"{dtype}: geometric mean over Triton {mean:.3f}")
+        for peer in ("triton", "cublas"):
+            of = [
+                row["proton"] / row[peer] for row in rows if row["dtype"] == dtype and peer in row
+            ]
+            if of:
+                mean = math.exp(statistics.fmean(map(math.log, of)))
+                console.print(
+                    f"{dtype}: {mean:.3f} of {peer} (geometric mean), least {min(of):.3f}"
+                )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
 

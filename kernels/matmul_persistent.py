@@ -34,7 +34,10 @@ def matmul_descriptors_kernel(
     BLOCK_M: tl.constexpr = c.block_shape[0]
     BLOCK_N: tl.constexpr = c.block_shape[1]
     BLOCK_K: tl.constexpr = a.block_shape[1]
-    SUMS: tl.constexpr = tl.float64 if a.dtype == tl.float64 else tl.float32
+    if a.dtype == tl.int8:
+        SUMS: tl.constexpr = tl.int32
+    else:
+        SUMS: tl.constexpr = tl.float64 if a.dtype == tl.float64 else tl.float32
     blocks_m, blocks_n = tl.cdiv(c.shape[0], BLOCK_M), tl.cdiv(c.shape[1], BLOCK_N)
     for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, tl.num_programs(0), flatten=True):
         block_m, block_n = _place(tile, blocks_m, blocks_n, GROUP_M)
@@ -84,7 +87,7 @@ def configuration(a: Array) -> dict[str, int]:
 def matmul_persistent(
     a: Array, b: Array, out: Array | None = None, *, host: bool = True, **options: object
 ) -> Array:
-    """a @ b in the dtype of `out`, else of a; added up in fp32.
+    """a @ b in the dtype of `out`, else of a; added up in fp32, int8 in int32.
 
     The rows of a and out are contiguous, and those of b or its columns; all of these lie multiples
     of 16 bytes apart. `host`: whether descriptors are the host's. `options`: the kernel's blocks

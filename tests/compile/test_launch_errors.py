@@ -12,6 +12,7 @@ import proton
 import proton.language as tl
 from proton.base.errors import CompilationError, LaunchError
 from proton.runtime.nvidia import cuda
+from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.fake_cuda import FakeDriver
 
 
@@ -95,6 +96,8 @@ def test_an_array_in_cpu_memory_among_those_on_a_gpu(driver: FakeDriver, copy: A
     rule = "argument out_ptr is in CPU memory, and others are on a GPU; move it there"
     refused(driver, copy, rule, x, np.zeros(100, np.float32), 5)
     refused(driver, copy, "argument x_ptr is in CPU memory", np.zeros(100, np.float32), x, 5)
+    block = TensorDescriptor.from_tensor(np.zeros((8, 16), np.float32), [4, 16])
+    refused(driver, copy, "argument x_ptr is in CPU memory", block, x, 5)
 
 
 def test_a_null_pointer(driver: FakeDriver, copy: Any) -> None:

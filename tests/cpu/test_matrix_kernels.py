@@ -58,6 +58,14 @@ def test_matmul_persistent(
     assert matmul_persistent(a, b, host=host).dtype == dtype
 
 
+def test_matmul_persistent_of_int8(rng: np.random.Generator) -> None:
+    """Sums that 24 bits do not hold."""
+    a, b = (rng.integers(-128, -100, shape, np.int8) for shape in ((33, 2048), (2048, 48)))
+    out = np.zeros((33, 48), np.int32)
+    matmul_persistent(a, b, out, **SMALL)
+    assert np.array_equal(out, a.astype(np.int64) @ b)
+
+
 def test_what_a_descriptor_of_a_matrix_cannot_be(rng: np.random.Generator) -> None:
     a = rng.standard_normal((8, 9), dtype=np.float32)
     for host in (True, False):

@@ -195,6 +195,8 @@ class _Descriptor(ArgumentKind):
 
     def describe(self, parameter: Parameter, value: object) -> Given:
         assert isinstance(value, TensorDescriptor)
+        if not is_pointer(value):
+            raise _not_here(parameter.name, value.base)
         _, short, device = read_descriptor(parameter, value)
         return Given(self, Argument.of(short, _is_row_divisible(value)), device)
 
