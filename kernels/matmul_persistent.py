@@ -51,7 +51,7 @@ def matmul_descriptors_kernel(
                 else:
                     right = b.load([k, column])
             with proton.scope("dot"):
-                total = tl.dot(left, right, total, input_precision=PRECISION)
+                total = tl.dot(left, right, total, input_precision=PRECISION, out_dtype=SUMS)
         with proton.scope("store"):
             c.store([row, column], total.to(c.dtype))
 

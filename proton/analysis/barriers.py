@@ -45,6 +45,7 @@ _ARRIVALS = (
     ttng.ArriveOfWarpsOp,
     ttng.BarrierExpectOp,
     ttng.ArriveBehindCopiesOp,
+    ttng.ArriveWithCopiesOp,
 )
 _USES = (*_ARRIVALS, *WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
 
@@ -296,7 +297,7 @@ class _Run:
         state = self._state(place)
         if state is None:
             return
-        if isa(op, ttng.InvalBarrierOp, ttng.ArriveBehindCopiesOp):
+        if isa(op, ttng.InvalBarrierOp, ttng.ArriveBehindCopiesOp, ttng.ArriveWithCopiesOp):
             self._forget(place)
             return
         arrives = known_number(op.operands[1], self.numbers)

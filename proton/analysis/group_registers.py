@@ -8,9 +8,13 @@ MOST_AT_FIRST = 248  # registers of a thread before groups change them
 MOST_OF_GROUP = 240  # what a group is given at most: the rest is for what ptxas needs itself
 LEAST_OF_GROUP = 24  # what `setmaxnreg` takes at least, in steps
 STEP = 8
-# With the fewest consumers have 8 more each: attention takes 1.09 of the time, and two of four
-# other kernels 0.95 and 0.97 (H200, 7fb79282). So they have them where they spill otherwise.
 PRODUCER = 40
+# Where less is spilled with these. With the fewest, consumers have 8 more each: attention takes
+# 1.09 of the time, and two of four other kernels 0.95 and 0.97 (H200, 7fb79282). A producer whose
+# threads copy has addresses: of nine kernels the five that spill less with 56 take 0.91 to 1.02 of
+# the time with 40, the others 0.79 to 0.99 with 40 (`benchmarks/gpu_alternating.py --loads
+# pointers`, H200, 2026-11-28).
+INSTEAD, COPYING_INSTEAD = LEAST_OF_GROUP, 56
 
 
 def at_first(chip: Chip, warps: int) -> int:

@@ -47,6 +47,8 @@ def memory_place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
     size = held_bytes(memory.type)
     if isa(op, ttg.LocalReserveOp):
         return MemoryPlace(memory, 0, size)
+    if isa(op, ttg.MemDescTransOp):
+        return memory_place(op.operands[0], numbers)
     if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
         return None
     source = memory_place(op.operands[0], numbers)
@@ -181,7 +183,7 @@ def say(problem: CompilationError, is_certain: bool) -> None:
 
 def count_of(op: Operation) -> int:
     """The arrivals of an op at a barrier, or, of an init, those that a phase has."""
-    if isa(op, ttng.ArriveOfWarpsOp):
+    if isa(op, ttng.ArriveOfWarpsOp, ttng.ArriveWithCopiesOp):
         return _warps_of(op)
     return int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
 

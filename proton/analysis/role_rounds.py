@@ -46,11 +46,12 @@ _UNKNOWN = (
     ttg.ThreadAssemblyOp,
     tt.InlineAsmWithEffectsOp,
     ttng.ArriveBehindCopiesOp,
-    ttng.ArriveWithCopiesOp,
     ttg.MeetOp,
 )
 _ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.BarrierExpectOp)
-_MATTERS = (*WAITS, *READS, *_UNKNOWN, *_ARRIVALS, ttng.AsyncTMACopyOp, ttng.WarpGroupDotWaitOp)
+_BY_THREADS = (ttg.AsyncCopyOp, ttg.AsyncCommitGroupOp, ttng.ArriveWithCopiesOp)
+_BEGUN = (ttng.AsyncTMACopyOp, *_BY_THREADS)
+_MATTERS = (*WAITS, *READS, *_UNKNOWN, *_ARRIVALS, *_BEGUN, ttng.WarpGroupDotWaitOp)
 _MATTERS_TOO = (ttng.InitBarrierOp, ttg.StartWorkersOp, ttg.WorkerOp)
 _CONTROL = (scf.ForOp, scf.IfOp, ttg.JoinWorkersOp)
 
@@ -137,6 +138,7 @@ class _Group:
     known: _Known
     loops: list[_Loop] = field(default_factory=list)
     dots: list[list[_Read]] = field(default_factory=list)  # what those under way read
+    copies: list[set[int]] = field(default_factory=lambda: [set()])  # by group, the last one open
     waits: Operation | None = None
     goes_on: Iterator[None] = field(default_factory=lambda: iter(()))
     has_ended: bool = False
@@ -161,6 +163,8 @@ class _Rounds:
         self.slots: dict[Operation, set[MemoryPlace]] = {}  # the barriers that an op has had
         self.listed: dict[Operation, list[Operation]] = {}  # by the first of a block
         self.copies = self.steps = 0
+        # Without, who reads copies by threads has waited for them itself.
+        self.hands_over = any(isa(op, ttng.ArriveWithCopiesOp) for op in all_ops(kernel))
 
     def run(self) -> None:
         """Runs all until none goes on."""
@@ -319,16 +323,21 @@ class _Rounds:
         elif isa(op, *_ARRIVALS):
             if not self._number(group, op.operands[1]):
                 return
-            barrier = self._barrier(group, op, op.operands[0])
-            barrier.left -= count_of(op)
-            barrier.bytes += expected_bytes(op)
-            if barrier.left < 0:
-                raise _NothingKnown
-            group.step()
-            barrier.gathered.add(group.known)
-            barrier.settle()
+            self._arrive(group, op)
+        elif isa(op, ttng.ArriveWithCopiesOp):
+            landed = len(group.copies) - 1 - int(op.opview.pendings.value)
+            while landed > 0:
+                group.known.copies |= group.copies.pop(0)
+                landed -= 1
+            self._arrive(group, op)
         elif isa(op, ttng.AsyncTMACopyOp):
             self._copy(group, op)
+        elif isa(op, *_BY_THREADS):
+            if isa(op, ttg.AsyncCommitGroupOp):
+                group.copies.append(set())
+            elif self.hands_over:
+                self._begin(group, op, op.operands[1])
+                group.copies[-1].add(self.copies)
         elif isa(op, *READS):
             read = [x for x in op.operands if ttg.is_mem_desc(x.type)]
             reads = [found for operand in read if (found := self._read(group, op, operand))]
@@ -340,11 +349,28 @@ class _Rounds:
             while len(group.dots) > int(op.opview.pendings.value):
                 _end(group, group.dots.pop(0))
 
+    def _arrive(self, group: _Group, op: Operation) -> None:
+        barrier = self._barrier(group, op, op.operands[0])
+        barrier.left -= count_of(op)
+        barrier.bytes += expected_bytes(op)
+        if barrier.left < 0:
+            raise _NothingKnown
+        group.step()
+        barrier.gathered.add(group.known)
+        barrier.settle()
+
     def _copy(self, group: _Group, op: Operation) -> None:
         _, barrier_value, target, condition, *_ = op.operands
         if not self._number(group, condition):
             return
         barrier = self._barrier(group, op, barrier_value)
+        self._begin(group, op, target)
+        barrier.gathered.add(_Known(copies={self.copies}))
+        barrier.bytes -= copied_bytes(target)
+        barrier.settle()
+
+    def _begin(self, group: _Group, op: Operation, target: Value) -> None:
+        """A copy to memory, number `self.copies`."""
         place = memory_place(target, group.numbers)
         if place is None or place.is_part:
             raise _NothingKnown
@@ -352,9 +378,6 @@ class _Rounds:
         self.copies += 1
         self.memory[place] = _Memory(self.copies, op)
         group.step()
-        barrier.gathered.add(_Known(copies={self.copies}))
-        barrier.bytes -= copied_bytes(target)
-        barrier.settle()
 
     def _check_free(self, group: _Group, op: Operation, place: MemoryPlace) -> None:
         """What a copy writes: an earlier copy to it has landed, and was read."""
@@ -362,7 +385,8 @@ class _Rounds:
         if before is None:
             return
         hint = "wait for the phase that the reader's arrival ends, before the copy"
-        if before.copy not in group.known.copies:
+        is_unread = self.hands_over and not before.reads
+        if is_unread or before.copy not in group.known.copies:
             line = written(before.op.location).line
             problem = (
                 f"{group.role} copies to memory while the copy of line {line} to it may be under "

@@ -168,31 +168,42 @@ def fast_axis(bases: Sequence[tuple[int, ...]]) -> int:
 
 def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) -> list[Load]:
     """The loads of a loop's own block that may begin early, and are worth it."""
-    inner = all_ops(loop)
-    written: set[int] = set()
-    for op in inner:
-        is_inside = op.name.startswith(("scf.", "ttng.")) and not has(op, Accesses)
-        if not has(op, Writes) or is_inside:
-            continue
-        if not has(op, Accesses):
-            return []  # a call, a barrier of the author's: who knows what it orders
-        written |= roots.of(op.operands[0])
+    written = written_by(all_ops(loop), roots)
+    if written is None:
+        return []
     found = []
     for view in ForLoop(loop).body.operations:
         op = view.operation
         is_block = isa(op, tt.LoadOp) and is_tensor(op.operands[0].type)
         if not is_block and not isa(op, TMA_LOAD):
             continue
-        read = roots.of(op.operands[0])
-        # TMA reads only what the kernel does not write (tensor_descriptor_to_tma.py).
-        is_safe = (
-            isa(op, TMA_LOAD)
-            or not written
-            or (UNKNOWN not in written | read and not written & read)
-        )
+        is_safe = is_apart(op, written, roots)
         if is_safe and _is_copied(op, infos) and (is_asked or _feeds_product(op)):
             found.append(Load(op))
     return [load for load in found if slice_of(loop, [load]) is not None]
+
+
+def written_by(ops: Iterable[Operation], roots: Roots) -> set[int] | None:
+    """The arguments that ops write through; None where one of them, a call or a barrier of the
+    author's, may order more than what it names."""
+    written: set[int] = set()
+    for op in ops:
+        is_inside = op.name.startswith(("scf.", "ttng.")) and not has(op, Accesses)
+        if not has(op, Writes) or is_inside:
+            continue
+        if not has(op, Accesses):
+            return None
+        written |= roots.of(op.operands[0])
+    return written
+
+
+def is_apart(load: Operation, written: set[int], roots: Roots) -> bool:
+    """True if a load takes nothing of what is written; TMA reads only what the kernel does not
+    write (tensor_descriptor_to_tma.py)."""
+    if isa(load, TMA_LOAD) or not written:
+        return True
+    read = roots.of(load.operands[0])
+    return UNKNOWN not in written | read and not written & read
 
 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:

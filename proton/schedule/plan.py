@@ -103,6 +103,16 @@ class Channel:
     emptied: Operation | None
     is_later: bool = False
 
+    @property
+    def by_threads(self) -> list[Load]:
+        """The loads that threads copy."""
+        return [load for load in self.loads if not load.is_tma]
+
+    @property
+    def by_tma(self) -> list[Load]:
+        """Those that TMA copies."""
+        return [load for load in self.loads if load.is_tma]
+
 
 @dataclass
 class Schedule:

@@ -1,6 +1,7 @@
 """The decision which loops have a warp of their own for copies (warp specialization).
 
-    producer, one warp                     consumer, the program's own warps
+    producer, one warp; or one warp        consumer, the program's own warps
+    group, where threads copy
     for each iteration                     for each iteration
       wait until a buffer is empty           wait until it is filled
       begin the copies that fill it          use it
@@ -21,6 +22,8 @@ Source of both: Shah et al., "FlashAttention-3", sections 3.1 and 3.2.
 from collections.abc import Collection
 
 from proton.analysis import group_registers
+from proton.analysis.alias import Roots
+from proton.analysis.call_graph import function_of
 from proton.analysis.tensor_maps import is_made_by_kernel
 from proton.base.chips.chip import Chip
 from proton.base.targets import MAX_THREADS, WARP_SIZE
@@ -29,14 +32,14 @@ from proton.dialect.attributes import KERNEL, WARP_SPECIALIZE
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Module, Operation, Value, func, scf
 from proton.dialect.regions import ForLoop, end_of, is_inside
-from proton.dialect.traits import AllocatesShared, Orders, Pure, has
+from proton.dialect.traits import AllocatesShared, Elementwise, Orders, Pure, TileIndex, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
 from proton.dialect.walk import all_ops, defining_op, parent_of, users
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT
-from proton.schedule.loads import Load
+from proton.schedule.loads import Load, is_apart, written_by
 from proton.schedule.partitions import LEAST_WORK, longest_work
-from proton.schedule.plan import Channel, Schedule
+from proton.schedule.plan import Channel, Copies, Schedule
 
 # Registers of a consumer's thread that hold no results of dots and no operands: attention of 128 x
 # 128 x 128 leaves so many, and does not spill.
@@ -44,9 +47,9 @@ FREE_REGISTERS = 40
 
 
 def may_be_specialized(module: Module, function: Operation, schedule: Schedule) -> bool:
-    """True if a warp of its own could begin all copies of a loop."""
+    """True if warps of their own could begin all copies of a loop."""
     loop, copies = schedule.loop, schedule.copies
-    if loop is None or copies is None or copies.by_threads:
+    if loop is None or copies is None:
         return False
     warps = num_warps(module)
     if KERNEL not in function.attributes or warps % GROUP_WARPS:
@@ -58,7 +61,9 @@ def may_be_specialized(module: Module, function: Operation, schedule: Schedule) 
     if any(is_made_by_kernel(made) and made.block != block for made in maps):
         return False  # each role would make it again
     root = _root(loop)
-    return root is not None and _is_known(schedule, root) and not _is_ordered(root)
+    if root is None or not _is_known(schedule, root) or _is_ordered(root):
+        return False
+    return not copies.by_threads or _is_apart(copies, root)
 
 
 def _is_ordered(root: Operation) -> bool:
@@ -67,6 +72,16 @@ def _is_ordered(root: Operation) -> bool:
     ops = [view.operation for view in root.block.operations]
     ahead = ops[: ops.index(root) + 1]
     return any(has(inner, Orders) for op in ahead for inner in (op, *all_ops(op)))
+
+
+def _is_apart(copies: Copies, root: Operation) -> bool:
+    """True if nothing ahead of a loop, or in it, writes what its copies take."""
+    function = function_of(root)
+    roots = Roots(function)
+    ops = [view.operation for view in root.block.operations]
+    ahead = ops[: ops.index(root) + 1]
+    written = written_by((inner for op in ahead for inner in (op, *all_ops(op))), roots)
+    return written is not None and all(is_apart(x.op, written, roots) for x in copies.by_threads)
 
 
 def _root(loop: Operation) -> Operation | None:
@@ -79,8 +94,8 @@ def _root(loop: Operation) -> Operation | None:
 
 
 def _is_known(schedule: Schedule, root: Operation) -> bool:
-    """True if the producer can compute what the copies take: from scalars of the function, and
-    from variables of loops."""
+    """True if the producer can compute what the copies take: from scalars of the function, from
+    variables of loops, and tensors from these."""
     assert schedule.loop is not None
     assert schedule.copies is not None
     view, slice_ = ForLoop(schedule.loop), schedule.copies.slice
@@ -101,10 +116,15 @@ def _is_known(schedule: Schedule, root: Operation) -> bool:
             work += ForLoop(around).bounds
         elif op not in seen:
             seen.add(op)
-            if not may_be_shared(op):
+            if not (may_be_shared(op) or may_be_repeated(op)):
                 return False
             work += op.operands
     return True
+
+
+def may_be_repeated(op: Operation) -> bool:
+    """True if a producer may compute a tensor again, each thread for itself."""
+    return has(op, Pure) and has(op, TileIndex, Elementwise) and not op.regions
 
 
 def may_be_shared(op: Operation) -> bool:

@@ -20,24 +20,33 @@ from proton.analysis import group_registers
 from proton.dialect import isa, name_of, ttg
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Block, Operation, Value, arith, ir, scf
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, is_invariant, with_carried, yield_values
 from proton.dialect.ttg import mem_desc, mem_desc_parts
-from proton.dialect.ttg_memory import LocalReserveOp, MemDescIndexOp
+from proton.dialect.ttg_memory import (
+    AsyncCommitGroupOp,
+    AsyncCopyOp,
+    AsyncTokenType,
+    LocalReserveOp,
+    MemDescIndexOp,
+)
 from proton.dialect.ttng_memory import (
     ArriveOfWarpsOp,
+    ArriveWithCopiesOp,
     InitBarrierOp,
     WaitBarrierOp,
     barriers,
     one_barrier,
 )
 from proton.dialect.walk import backward_slice, before, defining_op, producer_of, users
+from proton.layout.linear import LinearLayout, log2
+from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.delayed import delay
 from proton.schedule.dots import WAIT
 from proton.schedule.in_order import in_order
-from proton.schedule.loads import TMA_LOAD
-from proton.schedule.pipelined_loop import clone, i32, is_less, next_index, next_phase
+from proton.schedule.loads import TMA_LOAD, inputs_of
+from proton.schedule.pipelined_loop import i32, is_less, next_index, next_phase
 from proton.schedule.plan import Channel, Copies, Schedule
 from proton.schedule.roles import may_be_shared
 
@@ -66,7 +75,7 @@ class Ring:
         with channel.filled.location:
             empty = LocalReserveOp(barriers(stages)).result
             InitBarrierOp(empty, i32_attr(warps))
-            return cls(stages, buffers, start_barriers(stages), empty)
+            return cls(stages, buffers, start_barriers(stages, _arrivals(channel)), empty)
 
     def buffer(self, channel: Channel, number: int, index: Value) -> Value:
         """A buffer of a channel's load of this number."""
@@ -135,12 +144,16 @@ class SpecializedLoops:
 
     def _place(self) -> Operation:
         """The op that roles begin ahead of: the first one that the producer does not ask for; what
-        it asks for moves ahead of it."""
-        asked = self._needed(value for n in self.nests for i in n.all() for value in i.asked())
+        it asks for moves ahead of it, but for tensors, which it makes itself."""
+        asked = self._needed(self._asked())
+        asked = {op for op in asked if not _makes_tensor(op)}
         ops = [view.operation for view in self.block.operations]
         place = next(op for op in ops if op not in asked)
         self._move(asked, place)
         return place
+
+    def _asked(self) -> list[Value]:
+        return [value for n in self.nests for inner in n.all() for value in inner.asked()]
 
     def _needed(self, values: Iterable[Value]) -> set[Operation]:
         """The ops of the function's block that values are computed from."""
@@ -167,24 +180,28 @@ class SpecializedLoops:
     # The producer
 
     def _worker(self, state: State) -> None:
+        loads = [load for s in self.schedules for load in _copies_of(s).loads]
         worker = ir.Operation.create(
             name_of(ttg.WorkerOp),
             attributes={
-                "warps": i32_attr(1),
+                "warps": i32_attr(1 if all(load.is_tma for load in loads) else GROUP_WARPS),
                 "registers": i32_attr(group_registers.PRODUCER),
                 "role": string_attr(_ROLES[0]),
             },
             regions=1,
         )
         with ir.InsertionPoint(ir.Block.create_at_start(worker.regions[0], [])):
+            known: dict[Value, Value] = {}
+            self._know([v for v in self._asked() if _is_in(v, self.block)], known)
             for nest in self.nests:
-                state = self._produce(nest, {}, state)
+                state = self._produce(nest, known, state)
             ttg.WarpReturnOp()
 
     def _produce(self, nest: Nest, mapping: dict[Value, Value], state: State) -> State:
         """Emits what a producer does of loops; `mapping` has its values of those of the loops
         around. What the next loop begins with."""
         loop, view, schedule = nest.loop, ForLoop(nest.loop), nest.schedule
+        mapping = dict(mapping)
         carried = [] if schedule is None else _copies_of(schedule).slice.carried
         self._know(nest.asked(), mapping)
         bounds = [mapping.get(bound, bound) for bound in view.bounds]
@@ -205,18 +222,23 @@ class SpecializedLoops:
         return list(made.op.results)[len(carried) :]
 
     def _know(self, values: list[Value], mapping: dict[Value, Value]) -> None:
-        """Emits again what values are computed from inside of the loops around."""
+        """Emits again what values are computed from inside of the loops around, and tensors."""
         for value in values:
             op = defining_op(value)
-            if op is None or op.block == self.block or value in mapping:
+            if op is None or value in mapping:
+                continue
+            if op.block == self.block and not _makes_tensor(op):
                 continue
             self._know(list(op.operands), mapping)
-            clone([op], mapping)
+            _repeat([op], mapping)
 
     def _copies(self, schedule: Schedule, mapping: dict[Value, Value], state: State) -> State:
         """Emits an iteration of a producer's loop; the state of the next one."""
-        clone(_copies_of(schedule).slice.ops, mapping)
+        slice_, copies = _copies_of(schedule).slice, _copies_of(schedule)
+        taken = inputs_of(copies.loads, slice_.ops)
+        _repeat([op for op in slice_.ops if op in taken], mapping)
         following: State = []
+        under_way: list[Value] = []
         for number, (channel, ring) in enumerate(zip(schedule.channels, self.rings, strict=True)):
             index, phase = state[2 * number : 2 * number + 2]
             with channel.loads[0].op.location:
@@ -224,8 +246,13 @@ class SpecializedLoops:
                 WaitBarrierOp(MemDescIndexOp(ring.empty, index, one_barrier()).result, before_)
                 targets = [ring.buffer(channel, n, index) for n in range(len(channel.loads))]
                 filled = MemDescIndexOp(ring.full, index, one_barrier()).result
-                begin_tma(channel.loads, targets, filled, constant(1, integer(1)), mapping)
+                _begin(channel, targets, filled, mapping)
+                under_way += [filled] if channel.by_threads else []
             following += _next(ring, index, phase)
+        _repeat([op for op in slice_.ops if op not in taken], mapping)
+        # Behind the next iteration's the producer might wait for who waits for these.
+        for number, filled in enumerate(under_way, 1):
+            ArriveWithCopiesOp(filled, i32_attr(len(under_way) - number))
         return following
 
     # The consumer
@@ -296,6 +323,66 @@ class SpecializedLoops:
     def _arrive(self, ring: Ring, index: Value, condition: Value) -> Operation:
         barrier = MemDescIndexOp(ring.empty, index, one_barrier()).result
         return ArriveOfWarpsOp(barrier, condition).operation
+
+
+def _begin(
+    channel: Channel, targets: list[Value], filled: Value, mapping: dict[Value, Value]
+) -> None:
+    """Begins the copies of a channel's loads to memory: those of TMA arrive at a barrier, those of
+    threads are a group."""
+    of = dict(zip(map(id, channel.loads), targets, strict=True))
+    if by_tma := channel.by_tma:
+        memory = [of[id(load)] for load in by_tma]
+        begin_tma(by_tma, memory, filled, constant(1, integer(1)), mapping)
+    tokens = []
+    for load in channel.by_threads:
+        pointer, *mask = (mapping.get(value, value) for value in load.inputs)
+        with load.op.location:
+            type_, given = AsyncTokenType.get(), mask[0] if mask else None
+            tokens.append(AsyncCopyOp(pointer, of[id(load)], type_, mask=given).token)
+    if tokens:
+        AsyncCommitGroupOp(tokens, AsyncTokenType.get())
+
+
+def _arrivals(channel: Channel) -> int:
+    """How many arrivals fill a buffer: of a thread with TMA's bytes, of each warp that copies."""
+    return bool(channel.by_tma) + GROUP_WARPS * bool(channel.by_threads)
+
+
+def _makes_tensor(op: Operation) -> bool:
+    return any(ttg.is_tensor(result.type) for result in op.results)
+
+
+def _is_in(value: Value, block: Block) -> bool:
+    """True if an op of a block, not of one in it, makes a value."""
+    op = defining_op(value)
+    return op is not None and op.block == block
+
+
+def _in_one_group(type_: Type) -> Type:
+    """The type of a tensor of several warps in one warp group: where there are more, its threads
+    have the elements of some in registers of their own."""
+    if not ttg.is_tensor(type_):
+        return type_
+    layout, kept = ttg.layout_of(type_), log2(GROUP_WARPS)
+    warps = layout.bases("warp")
+    registers = [*layout.bases("register"), *(basis for basis in warps[kept:] if any(basis))]
+    ins = dict(layout.ins) | {"register": registers, "warp": warps[:kept]}
+    return ttg.with_layout(type_, LinearLayout.of(ins, dict(layout.outs)))
+
+
+def _repeat(ops: Iterable[Operation], mapping: dict[Value, Value]) -> None:
+    """Emits ops again, with other values in the place of those in `mapping`, and adds theirs. What
+    several warps have a copying warp group has in more registers."""
+    for op in ops:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        types = [_in_one_group(result.type) for result in op.results]
+        if isa(op, arith.ConstantOp) and _makes_tensor(op):
+            splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+            attributes["value"] = ir.DenseElementsAttr.get_splat(types[0], splat)
+        operands = [mapping.get(operand, operand) for operand in op.operands]
+        made = ir.Operation.create(op.name, types, operands, attributes, loc=op.location)
+        mapping |= dict(zip(op.results, made.results, strict=True))
 
 
 def _copies_of(schedule: Schedule) -> Copies:

@@ -16,33 +16,50 @@ from tests.draws import TIMES
 
 @proton.jit
 def loop(
-    x_desc, y_desc, z_desc, row_desc, out_desc, turned_desc, sums_desc, n,
+    x_desc, y_desc, z_desc, row_desc, out_desc, turned_desc, sums_desc, y_ptr, z_ptr, row_ptr, n,
     M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, SECOND: tl.constexpr, ROWS: tl.constexpr,
     SPECIAL: tl.constexpr, CHAIN: tl.constexpr, TURNED: tl.constexpr, ADDED: tl.constexpr,
     AGAIN: tl.constexpr, LATE: tl.constexpr, CARRIED: tl.constexpr, SPLIT: tl.constexpr,
-    ROLES: tl.constexpr,
+    POINTERS: tl.constexpr, MASKED: tl.constexpr, ROLES: tl.constexpr,
 ):  # fmt: skip
     """Weights of x (M x D) and blocks of y (N x D), and what is made of them: `CHAIN`, sums over
-    all blocks, `TURNED`, sums by the row of a block, `ADDED`, rows that TMA adds."""
+    all blocks, `TURNED`, sums by the row of a block, `ADDED`, rows that TMA adds. `POINTERS`: which
+    of y, z and the rows threads copy."""
     x = x_desc.load([0, 0])
     out = tl.zeros((M, D), tl.float32)
     again = tl.zeros((M, D), tl.float32)
     turned = tl.zeros((N, D), tl.float32)
     total = tl.zeros((M,), tl.float32)
     place = 0
+    block_rows, columns = tl.arange(0, N), tl.arange(0, D)
+    y_ptrs = y_ptr + block_rows[:, None] * D + columns[None, :]
     for part in tl.static_range(2 if SPLIT else 1):
         first = part * (n // 2 // N * N)
         last = n // 2 // N * N if SPLIT and part == 0 else n
         for at in tl.range(first, last, N, warp_specialize=ROLES):
-            y = y_desc.load([place if CARRIED else at, 0])
+            if "y" in POINTERS and CARRIED:
+                y = tl.load(y_ptrs)
+            elif "y" in POINTERS:
+                places = (at + block_rows)[:, None]
+                mask = (places < n) & (columns[None, :] < D) if MASKED else None
+                y = tl.load(y_ptr + places * D + columns[None, :], mask=mask)
+            else:
+                y = y_desc.load([place if CARRIED else at, 0])
             scores = tl.dot(x, y.T)
             if SECOND:
-                z = z_desc.load([at, 0])
+                if "z" in POINTERS:
+                    z = tl.load(z_ptr + (at + block_rows)[:, None] * D + columns[None, :])
+                else:
+                    z = z_desc.load([at, 0])
                 other = tl.dot(x, z.T)
             if SPECIAL:
                 scores = tl.exp2(scores)
             if ROWS:
-                scores += row_desc.load([0, at]).reshape(N)[None, :]
+                if "r" in POINTERS:
+                    mask = at + block_rows < n if MASKED else None
+                    scores += tl.load(row_ptr + at + block_rows, mask=mask)[None, :]
+                else:
+                    scores += row_desc.load([0, at]).reshape(N)[None, :]
             if SECOND:
                 scores *= other
             p = scores.to(tl.float16)
@@ -60,6 +77,7 @@ def loop(
             if CHAIN:
                 out = tl.dot(p, z if SECOND else y, out)
             place += N
+            y_ptrs += N * D
     out_desc.store([0, 0], out + again + total[:, None])
     turned_desc.store([0, 0], turned)
 
@@ -75,6 +93,7 @@ FLAGS = (
     "LATE",
     "CARRIED",
     "SPLIT",
+    "MASKED",
 )
 
 
@@ -115,6 +134,7 @@ def test_random_loops(session_seed: int, monkeypatch: pytest.MonkeyPatch, number
         int(rng.choice([32, 64])),
         64,
     )
+    pointers = "".join(name for name in "yzr" if rng.integers(2))
     stages, count = int(rng.choice([2, 3])), int(rng.choice([1, 2, 5]))
     new: Any = lambda *shape: (rng.standard_normal(shape) / 8).astype(np.float16)  # noqa: E731
     x, y, z = new(m, d), new(n * count, d), new(n * count, d)
@@ -133,8 +153,9 @@ def test_random_loops(session_seed: int, monkeypatch: pytest.MonkeyPatch, number
         ]
         with Emulation(warps, rng, checks_races=False, apart=128).installed():
             loop[(1,)](
-                *given, n * count, m, n, d, **on, ROLES=roles, num_warps=warps, num_stages=stages
-            )
+                *given, y, z, rows, n * count, m, n, d, **on, POINTERS=pointers, ROLES=roles,
+                num_warps=warps, num_stages=stages,
+            )  # fmt: skip
         want = reference(x, y, z, rows, n, on)
         for name, mine, expected in zip(
             ("out", "turned", "sums"), (out, turned, sums), want, strict=True
@@ -149,4 +170,5 @@ def test_random_loops(session_seed: int, monkeypatch: pytest.MonkeyPatch, number
                 warps,
                 stages,
                 count,
+                pointers,
             )

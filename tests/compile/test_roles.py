@@ -10,14 +10,15 @@ import pytest
 
 import proton
 import proton.language as tl
-from benchmarks.alternating_kernels import plain_scores
+from benchmarks.alternating_kernels import causal_attention, plain_scores
 from kernels.attention import attention_descriptors_kernel
 from proton.analysis import group_registers
 from proton.analysis.barriers import check_barriers
+from proton.analysis.role_rounds import check_rounds
 from proton.backends.nvidia import compiler
-from proton.backends.nvidia.ptx import with_larger_groups
+from proton.backends.nvidia.ptx import with_groups_of
 from proton.base.knobs import knobs
-from proton.dialect import isa, tt, ttng
+from proton.dialect import isa, tt, ttg, ttng
 from proton.dialect.builtin import i32_attr
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
@@ -309,10 +310,12 @@ def test_registers_are_what_instructions_take(warps: int) -> None:
     """Steps of 8; groups together have no more than the program begins with."""
     facts = HOPPER.facts
     begins = group_registers.at_first(facts, warps + 4) * (warps + 4)
-    for producer in (group_registers.PRODUCER, group_registers.LEAST_OF_GROUP):
+    others = group_registers.INSTEAD, group_registers.COPYING_INSTEAD
+    for producer in (group_registers.PRODUCER, *others):
         count = group_registers.of_consumers(facts, warps, producer)
-        ptx = with_larger_groups("setmaxnreg.inc.sync.aligned.u32 88;", count)
-        assert ptx == f"setmaxnreg.inc.sync.aligned.u32 {count};"
+        text = "setmaxnreg.{}.sync.aligned.u32 {};"
+        ptx = with_groups_of(text.format("inc", 88) + text.format("dec", 40), count, producer)
+        assert ptx == text.format("inc", count) + text.format("dec", producer)
         assert count % 8 == 0
         assert count * warps + producer * 4 <= begins
 
@@ -376,20 +379,42 @@ def test_barriers_of_roles_are_right_and_all_are_needed(scheduled: list[str]) ->
                 check_barriers(module)
 
 
+def _check_rounds(module: Module) -> None:
+    (kernel,) = kernel_functions(module)
+    check_rounds(kernel)
+
+
 def _barrier_ops(module: Module) -> list[Operation]:
     (kernel,) = kernel_functions(module)
     return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
 
 
+@pytest.mark.parametrize("tma", [True, False], ids=["TMA", "threads"])
 @pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
-def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any) -> None:
-    """For any number of iterations, and for five."""
-    rows = [TensorDescriptor(tl.float16, (4096, 128), (128, 1), (128, 128)) for _ in range(4)]
-    kernel.warmup(
-        *rows, 640, 0.05, M=128, N=128, D=128, TMA=True, target=HOPPER, num_warps=8, num_stages=2
+def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any, tma: bool) -> None:
+    """For any number of iterations, and for five; of copies by threads all are needed."""
+    rows: Any = (
+        TensorDescriptor(tl.float16, (4096, 128), (128, 1), (128, 128)) if tma else tl.float16
     )
+    kernel.warmup(
+        *[rows] * 4, 640, 0.05, M=128, N=128, D=128, TMA=tma, target=HOPPER, num_warps=8,
+        num_stages=2,
+    )  # fmt: skip
+    if not tma and kernel is plain_scores:  # without roles threads wait for their own copies
+        return
     with mlir_context():
-        check_barriers(with_numbers(scheduled[-1], 640))
+        check = check_barriers if tma else _check_rounds
+        check(with_numbers(scheduled[-1], 640))
+        if tma or kernel is causal_attention:  # whose loops have no more iterations than buffers
+            return
+        for number in range(4):  # two of which wait, and two arrive
+            module = with_numbers(scheduled[-1], 640)
+            (worker,) = [op for op in all_ops(module.operation) if isa(op, ttg.WorkerOp)]
+            arrival = ttng.ArriveWithCopiesOp
+            op = [op for op in all_ops(worker) if isa(op, ttng.WaitBarrierOp, arrival)][number]
+            op.erase()
+            with pytest.raises(proton.CompilationError, match=r"may still|under way|never ends"):
+                check(module)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -18,9 +18,10 @@ from proton.backends.nvidia.pipeline import (
     schedule_passes,
 )
 from proton.backends.nvidia.ptx import (
+    copies_by_threads,
     emit_ptx,
     has_least_programs,
-    with_larger_groups,
+    with_groups_of,
     with_least_programs,
     with_most_registers,
 )
@@ -216,7 +217,7 @@ def _unspilled(
     spill."""
     threads = options.program_warps * WARP_SIZE
     if cubin.spills and options.worker_warps and not fn.has_layouts:
-        return _with_more_for_consumers(fn, ptx, cubin, options)
+        return _with_other_groups(fn, ptx, cubin, options)
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
     if cubin.registers >= options.target.facts.most_registers(1, threads) or has_least_programs(
@@ -236,16 +237,17 @@ def _unspilled(
     return best
 
 
-def _with_more_for_consumers(
+def _with_other_groups(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions
 ) -> tuple[str, Cubin]:
-    """The PTX with the fewest registers for the producer, and its machine code, where less is
-    spilled with that."""
-    facts, least = options.target.facts, group_registers.LEAST_OF_GROUP
-    consumers = group_registers.of_consumers(facts, options.num_warps, least)
-    larger = with_larger_groups(ptx, consumers)
-    found = _assembled(fn, larger, options)
-    return (larger, found) if found.spills < cubin.spills else (ptx, cubin)
+    """The PTX with another number of registers for the producer, and its machine code, where less
+    is spilled with that."""
+    copies = copies_by_threads(ptx)
+    producer = group_registers.COPYING_INSTEAD if copies else group_registers.INSTEAD
+    consumers = group_registers.of_consumers(options.target.facts, options.num_warps, producer)
+    other = with_groups_of(ptx, consumers, producer)
+    found = _assembled(fn, other, options)
+    return (other, found) if found.spills < cubin.spills else (ptx, cubin)
 
 
 def _one_more(

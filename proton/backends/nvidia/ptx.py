@@ -2,7 +2,6 @@
 
 import re
 
-from proton.analysis.group_registers import LEAST_OF_GROUP
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
 from proton.dialect import isa
@@ -59,13 +58,18 @@ def with_least_programs(ptx: str, least: int) -> str:
     return _directed(ptx, f".minnctapersm {least}")
 
 
-def with_larger_groups(ptx: str, most: int) -> str:
-    """The PTX of a kernel whose roles have fewest registers and, the largest of them, `most`."""
+def with_groups_of(ptx: str, consumers: int, producer: int) -> str:
+    """The PTX of a kernel whose roles have so many registers."""
 
     def changed(found: re.Match[str]) -> str:
-        return f"{found[1]}{LEAST_OF_GROUP if found[2] == 'dec' else most}"
+        return f"{found[1]}{producer if found[2] == 'dec' else consumers}"
 
     return re.sub(r"(setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 )\d+", changed, ptx)
+
+
+def copies_by_threads(ptx: str) -> bool:
+    """True if threads copy to shared memory, and not TMA alone."""
+    return re.search(r"cp\.async\.c[ag]\.shared", ptx) is not None
 
 
 def has_least_programs(ptx: str) -> bool:

@@ -120,6 +120,9 @@ class Copies:
         self.barriers_of: dict[tuple[int, int], _Barrier] = {}
         self.bulk_open: dict[int, list[_Copy]] = {}
         self.bulk: dict[int, list[list[_Copy]]] = {}
+        # What the last copy by threads brought, or will, to each byte: several may bring the same.
+        self.brought = np.full(len(self.shared.data), -1, np.int16)
+        self.landed: list[tuple[np.ndarray, np.ndarray]] = []  # (threads, places) of such copies
         self.unfenced = np.full(len(self.shared.data) // _WORD + 1, -1, np.int32)
 
     # Proxies
@@ -195,7 +198,10 @@ class Copies:
         places = to[:, None] + byte
         _, first, same = np.unique(to, return_index=True, return_inverse=True)
         assert (data == data[first[same]]).all(), f"{op.text}: different numbers for one place"
-        self.shared.note_write(to, size, threads)
+        is_same = (self.brought[places] == data).all(1)
+        self.brought[places] = data
+        units = (-(-size // self.shared.unit), len(threads))
+        self.shared.note_write(to, size, threads, np.broadcast_to(is_same, units))
         self.shared.data[places] = self.rng.integers(0, 256, places.shape, np.uint8)
         self.open.append(_Copy(threads, places, data))
 
@@ -212,8 +218,10 @@ class Copies:
                 if done.any():
                     threads, places = copy.threads[done], copy.places[done]
                     self.shared.data[places] = copy.data[done]
-                    self.shared.note_landing(places[:, 0], places.shape[1], threads, copy.threads)
+                    is_same = (self.brought[places] == copy.data[done]).all(1)
+                    self.shared.note_landing(places[:, 0], places.shape[1], threads, is_same)
                     self.stored("shared", places[:, 0], places.shape[1], threads)
+                    self.landed.append((threads, places))
             self.committed[number] = of & ~is_ready, _left(every)
         self.committed = [group for group in self.committed if group[0].any()]
 
@@ -257,12 +265,24 @@ class Copies:
                     assert barrier.missing >= count, f"{op.text}: more arrivals than the phase has"
                     barrier.missing -= count
                     barrier.check()
+                    self._hand_over(thread)
                 case ("expect_tx", _):
                     self.barriers_of[key].bytes += int(op.array(op.operands[1], "u32")[thread])
                 case _:
                     raise AssertionError(f"no rule for {op.text}")
         if op.parts[1] in ("try_wait", "test_wait"):
             op.register(op.operands[0])[mask] = True
+
+    def _hand_over(self, thread: int) -> None:
+        """A thread arrives: what its warp has copied, and has read of such copies, is for others
+        from here on."""
+        warp, left = self.shared.clock.warp_of[thread], []
+        self.shared.give_back(warp)
+        for threads, places in self.landed:
+            is_own = self.shared.clock.warp_of[threads] == warp
+            self.shared.hand_over(places[is_own], threads[is_own])
+            left.append((threads[~is_own], places[~is_own]))
+        self.landed = [(threads, places) for threads, places in left if len(threads)]
 
     def completed_phases(self, op: Any, here: np.ndarray) -> np.ndarray:
         """Which threads at a `try_wait` need not wait. Copies that the barrier is without come now,

@@ -48,6 +48,7 @@ class Memory:
         self.checks_races = True
         warps, units = int(clock.warp_of.max()) + 1, len(data) // unit + 1
         self.writer = np.full(units, _NOBODY, np.int32)
+        self.handed = np.zeros(units, bool)  # from thread to thread by a barrier
         self.written = np.zeros((2, units), np.int32)  # when: the program's time, the warp's
         self.reader = np.full((units, warps), _NOBODY, np.int32)
         self.read_at = np.zeros((2, units, warps), np.int32)  # of units that have a reader
@@ -143,11 +144,22 @@ class Memory:
         self.written[0, units], self.written[1, units] = now, warp_now
 
     def note_landing(
-        self, place: np.ndarray, size: int, threads: np.ndarray, others: np.ndarray
+        self, place: np.ndarray, size: int, threads: np.ndarray, is_same: np.ndarray
     ) -> None:
-        """Copies of threads arrive; `others` may have copied the same to the same place."""
-        is_same = np.isin(self.writer[self._units(place, size)], others)
-        self.note_write(place, size, threads, is_same)
+        """Copies of threads arrive; of those that are the same another's may have arrived."""
+        units = self._units(place, size).shape
+        self.note_write(place, size, threads, np.broadcast_to(is_same, units))
+
+    def hand_over(self, places: np.ndarray, threads: np.ndarray) -> None:
+        """Who waits for a barrier may read bytes [thread, byte] that threads have copied."""
+        units = places // self.unit
+        own = units[self.writer[units] == threads[:, None]]
+        self.writer[own] = _NOBODY
+        self.handed[own] = True
+
+    def give_back(self, warp: int) -> None:
+        """A warp has read what it was handed: who waits for a barrier may write it."""
+        self.reader[self.handed, warp] = _NOBODY
 
     def check_read(self, place: np.ndarray, size: int, threads: np.ndarray) -> None:
         """Raises Race where another wrote what a thread has read on its behalf, later."""

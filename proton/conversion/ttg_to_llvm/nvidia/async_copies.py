@@ -29,13 +29,14 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     parts = groups(places, vector)
     starts = addresses(ctx, places, [part[0] for part in parts], base, stored(element), view)
     condition = conditions(ctx, mask, [part[0] for part in parts])
+    owns = ctx.threads.owns(ttg.layout_of(site.operand_types[0]))
     for (register, *_), target in zip(parts, starts, strict=True):
         source = ctx.scalars.element(pointers, register)
         inside = condition(register)
         if size not in COPY_BYTES:
             _copy(source, target, size, inside)
             continue
-        nvidia.copy_async(target, source, size, inside)
+        nvidia.copy_async(target, source, size, inside, owns)
     return [v.i32(0)]
 
 
