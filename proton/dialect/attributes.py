@@ -23,6 +23,7 @@ SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
 AUTO_SCOPES = "proton.auto_scopes"  # of scopes that the compiler made, what work they are of
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
+DESCRIBES_LOADS = "proton.describes_loads"  # of a module: loads by pointers are TMA's, or might be
 TENSOR_MAPS = "ttng.tensor_maps"  # what the host makes: the last arguments of a kernel
 GLOBAL_SCRATCH_BYTES = "ttg.global_scratch_memory_size"  # i32: global memory of each program
 KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (profile.py)

@@ -166,6 +166,8 @@ def _channels(schedule: Schedule) -> list[Channel]:
     found: dict[Operation, Channel] = {}
     order = {item: number for number, item in enumerate(schedule.order)}
     pairs = list(zip(schedule.copies.loads, schedule.copies.consumers, strict=True))
+    if not all(consumer in order for _, consumer in pairs):  # the next iteration's
+        return []
     for load, consumer in sorted(pairs, key=lambda pair: order[pair[1]]):
         ends = _ends_of_reads(schedule, load)
         if ends is None or not all(op in order for op, _ in ends):

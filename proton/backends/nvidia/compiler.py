@@ -32,7 +32,12 @@ from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PT
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
 from proton.base.targets import WARP_SIZE, GPUTarget, check_threads
-from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, REREAD_BYTES, SHARED_BYTES
+from proton.dialect.attributes import (
+    DESCRIBES_LOADS,
+    GLOBAL_SCRATCH_BYTES,
+    REREAD_BYTES,
+    SHARED_BYTES,
+)
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import profile_of
@@ -42,8 +47,10 @@ from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
+from proton.passes import Pass
 from proton.schedule.plan import take_texts
 from proton.transforms.hopper.allocate_warp_groups import worker_groups
+from proton.transforms.hopper.describe_loads import DescribeLoads
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
@@ -86,6 +93,7 @@ def compile_kernel(
             )
             options = _with_workers(module, options)
         module, options = _on_tiles(module, stages, options, text, fn.has_layouts)
+        describes = DESCRIBES_LOADS in module.operation.attributes
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -112,6 +120,7 @@ def compile_kernel(
         "shared": shared,
         **cubin.facts(),
         "tensor_maps": maps,
+        "describes_loads": describes,
         "global_scratch_size": scratch,
         "global_scratch_align": TENSOR_MAP_ALIGNMENT,
         "profile": profile and profile.to_plain(),
@@ -179,7 +188,10 @@ def _on_tiles(
     # Of two launches that overlap, each would have its maps where the other one has them.
     device, debug = not options.launch_pdl, options.debug
     tma = TensorDescriptorToTMA(options.target, device=device, debug=debug)
-    simplify = ttir_passes(options.instrumentation, [tma])
+    describe: list[Pass] = []
+    if (rewrites := options.describes_loads) is not None:
+        describe.append(DescribeLoads(options.target, rewrites=rewrites))
+    simplify = ttir_passes(options.instrumentation, [*describe, tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))
     if knobs.verify_each:

@@ -70,11 +70,13 @@ class ArgumentKind(ABC):
 
 
 class Given(NamedTuple):
-    """One argument: its kind, what the kernel is compiled for, and the device of an array."""
+    """One argument: its kind, what the kernel is compiled for, the device of an array, and whether
+    it may be a stride of what TMA copies: a multiple of 16 that is 0 or negative may not."""
 
     kind: ArgumentKind
     argument: Argument
     device: int | None = None
+    may_be_stride: bool = True
 
 
 def given(parameter: Parameter, value: object) -> Given:
@@ -122,7 +124,8 @@ class _Tuple(ArgumentKind):
         if len(devices) > 1:  # one of them is wrong
             devices.discard(cuda.current_device())
         kind = _Tuple(type(value), tuple(element.kind for element in found))
-        return Given(kind, Argument(None, group=group), next(iter(devices), None))
+        may_be_stride = all(element.may_be_stride for element in found)
+        return Given(kind, Argument(None, group=group), next(iter(devices), None), may_be_stride)
 
     def reading(self, name: str, number: int | str) -> Reading:
         elements = [f"$e{number}_{place}" for place in range(len(self.kinds))]
@@ -238,7 +241,8 @@ class _Other(ArgumentKind):
         scalar = parameter.scalar(value)
         if scalar is None:
             raise _not_here(parameter.name, value)
-        return Given(self, _number(parameter, *scalar))
+        argument = _number(parameter, *scalar)
+        return Given(self, argument, may_be_stride=_may_be_stride(argument, scalar[1]))
 
     def reading(self, name: str, number: int | str) -> Reading:
         return Reading(name, key=(f"$other($p{number}, {name})",))
@@ -254,7 +258,7 @@ class _Int(_Other):
 
     def reading(self, name: str, number: int | str) -> Reading:
         test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
-        part = f"1 if {name} == 1 else 3 if {name} & 15 else 16"
+        part = f"1 if {name} == 1 else 3 if {name} & 15 else 16 if {name} > 0 else 0"
         return Reading(name, key=(part,), statements=(f"if {test}: raise TypeError",))
 
 
@@ -287,6 +291,10 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
     return Argument(key, None, is_multiple)
 
 
+def _may_be_stride(argument: Argument, number: Any) -> bool:
+    return not argument.divisible or number > 0
+
+
 # What the generated code of readings calls
 
 
@@ -306,12 +314,13 @@ def read_descriptor(parameter: Parameter, value: object) -> tuple[tuple[int, ...
     return value.passed(parameter.name, address), value.key(parameter, element), device
 
 
-def read_other(parameter: Parameter, value: object) -> Argument:
+def read_other(parameter: Parameter, value: object) -> tuple[Argument, bool]:
     """The key of an argument that generated code does not look into."""
     scalar = parameter.scalar(value)
     if scalar is None:
         raise TypeError
-    return _number(parameter, *scalar)
+    argument = _number(parameter, *scalar)
+    return argument, _may_be_stride(argument, scalar[1])
 
 
 def read_constant(parameter: Parameter, value: object) -> Constant:

@@ -185,6 +185,7 @@ class GPULauncher(Launcher):
                 target,
                 **{**chosen, "debug": self.kernel.checks(options)[0]},
                 instrumentation=instrumentation,
+                describes_loads=_may_describe(described),
             ),
         )
 
@@ -212,7 +213,8 @@ class GPULauncher(Launcher):
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
         by_knobs = tuple(_by_knobs().items())
         key = device, arguments, chosen, by_knobs, self.kernel.checks(options), instrumentation
-        variant = self._loaded.get(key)
+        of_maps = *key, _may_describe(described)
+        variant = self._loaded.get(key) or self._loaded.get(of_maps)
         if variant is None:
             target = cuda.target_of(device)
             kernel = self.compile_described(target, described, options, instrumentation)
@@ -220,7 +222,7 @@ class GPULauncher(Launcher):
             leaves = flat(d.argument for d in described)
             types = [short for argument in leaves for short in _passed(argument.type)]
             variant = variant_of(kernel, device, types)
-            self._loaded[key] = variant
+            self._loaded[of_maps if kernel.metadata["describes_loads"] else key] = variant
         return variant
 
     def _generate(self, described: list[Given]) -> None:
@@ -234,6 +236,11 @@ class GPULauncher(Launcher):
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
+
+
+def _may_describe(described: list[Given]) -> bool:
+    """True if what pointers load may be described to TMA, whose strides are positive."""
+    return all(argument.may_be_stride for argument in described)
 
 
 def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> GPUVariant:

@@ -83,7 +83,7 @@ def _encode(
     sizes: list[int],
     strides: list[int],
 ) -> bytes:
-    if 0 in sizes:  # which the driver refuses: nothing is inside, so zeros may stand for it
+    if not base or min(sizes) <= 0:  # the driver refuses it, and zeros stand for what is outside
         base, sizes, strides = _zeros(device), [1] * len(sizes), [_EMPTY] * len(sizes)
     size = plan["bytes"]
     # The driver has the fastest dimension first, whose stride it does not ask for. Of one dimension

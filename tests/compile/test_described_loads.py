@@ -1,0 +1,133 @@
+"""Loads by pointers that TMA copies (proton/transforms/hopper/describe_loads.py), on the machine
+for PTX, against numpy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from tests.compile.ptx.emulation import Emulation
+from tests.draws import TIMES
+from tests.tables import check_rows
+
+HOPPER = proton.GPUTarget("cuda", 90)
+TMA, THREADS = "cp.async.bulk.tensor", "cp.async.c"
+
+
+@proton.jit
+def sums(
+    x_ptr, y_ptr, z_ptr, out_ptr, n, width, heads,
+    stride_xh, stride_xm, stride_yh, stride_yn, stride_zb, stride_zh, stride_zn,
+    M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, MASKED: tl.constexpr, WIDE: tl.constexpr,
+    CARRIED: tl.constexpr, REVERSED: tl.constexpr, TURNED: tl.constexpr, BLOCKS: tl.constexpr,
+    OTHER: tl.constexpr,
+):  # fmt: skip
+    """(x @ y.T) @ z by blocks of rows of y and z, of which n are there, or a multiple of N."""
+    block, batch, head = tl.program_id(0), tl.program_id(1) // heads, tl.program_id(1) % heads
+    rows, own, columns = tl.arange(0, N), block * M + tl.arange(0, M), tl.arange(0, D)
+    x = tl.load(x_ptr + head * stride_xh + own[:, None] * stride_xm + columns[None, :])
+    y_base = y_ptr + head.to(tl.int64) * stride_yh
+    z_base = z_ptr + batch * stride_zb + head * stride_zh
+    y_ptrs = y_base + rows[None, :] * stride_yn + columns[:, None]
+    z_block = tl.make_block_ptr(z_base, (n, D), (stride_zn, 1), (0, 0), (N, D), (1, 0))
+    out = tl.zeros((M, D), tl.float32)
+    for i in range(tl.cdiv(n, N)):
+        start = (tl.cdiv(n, N) - 1 - i) * N if REVERSED else i * N
+        inside = start + rows < n
+        if CARRIED:
+            y = tl.load(y_ptrs, mask=inside[None, :], other=0.0) if MASKED else tl.load(y_ptrs)
+        elif TURNED:
+            places = y_base + (start + rows)[None, :] * stride_yn + columns[:, None]
+            mask = inside[None, :] & (columns[:, None] < width) if WIDE else inside[None, :]
+            y = tl.load(places, mask=mask, other=OTHER) if MASKED else tl.load(places)
+        else:
+            places = y_base + (start + rows)[:, None] * stride_yn + columns[None, :]
+            mask = inside[:, None] & (columns[None, :] < width) if WIDE else inside[:, None]
+            y = tl.trans(tl.load(places, mask=mask, other=OTHER) if MASKED else tl.load(places))
+        if BLOCKS and MASKED:
+            z = tl.load(z_block, boundary_check=(0,), padding_option="zero")
+        elif BLOCKS:
+            z = tl.load(z_block)
+        else:
+            z_ptrs = z_base + (start + rows)[:, None] * stride_zn + columns[None, :]
+            z = tl.load(z_ptrs, mask=inside[:, None], other=0.0) if MASKED else tl.load(z_ptrs)
+        scores = tl.dot(x, y)
+        if MASKED:
+            scores = tl.where(inside[None, :], scores, 0.0)
+        out = tl.dot(scores.to(x.dtype), z, out)
+        y_ptrs += N * stride_yn
+        z_block = tl.advance(z_block, (N, 0))
+    out_ptrs = out_ptr + (tl.program_id(1) * tl.num_programs(0) * M + own)[:, None] * D
+    tl.store(out_ptrs + columns[None, :], out)
+
+
+def run(rng: np.random.Generator, *, length: int = 96, flip: bool = False, repeat: bool = False,
+        warps: int = 4, size: int = 64, **flags: Any) -> str:  # fmt: skip
+    """The PTX of a launch whose result is numpy's. `flip`: rows of y lie in falling order, and
+    `repeat`: all are one."""
+    batches, heads, block, width = 2, 2, 16 * warps, 48
+    on = dict.fromkeys(("MASKED", "WIDE", "CARRIED", "REVERSED", "TURNED", "BLOCKS"), False) | flags
+    new: Any = lambda *shape: (rng.standard_normal(shape) / 8).astype(np.float16)  # noqa: E731
+    rows = proton.cdiv(max(length, 1), 32) * 32
+    x, y, z = new(heads, block, size), new(heads, rows, size), new(batches, rows, heads, size)
+    if on["MASKED"]:  # nothing there is read
+        y[:, length:], z[:, length:] = np.nan, np.nan
+    if on["WIDE"] and on["MASKED"]:
+        y[..., width:] = np.nan
+    if flip:
+        y = y[:, ::-1]
+    if repeat:
+        y = np.broadcast_to(y[:, :1], y.shape)
+    out = np.full((batches * heads, block, size), np.nan, np.float32)
+    strides = [array.strides[axis] // 2 for array, axis in
+               ((x, 0), (x, 1), (y, 0), (y, 1), (z, 0), (z, 2), (z, 1))]  # fmt: skip
+    seen: list[str] = []
+    edit = lambda ptx: seen.append(ptx) or ptx  # noqa: E731
+    with Emulation(warps, rng, edit, checks_races=False, apart=128).installed():
+        sums[(1, batches * heads)](
+            x, y, z, out, length, width, heads, *strides, M=block, N=32, D=size, **on,
+            OTHER=flags.get("OTHER", 0.0), num_warps=warps, num_stages=2,
+        )  # fmt: skip
+    a, b, c = (array.astype(np.float64) for array in (x, y[:, :length], z[:, :length]))
+    if on["WIDE"] and on["MASKED"]:
+        a, b = a[..., :width], b[..., :width]
+    c = c.transpose(0, 2, 1, 3)
+    want = (a @ b.transpose(0, 2, 1)) @ c
+    error = np.abs(out.reshape(want.shape) - want).max(initial=0)
+    assert error <= 4e-3 * max(1, np.abs(want).max(initial=0)), (length, flags)
+    return seen[0]
+
+
+FLAGS = "MASKED", "WIDE", "CARRIED", "REVERSED", "TURNED", "BLOCKS"
+
+
+@pytest.mark.parametrize("number", range(6 * TIMES))
+def test_random_loads(session_seed: int, number: int) -> None:
+    """All are described: masked or not, in falling order, transposed, of block pointers."""
+    rng = np.random.default_rng([session_seed, number])
+    on = {name: bool(rng.integers(2)) for name in FLAGS}
+    on["CARRIED"] &= not on["REVERSED"]  # its pointers go on
+    on["BLOCKS"] &= not on["REVERSED"]
+    on["WIDE"] &= not on["CARRIED"]
+    length = int(rng.choice([1, 31, 33, 77])) if on["MASKED"] else int(rng.choice([32, 96]))
+    warps, size = int(rng.choice([4, 8])), int(rng.choice([64, 128]))
+    ptx = run(rng, length=length, warps=warps, size=size, **on)
+    assert TMA in ptx
+    assert THREADS not in ptx
+
+
+def test_what_stays_by_pointers(rng: np.random.Generator) -> None:
+    """Rows in falling order, and one row again and again, whose strides TMA does not have."""
+    rows: list[tuple[dict[str, Any], bool]] = [
+        ({"flip": True}, False),
+        ({"repeat": True}, False),
+        ({"length": 0, "MASKED": True}, False),  # no row: 0 is a multiple of 16, too
+    ]
+
+    def check(flags: dict[str, Any], is_described: bool) -> None:
+        ptx = run(rng, **flags)
+        assert (THREADS not in ptx) == is_described
+
+    check_rows(check, rows)
