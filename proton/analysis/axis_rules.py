@@ -101,6 +101,8 @@ def _constant(op: Operation, infos: Infos) -> AxisInfo | None:
     shape = shape_of(op.results[0]) or (1,)
     ones = (1,) * len(shape)
     if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
         attribute = attribute.get_splat_value()
     if isinstance(attribute, ir.BoolAttr):
         return AxisInfo(ones, ones, shape, int(attribute.value))

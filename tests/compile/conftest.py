@@ -1,6 +1,6 @@
 """What wrappers of kernels would launch on a GPU, compiled without one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,20 @@ import pytest
 import proton.language as tl
 from kernels import arrays
 from proton.backends.nvidia.target import GPUKernel
+from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
 from proton.runtime.launch.jit import JITFunction
+from proton.schedule import planning
+from proton.transforms.hopper import describe_loads
+
+
+@pytest.fixture
+def by_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Loops have no producer, and threads copy what pointers load: warp groups alternate."""
+    monkeypatch.setattr(planning, "may_be_specialized", lambda *given: False)
+    monkeypatch.setattr(describe_loads, "_candidates", lambda *given: [])
+    with knobs.scope(always_compile=True):
+        yield
 
 
 @pytest.fixture

@@ -66,6 +66,7 @@ def test_backward_is_not_serialised(of: Any, head: int, blocks: tuple[int, ...])
     assert not is_serialised(backward(of, head, head == 64, *blocks))
 
 
+@pytest.mark.usefixtures("by_groups")
 @pytest.mark.parametrize("head", [64, 128])
 def test_groups_wait_for_their_turn_behind_the_weights(head: int) -> None:
     """ptxas would wait ahead of them, while the other group has the tensor cores."""
@@ -79,6 +80,7 @@ def test_groups_wait_for_their_turn_behind_the_weights(head: int) -> None:
     assert not any("LDGSTS" in line for line in loop[:turn]), "copies begin behind the values"
 
 
+@pytest.mark.usefixtures("by_groups")
 def test_records_do_not_hold_up_a_turn() -> None:
     """Addresses of copies are computed while the product is issued, and a group tells the other of
     its copies while it looks for the rows' maximum, as without records."""
@@ -111,6 +113,7 @@ def test_rows_of_sums_are_read_as_they_are_wanted(head: int) -> None:
     assert not any(line.startswith(("STS", "STSM", "SHFL.IDX")) for line in loop)
 
 
+@pytest.mark.usefixtures("by_groups")
 def test_registers_are_not_given_up_where_each_product_waits(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

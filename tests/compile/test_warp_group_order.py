@@ -42,6 +42,8 @@ from tests.cpu.test_attention import reference
 GROUP = 128  # threads
 TAKES_TURN = r"bar\.sync\s+%r\d+, 256;"
 
+pytestmark = pytest.mark.usefixtures("by_groups")
+
 
 def run_attention(
     rng: np.random.Generator,

@@ -78,21 +78,7 @@ def compile_kernel(
     """
     stages, target, text = Stages(label), options.target, options.text or fn.ir
     with mlir_context(), Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
-        with stages.timed("frontend"):
-            module = first_module(
-                fn,
-                signature,
-                text,
-                debug=options.debug,
-                sanitize_overflow=options.sanitize_overflow,
-                dot_precision=options.default_dot_input_precision,
-                keep_calls=True,
-                target=target,
-                num_warps=options.num_warps,
-                num_ctas=options.num_ctas,
-            )
-            options = _with_workers(module, options)
-        module, options = _on_tiles(module, stages, options, text, fn.has_layouts)
+        module, options = _scheduled(fn, signature, stages, options, text)
         describes = DESCRIBES_LOADS in module.operation.attributes
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
@@ -130,6 +116,38 @@ def compile_kernel(
     files |= {"schedule.txt": schedule.encode()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _scheduled(
+    fn: DeviceFunction,
+    signature: Signature,
+    stages: Stages,
+    options: GPUOptions,
+    text: IRText | None,
+) -> tuple[Module, GPUOptions]:
+    """The module of `ttgir` in its final order, and the options with the warps that it has. Loads
+    by pointers are described to TMA for the sake of a producer: where there is none it is made
+    again, without."""
+    with stages.timed("frontend"):
+        module = first_module(
+            fn,
+            signature,
+            text,
+            debug=options.debug,
+            sanitize_overflow=options.sanitize_overflow,
+            dot_precision=options.default_dot_input_precision,
+            keep_calls=True,
+            target=options.target,
+            num_warps=options.num_warps,
+            num_ctas=options.num_ctas,
+        )
+        found = _with_workers(module, options)
+    module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
+    is_described = DESCRIBES_LOADS in module.operation.attributes
+    if is_described and options.describes_loads and not found.worker_warps:
+        without = dataclasses.replace(options, describes_loads=None)
+        return _scheduled(fn, signature, stages, without, text)
+    return module, found
 
 
 def _of_launches(options: GPUOptions) -> dict[str, object]:
@@ -190,7 +208,7 @@ def _on_tiles(
     tma = TensorDescriptorToTMA(options.target, device=device, debug=debug)
     describe: list[Pass] = []
     if (rewrites := options.describes_loads) is not None:
-        describe.append(DescribeLoads(options.target, rewrites=rewrites))
+        describe.append(DescribeLoads(options.target, options.num_warps, rewrites=rewrites))
     simplify = ttir_passes(options.instrumentation, [*describe, tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))

@@ -36,8 +36,25 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
         if size not in COPY_BYTES:
             _copy(source, target, size, inside)
             continue
-        nvidia.copy_async(target, source, size, inside, owns)
+        _copy_async(target, source, size, inside, owns)
     return [v.i32(0)]
+
+
+def _copy_async(
+    target: Value, source: Value, size: int, predicate: Value | None, owns: Value | None
+) -> None:
+    """`cp.async`, where a thread `owns` the place: begins a copy of 4, 8 or 16 bytes from global to
+    shared memory; of zeros, where a predicate is given that does not hold."""
+    kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
+    text = f"cp.async.{kind}.shared.global [$0], [$1], {size}"
+    values, constraints = [nvidia.shared_address(target), source], "r,l"
+    if predicate is not None:
+        values.append(v.binary(llvm.XOrOp, predicate, v.constant(1, v.integer(1))))
+        text, constraints = f"{text}, $2", f"{constraints},b"
+    if owns is not None:
+        text, constraints = f"@${len(values)} {text}", f"{constraints},b"
+        values.append(owns)
+    nvidia.assembly(f"{text};", constraints, None, *values)
 
 
 def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:

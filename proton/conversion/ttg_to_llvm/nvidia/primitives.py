@@ -224,23 +224,6 @@ def shared_address(pointer: Value) -> Value:
     return v.create(llvm.PtrToIntOp, v.integer(32), pointer)
 
 
-def copy_async(
-    target: Value, source: Value, size: int, predicate: Value | None, owns: Value | None
-) -> None:
-    """`cp.async`, where a thread `owns` the place: begins a copy of 4, 8 or 16 bytes from global to
-    shared memory; of zeros, where a predicate is given that does not hold."""
-    kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
-    text = f"cp.async.{kind}.shared.global [$0], [$1], {size}"
-    values, constraints = [shared_address(target), source], "r,l"
-    if predicate is not None:
-        values.append(v.binary(llvm.XOrOp, predicate, v.constant(1, v.integer(1))))
-        text, constraints = f"{text}, $2", f"{constraints},b"
-    if owns is not None:
-        text, constraints = f"@${len(values)} {text}", f"{constraints},b"
-        values.append(owns)
-    assembly(f"{text};", constraints, None, *values)
-
-
 def commit_copies() -> None:
     """The copies begun since the last time are a group."""
     assembly("cp.async.commit_group;", "", None)
