@@ -95,11 +95,7 @@ class TensorDescriptor(ArrayArgument):
 
     def key(self, parameter: Parameter, element: ty.dtype) -> str:
         """The short name of its type, of which the code depends on the block and the padding."""
-        if self.padding == "nan" and not element.is_floating():
-            raise LaunchError(
-                f'argument {parameter.name}: padding "nan" needs floats, got {element}'
-            )
-        return parameter.descriptor(element, tuple(self.block_shape), self.padding)
+        return descriptor_key(parameter, element, tuple(self.block_shape), self.padding)
 
     def stand_in(self, parameter: Parameter, element: ty.dtype) -> str:
         return self.key(parameter, element)
@@ -112,6 +108,15 @@ class TensorDescriptor(ArrayArgument):
                 f"{ty.DESCRIPTOR_ROW_BYTES} bytes, got {address:#x}: copy the tensor"
             )
         return (address, *self.shape, *self.strides[:-1])
+
+
+def descriptor_key(
+    parameter: Parameter, element: ty.dtype, block_shape: tuple[int, ...], padding: str
+) -> str:
+    """The short name of a descriptor's type."""
+    if padding == "nan" and not element.is_floating():
+        raise LaunchError(f'argument {parameter.name}: padding "nan" needs floats, got {element}')
+    return parameter.descriptor(element, block_shape, padding)
 
 
 def _element_bytes(base: Any) -> int:

@@ -5,6 +5,7 @@ Each kind of argument is a class, and says its three facts once: which values ar
 value and makes its part of the key (`reading`). The first kind that accepts a value is its kind.
 """
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from proton.runtime.launch.arguments import (
     torch_element,
 )
 from proton.runtime.launch.reinterpret import TensorWrapper
-from proton.runtime.launch.tensor_descriptor import TensorDescriptor
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor, descriptor_key
 from proton.runtime.nvidia import cuda
 
 _DLPACK_CUDA = 2  # kDLCUDA of dlpack.h
@@ -307,11 +308,25 @@ def read_pointer(parameter: Parameter, value: object) -> tuple[int, str, int]:
 
 
 def read_descriptor(parameter: Parameter, value: object) -> tuple[tuple[int, ...], str, int]:
-    """(what the kernel takes, type, device) of a tensor descriptor."""
+    """(what the kernel takes, type, device) of a tensor descriptor. Of torch's tensors the dtype
+    says the type; what is empty, freed, or on the CPU takes its time."""
+    if value.__class__ is TensorDescriptor and is_torch(base := value.base):
+        address, device = base.data_ptr(), base.get_device()
+        if address and device >= 0:
+            short = _torch_key(parameter, base.dtype, tuple(value.block_shape), value.padding)
+            return value.passed(parameter.name, address), short, device
     if not isinstance(value, TensorDescriptor) or not is_pointer(value):
         raise TypeError
     address, element, device = memory_of(parameter.name, value.base)
     return value.passed(parameter.name, address), value.key(parameter, element), device
+
+
+@functools.lru_cache(1024)
+def _torch_key(
+    parameter: Parameter, dtype: object, block_shape: tuple[int, ...], padding: str
+) -> str:
+    element = torch_element(parameter.name, dtype)
+    return descriptor_key(parameter, element, block_shape, padding)
 
 
 def read_other(parameter: Parameter, value: object) -> tuple[Argument, bool]:
