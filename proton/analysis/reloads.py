@@ -20,6 +20,7 @@ from proton.dialect.traits import (
     Barrier,
     Loop,
     Multiplies,
+    Pure,
     SharedEffects,
     Writes,
     has,
@@ -43,6 +44,18 @@ class Reloads:
     def allow(self, value: Value) -> bool:
         """Whether to load a tensor again: it is made of small loads, by cheap arithmetic."""
         return self._holds_load(value) and self._allow(value)
+
+    def go_anywhere(self, op: Operation) -> bool:
+        """Whether an op is a small load that threads may repeat, beside products of a loop, but not
+        for them. The product has its layout; the load waits for nothing, and each iteration for
+        it."""
+        is_load = isa(op, tt.LoadOp) and is_tensor(op.results[0].type)
+        return (
+            is_load
+            and self._is_small(op.results[0])
+            and _is_beside_products(op)
+            and self._may_load(op)
+        )
 
     def _holds_load(self, value: Value) -> bool:
         """True if there is a load among what a tensor is computed from, as far as it is small."""
@@ -74,7 +87,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _feeds_products(op):
+        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _is_pipelined(op):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
@@ -115,8 +128,29 @@ def _behind_conversions(value: Value) -> Operation | None:
     return op
 
 
-def _feeds_products(op: Operation) -> bool:
-    """True if it is in a loop that multiplies matrices: those loads are pipelined."""
+def feeds_product(op: Operation) -> bool:
+    """True if an operand of a product is computed in the op's block from what it loads: such a load
+    begins iterations early, and those who read it from shared memory choose their layout."""
+    seen, work = set[Operation](), [op]
+    while work:
+        for use in (use for result in work.pop().results for use in result.uses):
+            user = use.owner.operation
+            if has(user, Multiplies):
+                if use.operand_number < 2:
+                    return True
+            elif user.block == op.block and user not in seen and has(user, Pure):
+                seen.add(user)
+                work.append(user)
+    return False
+
+
+def _is_pipelined(op: Operation) -> bool:
+    """True if it is in a loop that multiplies matrices, and an operand of one is made of it."""
+    return _is_beside_products(op) and feeds_product(op)
+
+
+def _is_beside_products(op: Operation) -> bool:
+    """True if it is in a loop that multiplies matrices."""
     parent = op.parent
     while parent is not None and not isa(parent, func.FuncOp):
         if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):
