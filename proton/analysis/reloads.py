@@ -47,15 +47,11 @@ class Reloads:
 
     def go_anywhere(self, op: Operation) -> bool:
         """Whether an op is a small load that threads may repeat, beside products of a loop, but not
-        for them. The product has its layout; the load waits for nothing, and each iteration for
-        it."""
+        of an operand: nothing is pipelined there, and each iteration waits for where it goes."""
         is_load = isa(op, tt.LoadOp) and is_tensor(op.results[0].type)
-        return (
-            is_load
-            and self._is_small(op.results[0])
-            and _is_beside_products(op)
-            and self._may_load(op)
-        )
+        if not is_load or not self._is_small(op.results[0]) or not _is_beside_products(op):
+            return False
+        return self._may_load(op) and not feeds_product(op)
 
     def _holds_load(self, value: Value) -> bool:
         """True if there is a load among what a tensor is computed from, as far as it is small."""
@@ -75,9 +71,10 @@ class Reloads:
         if op is None or not self._is_small(value):
             return False
         if value not in self.known:
-            self.known[value] = (cost(op) <= Cost.ARITHMETIC or self._may_load(op)) and all(
-                map(self._allow, op.operands)
+            may_load = cost(op) <= Cost.ARITHMETIC or (
+                self._may_load(op) and not _is_beside_products(op)
             )
+            self.known[value] = may_load and all(map(self._allow, op.operands))
         return self.known[value]
 
     def _is_small(self, value: Value) -> bool:
@@ -87,7 +84,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _is_pipelined(op):
+        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
@@ -142,11 +139,6 @@ def feeds_product(op: Operation) -> bool:
                 seen.add(user)
                 work.append(user)
     return False
-
-
-def _is_pipelined(op: Operation) -> bool:
-    """True if it is in a loop that multiplies matrices, and an operand of one is made of it."""
-    return _is_beside_products(op) and feeds_product(op)
 
 
 def _is_beside_products(op: Operation) -> bool:

@@ -33,7 +33,7 @@ from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
-from proton.layout.conversion import Permutation, plan
+from proton.layout.conversion import Exchange, Permutation, plan
 from proton.layout.reduction import plan_reduction
 from proton.passes import Pass, register
 
@@ -107,8 +107,8 @@ class _Preferences:
                     self._given(block.arguments)
                     self.block(block)
             self._given(op.results)
-        elif self.reloads.go_anywhere(op) and (layout := self._taken(op.results[0])) is not None:
-            self.layouts[op.results[0]] = layout
+        elif self.reloads.go_anywhere(op):
+            self.layouts[op.results[0]] = self._of_small_load(op.results[0])
         elif has(op, LayoutAnchor):
             self._given(op.results)
         elif isa(op, tt.ReduceOp):
@@ -179,6 +179,14 @@ class _Preferences:
                 if found is not None:
                     return found
         return None
+
+    def _of_small_load(self, value: Value) -> LinearLayout:
+        """The layout in which it is taken, if it would get there by way of shared memory."""
+        own, taken = layout_of(value.type), self._taken(value)
+        if taken is None:
+            return own
+        way = plan(own, taken, stored_bytes(element_of(value)))
+        return taken if isinstance(way, Exchange) else own
 
     def _taken(self, value: Value, depth: int = 8) -> LinearLayout | None:
         """The layout in which a value, or the rows or columns that it is repeated to, are combined
