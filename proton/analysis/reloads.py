@@ -20,6 +20,7 @@ from proton.dialect.traits import (
     Barrier,
     Loop,
     Multiplies,
+    Pure,
     SharedEffects,
     Writes,
     has,
@@ -44,6 +45,14 @@ class Reloads:
         """Whether to load a tensor again: it is made of small loads, by cheap arithmetic."""
         return self._holds_load(value) and self._allow(value)
 
+    def go_anywhere(self, op: Operation) -> bool:
+        """Whether an op is a small load that threads may repeat, beside products of a loop, but not
+        of an operand: nothing is pipelined there, and each iteration waits for where it goes."""
+        is_load = isa(op, tt.LoadOp) and is_tensor(op.results[0].type)
+        if not is_load or not self._is_small(op.results[0]) or not _is_beside_products(op):
+            return False
+        return self._may_load(op) and not feeds_product(op)
+
     def _holds_load(self, value: Value) -> bool:
         """True if there is a load among what a tensor is computed from, as far as it is small."""
         op = _behind_conversions(value)
@@ -62,9 +71,10 @@ class Reloads:
         if op is None or not self._is_small(value):
             return False
         if value not in self.known:
-            self.known[value] = (cost(op) <= Cost.ARITHMETIC or self._may_load(op)) and all(
-                map(self._allow, op.operands)
+            may_load = cost(op) <= Cost.ARITHMETIC or (
+                self._may_load(op) and not _is_beside_products(op)
             )
+            self.known[value] = may_load and all(map(self._allow, op.operands))
         return self.known[value]
 
     def _is_small(self, value: Value) -> bool:
@@ -74,7 +84,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value) or _feeds_products(op):
+        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)
@@ -115,8 +125,24 @@ def _behind_conversions(value: Value) -> Operation | None:
     return op
 
 
-def _feeds_products(op: Operation) -> bool:
-    """True if it is in a loop that multiplies matrices: those loads are pipelined."""
+def feeds_product(op: Operation) -> bool:
+    """True if an operand of a product is computed in the op's block from what it loads: such a load
+    begins iterations early, and those who read it from shared memory choose their layout."""
+    seen, work = set[Operation](), [op]
+    while work:
+        for use in (use for result in work.pop().results for use in result.uses):
+            user = use.owner.operation
+            if has(user, Multiplies):
+                if use.operand_number < 2:
+                    return True
+            elif user.block == op.block and user not in seen and has(user, Pure):
+                seen.add(user)
+                work.append(user)
+    return False
+
+
+def _is_beside_products(op: Operation) -> bool:
+    """True if it is in a loop that multiplies matrices."""
     parent = op.parent
     while parent is not None and not isa(parent, func.FuncOp):
         if has(parent, Loop) and any(has(one, Multiplies) for one in all_ops(parent)):

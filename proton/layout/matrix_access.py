@@ -17,6 +17,7 @@ from proton.base.chips.chip import WARP_SIZE
 from proton.layout.linear import Basis, LinearLayout, NotDivisible, log2
 
 WORD_BYTES, ROW_BYTES = 4, 16
+TRANSPOSED_BYTES = 2  # of elements that may be transposed on the way
 MOST = 4  # matrices of one instruction
 
 
@@ -58,7 +59,7 @@ def _straight(places: LinearLayout, element_bytes: int) -> MatrixAccess | None:
 def _transposed(places: LinearLayout, element_bytes: int) -> MatrixAccess | None:
     """Lanes that differ in bits 2 to 4 have elements of one row."""
     lanes, registers = places.bases("lane"), places.bases("register")
-    if element_bytes != 2 or not registers:
+    if element_bytes != TRANSPOSED_BYTES or not registers:
         return None
     turned = LinearLayout.of(dict(places.ins) | {"lane": lanes[2:] + lanes[:2]}, dict(places.outs))
     if not _divides(turned, LinearLayout.identity(ROW_BYTES // 2, "lane", "offset")):

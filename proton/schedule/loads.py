@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
+from proton.analysis.reloads import feeds_product
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map, is_made_by_kernel
 from proton.dialect import isa, tt, ttg, ttng
@@ -178,7 +179,7 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
         if not is_block and not isa(op, TMA_LOAD):
             continue
         is_safe = is_apart(op, written, roots)
-        if is_safe and _is_copied(op, infos) and (is_asked or _feeds_product(op)):
+        if is_safe and _is_copied(op, infos) and (is_asked or feeds_product(op)):
             found.append(Load(op))
     return [load for load in found if slice_of(loop, [load]) is not None]
 
@@ -216,22 +217,6 @@ def _is_copied(op: Operation, infos: AxisInfos) -> bool:
     if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
         return False
     return access_elements(op, infos) * stored_bytes(element) >= COPY_BYTES
-
-
-def _feeds_product(op: Operation) -> bool:
-    """True if tensor cores multiply what is loaded, or what is computed from it in the body."""
-    seen, work = set(), [op]
-    while work:
-        for result in work.pop().results:
-            for use in result.uses:
-                user = use.owner.operation
-                if isa(user, *PRODUCTS):
-                    if use.operand_number < 2:
-                        return True
-                elif user.block == op.block and user not in seen and has(user, Pure):
-                    seen.add(user)
-                    work.append(user)
-    return False
 
 
 # What they need

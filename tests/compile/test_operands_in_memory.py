@@ -106,6 +106,37 @@ def test_operands_take_the_memory_of_programs_that_lack_registers() -> None:
     assert kernel.n_spills == 0
 
 
+@proton.jit
+def columns_first(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """Rows that are loaded are first the right operand as they lie, then the left one."""
+    m, d, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    k = tl.load(k_ptr + j[:, None] * D + d[None, :])
+    weights = tl.load(k_ptr + j[:, None] * D + m[None, :])
+    out = tl.zeros((N, D), tl.float32)
+    for start in range(0, n, M):
+        q = tl.load(q_ptr + (start + m)[:, None] * D + d[None, :])
+        out = tl.dot(weights, q, out)
+        scores = tl.dot(q, tl.trans(k))
+        out = tl.dot(tl.trans(scores.to(q.dtype)), q, out)
+    tl.store(out_ptr + j[:, None] * D + d[None, :], out)
+
+
+def test_shared_operands_are_stored_as_threads_have_them(rng: np.random.Generator) -> None:
+    """16 bytes at a time, though the first dot has columns side by side."""
+    types = [tl.float16, tl.float16, tl.float32, 64]
+    options = {"num_warps": 2, "num_stages": 1, "target": GPUTarget("cuda", 90)}
+    kernel = columns_first.warmup(*types, 32, 32, 128, **options)
+    assert memories_of_loop(kernel) == 1
+    assert not re.findall(r"st\.shared\.[bu]16", kernel.asm["ptx"])
+    q, k = (rng.standard_normal((rows, 128)).astype(np.float16) for rows in (64, 32))
+    out = np.full((32, 128), np.nan, np.float32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 64, kernel.shared, [q, k, out, 64], rng)
+    want = np.zeros((32, 128))
+    for x in (q[:32].astype(np.float64), q[32:].astype(np.float64)):
+        want += k[:, :32].astype(np.float64) @ x + (x @ k.T).astype(np.float16).T @ x
+    np.testing.assert_allclose(out, want, rtol=1e-2, atol=0.5)
+
+
 @pytest.mark.parametrize("warps", [1, 2])
 def test_what_fits_stays_in_registers(warps: int) -> None:
     assert not stays_in_memory(compiled(attention_like, 16, 16, 64, warps=warps))

@@ -3,10 +3,14 @@
 import re
 from typing import Any
 
+import numpy as np
+import pytest
+
 import proton
 import proton.language as tl
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
-from tests.cpu.test_small_loads import elsewhere, in_place, product, scaled
+from tests.compile.ptx.machine import run_on_arrays
+from tests.cpu.test_small_loads import elsewhere, in_place, normal, product, scaled
 
 TARGET = proton.GPUTarget("cuda", 90)
 
@@ -133,3 +137,87 @@ def test_llvm_knows_how_large_numbers_of_programs_are() -> None:
     assert "ctaid.x range <i32, 0, 2147483647>" in code
     assert "nctaid.y range <i32, 1, 65536>" in code
     assert "tid.x range <i32, 0, 128>" in code
+
+
+@proton.jit
+def scaled_products(
+    x_ptr, y_ptr, s_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):
+    """A product whose blocks of K have a scale a row, by pointers that the loop moves."""
+    m, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x_ptrs, y_ptrs = x_ptr + m[:, None] * n + k[None, :], y_ptr + k[:, None] * N + j[None, :]
+    s_ptrs = s_ptr + m * (n // K)
+    out = tl.zeros((M, N), tl.float32)
+    for _ in range(0, n, K):
+        out += tl.dot(tl.load(x_ptrs), tl.load(y_ptrs)) * tl.load(s_ptrs)[:, None]
+        x_ptrs += K
+        y_ptrs += K * N
+        s_ptrs += 1
+    tl.store(out_ptr + m[:, None] * N + j[None, :], out)
+
+
+@pytest.mark.parametrize("arch", [80, 90], ids=["mma", "wgmma"])
+def test_scales_of_products_are_loaded_where_the_product_is(
+    arch: int, rng: np.random.Generator
+) -> None:
+    types = [tl.float16, tl.float16, tl.float32, tl.float32, 128]
+    sizes = {"M": 64, "N": 32, "K": 32}
+    kernel = scaled_products.warmup(*types, **sizes, target=proton.GPUTarget("cuda", arch))
+    loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    assert "ttg.convert_layout" not in loop
+    x, y = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 128), (128, 32)))
+    scales, out = normal(rng, 64, 4), np.full((64, 32), np.nan, np.float32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, [x, y, scales, out, 128], rng)
+    parts = [x[:, at : at + 32].astype(np.float64) @ y[at : at + 32] for at in range(0, 128, 32)]
+    want = sum(part * scales[:, n, None] for n, part in enumerate(parts))
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-3)
+
+
+@proton.jit
+def counted_products(x_ptr, s_ptr, out_ptr, n, M: tl.constexpr):
+    """The scales of an iteration are what the one before wrote."""
+    m = tl.arange(0, M)
+    x = tl.load(x_ptr + m[:, None] * M + m[None, :])
+    out = tl.zeros((M, M), tl.float32)
+    s_ptrs = s_ptr + m
+    for _ in range(n):
+        scales = tl.load(s_ptrs)
+        out += tl.dot(x, x) * scales[:, None]
+        tl.store(s_ptrs + M, scales + 1)
+        s_ptrs += M
+    tl.store(out_ptr + m[:, None] * M + m[None, :], out)
+
+
+def test_scales_that_the_loop_writes_are_loaded_once() -> None:
+    kernel = compiled(counted_products, tl.float16, tl.float32, tl.float32, 4, M=64)
+    loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    assert loop.count('"tt.load"') == 1
+    assert "ttg.convert_layout" in loop
+
+
+@proton.jit
+def scaled_int8(x_ptr, y_ptr, s_ptr, out_ptr, rows, columns, n, sx, sy, so, B: tl.constexpr):
+    """Tiles of an int8 product, each element times its row's scale."""
+    program, across = tl.program_id(0), 8 * tl.cdiv(columns, B)
+    high = min(tl.cdiv(rows, B) - program // across * 8, 8)
+    i = (program // across * 8 + program % high) * B + tl.arange(0, B)
+    j = program % across // high * B + tl.arange(0, B)
+    k = tl.arange(0, B)
+    x_ptrs = x_ptr + (i % rows)[:, None] * sx + k[None, :]
+    y_ptrs = y_ptr + k[:, None] + (j % columns)[None, :] * sy
+    out = tl.zeros((B, B), tl.int32)
+    for _ in range(0, n, B):
+        out += tl.dot(tl.load(x_ptrs), tl.load(y_ptrs))
+        x_ptrs += B
+        y_ptrs += B
+    inside = (i[:, None] < rows) & (j[None, :] < columns)
+    scales = tl.load(s_ptr + tl.broadcast_to(i[:, None], (B, B)), mask=inside)
+    tl.store(out_ptr + i[:, None] * so + j[None, :], out * scales, mask=inside)
+
+
+def test_two_words_are_spilled_where_twice_the_programs_run_for_them() -> None:
+    """With 131 registers an SM has room for one program of 8 warps, with 128 for two."""
+    types = [tl.int8, tl.int8, tl.bfloat16, tl.bfloat16]
+    kernel = compiled(scaled_int8, *types, *(256,) * 6, B=128, num_warps=8)
+    assert 0 < kernel.n_spills <= 16
+    assert TARGET.facts.programs_by_registers(kernel.n_regs, 8 * WARP_SIZE) == 2

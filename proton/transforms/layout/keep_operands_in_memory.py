@@ -38,8 +38,10 @@ from proton.dialect.walk import (
     replace,
     users,
 )
+from proton.layout.matrix_access import TRANSPOSED_BYTES
 from proton.layout.matrix_memory import matrix_layout
 from proton.passes import Pass, register
+from proton.transforms.layout.matrix_operands import fast_axis
 
 WORD_BITS = 32
 # Programs that an SM keeps where it had them, as far as it has registers for them: one waits while
@@ -108,10 +110,11 @@ class KeepOperandsInMemory(Pass):
                 return
             read = _before_transposing(operand)
             k_axis = operands[operand] if read == operand else 1 - operands[operand]
-            memory = _memory_type(read, k_axis)
+            written = _before_converting(read)
+            memory = _memory_type(written, k_axis)
             if memory is None or registers(operand) > 1 + most * MOST_OF_OPERAND:
                 continue
-            key = _before_converting(read), memory
+            key = written, memory
             if key not in held:
                 if desc_bytes(memory) > self._room(module, function, loop):
                     continue
@@ -203,13 +206,18 @@ def _is_outside(value: Value, inside: set[Operation]) -> bool:
     return owner.operation not in inside
 
 
-def _memory_type(operand: Value, k_axis: int) -> Type | None:
-    """Rows along K, swizzled; None where they are too short for it."""
-    shape, element = shape_of(operand), element_of(operand)
+def _memory_type(value: Value, k_axis: int) -> Type | None:
+    """Swizzled, with rows along K; None where they are too short for it. Matrices of 16 bits are
+    read either way (`ldmatrix`): their rows run as threads write them, many elements at once."""
+    shape, element = shape_of(value), element_of(value)
     if len(shape) != 2:
         return None
-    layout = matrix_layout(shape, stored_bytes(element), (k_axis, 1 - k_axis))
-    return None if layout is None else ttg.mem_desc(shape, element, layout)
+    bytes_ = stored_bytes(element)
+    fast = fast_axis(ttg.layout_of(value.type)) if bytes_ == TRANSPOSED_BYTES else k_axis
+    for axis in dict.fromkeys((fast, k_axis)):
+        if (layout := matrix_layout(shape, bytes_, (axis, 1 - axis))) is not None:
+            return ttg.mem_desc(shape, element, layout)
+    return None
 
 
 def _read_in_loop(operand: Value, held: Value, inside: set[Operation]) -> None:

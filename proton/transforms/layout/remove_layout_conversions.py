@@ -33,12 +33,14 @@ from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
 from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
-from proton.layout.conversion import Permutation, plan
+from proton.layout.conversion import Exchange, Permutation, plan
 from proton.layout.reduction import plan_reduction
 from proton.passes import Pass, register
 
 # These take each operand in any layout.
 _ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
+
+_REPEATS = tt.ExpandDimsOp, tt.BroadcastOp
 
 
 @register
@@ -53,7 +55,8 @@ class RemoveLayoutConversions(Pass):
         for op in module.body.operations:
             if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks):
                 function = op.operation
-                rewriter = _Rewriter(_preferences(function), Reloads(function, threads))
+                reloads = Reloads(function, threads)
+                rewriter = _Rewriter(_preferences(function, reloads), reloads)
                 rewriter.function(function)
                 _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})
 
@@ -81,7 +84,8 @@ class _Preferences:
     and is not cheap, the layout of what it is combined with, or of the access that it goes to. A
     value that is not there is made of constants and ranges, and has no opinion."""
 
-    def __init__(self) -> None:
+    def __init__(self, reloads: Reloads) -> None:
+        self.reloads = reloads
         self.layouts: dict[Value, LinearLayout] = {}
         self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
 
@@ -103,6 +107,8 @@ class _Preferences:
                     self._given(block.arguments)
                     self.block(block)
             self._given(op.results)
+        elif self.reloads.go_anywhere(op):
+            self.layouts[op.results[0]] = self._of_small_load(op.results[0])
         elif has(op, LayoutAnchor):
             self._given(op.results)
         elif isa(op, tt.ReduceOp):
@@ -161,7 +167,8 @@ class _Preferences:
         for use in value.uses:
             op = use.owner.operation
             if has(op, Accesses):
-                return layout_of(op.operands[use.operand_number].type)
+                loaded = self.layouts.get(op.results[0]) if isa(op, tt.LoadOp) else None
+                return loaded or layout_of(op.operands[use.operand_number].type)
             if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
                 continue
             for other in op.operands:
@@ -171,6 +178,31 @@ class _Preferences:
                 found = self._wanted(result, depth - 1) if is_tensor(result.type) else None
                 if found is not None:
                     return found
+        return None
+
+    def _of_small_load(self, value: Value) -> LinearLayout:
+        """The layout in which it is taken, if it would get there by way of shared memory."""
+        own, taken = layout_of(value.type), self._taken(value)
+        if taken is None:
+            return own
+        way = plan(own, taken, stored_bytes(element_of(value)))
+        return taken if isinstance(way, Exchange) else own
+
+    def _taken(self, value: Value, depth: int = 8) -> LinearLayout | None:
+        """The layout in which a value, or the rows or columns that it is repeated to, are combined
+        with what has one."""
+        for use in value.uses if depth else ():
+            op = use.owner.operation
+            if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, *_REPEATS)):
+                continue
+            others = [v for v in op.operands if v != value] if has(op, Elementwise) else []
+            given = (self._given_of(other, depth) for other in others)
+            found = next((layout for layout in given if layout is not None), None)
+            if found is None:
+                found = self._taken(op.results[0], depth - 1)
+            if found is not None:
+                wanted = operand_layouts(op, found)
+                return found if wanted is None else wanted[0]
         return None
 
     def _given_of(self, value: Value, depth: int) -> LinearLayout | None:
@@ -274,8 +306,8 @@ def _moved(value: Value, source: LinearLayout, target: LinearLayout) -> int:
     return 0 if isinstance(plan(source, target, bytes_), Permutation) else bytes_
 
 
-def _preferences(function: Operation) -> dict[Value, LinearLayout]:
-    preferences = _Preferences()
+def _preferences(function: Operation, reloads: Reloads) -> dict[Value, LinearLayout]:
+    preferences = _Preferences(reloads)
     block = function.regions[0].blocks[0]
     preferences._given(block.arguments)
     preferences.block(block)
@@ -330,16 +362,20 @@ class _Rewriter:
         if isa(op, tt.ReduceOp):
             self._alike(op)
             return
-        if has(op, LayoutAnchor) or not results or isa(op, tt.SplitOp):
+        is_placed = isa(op, tt.LoadOp) and results and self._is_placed(results[0])
+        if (has(op, LayoutAnchor) and not is_placed) or not results or isa(op, tt.SplitOp):
             self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
-        wanted = self._wanted_operands(op, layout)
+        tensors = [n for n, operand in enumerate(op.operands) if is_tensor(operand.type)]
+        wanted = [layout] * len(tensors) if is_placed else self._wanted_operands(op, layout)
         for result in results:
             self._retype(result)
-        tensors = [n for n, operand in enumerate(op.operands) if is_tensor(operand.type)]
         for number, operand_layout in zip(tensors, wanted, strict=True):
             op.operands[number] = self.get(op.operands[number], operand_layout)
+
+    def _is_placed(self, loaded: Value) -> bool:
+        return is_tensor(loaded.type) and self.layouts[loaded] != layout_of(loaded.type)
 
     def _wanted_operands(self, op: Operation, layout: LinearLayout) -> list[LinearLayout]:
         wanted = operand_layouts(op, layout)
