@@ -1,7 +1,8 @@
 """Chooses layouts for whole expressions, so that data moves between threads only where it must.
 
 The layouts of some values are given: of what a load reads, of what a product or a scan makes, of
-what a store takes. Every other op computes in any layout. So the pass looks through the
+what a store takes. Every other op computes in any layout, and so does a load whose addresses
+follow from data (`proton/analysis/gathers.py`). So the pass looks through the
 conversions that are there, carries the given layouts *forward* (what is computed from a load is
 computed where the load left it), and makes each operand available in the layout that its user
 wants: as it is, computed again *backward* in that layout where it is made of constants and ranges,
@@ -20,6 +21,7 @@ from typing import ClassVar
 
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.cost import Cost, cost, widens
+from proton.analysis.gathers import gathered
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import axis_of, is_exchanged, stored_bytes
@@ -53,7 +55,9 @@ class RemoveLayoutConversions(Pass):
         for op in module.body.operations:
             if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks):
                 function = op.operation
-                rewriter = _Rewriter(_preferences(function), Reloads(function, threads))
+                gathers = gathered(function)
+                layouts = _preferences(function, gathers)
+                rewriter = _Rewriter(layouts, Reloads(function, threads), gathers)
                 rewriter.function(function)
                 _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})
 
@@ -81,7 +85,8 @@ class _Preferences:
     and is not cheap, the layout of what it is combined with, or of the access that it goes to. A
     value that is not there is made of constants and ranges, and has no opinion."""
 
-    def __init__(self) -> None:
+    def __init__(self, gathers: set[Value]) -> None:
+        self.gathers = gathers
         self.layouts: dict[Value, LinearLayout] = {}
         self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
 
@@ -103,6 +108,8 @@ class _Preferences:
                     self._given(block.arguments)
                     self.block(block)
             self._given(op.results)
+        elif op.results and op.results[0] in self.gathers:
+            self._gather(op)
         elif has(op, LayoutAnchor):
             self._given(op.results)
         elif isa(op, tt.ReduceOp):
@@ -118,6 +125,14 @@ class _Preferences:
                 wanted = self._wanted(op.results[0])
                 for result in op.results:
                     self._decide(result, list(op.operands), wanted)
+
+    def _gather(self, op: Operation) -> None:
+        """The layout of a load's addresses, unless more threads would load the same."""
+        addresses, result = op.operands[0], op.results[0]
+        layout, given = self.of(addresses), layout_of(result.type)
+        if layout is not None and layout.in_bits("register") > given.in_bits("register"):
+            layout = given
+        self._decide(result, [addresses], layout)
 
     def _best(self, op: Operation, known: dict[Value, LinearLayout]) -> LinearLayout:
         """Of the layouts of operands the one that spreads elements over most threads; of more such,
@@ -144,6 +159,8 @@ class _Preferences:
         """The layout in which an op takes an operand; None where it takes any."""
         if isa(op, scf.YieldOp) and isa(loop := parent_of(op), scf.ForOp):
             return self.layouts.get(ForLoop(loop).iter_args[number])
+        if op.results and op.results[0] in self.gathers:
+            return None
         is_given = has(op, Accesses) or (has(op, LayoutAnchor) and op.name not in _ANY_LAYOUT)
         return layout_of(op.operands[number].type) if is_given else None
 
@@ -160,6 +177,8 @@ class _Preferences:
         with, or in which an access takes it."""
         for use in value.uses:
             op = use.owner.operation
+            if op.results and op.results[0] in self.gathers:
+                continue
             if has(op, Accesses):
                 return layout_of(op.operands[use.operand_number].type)
             if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
@@ -183,7 +202,7 @@ class _Preferences:
         op = defining_op(_through(value))
         if op is None:
             return None
-        if has(op, LayoutAnchor):
+        if has(op, LayoutAnchor) and op.results[0] not in self.gathers:
             return layout_of(op.results[0].type)
         if not has(op, Elementwise):
             return None
@@ -274,8 +293,8 @@ def _moved(value: Value, source: LinearLayout, target: LinearLayout) -> int:
     return 0 if isinstance(plan(source, target, bytes_), Permutation) else bytes_
 
 
-def _preferences(function: Operation) -> dict[Value, LinearLayout]:
-    preferences = _Preferences()
+def _preferences(function: Operation, gathers: set[Value]) -> dict[Value, LinearLayout]:
+    preferences = _Preferences(gathers)
     block = function.regions[0].blocks[0]
     preferences._given(block.arguments)
     preferences.block(block)
@@ -288,8 +307,10 @@ def _preferences(function: Operation) -> dict[Value, LinearLayout]:
 class _Rewriter:
     """Gives values their layouts in program order, and operands theirs through `get`."""
 
-    def __init__(self, layouts: dict[Value, LinearLayout], reloads: Reloads) -> None:
-        self.layouts, self.reloads = layouts, reloads
+    def __init__(
+        self, layouts: dict[Value, LinearLayout], reloads: Reloads, gathers: set[Value]
+    ) -> None:
+        self.layouts, self.reloads, self.gathers = layouts, reloads, gathers
         self.made: dict[tuple[Value, LinearLayout], Value] = {}
         self.copied: dict[Value, Value] = {}  # of copies in other layouts: what they are copies of
         self.given: dict[Value, LinearLayout] = {}  # of values whose type was changed: as it was
@@ -330,7 +351,8 @@ class _Rewriter:
         if isa(op, tt.ReduceOp):
             self._alike(op)
             return
-        if has(op, LayoutAnchor) or not results or isa(op, tt.SplitOp):
+        is_given = has(op, LayoutAnchor) and not (results and results[0] in self.gathers)
+        if is_given or not results or isa(op, tt.SplitOp):
             self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
@@ -342,6 +364,8 @@ class _Rewriter:
             op.operands[number] = self.get(op.operands[number], operand_layout)
 
     def _wanted_operands(self, op: Operation, layout: LinearLayout) -> list[LinearLayout]:
+        if op.results[0] in self.gathers:
+            return [layout for operand in op.operands if is_tensor(operand.type)]
         wanted = operand_layouts(op, layout)
         if wanted is None:  # no rule that goes backward: the preference of the first operand is it
             tensors = [operand for operand in op.operands if is_tensor(operand.type)]
