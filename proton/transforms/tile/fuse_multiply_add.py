@@ -33,16 +33,15 @@ class FuseMultiplyAdd(Pass):
         for op in ops:
             if isa(op, tt.ReduceOp):
                 continue
-            left, right = op.operands
-            if (product := _addable(left, op)) is not None:
-                _fuse(op, product, right, negate=("addend" if isa(op, arith.SubFOp) else ""))
-            elif (product := _addable(right, op)) is not None:
-                _fuse(op, product, left, negate=("factor" if isa(op, arith.SubFOp) else ""))
+            if (found := _fusable(op)) is not None:
+                product, number = found
+                negate = ("addend", "factor")[number] if isa(op, arith.SubFOp) else ""
+                _fuse(op, product, op.operands[1 - number], negate=negate)
         for op in reductions:
-            if _is_sum(op) and (product := _product(op.operands[0])) is not None:
+            if _is_sum(op) and (factors := _product(op.operands[0])) is not None:
                 op.attributes[FUSED] = ir.UnitAttr.get()
-                product.move_before(op)
-                product.location = op.location  # the work is the reduction's
+                factors.move_before(op)
+                factors.location = op.location  # the work is the reduction's
 
 
 def _is_sum(op: Operation) -> bool:
@@ -60,14 +59,21 @@ def _is_product(op: Operation | None) -> "TypeGuard[Operation]":
     return isa(op, arith.MulFOp) and bool(element_of(op.results[0]).width >= 32)
 
 
-def _addable(value: Value, addition: Operation) -> Operation | None:
-    """The multiplication behind a value that an addition computes at no cost."""
-    if (product := _product(value)) is not None:
-        return product
-    op = defining_op(value)
-    if not _is_product(op) or addition.operands[0] == addition.operands[1]:
-        return None
-    return op if all(_is_held(factor, op, addition) for factor in op.operands) else None
+def _fusable(addition: Operation) -> tuple[Operation, int] | None:
+    """The multiplication that becomes part of an addition, and which operand it is: rather one that
+    is gone then."""
+    operands = list(enumerate(addition.operands))
+    for number, value in operands:
+        if (product := _product(value)) is not None:
+            return product, number
+    for number, value in operands:
+        op = defining_op(value)
+        is_near = _is_product(op) and op.block == addition.block
+        if op is None or not is_near or operands[0][1] == operands[1][1]:
+            continue
+        if all(_is_held(factor, op, addition) for factor in op.operands):
+            return op, number
+    return None
 
 
 def _is_held(factor: Value, product: Operation, addition: Operation) -> bool:
@@ -77,7 +83,7 @@ def _is_held(factor: Value, product: Operation, addition: Operation) -> bool:
         return True
     block = ir.BlockArgument(factor).owner if op is None else op.block
     if block != addition.block:
-        return True  # a loop that it crosses keeps it
+        return True  # a loop keeps what comes from outside
     others = [user for user in users(factor) if user != product and user.block == block]
     return any(addition.is_before_in_block(user) for user in others)
 
