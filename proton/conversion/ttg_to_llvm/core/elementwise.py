@@ -57,8 +57,8 @@ def _spread(value: Value, target: Type) -> Value:
 
 @lowers(arith.AndIOp, arith.CmpIOp)
 def _by_itself(ctx: Lowering, site: Site) -> list[Value]:
-    """Tests of 8-bit integers, each by itself: taking a byte from a register where it lies with
-    others costs more than the bitwise operation that LLVM does on all of them."""
+    """Tests of two 8-bit integers, each by itself: LLVM does bitwise operations on both in one
+    register, and taking them from it costs more."""
     type_ = llvm_type(site.result_type.element_type)
 
     def each(*operands: Value) -> Value:

@@ -239,9 +239,10 @@ def _is_wide(type_: Type) -> bool:
 
 
 def _tests_bytes(site: Site) -> bool:
-    """True of comparisons of tensors of 8-bit integers, and of the bits that they take."""
+    """True of comparisons of a thread's two 8-bit integers, and of the bits that they take. LLVM
+    itself takes more of them apart."""
     op, type_ = site.op, site.operand_types[0]
-    if not ttg.is_tensor(type_) or type_.element_type != v.integer(8):
+    if not ttg.is_tensor(type_) or llvm_type(type_) != v.vector(2, v.integer(8)):
         return False
     return isa(op, arith.CmpIOp) or (isa(op, arith.AndIOp) and _is_tested(op))
 
