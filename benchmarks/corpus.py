@@ -99,9 +99,19 @@ def gems() -> Iterator[Work]:
             yield from (work(name, function, number) for number in range(SAMPLES))
 
 
+# Drawn for the half that is held out, and seen by mistake: source, or counts of instructions.
+SEEN = (
+    "_lh_bwd_dq",
+    "_fp8_blockwise_act_quant_kernel_impl",
+    "dequant_fp4_kernel",
+    "_optimizer_update_1state_8bit_blockwise_triton_kernel",
+)
+
+
 def is_held_out(kernel: str) -> bool:
-    """True of half of the kernels, by name."""
-    return bool(zlib.crc32(kernel.partition(" ")[0].encode()) & 1)
+    """True of half of the kernels, by name, but for those that were seen."""
+    name = kernel.partition(" ")[0]
+    return bool(zlib.crc32(name.encode()) & 1) and name not in SEEN
 
 
 def inner(compiler: str, step: str, given: dict[str, Any]) -> None:

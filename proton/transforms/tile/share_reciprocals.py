@@ -14,8 +14,11 @@ fused with an addition behind it.
 In `%x / %m[:, None]` the divisor is a row's, of which a thread has several elements. A divisor from
 memory, in front of a loop that divides by it, stays as it is: the loop's first loads would wait for
 the reciprocal.
+
+A power of two has an exact reciprocal: to divide by it is one factor, and has the same bits.
 """
 
+import math as numbers
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +43,7 @@ _EACH = 4  # elements of a thread, at least, that one divisor is for
 # What scales divisors above and below these bounds, so that their reciprocals are normal numbers.
 _LARGE, _DOWN = 2.0**126, 0.25
 _SMALL, _UP = 2.0**-126, 2.0**24
+_MANTISSA = 0.5  # of a power of two, as `frexp` has it
 
 
 @register
@@ -54,6 +58,11 @@ class ShareReciprocals(Pass):
         factors: dict[Value, list[Value]] = {}  # of each divisor
         for op in ops_named(module, arith.DivFOp):
             type_, divisor = op.results[0].type, op.operands[1]
+            if (inverse := _exact_reciprocal(divisor)) is not None:
+                with before(op):
+                    product = arith.MulFOp(op.operands[0], filled(type_, inverse)).result
+                replace(op, [product])
+                continue
             if not is_tensor(type_) or element_of(op.results[0]) != ir.F32Type.get():
                 continue
             spread = defining_op(divisor)
@@ -66,6 +75,21 @@ class ShareReciprocals(Pass):
                 for factor in factors[divisor]:
                     result = arith.MulFOp(result, factor).result
             replace(op, [result])
+
+
+def _exact_reciprocal(divisor: Value) -> float | None:
+    """The reciprocal of a constant power of two, if both are normal numbers of fp32."""
+    op = defining_op(divisor)
+    if not isa(op, arith.ConstantOp) or element_of(divisor) != ir.F32Type.get():
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    number = float(ir.FloatAttr(attribute).value)
+    is_exact = _SMALL <= abs(number) <= _LARGE and abs(numbers.frexp(number)[0]) == _MANTISSA
+    return 1 / number if is_exact else None
 
 
 def _is_shared(spread: Operation) -> bool:

@@ -204,4 +204,67 @@ func.func @while(%p: tensor<128x!tt.ptr<f32>, #four>, %c: i1) {
   "tt.store"(%p, %d) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
   return
 }
+
+// Addresses that follow from data are read where they are: by a loaded index, and by what a bisection
+// chose. Offsets where data says so are no gather: lanes follow each other.
+
+// CHECK-LABEL: func.func @gathered(
+// CHECK-NOT: ttg.convert_layout
+// CHECK: return
+func.func @gathered(%p: tensor<128x!tt.ptr<i32>, #four>, %t: !tt.ptr<f32>, %q: tensor<128x!tt.ptr<f32>, #four>) {
+  %i = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<i32>, #four>) -> tensor<128xi32, #four>
+  %s = "tt.splat"(%t) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #four>
+  %a = "tt.addptr"(%s, %i) : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xi32, #four>) -> tensor<128x!tt.ptr<f32>, #four>
+  %b = "ttg.convert_layout"(%a) : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128x!tt.ptr<f32>, #one>
+  %x = "tt.load"(%b) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #one>) -> tensor<128xf32, #one>
+  %y = "ttg.convert_layout"(%x) : (tensor<128xf32, #one>) -> tensor<128xf32, #four>
+  "tt.store"(%q, %y) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @bisected(
+// CHECK-NOT: ttg.convert_layout
+// CHECK: return
+func.func @bisected(%p: tensor<128x!tt.ptr<f32>, #four>, %t: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %low = arith.constant dense<0> : tensor<128xi32, #four>
+  %high = arith.constant dense<255> : tensor<128xi32, #four>
+  %half = arith.constant dense<1> : tensor<128xi32, #four>
+  %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128xf32, #four>
+  %s = "tt.splat"(%t) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #four>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%l = %low, %h = %high) -> (tensor<128xi32, #four>, tensor<128xi32, #four>) : i32 {
+    %sum = arith.addi %l, %h : tensor<128xi32, #four>
+    %m = arith.shrui %sum, %half : tensor<128xi32, #four>
+    %a = "tt.addptr"(%s, %m) : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xi32, #four>) -> tensor<128x!tt.ptr<f32>, #four>
+    %b = "ttg.convert_layout"(%a) : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128x!tt.ptr<f32>, #one>
+    %x = "tt.load"(%b) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #one>) -> tensor<128xf32, #one>
+    %y = "ttg.convert_layout"(%x) : (tensor<128xf32, #one>) -> tensor<128xf32, #four>
+    %g = arith.cmpf ogt, %v, %y : tensor<128xf32, #four>
+    %l2 = arith.select %g, %m, %l : tensor<128xi1, #four>, tensor<128xi32, #four>
+    %h2 = arith.select %g, %h, %m : tensor<128xi1, #four>, tensor<128xi32, #four>
+    scf.yield %l2, %h2 : tensor<128xi32, #four>, tensor<128xi32, #four>
+  }
+  %f = arith.sitofp %r#0 : tensor<128xi32, #four> to tensor<128xf32, #four>
+  "tt.store"(%p, %f) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @chosen_offsets(
+// CHECK: "tt.load"{{.*}} -> tensor<128xf32, #ttg.linear<{{..}}1], [2]], {{.*}}
+// CHECK: "tt.load"{{.*}} -> tensor<128xf32, #ttg.linear<{{..}}32], [64]], {{.*}}
+func.func @chosen_offsets(%p: tensor<128x!tt.ptr<f32>, #four>, %t: !tt.ptr<f32>) {
+  %zero = arith.constant dense<0> : tensor<128xi32, #four>
+  %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128xf32, #four>
+  %g = arith.cmpf ogt, %v, %v : tensor<128xf32, #four>
+  %i = "tt.make_range"() {start = 0 : i32, end = 128 : i32} : () -> tensor<128xi32, #four>
+  %o = arith.select %g, %i, %zero : tensor<128xi1, #four>, tensor<128xi32, #four>
+  %s = "tt.splat"(%t) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #four>
+  %a = "tt.addptr"(%s, %o) : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xi32, #four>) -> tensor<128x!tt.ptr<f32>, #four>
+  %b = "ttg.convert_layout"(%a) : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128x!tt.ptr<f32>, #one>
+  %x = "tt.load"(%b) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #one>) -> tensor<128xf32, #one>
+  %y = "ttg.convert_layout"(%x) : (tensor<128xf32, #one>) -> tensor<128xf32, #four>
+  "tt.store"(%p, %y) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
+  return
+}
 }

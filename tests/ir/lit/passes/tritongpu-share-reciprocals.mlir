@@ -99,3 +99,26 @@ func.func @loops(%x: tensor<128xf32, #each>, %p: !tt.ptr<f32>, %n: i32, %zero: i
   }
   return %f : tensor<128xf32, #each>
 }
+
+// A power of two has an exact reciprocal, which is a factor; three has none, nor has one that is
+// too large.
+
+// CHECK-LABEL: func.func @constants(
+// CHECK: %[[K:.*]] = arith.constant dense<-1.250000e-01>
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[K]]
+// CHECK-NEXT: arith.divf
+// CHECK-NEXT: arith.divf
+// CHECK-NEXT: %[[H:.*]] = arith.constant 5.000000e-01
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[H]] : f32
+// CHECK-NEXT: return
+func.func @constants(%x: tensor<128xf32, #each>, %y: f32) -> (tensor<128xf32, #each>, f32) {
+  %eight = arith.constant dense<-8.0> : tensor<128xf32, #each>
+  %three = arith.constant dense<3.0> : tensor<128xf32, #each>
+  %large = arith.constant dense<0x7F000000> : tensor<128xf32, #each>
+  %two = arith.constant 2.0 : f32
+  %a = arith.divf %x, %eight : tensor<128xf32, #each>
+  %b = arith.divf %a, %three : tensor<128xf32, #each>
+  %c = arith.divf %b, %large : tensor<128xf32, #each>
+  %d = arith.divf %y, %two : f32
+  return %c, %d : tensor<128xf32, #each>, f32
+}

@@ -1,0 +1,288 @@
+"""The layouts that the values of a function would like to have, before any is changed.
+
+Given layouts go *forward*: what is computed from a load is computed where the load left it, and
+what a loop carries as it begins.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from proton.analysis.cost import Cost, cost, widens
+from proton.analysis.gathers import gathered
+from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.analysis.reloads import Reloads
+from proton.analysis.scratch import axis_of, stored_bytes
+from proton.dialect import isa, names_of, tt, ttg, ttng
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import Block, Operation, Value, scf
+from proton.dialect.regions import ForLoop, If
+from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
+from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import defining_op, parent_of
+from proton.layout import LinearLayout
+from proton.layout.conversion import Exchange, Permutation, plan
+from proton.layout.reduction import plan_reduction
+
+# These take each operand in any layout.
+ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
+
+_REPEATS = tt.ExpandDimsOp, tt.BroadcastOp
+
+
+def through(value: Value) -> Value:
+    """The value behind conversions."""
+    while isa(op := defining_op(value), ttg.ConvertLayoutOp):
+        value = op.operands[0]
+    return value
+
+
+class _Preferences:
+    """`layouts[value]`: where the given layouts reach, going forward; of what they do not reach
+    and is not cheap, the layout of what it is combined with, or of the access that it goes to. A
+    value that is not there is made of constants and ranges, and has no opinion."""
+
+    def __init__(self, reloads: Reloads, gathers: set[Value]) -> None:
+        self.reloads, self.gathers = reloads, gathers
+        self.layouts: dict[Value, LinearLayout] = {}
+        self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
+
+    def of(self, value: Value) -> LinearLayout | None:
+        return self.layouts.get(through(value))
+
+    def block(self, block: Block) -> None:
+        for op in block.operations:
+            self._visit(op.operation)
+
+    def _visit(self, op: Operation) -> None:
+        if isa(op, scf.ForOp):
+            self._for(op)
+        elif isa(op, scf.IfOp):
+            self._if(op)
+        elif isa(op, scf.WhileOp):
+            for region in op.regions:
+                for block in region.blocks:
+                    self._given(block.arguments)
+                    self.block(block)
+            self._given(op.results)
+        elif op.results and op.results[0] in self.gathers:
+            self._gather(op)
+        elif self.reloads.go_anywhere(op):
+            self.layouts[op.results[0]] = self._of_small_load(op.results[0])
+        elif has(op, LayoutAnchor):
+            self._given(op.results)
+        elif isa(op, tt.ReduceOp):
+            self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
+        elif isa(op, tt.SplitOp):
+            self._given(op.results)
+        elif not isa(op, ttg.ConvertLayoutOp):
+            known = {v: layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))}
+            if known:
+                self._forward(op, self._best(op, known))
+            elif has(op, Elementwise) and cost(op) > Cost.INDEX and is_tensor(op.results[0].type):
+                # Made of rows and columns, say, which are smaller than it is.
+                wanted = self._wanted(op.results[0])
+                for result in op.results:
+                    self._decide(result, list(op.operands), wanted)
+
+    def _gather(self, op: Operation) -> None:
+        """The layout of a load's addresses, unless more threads would load the same."""
+        addresses, result = op.operands[0], op.results[0]
+        layout, given = self.of(addresses), layout_of(result.type)
+        if layout is not None and layout.in_bits("register") > given.in_bits("register"):
+            layout = given
+        self._decide(result, [addresses], layout)
+
+    def _best(self, op: Operation, known: dict[Value, LinearLayout]) -> LinearLayout:
+        """Of the layouts of operands the one that spreads elements over most threads; of more such,
+        the one in which fewer reductions of what is computed from them exchange data between warps;
+        of more such, the one for which fewer bytes move: of other operands, and of what is made of
+        the result for who takes it in a given layout."""
+        least = min(layout.in_bits("register") for layout in known.values())
+        widest = dict.fromkeys(one for one in known.values() if one.in_bits("register") == least)
+        if len(widest) == 1 or not has(op, Elementwise):
+            return next(iter(widest))
+        takers = list(_takers(op.results[0], set()))
+
+        def bytes_moved(layout: LinearLayout) -> int:
+            moved = sum(_moved(_narrow(v), source, layout) for v, source in known.items())
+            for user, number in takers:
+                target = self._given_by(user, number)
+                if target is not None:
+                    moved += _moved(user.operands[number], layout, target)
+            return moved
+
+        return min(widest, key=lambda one: (_exchanges(takers, one), bytes_moved(one)))
+
+    def _given_by(self, op: Operation, number: int) -> LinearLayout | None:
+        """The layout in which an op takes an operand; None where it takes any."""
+        if isa(op, scf.YieldOp) and isa(loop := parent_of(op), scf.ForOp):
+            return self.layouts.get(ForLoop(loop).iter_args[number])
+        if op.results and op.results[0] in self.gathers:
+            return None
+        is_given = has(op, Accesses) or (has(op, LayoutAnchor) and op.name not in ANY_LAYOUT)
+        return layout_of(op.operands[number].type) if is_given else None
+
+    def _decide(self, result: Value, sources: Sequence[Value], layout: LinearLayout | None) -> None:
+        """Gives a result a layout: without another one the one that it has, if not all depends on
+        what a loop carries and nobody has decided."""
+        if layout is None and any(through(source) in self.undecided for source in sources):
+            self.undecided.add(result)
+        else:
+            self.layouts[result] = layout or layout_of(result.type)
+
+    def _wanted(self, value: Value, depth: int = 8) -> LinearLayout | None:
+        """The layout of what a value, or what is computed from it element by element, is combined
+        with, or in which an access takes it."""
+        for use in value.uses:
+            op = use.owner.operation
+            if op.results and op.results[0] in self.gathers:
+                continue
+            if has(op, Accesses):
+                loaded = self.layouts.get(op.results[0]) if isa(op, tt.LoadOp) else None
+                return loaded or layout_of(op.operands[use.operand_number].type)
+            if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
+                continue
+            for other in op.operands:
+                if other != value and (given := self._given_of(other, depth)) is not None:
+                    return given
+            for result in op.results:
+                found = self._wanted(result, depth - 1) if is_tensor(result.type) else None
+                if found is not None:
+                    return found
+        return None
+
+    def _of_small_load(self, value: Value) -> LinearLayout:
+        """The layout in which it is taken, if it would get there by way of shared memory."""
+        own, taken = layout_of(value.type), self._taken(value)
+        if taken is None:
+            return own
+        way = plan(own, taken, stored_bytes(element_of(value)))
+        return taken if isinstance(way, Exchange) else own
+
+    def _taken(self, value: Value, depth: int = 8) -> LinearLayout | None:
+        """The layout in which a value, or the rows or columns that it is repeated to, are combined
+        with what has one."""
+        for use in value.uses if depth else ():
+            op = use.owner.operation
+            if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, *_REPEATS)):
+                continue
+            others = [v for v in op.operands if v != value] if has(op, Elementwise) else []
+            given = (self._given_of(other, depth) for other in others)
+            found = next((layout for layout in given if layout is not None), None)
+            if found is None:
+                found = self._taken(op.results[0], depth - 1)
+            if found is not None:
+                wanted = operand_layouts(op, found)
+                return found if wanted is None else wanted[0]
+        return None
+
+    def _given_of(self, value: Value, depth: int) -> LinearLayout | None:
+        """A layout that is given for what a value is computed from, element by element; it need not
+        have been reached yet."""
+        if not is_tensor(value.type) or not depth:
+            return None
+        if (known := self.of(value)) is not None:
+            return known
+        op = defining_op(through(value))
+        if op is None:
+            return None
+        if has(op, LayoutAnchor) and op.results[0] not in self.gathers:
+            return layout_of(op.results[0].type)
+        if not has(op, Elementwise):
+            return None
+        found = (self._given_of(operand, depth - 1) for operand in op.operands)
+        return next((layout for layout in found if layout is not None), None)
+
+    def _given(self, values: Sequence[Value]) -> None:
+        for value in values:
+            if is_tensor(value.type):
+                self.layouts[value] = layout_of(value.type)
+
+    def _forward(self, op: Operation, source: LinearLayout) -> None:
+        layout = result_layout(op, source)
+        for result in op.results:
+            if layout is not None and is_tensor(result.type):
+                self.layouts[result] = layout
+
+    def _for(self, op: Operation) -> None:
+        loop = ForLoop(op)
+        block, carried, yielded = loop.body, loop.iter_args, loop.yielded
+        for argument, value in zip(carried, loop.init_args, strict=True):
+            if is_tensor(argument.type) and (layout := self.of(value)) is not None:
+                self.layouts[argument] = layout
+        self.undecided.update(a for a in carried if a not in self.layouts)
+        while True:
+            self.block(block)
+            changed = False
+            for argument, value in zip(carried, yielded, strict=True):
+                if is_tensor(argument.type) and argument not in self.layouts:
+                    layout = self.of(value)
+                    if layout is not None:
+                        self.layouts[argument], changed = layout, True
+            if not changed:
+                break
+        undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
+        for argument in undecided:
+            self.layouts[argument] = self._wanted(argument) or layout_of(argument.type)
+        self.undecided.difference_update(carried)
+        if undecided:
+            self.block(block)  # what is computed from them follows
+        for argument, result in zip(carried, op.results, strict=True):
+            if is_tensor(argument.type):
+                self.layouts[result] = self.layouts[argument]
+
+    def _if(self, op: Operation) -> None:
+        branch = If(op)
+        for block in branch.blocks:
+            self.block(block)
+        yielded = branch.yielded
+        for number, result in enumerate(op.results):
+            if is_tensor(result.type):
+                layouts = [self.of(values[number]) for values in yielded]
+                known = [layout for layout in layouts if layout is not None]
+                layout = known[0] if known else self._wanted(result)
+                given = [values[number] for values in yielded]
+                self._decide(result, given, layout)
+
+
+def _takers(value: Value, seen: set[Value]) -> Iterator[tuple[Operation, int]]:
+    """The ops that take a value, or what is computed from it element by element, and are no such
+    computation, with the number of the operand."""
+    for use in value.uses:
+        op = use.owner.operation
+        if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
+            yield op, use.operand_number
+            continue
+        for result in op.results:
+            if is_tensor(result.type) and result not in seen:
+                seen.add(result)
+                yield from _takers(result, seen)
+
+
+def _exchanges(takers: list[tuple[Operation, int]], layout: LinearLayout) -> int:
+    """How many reductions of values in a layout exchange data between warps."""
+    reductions = [op for op, _ in takers if isa(op, tt.ReduceOp)]
+    return sum(plan_reduction(layout, axis_of(op)).exchange is not None for op in reductions)
+
+
+def _narrow(value: Value) -> Value:
+    """What a value is widened from; else it."""
+    op = defining_op(through(value))
+    return op.operands[0] if op is not None and widens(op) else value
+
+
+def _moved(value: Value, source: LinearLayout, target: LinearLayout) -> int:
+    """Bytes of an element of a value if threads pass it on to get from one layout to another."""
+    bytes_ = stored_bytes(element_of(value))
+    return 0 if isinstance(plan(source, target, bytes_), Permutation) else bytes_
+
+
+def preferred_layouts(function: Operation, reloads: Reloads) -> dict[Value, LinearLayout]:
+    """The layout of each tensor of a function; `reloads` are its small loads."""
+    preferences = _Preferences(reloads, gathered(function))
+    block = function.regions[0].blocks[0]
+    preferences._given(block.arguments)
+    preferences.block(block)
+    return preferences.layouts
+
+
+# Backward: every operand in the layout that its user wants

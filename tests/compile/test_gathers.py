@@ -1,0 +1,84 @@
+"""Tables that are read by what data says: nothing moves for it, and the results are right."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile.ptx.emulation import Emulation
+
+CODES = 32
+FP32, INT8 = tl.pointer_type(tl.float32), tl.pointer_type(tl.uint8)
+
+
+@proton.jit
+def bisected(x, codes, out, n, BLOCK: tl.constexpr):
+    """Of each element the last code that is below it, and that code, by halving."""
+    place = tl.arange(0, BLOCK)
+    values = tl.reshape(tl.load(x + place, place < n, other=0.0), (1, BLOCK))
+    low, high = tl.zeros((1, BLOCK), tl.int32), tl.full((1, BLOCK), 31, tl.int32)
+    for _ in range(5):
+        middle = (low + high) // 2
+        is_above = values > tl.load(codes + middle)
+        low, high = tl.where(is_above, middle, low), tl.where(is_above, high, middle)
+    found = tl.reshape(low + tl.load(codes + low), (BLOCK,))
+    tl.store(out + place, found, place < n)
+
+
+@proton.jit
+def looked_up(x, codes, out, n, BLOCK: tl.constexpr):
+    """The codes of bytes, which are rows of four: offsets lie in another layout than codes."""
+    place = tl.arange(0, BLOCK)
+    rows = tl.reshape(tl.load(x + place, place < n, other=0), (BLOCK // 4, 4))
+    found = tl.load(codes + rows % 32) * 2.0
+    tl.store(out + place, tl.reshape(found, (BLOCK,)), place < n)
+
+
+@proton.jit
+def chosen_by_bits(x, codes, out, n, BLOCK: tl.constexpr):
+    """A choice by three bits of a byte, which one is masked before."""
+    place = tl.arange(0, BLOCK)
+    low = tl.load(x + place, place < n, other=0) & 0xF
+    upper = tl.where((low & 8) == 8, 4.0, 3.0)
+    lower = tl.where((low & 2) != 0, 2.0, 1.0)
+    tl.store(out + place, tl.where((low & 5) > 1, upper, lower), place < n)
+
+
+def expected(kernel: Any, x: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    if kernel is looked_up:
+        return codes[x % CODES] * np.float32(2)
+    if kernel is chosen_by_bits:
+        upper, lower = np.where(x & 8, 4.0, 3.0), np.where(x & 2, 2.0, 1.0)
+        return np.where(x & 5 > 1, upper, lower).astype(np.float32)
+    low = np.clip(np.searchsorted(codes, x, "left") - 1, 0, CODES - 2)
+    return low.astype(np.float32) + codes[low]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "element"), [(bisected, FP32), (looked_up, INT8), (chosen_by_bits, INT8)]
+)
+def test_tables_are_read_in_place(kernel: Any, element: Any, rng: np.random.Generator) -> None:
+    types = element, FP32, FP32, 1024
+    ptx = kernel.warmup(*types, 1024, target=GPUTarget("cuda", 90)).asm["ptx"]
+    assert not re.search(r"bar\.sync|\.shared|shfl", ptx)
+    n = 999
+    x = rng.standard_normal(n).astype(np.float32)
+    if element is INT8:
+        x = rng.integers(0, 256, n, np.uint8)
+    codes = np.sort(rng.standard_normal(CODES).astype(np.float32))
+    out = np.zeros(n, np.float32)
+    with Emulation(4, rng).installed():
+        kernel[(1,)](x, codes, out, n, BLOCK=1024)
+    np.testing.assert_array_equal(out, expected(kernel, x, codes))
+
+
+def test_bits_of_two_bytes_are_tested_one_by_one() -> None:
+    """No bitwise operation is of both in one register."""
+    types = INT8, FP32, FP32, 1024
+    ptx = chosen_by_bits.warmup(*types, 256, target=GPUTarget("cuda", 90)).asm["ptx"]
+    assert len(re.findall(r"and\.b16", ptx)) == 6
+    assert "and.b32" not in ptx
