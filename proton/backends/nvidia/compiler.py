@@ -39,7 +39,7 @@ from proton.dialect.attributes import (
     SHARED_BYTES,
 )
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import Module, Operation
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import functions, gpu_functions, kernel_functions
@@ -80,7 +80,7 @@ def compile_kernel(
     stages, target, text = Stages(label), options.target, options.text or fn.ir
     with mlir_context(), Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
         module, options = _scheduled(fn, signature, stages, options, text)
-        describes = DESCRIBES_LOADS in module.operation.attributes
+        strides = _names(module)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
         reread = _reread_bytes(module)
         module = stages.run("llir", module, llir_passes(options))
@@ -107,7 +107,7 @@ def compile_kernel(
         "shared": shared,
         **cubin.facts(),
         "tensor_maps": maps,
-        "describes_loads": describes,
+        "stride_arguments": strides,
         "global_scratch_size": scratch,
         "global_scratch_align": TENSOR_MAP_ALIGNMENT,
         "profile": profile and profile.to_plain(),
@@ -144,11 +144,17 @@ def _scheduled(
         )
         found = _with_workers(module, options)
     module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
-    is_described = DESCRIBES_LOADS in module.operation.attributes
-    if is_described and options.describes_loads and not found.worker_warps:
-        without = dataclasses.replace(options, describes_loads=None)
+    if _names(module) and not found.worker_warps:
+        without = dataclasses.replace(options, describes_loads=False)
         return _scheduled(fn, signature, stages, without, text)
     return module, found
+
+
+def _names(module: Module) -> list[str]:
+    """The arguments that strides of what pointers load are made of, where TMA copies it."""
+    if DESCRIBES_LOADS not in (attributes := module.operation.attributes):
+        return []
+    return [ir.StringAttr(name).value for name in attributes[DESCRIBES_LOADS]]
 
 
 def _of_launches(options: GPUOptions) -> dict[str, object]:
@@ -208,8 +214,8 @@ def _on_tiles(
     device, debug = not options.launch_pdl, options.debug
     tma = TensorDescriptorToTMA(options.target, device=device, debug=debug)
     describe: list[Pass] = []
-    if (rewrites := options.describes_loads) is not None:
-        describe.append(DescribeLoads(options.target, options.num_warps, rewrites=rewrites))
+    if options.describes_loads:
+        describe.append(DescribeLoads(options.target, options.num_warps))
     simplify = ttir_passes(options.instrumentation, [*describe, tma])
     module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))

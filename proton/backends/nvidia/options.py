@@ -39,8 +39,7 @@ class GPUOptions:
     default_dot_input_precision: str = "tf32"
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
-    # Whether who launches makes maps of what pointers load; None where nobody may.
-    describes_loads: bool | None = None
+    describes_loads: bool = False  # who launches makes maps of what pointers load
     worker_warps: int = 0  # of groups beside the program's own: the kernel says how many
 
     def __post_init__(self) -> None:

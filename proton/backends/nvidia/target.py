@@ -23,6 +23,11 @@ class GPUKernel(CompiledKernel):
         return int(self.metadata["n_regs"])
 
     @property
+    def stride_arguments(self) -> list[str]:
+        """The arguments that are strides, or factors of some, of what TMA copies for pointers."""
+        return list(self.metadata["stride_arguments"])
+
+    @property
     def n_spills(self) -> int:
         """Bytes of local memory that a thread keeps registers in."""
         return int(self.metadata["n_spills"])

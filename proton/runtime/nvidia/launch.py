@@ -45,6 +45,7 @@ from proton.trace.instrumentation import Instrumentation
 _UNSUPPORTED = ("ptx_options", "sched4reg")
 # Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
 _LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
+_BY_POINTERS = "by pointers"  # of a variant: TMA could not have its strides
 LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)
 T = TypeVar("T")  # a kernel, or its code on a device
 MOST_SPILLS = 160  # bytes per thread that records may cost for the sake of occupancy
@@ -115,12 +116,13 @@ class GPULauncher(Launcher):
         target: Target | None = None,
         records: Instrumentation | None = None,
     ) -> GPUKernel:
-        plain = self._compile(self.request(values, options, target))
+        chip, described = self._stand_ins(values, target)
+        plain = self.compile_described(chip, described, options)
         if records is None:
             return plain
 
         def make(more: dict[str, object]) -> GPUKernel:
-            return self._compile(self.request(values, options | more, target, records))
+            return self.compile_described(chip, described, options | more, records)
 
         return _keeping_occupancy(plain, make, lambda kernel: kernel, _programs_per_sm)
 
@@ -143,11 +145,17 @@ class GPULauncher(Launcher):
         target: Target | None = None,
         records: Instrumentation | None = None,
     ) -> Request:
+        return self._request(*self._stand_ins(values, target), options, records)
+
+    def _stand_ins(
+        self, values: tuple[object, ...], target: Target | None
+    ) -> tuple[GPUTarget, list[Given]]:
+        """The target, and what values say that nothing is launched with."""
         described = [stand_in(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         if target is None:
             target = cuda.target_of(cuda.current_device())
         assert isinstance(target, GPUTarget)
-        return self._request(target, described, options, records)
+        return target, described
 
     def compile_described(
         self,
@@ -157,7 +165,11 @@ class GPULauncher(Launcher):
         instrumentation: Instrumentation | None = None,
     ) -> GPUKernel:
         """The kernel for arguments like these; needs no GPU."""
-        return self._compile(self._request(target, described, options, instrumentation))
+        kernel = self._compile(self._request(target, described, options, instrumentation))
+        if self._has_strides(kernel, described):
+            return kernel
+        plain = self._request(target, described, options, instrumentation, describes=False)
+        return self._compile(plain)
 
     def _compile(self, request: Request) -> GPUKernel:
         kernel: GPUKernel = compile_function(*request)
@@ -169,6 +181,7 @@ class GPULauncher(Launcher):
         described: list[Given],
         options: dict[str, object],
         instrumentation: Instrumentation | None = None,
+        describes: bool = True,
     ) -> Request:
         for name in _UNSUPPORTED:
             if options.get(name):
@@ -185,7 +198,7 @@ class GPULauncher(Launcher):
                 target,
                 **{**chosen, "debug": self.kernel.checks(options)[0]},
                 instrumentation=instrumentation,
-                describes_loads=_may_describe(described),
+                describes_loads=describes,
             ),
         )
 
@@ -212,18 +225,30 @@ class GPULauncher(Launcher):
         arguments = tuple(d.argument for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
         by_knobs = tuple(_by_knobs().items())
-        key = device, arguments, chosen, by_knobs, self.kernel.checks(options), instrumentation
-        of_maps = *key, _may_describe(described)
-        variant = self._loaded.get(key) or self._loaded.get(of_maps)
+        checks = self.kernel.checks(options)
+        key: tuple[object, ...]
+        key = device, arguments, chosen, by_knobs, checks, instrumentation
+        given_ = cuda.target_of(device), described, options, instrumentation
+        variant = self._loaded.get(key)
+        kernel = self._compile(self._request(*given_)) if variant is None else variant.kernel
+        if not self._has_strides(kernel, described):
+            key = *key, _BY_POINTERS
+            variant = self._loaded.get(key)
+            if variant is None:
+                kernel = self._compile(self._request(*given_, describes=False))
         if variant is None:
-            target = cuda.target_of(device)
-            kernel = self.compile_described(target, described, options, instrumentation)
             self.kernel.watch_globals()
             leaves = flat(d.argument for d in described)
             types = [short for argument in leaves for short in _passed(argument.type)]
             variant = variant_of(kernel, device, types)
-            self._loaded[of_maps if kernel.metadata["describes_loads"] else key] = variant
+            self._loaded[key] = variant
         return variant
+
+    def _has_strides(self, kernel: GPUKernel, described: list[Given]) -> bool:
+        """True if no argument that a kernel has as a stride of what TMA copies is 0 or negative."""
+        needed = {name.partition(".")[0].partition("[")[0] for name in kernel.stride_arguments}
+        pairs = zip(self.kernel.params, described, strict=True)
+        return all(d.may_be_stride for parameter, d in pairs if parameter.name in needed)
 
     def _generate(self, described: list[Given]) -> None:
         """Generates the fast path for arguments of these kinds, unless it is there."""
@@ -236,11 +261,6 @@ class GPULauncher(Launcher):
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
-
-
-def _may_describe(described: list[Given]) -> bool:
-    """True if what pointers load may be described to TMA, whose strides are positive."""
-    return all(argument.may_be_stride for argument in described)
 
 
 def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> GPUVariant:

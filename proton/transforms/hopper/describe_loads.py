@@ -12,9 +12,9 @@ first row become dimensions of one element in a block. A mask that compares an i
 host knows is the size of its dimension; beyond it there are zeros, as with a mask. A dimension
 without a mask has the greatest size.
 
-TMA has no negative index, so an index must be known not to be one. Where a stride is negative, or
-the driver refuses the map for another reason, the launch takes the kernel without this pass
-(`proton/runtime/nvidia/variant.py`).
+TMA has no negative index, so an index must be known not to be one, and strides are positive. The
+module says of which arguments they are made: a launch with one that is a multiple of 16, but not
+positive, takes the kernel without this pass (`proton/runtime/nvidia/launch.py`).
 
 It is for the loads of loops with two dots or more, whose copies a producer begins then (roles.py);
 a kernel that has none in the end is compiled without. Of nine kernels like attention it takes 0.58
@@ -35,8 +35,13 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.structure import Structure, StructureAnalysis
 from proton.base.targets import DEFAULT_WARPS, GPUTarget
 from proton.dialect import isa, names_of, tt
-from proton.dialect.attributes import DESCRIBES_LOADS, KERNEL, WARP_SPECIALIZE
-from proton.dialect.builtin import integer, string_attr
+from proton.dialect.attributes import (
+    ARGUMENT_NAME,
+    DESCRIBES_LOADS,
+    KERNEL,
+    WARP_SPECIALIZE,
+)
+from proton.dialect.builtin import integer, string_attr, strings_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros, predicate_of
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
@@ -65,7 +70,6 @@ class DescribeLoads(Pass):
 
     target: GPUTarget
     num_warps: int = DEFAULT_WARPS
-    rewrites: bool = True  # else it only says that it could
 
     def run(self, module: Module) -> None:
         if not self.target.facts.has_tma or any(has(op, Orders) for op in all_ops(module)):
@@ -79,8 +83,8 @@ class DescribeLoads(Pass):
             known = _Kernel(function, analysis, AxisInfos(module))
             found = [made for load in loads if (made := known.described(load)) is not None]
             if found:
-                module.operation.attributes[DESCRIBES_LOADS] = ir.UnitAttr.get()
-            for made in found if self.rewrites else ():
+                module.operation.attributes[DESCRIBES_LOADS] = strings_attr(known.names_of(found))
+            for made in found:
                 made.rewrite()
 
 
@@ -170,6 +174,7 @@ class _Kernel:
     """What is known of the numbers of a kernel."""
 
     def __init__(self, function: Operation, analysis: StructureAnalysis, infos: AxisInfos) -> None:
+        self.function = function
         self.entry: Block = function.regions[0].blocks[0]
         self.analysis, self.infos = analysis, infos
         self.numbers = Polynomials(self.entry, analysis)
@@ -196,6 +201,13 @@ class _Kernel:
             return None
         made = _Described(self, load, base, dimensions)
         return made if self._fits(made) else None
+
+    def names_of(self, found: list[_Described]) -> list[str]:
+        """The arguments that strides are made of."""
+        atoms = {a for made in found for d in made.dimensions for m in d.stride for a in m}
+        arguments = [ir.DictAttr(a) for a in self.function.attributes["arg_attrs"]]
+        pairs = zip(self.entry.arguments, arguments, strict=True)
+        return [known[ARGUMENT_NAME].value for value, known in pairs if value in atoms]
 
     def _fits(self, made: _Described) -> bool:
         """True if TMA can copy it."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
-from proton.runtime.nvidia import cuda, launch, variant
+from proton.runtime.nvidia import cuda, launch, tensor_maps, variant
 from tests.compile.ptx.copies import TensorMap
 from tests.compile.ptx.machine import run
 from tests.compile.ptx.memory import WARP, Heap
@@ -125,6 +125,8 @@ class Emulation(Staging):
                 stack.enter_context(mock.patch.object(cuda, name, value))
             stack.enter_context(mock.patch.object(launch, "_loaded", _DRIVER.load))
             stack.enter_context(mock.patch.object(variant, "scratch_for", _scratch))
+            zeros = lambda device: self.emulated.heap.allocate(16)  # noqa: E731
+            stack.enter_context(mock.patch.object(tensor_maps, "_zeros", zeros))
             stack.enter_context(mock.patch.object(_DRIVER, "emulation", self))
             stack.enter_context(super().installed())
             yield
