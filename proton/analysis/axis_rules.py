@@ -429,7 +429,12 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
 
     op = defining_op(value)
     if op is None:
-        return _is_counter(value) or (assumed is not None and _stays_non_negative(value, assumed))
+        is_assumed = assumed is not None and value in assumed
+        return (
+            is_assumed
+            or _is_counter(value)
+            or (assumed is not None and _stays_non_negative(value, assumed))
+        )
     if isa(op, arith.RemSIOp):  # has the dividend's sign
         return ask(op.operands[0])
     if isa(op, arith.DivSIOp):
@@ -468,8 +473,6 @@ def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
     owner, place = value.owner.owner.operation, ir.BlockArgument(value).arg_number
     if not isa(owner, scf.ForOp) or place == 0:
         return False
-    if value in assumed:
-        return True
     loop, number = ForLoop(owner), place - 1
     sides = loop.init_args[number], loop.yielded[number]
     return all(is_non_negative(side, assumed | {value}) for side in sides)

@@ -16,7 +16,7 @@ from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.structure import StructureAnalysis
 from proton.dialect import isa, tt
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, number_of
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import KeepsNumber, Pure, has
@@ -42,7 +42,7 @@ class Polynomials:
         self.entry, self.analysis = entry, analysis
         self.order: dict[Atom, int] = {}
         self.alike: dict[object, list[Value]] = {}  # of which the first is the atom
-        self.numbers: dict[Value, object] = {}
+        self.sizes: set[Value] = set()  # arguments that are taken not to be negative
 
     def of(self, expr: sc.Expr) -> Polynomial | None:
         """An expression as a sum of products; None for other ones."""
@@ -205,12 +205,20 @@ class Polynomials:
             return None
         return self.of_value(ForLoop(loop).bounds[1])
 
-    @staticmethod
-    def _is_counted(atom: Atom) -> bool:
-        if isinstance(atom, Value):
-            return is_non_negative(atom, frozenset())
-        step = ForLoop(atom.loop).bounds[2]
-        return is_non_negative(step, frozenset())
+    def _is_counted(self, atom: Atom) -> bool:
+        value = atom if isinstance(atom, Value) else ForLoop(atom.loop).bounds[2]
+        if is_non_negative(value, frozenset(self.sizes)):
+            return True
+        op = defining_op(value)
+        if isa(op, arith.MinSIOp):
+            return all(map(self._is_known_index, op.operands))
+        if isa(op, arith.DivSIOp) and (number_of(op.operands[1]) or 0) > 0:
+            return self._is_known_index(op.operands[0])
+        return False
+
+    def _is_known_index(self, value: Value) -> bool:
+        known = self.of_value(value)
+        return known is not None and self.is_index(known)
 
     def emit(self, polynomial: Polynomial, type_: Type, user: Operation | None = None) -> Value:
         """A sum at the insertion point, which stands ahead of `user`; without one it is of

@@ -14,7 +14,7 @@ from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.cost import Cost, cost
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import block_type, element_of, shape_of
-from proton.dialect.mlir import Operation, Type, Value, func
+from proton.dialect.mlir import Operation, Type, Value, func, ir
 from proton.dialect.traits import (
     Accesses,
     Barrier,
@@ -125,14 +125,15 @@ def _behind_conversions(value: Value) -> Operation | None:
     return op
 
 
-def feeds_product(op: Operation) -> bool:
-    """True if an operand of a product is computed in the op's block from what it loads: such a load
-    begins iterations early, and those who read it from shared memory choose their layout."""
+def feeds_product(op: Operation, *kinds: type[ir.OpView]) -> bool:
+    """True if an operand of a product, or one of some kinds, is computed in the op's block from
+    what it loads: such a load may begin iterations early, and those who read it from shared memory
+    choose their layout."""
     seen, work = set[Operation](), [op]
     while work:
         for use in (use for result in work.pop().results for use in result.uses):
             user = use.owner.operation
-            if has(user, Multiplies):
+            if isa(user, *kinds) if kinds else has(user, Multiplies):
                 if use.operand_number < 2:
                     return True
             elif user.block == op.block and user not in seen and has(user, Pure):

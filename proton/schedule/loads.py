@@ -179,7 +179,7 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
         if not is_block and not isa(op, TMA_LOAD):
             continue
         is_safe = is_apart(op, written, roots)
-        if is_safe and _is_copied(op, infos) and (is_asked or feeds_product(op)):
+        if is_safe and _is_copied(op, infos) and (is_asked or feeds_product(op, *PRODUCTS)):
             found.append(Load(op))
     return [load for load in found if slice_of(loop, [load]) is not None]
 

@@ -144,16 +144,17 @@ def specialize(schedules: list[Schedule], chip: Chip, warps: int) -> None:
     left = group_registers.of_consumers(chip, warps) - FREE_REGISTERS
     for schedule in schedules:
         assert schedule.loop is not None
+        assert schedule.copies is not None
         channels, held = _channels(schedule), _held(schedule, ())
         if not channels or held > left:
             continue  # without a producer a thread may have more registers
         delayed = _delayed(schedule, channels, chip)
         if _held(schedule, delayed) > left:
             delayed = []
-        pays = delayed and held >= most
+        # Addresses of copies by threads make consumers spill, too: some kernels gain, some lose.
+        pays = delayed and held >= most and not schedule.copies.by_threads
         if not (pays or WARP_SPECIALIZE in schedule.loop.attributes):
             continue
-        assert schedule.copies is not None
         own = [schedule.copies.stages, *([load.memory for load in c.loads] for c in channels)]
         if buffers is None or own == buffers:
             buffers, schedule.channels, schedule.delayed = own, channels, delayed

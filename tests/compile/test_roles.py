@@ -10,7 +10,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from benchmarks.alternating_kernels import causal_attention, plain_scores
+from benchmarks.alternating_kernels import plain_scores
 from kernels.attention import attention_descriptors_kernel
 from proton.analysis import group_registers
 from proton.analysis.barriers import check_barriers
@@ -24,7 +24,6 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.walk import all_ops, kernel_functions
 from proton.tools.tensor_descriptor import TensorDescriptor
-from proton.transforms.hopper import describe_loads
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_emulated import without
 from tests.compile.test_warp_group_order import GROUP, WEIGHTS, run_alternating
@@ -378,6 +377,51 @@ def test_barriers_of_roles_are_right_and_all_are_needed(scheduled: list[str]) ->
                 op.erase()
             with pytest.raises(proton.CompilationError, match=r"may still|under way|never ends"):
                 check_barriers(module)
+
+
+def _check_rounds(module: Module) -> None:
+    (kernel,) = kernel_functions(module)
+    check_rounds(kernel)
+
+
+def _barrier_ops(module: Module) -> list[Operation]:
+    (kernel,) = kernel_functions(module)
+    return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
+
+
+@pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
+def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any) -> None:
+    """For any number of iterations, and for five."""
+    rows = [TensorDescriptor(tl.float16, (4096, 128), (128, 1), (128, 128)) for _ in range(4)]
+    kernel.warmup(
+        *rows, 640, 0.05, M=128, N=128, D=128, TMA=True, target=HOPPER, num_warps=8, num_stages=2
+    )
+    with mlir_context():
+        check_barriers(with_numbers(scheduled[-1], 640))
+
+
+@proton.jit
+def by_pointers(a_ptr, b_ptr, c_ptr, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    acc = tl.zeros((M, N), tl.float32)
+    for at in tl.range(0, k, K, warp_specialize=True):
+        a = tl.load(a_ptr + rows[:, None] * k + (at + depth)[None, :])
+        b = tl.load(b_ptr + (at + depth)[:, None] * N + columns[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], acc.to(tl.float16))
+
+
+def test_barriers_of_copies_by_threads_are_right_and_all_are_needed(scheduled: list[str]) -> None:
+    by_pointers.warmup(*[tl.float16] * 3, 640, M=64, N=64, K=64, target=HOPPER, num_stages=3)
+    with mlir_context():
+        _check_rounds(with_numbers(scheduled[-1], 640))
+        for number in range(2):  # the wait, and the arrival of copies
+            module = with_numbers(scheduled[-1], 640)
+            (worker,) = [op for op in all_ops(module.operation) if isa(op, ttg.WorkerOp)]
+            kinds = ttng.WaitBarrierOp, ttng.ArriveWithCopiesOp
+            [op for op in all_ops(worker) if isa(op, *kinds)][number].erase()
+            with pytest.raises(proton.CompilationError, match=r"may still|under way|never ends"):
+                _check_rounds(module)
 
 
 def _check_rounds(module: Module) -> None:

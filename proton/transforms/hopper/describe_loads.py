@@ -12,7 +12,8 @@ first row become dimensions of one element in a block. A mask that compares an i
 host knows is the size of its dimension; beyond it there are zeros, as with a mask. A dimension
 without a mask has the greatest size.
 
-TMA has no negative index, so an index must be known not to be one, and strides are positive. The
+TMA has no negative index, so an index must be known not to be one (a size is not), and strides are
+positive. The
 module says of which arguments they are made: a launch with one that is a multiple of 16, but not
 positive, takes the kernel without this pass (`proton/runtime/nvidia/launch.py`).
 
@@ -260,6 +261,7 @@ class _Kernel:
             if (known := offset.get(unit, 0)) % factor == 0:
                 index = add(index, {(): known // factor})
             size = add(limit.end, index)
+            self.numbers.sizes |= _arguments(size)
             if dimension.size is not None and dimension.size != size:
                 return None
             if dimension.size is None:
@@ -357,6 +359,12 @@ class _Kernel:
             known = [self.infos[a].divisibility[0] for a in monomial if isinstance(a, Value)]
             found = gcd(found, factor * prod(known))
         return found or 1 << 30
+
+
+def _arguments(size: Polynomial) -> set[Value]:
+    """The argument that a size is: it is taken not to be negative, as divisors are."""
+    ((monomial, factor),) = size.items() if len(size) == 1 else [((), 0)]
+    return {a for a in monomial if isinstance(a, Value)} if factor == 1 == len(monomial) else set()
 
 
 def _kept(argument: Value) -> Value | None:
