@@ -193,31 +193,3 @@ def test_scales_that_the_loop_writes_are_loaded_once() -> None:
     loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
     assert loop.count('"tt.load"') == 1
     assert "ttg.convert_layout" in loop
-
-
-@proton.jit
-def scaled_int8(x_ptr, y_ptr, s_ptr, out_ptr, rows, columns, n, sx, sy, so, B: tl.constexpr):
-    """Tiles of an int8 product, each element times its row's scale."""
-    program, across = tl.program_id(0), 8 * tl.cdiv(columns, B)
-    high = min(tl.cdiv(rows, B) - program // across * 8, 8)
-    i = (program // across * 8 + program % high) * B + tl.arange(0, B)
-    j = program % across // high * B + tl.arange(0, B)
-    k = tl.arange(0, B)
-    x_ptrs = x_ptr + (i % rows)[:, None] * sx + k[None, :]
-    y_ptrs = y_ptr + k[:, None] + (j % columns)[None, :] * sy
-    out = tl.zeros((B, B), tl.int32)
-    for _ in range(0, n, B):
-        out += tl.dot(tl.load(x_ptrs), tl.load(y_ptrs))
-        x_ptrs += B
-        y_ptrs += B
-    inside = (i[:, None] < rows) & (j[None, :] < columns)
-    scales = tl.load(s_ptr + tl.broadcast_to(i[:, None], (B, B)), mask=inside)
-    tl.store(out_ptr + i[:, None] * so + j[None, :], out * scales, mask=inside)
-
-
-def test_two_words_are_spilled_where_twice_the_programs_run_for_them() -> None:
-    """With 131 registers an SM has room for one program of 8 warps, with 128 for two."""
-    types = [tl.int8, tl.int8, tl.bfloat16, tl.bfloat16]
-    kernel = compiled(scaled_int8, *types, *(256,) * 6, B=128, num_warps=8)
-    assert 0 < kernel.n_spills <= 16
-    assert TARGET.facts.programs_by_registers(kernel.n_regs, 8 * WARP_SIZE) == 2

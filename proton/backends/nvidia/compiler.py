@@ -57,7 +57,6 @@ from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
 _FEW_MORE = 7 / 6  # of the registers with which one more program fits
-_HARDLY = 16  # bytes that a thread may spill, written and read, so that twice the programs run
 # With fewer registers the assembler keeps fewer results under way: of 28 programs of a warp, which
 # became 32 for 8 of 72 registers, each exchange waited for the one before it, and the loop of
 # fused_recurrent_delta_rule (fla-core) took 1.5 of the time. Of few programs, one more is more.
@@ -291,8 +290,8 @@ def _one_more(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
     """The PTX with a limit of registers, and its machine code, where an SM runs one more program
-    with a few registers fewer, no product waits for that, and nothing is spilled, or two words for
-    twice the programs: tried where registers leave room for less than half of what an SM takes."""
+    with a few registers fewer, and nothing is spilled for that, no product waits, and as many loads
+    are under way: tried where registers leave room for less than half of what an SM takes."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads)
     programs = room // threads + 1
@@ -311,8 +310,7 @@ def _one_more(
         found = _assembled(fn, limited, options)
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
-    may_spill = _HARDLY if gained >= 1 else 0
-    is_worse = found.spills > may_spill or (found.is_serialised and not cubin.is_serialised)
+    is_worse = found.spills or (found.is_serialised and not cubin.is_serialised)
     return (ptx, cubin) if is_worse else (limited, found)
 
 
