@@ -434,37 +434,6 @@ def _barrier_ops(module: Module) -> list[Operation]:
     return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
 
 
-@pytest.mark.parametrize("tma", [True, False], ids=["TMA", "threads"])
-@pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
-def test_barriers_of_delayed_dots(
-    scheduled: list[str], monkeypatch: pytest.MonkeyPatch, kernel: Any, tma: bool
-) -> None:
-    """For any number of iterations, and for five; of copies by threads all are needed."""
-    monkeypatch.setattr(describe_loads, "_candidates", lambda *given: [])
-    rows: Any = (
-        TensorDescriptor(tl.float16, (4096, 128), (128, 1), (128, 128)) if tma else tl.float16
-    )
-    kernel.warmup(
-        *[rows] * 4, 640, 0.05, M=128, N=128, D=128, TMA=tma, target=HOPPER, num_warps=8,
-        num_stages=2,
-    )  # fmt: skip
-    if not tma and kernel is plain_scores:  # without roles threads wait for their own copies
-        return
-    with mlir_context():
-        check = check_barriers if tma else _check_rounds
-        check(with_numbers(scheduled[-1], 640))
-        if tma or kernel is causal_attention:  # whose loops have no more iterations than buffers
-            return
-        for number in range(4):  # two of which wait, and two arrive
-            module = with_numbers(scheduled[-1], 640)
-            (worker,) = [op for op in all_ops(module.operation) if isa(op, ttg.WorkerOp)]
-            arrival = ttng.ArriveWithCopiesOp
-            op = [op for op in all_ops(worker) if isa(op, ttng.WaitBarrierOp, arrival)][number]
-            op.erase()
-            with pytest.raises(proton.CompilationError, match=r"may still|under way|never ends"):
-                check(module)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_barriers_of_attention(scheduled: list[str], causal: bool) -> None:
     """Two loops with channels for K and V each, of different lengths."""
