@@ -38,29 +38,14 @@ def looked_up(x, codes, out, n, BLOCK: tl.constexpr):
     tl.store(out + place, tl.reshape(found, (BLOCK,)), place < n)
 
 
-@proton.jit
-def chosen_by_bits(x, codes, out, n, BLOCK: tl.constexpr):
-    """A choice by three bits of a byte, which one is masked before."""
-    place = tl.arange(0, BLOCK)
-    low = tl.load(x + place, place < n, other=0) & 0xF
-    upper = tl.where((low & 8) == 8, 4.0, 3.0)
-    lower = tl.where((low & 2) != 0, 2.0, 1.0)
-    tl.store(out + place, tl.where((low & 5) > 1, upper, lower), place < n)
-
-
 def expected(kernel: Any, x: np.ndarray, codes: np.ndarray) -> np.ndarray:
     if kernel is looked_up:
         return codes[x % CODES] * np.float32(2)
-    if kernel is chosen_by_bits:
-        upper, lower = np.where(x & 8, 4.0, 3.0), np.where(x & 2, 2.0, 1.0)
-        return np.where(x & 5 > 1, upper, lower).astype(np.float32)
     low = np.clip(np.searchsorted(codes, x, "left") - 1, 0, CODES - 2)
     return low.astype(np.float32) + codes[low]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "element"), [(bisected, FP32), (looked_up, INT8), (chosen_by_bits, INT8)]
-)
+@pytest.mark.parametrize(("kernel", "element"), [(bisected, FP32), (looked_up, INT8)])
 def test_tables_are_read_in_place(kernel: Any, element: Any, rng: np.random.Generator) -> None:
     types = element, FP32, FP32, 1024
     ptx = kernel.warmup(*types, 1024, target=GPUTarget("cuda", 90)).asm["ptx"]
@@ -74,11 +59,3 @@ def test_tables_are_read_in_place(kernel: Any, element: Any, rng: np.random.Gene
     with Emulation(4, rng).installed():
         kernel[(1,)](x, codes, out, n, BLOCK=1024)
     np.testing.assert_array_equal(out, expected(kernel, x, codes))
-
-
-def test_bits_of_two_bytes_are_tested_one_by_one() -> None:
-    """No bitwise operation is of both in one register."""
-    types = INT8, FP32, FP32, 1024
-    ptx = chosen_by_bits.warmup(*types, 256, target=GPUTarget("cuda", 90)).asm["ptx"]
-    assert len(re.findall(r"and\.b16", ptx)) == 6
-    assert "and.b32" not in ptx

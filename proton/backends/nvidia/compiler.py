@@ -143,7 +143,7 @@ def _scheduled(
         )
         found = _with_workers(module, options)
     module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
-    if _names(module) and not found.worker_warps:
+    if DESCRIBES_LOADS in module.operation.attributes and not found.worker_warps:
         without = dataclasses.replace(options, describes_loads=False)
         return _scheduled(fn, signature, stages, without, text)
     return module, found

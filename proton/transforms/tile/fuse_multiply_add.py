@@ -5,14 +5,14 @@ computed does not depend on what is measured: LLVM fuses nothing by itself.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeGuard
+from typing import ClassVar
 
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, math
-from proton.dialect.walk import before, defining_op, ops_named, replace, users
+from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
 
@@ -21,8 +21,7 @@ from proton.passes import Pass, register
 class FuseMultiplyAdd(Pass):
     """`a * b + c` becomes `math.fma a, b, c`, and so do `c + a * b`, `a * b - c` and `c - a * b`,
     for fp32 and fp64 products that are used once. A sum of such products is marked `ttg.fused`:
-    each thread adds up its own with multiply-adds. A product that is used elsewhere, too, is
-    computed again by a multiply-add if its factors stay in registers anyway: it need not stay."""
+    each thread adds up its own with multiply-adds."""
 
     name: ClassVar[str] = "fuse-multiply-add"
     only_for: ClassVar[frozenset[str]] = names_of(arith.AddFOp, arith.SubFOp, tt.ReduceOp)
@@ -33,15 +32,16 @@ class FuseMultiplyAdd(Pass):
         for op in ops:
             if isa(op, tt.ReduceOp):
                 continue
-            if (found := _fusable(op)) is not None:
-                product, number = found
-                negate = ("addend", "factor")[number] if isa(op, arith.SubFOp) else ""
-                _fuse(op, product, op.operands[1 - number], negate=negate)
+            left, right = op.operands
+            if (product := _product(left)) is not None:
+                _fuse(op, product, right, negate=("addend" if isa(op, arith.SubFOp) else ""))
+            elif (product := _product(right)) is not None:
+                _fuse(op, product, left, negate=("factor" if isa(op, arith.SubFOp) else ""))
         for op in reductions:
-            if _is_sum(op) and (factors := _product(op.operands[0])) is not None:
+            if _is_sum(op) and (product := _product(op.operands[0])) is not None:
                 op.attributes[FUSED] = ir.UnitAttr.get()
-                factors.move_before(op)
-                factors.location = op.location  # the work is the reduction's
+                product.move_before(op)
+                product.location = op.location  # the work is the reduction's
 
 
 def _is_sum(op: Operation) -> bool:
@@ -52,40 +52,9 @@ def _is_sum(op: Operation) -> bool:
 def _product(value: Value) -> Operation | None:
     """The multiplication behind a value that nothing else uses."""
     op = defining_op(value)
-    return op if _is_product(op) and len(list(value.uses)) == 1 else None
-
-
-def _is_product(op: Operation | None) -> "TypeGuard[Operation]":
-    return isa(op, arith.MulFOp) and bool(element_of(op.results[0]).width >= 32)
-
-
-def _fusable(addition: Operation) -> tuple[Operation, int] | None:
-    """The multiplication that becomes part of an addition, and which operand it is: rather one that
-    is gone then."""
-    operands = list(enumerate(addition.operands))
-    for number, value in operands:
-        if (product := _product(value)) is not None:
-            return product, number
-    for number, value in operands:
-        op = defining_op(value)
-        is_near = _is_product(op) and op.block == addition.block
-        if op is None or not is_near or operands[0][1] == operands[1][1]:
-            continue
-        if all(_is_held(factor, op, addition) for factor in op.operands):
-            return op, number
-    return None
-
-
-def _is_held(factor: Value, product: Operation, addition: Operation) -> bool:
-    """True if a factor of a product is in a register behind an addition, or takes none there."""
-    op = defining_op(factor)
-    if isa(op, arith.ConstantOp, tt.SplatOp):
-        return True
-    block = ir.BlockArgument(factor).owner if op is None else op.block
-    if block != addition.block:
-        return True  # a loop keeps what comes from outside
-    others = [user for user in users(factor) if user != product and user.block == block]
-    return any(addition.is_before_in_block(user) for user in others)
+    if not isa(op, arith.MulFOp) or len(list(value.uses)) != 1:
+        return None
+    return op if element_of(value).width >= 32 else None
 
 
 def _fuse(op: Operation, product: Operation, addend: Value, negate: str) -> None:
@@ -101,8 +70,7 @@ def _fuse(op: Operation, product: Operation, addend: Value, negate: str) -> None
             operands=[first, second, addend],
         )
     replace(op, [fused.result])
-    if not list(product.results[0].uses):
-        product.erase()
+    product.erase()
 
 
 def _negated(value: Value) -> Value:

@@ -21,7 +21,7 @@ from proton.conversion.ttg_to_llvm.core.lowering import (
     remainder,
 )
 from proton.dialect import Kind, by_name, isa, tt
-from proton.dialect.emit import emit_if, intrinsic, remade
+from proton.dialect.emit import emit_if, intrinsic
 from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
 from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
@@ -53,19 +53,6 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
 
 def _spread(value: Value, target: Type) -> Value:
     return v.splat(value, v.count_of_type(target)) if v.is_vector(target) else value
-
-
-@lowers(arith.AndIOp, arith.CmpIOp)
-def _by_itself(ctx: Lowering, site: Site) -> list[Value]:
-    """Tests of two 8-bit integers, each by itself: LLVM does bitwise operations on both in one
-    register, and taking them from it costs more."""
-    type_ = llvm_type(site.result_type.element_type)
-
-    def each(*operands: Value) -> Value:
-        elements = zip(*map(v.to_elements, operands), strict=True)
-        return v.from_elements([remade(site.op, [type_], one).result for one in elements])
-
-    return [once(site.equal, each, *site.operands)]
 
 
 @lowers(arith.FPToSIOp, arith.FPToUIOp)

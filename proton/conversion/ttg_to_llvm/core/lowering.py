@@ -35,7 +35,7 @@ from proton.dialect.emit import remade
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
 from proton.dialect.traits import Accesses, Combines, has
 from proton.dialect.ttng_memory import is_tensor_map
-from proton.dialect.walk import before, users
+from proton.dialect.walk import before
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -238,29 +238,10 @@ def _is_wide(type_: Type) -> bool:
     return ttg.is_tensor(type_) and bool(type_.element_type.width == WIDE_BITS)
 
 
-def _tests_bytes(site: Site) -> bool:
-    """True of comparisons of a thread's two 8-bit integers, and of the bits that they take. LLVM
-    itself takes more of them apart."""
-    op, type_ = site.op, site.operand_types[0]
-    if not ttg.is_tensor(type_) or llvm_type(type_) != v.vector(2, v.integer(8)):
-        return False
-    return isa(op, arith.CmpIOp) or (isa(op, arith.AndIOp) and _is_tested(op))
-
-
-def _is_tested(op: Operation) -> bool:
-    """True if all that is done with bits is to compare some of them."""
-    return all(
-        isa(user, arith.CmpIOp) or (isa(user, arith.AndIOp) and _is_tested(user))
-        for user in users(op.results[0])
-    )
-
-
 def needs_rule(site: Site) -> bool:
     """True if an `arith` op is not what upstream would make of it."""
     name = site.op.name
     if name in _WITH_RULES or (name in INTEGER_DIVISIONS and _is_wide(site.result_type)):
-        return True
-    if isa(site.op, arith.CmpIOp, arith.AndIOp) and _tests_bytes(site):
         return True
     types = [*site.operand_types, *(result.type for result in site.op.results)]
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)
