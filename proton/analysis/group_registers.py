@@ -11,9 +11,7 @@ STEP = 8
 PRODUCER = 40
 # Where less is spilled with these. With the fewest, consumers have 8 more each: attention takes
 # 1.09 of the time, and two of four other kernels 0.95 and 0.97 (H200, 7fb79282). A producer whose
-# threads copy has addresses: of nine kernels the five that spill less with 56 take 0.91 to 1.02 of
-# the time with 40, the others 0.79 to 0.99 with 40 (`benchmarks/gpu_alternating.py --loads
-# pointers`, H200, 2026-11-28).
+# threads copy has addresses.
 INSTEAD, COPYING_INSTEAD = LEAST_OF_GROUP, 56
 
 

@@ -1,15 +1,15 @@
 """The decision which loops have a warp of their own for copies (warp specialization).
 
-    producer, one warp; or one warp        consumer, the program's own warps
-    group, where threads copy
+    producer, one warp                     consumer, the program's own warps
     for each iteration                     for each iteration
       wait until a buffer is empty           wait until it is filled
       begin the copies that fill it          use it
                                              arrive: it is empty
 
-The producer runs ahead by as many iterations as there are buffers, and the consumers meet nowhere:
-a warp group may be iterations behind another. Loads with one first consumer share a *channel*; K
-and V of attention have one each, so that K's buffer is filled again while V's is still read.
+Where threads copy, and the loop asks for it, the producer is a warp group. It runs ahead by as many
+iterations as there are buffers, and the consumers meet nowhere: a warp group may be iterations
+behind another. Loads with one first consumer share a *channel*; K and V of attention have one each,
+so that K's buffer is filled again while V's is still read.
 
 A dot that takes what is computed from another dot of its iteration may be *delayed*: it runs beside
 the next iteration's dots, and tensor cores work while what lies between is computed.

@@ -18,9 +18,10 @@ module says of which arguments they are made: a launch with one that is a multip
 positive, takes the kernel without this pass (`proton/runtime/nvidia/launch.py`).
 
 It is for the loads of loops with two dots or more, whose copies a producer begins then (roles.py);
-a kernel that has none in the end is compiled without. Of nine kernels like attention it takes 0.58
-to 1.01 of the time of alternating groups (`benchmarks/gpu_alternating.py --loads pointers`, H100);
-of 275 kernels without a producer (fla-core) it took 1.01.
+a kernel that has none in the end is compiled without. Eight kernels like attention take 0.67 to
+0.89 of the time of alternating groups (`benchmarks/gpu_alternating.py --loads pointers`, H200,
+c6e8af4d); 275 kernels without a producer (fla-core) took 1.01 (`benchmarks/corpus.py --against`,
+H100).
 """
 
 from dataclasses import dataclass, field
