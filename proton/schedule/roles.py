@@ -30,7 +30,7 @@ from proton.base.targets import MAX_THREADS, WARP_SIZE
 from proton.dialect import isa, ttg
 from proton.dialect.attributes import KERNEL, WARP_SPECIALIZE
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Module, Operation, Value, func, scf
+from proton.dialect.mlir import Module, Operation, Value, arith, func, ir, scf
 from proton.dialect.regions import ForLoop, end_of, is_inside
 from proton.dialect.traits import AllocatesShared, Elementwise, Orders, Pure, TileIndex, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
@@ -103,6 +103,8 @@ def _is_known(schedule: Schedule, root: Operation) -> bool:
     inside = {view.induction_var, *(view.iter_args[number] for number in slice_.carried)}
     work += [value for load in schedule.copies.loads for value in load.inputs]
     work += [value for op in slice_.ops for value in op.operands]
+    if not all(may_be_shared(op) or may_be_repeated(op) for op in slice_.ops):
+        return False
     seen = set(slice_.ops)
     while work:
         value = work.pop()
@@ -124,6 +126,9 @@ def _is_known(schedule: Schedule, root: Operation) -> bool:
 
 def may_be_repeated(op: Operation) -> bool:
     """True if a producer may compute a tensor again, each thread for itself."""
+    if isa(op, arith.ConstantOp):
+        value = op.attributes["value"]
+        return not isinstance(value, ir.DenseElementsAttr) or value.is_splat
     return has(op, Pure) and has(op, TileIndex, Elementwise) and not op.regions
 
 

@@ -330,16 +330,17 @@ def _begin(
 ) -> None:
     """Begins the copies of a channel's loads to memory: those of TMA arrive at a barrier, those of
     threads are a group."""
-    of = dict(zip(map(id, channel.loads), targets, strict=True))
+    pairs = list(zip(channel.loads, targets, strict=True))
     if by_tma := channel.by_tma:
-        memory = [of[id(load)] for load in by_tma]
+        memory = [target for load, target in pairs if load.is_tma]
         begin_tma(by_tma, memory, filled, constant(1, integer(1)), mapping)
     tokens = []
-    for load in channel.by_threads:
-        pointer, *mask = (mapping.get(value, value) for value in load.inputs)
-        with load.op.location:
-            type_, given = AsyncTokenType.get(), mask[0] if mask else None
-            tokens.append(AsyncCopyOp(pointer, of[id(load)], type_, mask=given).token)
+    for load, target in pairs:
+        if not load.is_tma:
+            pointer, *mask = (mapping.get(value, value) for value in load.inputs)
+            with load.op.location:
+                type_, given = AsyncTokenType.get(), mask[0] if mask else None
+                tokens.append(AsyncCopyOp(pointer, target, type_, mask=given).token)
     if tokens:
         AsyncCommitGroupOp(tokens, AsyncTokenType.get())
 
