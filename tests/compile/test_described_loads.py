@@ -131,3 +131,79 @@ def test_what_stays_by_pointers(rng: np.random.Generator) -> None:
         assert (THREADS not in ptx) == is_described
 
     check_rows(check, rows)
+
+
+@proton.jit
+def windows(
+    x_ptr, y_ptr, z_ptr, out_ptr, n, given, shift, window, stride,
+    M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, HOW: tl.constexpr,
+):  # fmt: skip
+    """(x @ y.T) @ z of rows of y and z near those of x, by a program for several blocks of x."""
+    rows, columns, j = tl.arange(0, M), tl.arange(0, D), tl.arange(0, N)
+    for tile in range(tl.program_id(0), tl.cdiv(n, M), tl.num_programs(0)):
+        own = tile * M + rows
+        places = own[:, None] * D + columns[None, :]
+        x = tl.load(x_ptr + places, mask=own[:, None] < n, other=0.0)
+        out = tl.zeros((M, D), tl.float32)
+        first, last = 0, n
+        if HOW == "window":
+            first, last = tl.maximum(0, tile * M - window) // N * N, tl.minimum(n, tile * M + M)
+        if HOW == "given" or HOW == "shifted":
+            first = given
+        y_ptrs = y_ptr + first * stride + j[:, None] * stride + columns[None, :]
+        for start in tl.range(first, last, N, warp_specialize=True):
+            at = start + j
+            if HOW == "ahead":  # of the first row there is nothing
+                at = start - 8 + j
+                inside = (at[:, None] >= 0) & (at[:, None] < n)
+                y = tl.load(y_ptr + at[:, None] * stride + columns[None, :], inside, 0.0)
+            elif HOW == "shifted":
+                inside = at[:, None] < n
+                y = tl.load(y_ptr + (at + shift)[:, None] * stride + columns[None, :], inside, 0.0)
+            else:
+                inside = at[:, None] < n
+                y = tl.load(y_ptrs, mask=inside, other=0.0)
+            z = tl.load(z_ptr + at[:, None] * D + columns[None, :], mask=inside, other=0.0)
+            out = tl.dot(tl.dot(x, tl.trans(y)).to(tl.float16), z, out)
+            y_ptrs += N * stride
+        tl.store(out_ptr + places, out, mask=own[:, None] < n)
+
+
+def test_rows_that_are_not_all(rng: np.random.Generator) -> None:
+    """A window, a first row of the launch's, rows ahead of the first one, and others of y than of z
+    by a number that is negative or not; NaN lies between y's rows."""
+    size, block, step, given, window = 64, 64, 32, 32, 48
+
+    def check(how: str, n: int, shift: int, is_described: bool) -> None:
+        new: Any = lambda: (rng.standard_normal((n, size)) / 8).astype(np.float16)  # noqa: E731
+        x, z, wide = new(), new(), np.full((n + 1, size + 16), np.nan, np.float16)
+        wide[:n, :size] = new()
+        wide[n, :size] = 0
+        out, seen = np.full((n, size), np.nan, np.float32), list[str]()
+        edit = lambda ptx: seen.append(ptx) or ptx  # noqa: E731
+        with Emulation(4, rng, edit, checks_races=False, apart=128).installed():
+            windows[2,](
+                x, wide, z, out, n, given, shift, window, size + 16, block, step, size, how,
+                num_warps=4, num_stages=2,
+            )  # fmt: skip
+        a, b, c = (array.astype(np.float64) for array in (x, wide[:, :size], z))
+        for first in range(0, n, block):
+            start, end = 0, n
+            if how == "window":
+                start, end = max(0, first - window) // step * step, min(n, first + block)
+                end = min(n, start + -(-(end - start) // step) * step)
+            if how == "ahead":
+                end = min(n, -(-n // step) * step - 8)
+            if how in ("given", "shifted"):
+                start = given
+            of = slice(start + shift, end + shift)
+            want = (a[first : first + block] @ b[of].T) @ c[start:end]
+            assert np.abs(out[first : first + block] - want).max() < 4e-3
+        assert (THREADS not in seen[0]) == is_described
+
+    rows: list[tuple[str, int, int, bool]] = [
+        *(("plain", 70, 0, True), ("window", 200, 0, True), ("given", 130, 0, True)),
+        *(("ahead", 130, 0, True), ("shifted", 70, 1, True), ("shifted", 130, -1, False)),
+        ("shifted", 130, -16, False),
+    ]
+    check_rows(check, rows)

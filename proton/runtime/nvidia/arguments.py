@@ -72,7 +72,7 @@ class ArgumentKind(ABC):
 
 class Given(NamedTuple):
     """One argument: its kind, what the kernel is compiled for, the device of an array, and whether
-    it may be a stride of what TMA copies: a multiple of 16 that is 0 or negative may not."""
+    it may be a factor of a stride of what TMA copies: an integer that is 0 or negative may not."""
 
     kind: ArgumentKind
     argument: Argument
@@ -243,7 +243,7 @@ class _Other(ArgumentKind):
         if scalar is None:
             raise _not_here(parameter.name, value)
         argument = _number(parameter, *scalar)
-        return Given(self, argument, may_be_stride=_may_be_stride(argument, scalar[1]))
+        return Given(self, argument, may_be_stride=_may_be_stride(scalar[1]))
 
     def reading(self, name: str, number: int | str) -> Reading:
         return Reading(name, key=(f"$other($p{number}, {name})",))
@@ -259,7 +259,7 @@ class _Int(_Other):
 
     def reading(self, name: str, number: int | str) -> Reading:
         test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
-        part = f"1 if {name} == 1 else 3 if {name} & 15 else 16 if {name} > 0 else 0"
+        part = f"1 if {name} == 1 else (3 if {name} & 15 else 16) * (1 if {name} > 0 else -1)"
         return Reading(name, key=(part,), statements=(f"if {test}: raise TypeError",))
 
 
@@ -292,8 +292,8 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
     return Argument(key, None, is_multiple)
 
 
-def _may_be_stride(argument: Argument, number: Any) -> bool:
-    return not argument.divisible or number > 0
+def _may_be_stride(number: Any) -> bool:
+    return not isinstance(number, int) or number > 0
 
 
 # What the generated code of readings calls
@@ -335,7 +335,7 @@ def read_other(parameter: Parameter, value: object) -> tuple[Argument, bool]:
     if scalar is None:
         raise TypeError
     argument = _number(parameter, *scalar)
-    return argument, _may_be_stride(argument, scalar[1])
+    return argument, _may_be_stride(scalar[1])
 
 
 def read_constant(parameter: Parameter, value: object) -> Constant:

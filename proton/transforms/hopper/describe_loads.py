@@ -13,9 +13,8 @@ host knows is the size of its dimension; beyond it there are zeros, as with a ma
 without a mask has the greatest size.
 
 TMA has no negative index, so an index must be known not to be one (a size is not), and strides are
-positive. The
-module says of which arguments they are made: a launch with one that is a multiple of 16, but not
-positive, takes the kernel without this pass (`proton/runtime/nvidia/launch.py`).
+positive. The module says of which arguments they are made: a launch with one that is not positive
+takes the kernel without this pass (`proton/runtime/nvidia/launch.py`).
 
 It is for the loads of loops with two dots or more, whose copies a producer begins then (roles.py);
 a kernel that has none in the end is compiled without. Eight kernels like attention take 0.67 to
