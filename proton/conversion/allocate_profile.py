@@ -3,8 +3,8 @@
 `AllocateProfile` decides the layout of a program's block of the profile buffer
 (proton/trace/wire.py) and adds the arguments of instrumented code. On a GPU the ring buffers of a
 program may lie in shared memory while it runs, which costs a record less than global memory;
-they do where that leaves as many programs on an SM as there were, whatever
-their registers allow. Nothing else changes.
+they do where that leaves as many programs on an SM as there were, whatever their registers allow.
+Nothing else changes.
 """
 
 from dataclasses import dataclass

@@ -21,8 +21,8 @@ from proton.schedule.loads import Load, fast_axis
 
 def start_barriers(count: int, arrivals: int = 1) -> Value:
     """Barriers at which the program's first thread arrives, with the bytes that it has copied; or
-    so many threads. The fence is for them, and for what threads did before with the memory that is
-    copied to."""
+    warps, `arrivals` in all. The fence is for them, and for what threads did before with the memory
+    that is copied to."""
     memory: Value = LocalReserveOp(barriers(count)).result
     InitBarrierOp(memory, i32_attr(arrivals))
     FenceAsyncSharedOp()

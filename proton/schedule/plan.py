@@ -51,13 +51,29 @@ class DotWait:
 
 
 @dataclass
-class Copies:
+class _Copied:
+    """Loads that go by way of buffers, by who copies them."""
+
+    loads: list[Load]
+
+    @property
+    def by_threads(self) -> list[Load]:
+        """Those that threads copy, in groups that they wait for."""
+        return [load for load in self.loads if not load.is_tma]
+
+    @property
+    def by_tma(self) -> list[Load]:
+        """Those that TMA copies, which arrive at a barrier."""
+        return [load for load in self.loads if load.is_tma]
+
+
+@dataclass
+class Copies(_Copied):
     """The loads of a loop that go by way of `stages` buffers, where it begins, and what they take:
     `consumers`, of each load the first op that takes its data; `slice`, what they are computed
     from; `tiles`, the loop around, with whose next tile the copies go on, or None. A loop that
     `may_be_empty` is entered behind a branch."""
 
-    loads: list[Load]
     stages: int
     consumers: list[Operation]
     slice: Slice
@@ -75,16 +91,6 @@ class Copies:
         ops = [view.operation for view in self.consumers[0].block.operations]
         return min(self.consumers, key=ops.index)
 
-    @property
-    def by_threads(self) -> list[Load]:
-        """Those that threads copy, in groups that they wait for."""
-        return [load for load in self.loads if not load.is_tma]
-
-    @property
-    def by_tma(self) -> list[Load]:
-        """Those that TMA copies, which arrive at a barrier."""
-        return [load for load in self.loads if load.is_tma]
-
     @cached_property
     def removed(self) -> set[Operation]:
         """The ops of the loop that give way to the buffers."""
@@ -92,26 +98,15 @@ class Copies:
 
 
 @dataclass
-class Channel:
+class Channel(_Copied):
     """Buffers between the warp that copies and those that compute. Loads with one first consumer
     share them: ahead of `filled` it waits for the copies. A buffer is empty behind `emptied`, the
     last op that reads it or that waits for a dot to have read it (None: behind the reads that stand
     ahead of `filled`), and where `is_later` that is an iteration later."""
 
-    loads: list[Load]
     filled: Operation
     emptied: Operation | None
     is_later: bool = False
-
-    @property
-    def by_threads(self) -> list[Load]:
-        """The loads that threads copy."""
-        return [load for load in self.loads if not load.is_tma]
-
-    @property
-    def by_tma(self) -> list[Load]:
-        """Those that TMA copies."""
-        return [load for load in self.loads if load.is_tma]
 
 
 @dataclass

@@ -424,16 +424,6 @@ def test_barriers_of_copies_by_threads_are_right_and_all_are_needed(scheduled: l
                 _check_rounds(module)
 
 
-def _check_rounds(module: Module) -> None:
-    (kernel,) = kernel_functions(module)
-    check_rounds(kernel)
-
-
-def _barrier_ops(module: Module) -> list[Operation]:
-    (kernel,) = kernel_functions(module)
-    return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_barriers_of_attention(scheduled: list[str], causal: bool) -> None:
     """Two loops with channels for K and V each, of different lengths."""

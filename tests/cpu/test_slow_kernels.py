@@ -17,11 +17,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_first_finding_is_the_cause(name: str, tmp_path: Path) -> None:
-    """They are gross: a pause of 7 launches, a program of 200, a record of 16 scopes."""
+    """They are gross: a pause of 7 launches, a program of 200, a record of 16 scopes. A slow first
+    launch is no fault of theirs: what else the machine did may have caused it."""
     script, environment = ROOT / f"docs/tutorial/slow/{name}.py", {"PROTON_NUM_THREADS": "2"}
     done = processes.python("-m", "proton", script, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
-    first = Run.load(tmp_path / f"{name}.proton").findings.findings[0]
+    found = Run.load(tmp_path / f"{name}.proton").findings.findings
+    first = next(finding for finding in found if finding.rule != "first-launch")
     assert (first.rule, first.kernel) == FAULTS[name]
 
 
