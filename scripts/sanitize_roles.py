@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.alternating_kernels import attention
 from proton.tools.tensor_descriptor import TensorDescriptor
-from tests.compile.test_roles import by_threads, persistent, product
+from tests.compile.test_roles import by_pointers, by_threads, persistent, product
 
 LOOPS = {"product": product, "persistent": persistent, "by_threads": by_threads}
 new = TensorDescriptor.from_tensor
@@ -48,10 +48,20 @@ def run_loop(name: str) -> tuple[object, torch.Tensor, torch.Tensor]:
     return kernel, c, x.sum(1)[:, None] + y.sum(0) if name == "by_threads" else x @ y
 
 
+def run_by_pointers() -> tuple[object, torch.Tensor, torch.Tensor]:
+    """The same of a product whose producer copies by its threads."""
+    k = 160
+    a, b = torch.randn(64, k, device="cuda").half(), torch.randn(k, 64, device="cuda").half()
+    c = torch.full((64, 64), math.nan, device="cuda")
+    kernel = by_pointers[1,](a, b, c, k, M=64, N=64, K=32, num_warps=4, num_stages=2)
+    return kernel, c, a.float() @ b.float()
+
+
 def main() -> None:
     torch.manual_seed(0)
     (name,) = sys.argv[1:]
-    kernel, got, want = run_attention() if name == "attention" else run_loop(name)
+    others = {"attention": run_attention, "pointers": run_by_pointers}
+    kernel, got, want = others[name]() if name in others else run_loop(name)
     torch.cuda.synchronize()
     assert "producer and consumer" in kernel.asm["schedule"]  # type: ignore[attr-defined]
     error = float((got - want).abs().max())
