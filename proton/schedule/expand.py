@@ -43,6 +43,9 @@ def _expand(schedule: Schedule) -> None:
         pipelined.run()
         loop, begins = pipelined.loop, pipelined.begins
     place_waits(loop, begins)
+    for op in reversed(schedule.copies.slice.ops if schedule.copies is not None else []):
+        if not any(list(result.uses) for result in op.results):
+            op.erase()  # a load of indices that only the copies take
 
 
 def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:

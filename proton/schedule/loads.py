@@ -4,7 +4,7 @@ they are computed from, and who takes their data.
 Nothing here changes the IR.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from proton.analysis.alias import UNKNOWN, Roots
@@ -167,21 +167,31 @@ def fast_axis(bases: Sequence[tuple[int, ...]]) -> int:
     return 0 if first is None else next(axis for axis, value in enumerate(first) if value)
 
 
-def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) -> list[Load]:
-    """The loads of a loop's own block that may begin early, and are worth it."""
+def unwritten(loop: Operation, roots: Roots) -> set[Operation]:
+    """The loads of a loop's own block that take nothing of what the loop writes: they may run ahead
+    of their iteration."""
     written = written_by(all_ops(loop), roots)
     if written is None:
-        return []
+        return set()
+    loads = [op for view in ForLoop(loop).body.operations if isa(op := view.operation, *LOADS)]
+    return {op for op in loads if is_apart(op, written, roots) and not _is_volatile(op)}
+
+
+def candidates(
+    loop: Operation, infos: AxisInfos, may_run: set[Operation], is_asked: bool
+) -> list[Load]:
+    """The loads of those that may run ahead that are worth it: but those that others' addresses and
+    masks are computed from, which run further ahead."""
     found = []
     for view in ForLoop(loop).body.operations:
         op = view.operation
-        is_block = isa(op, tt.LoadOp) and is_tensor(op.operands[0].type)
-        if not is_block and not isa(op, TMA_LOAD):
+        if op not in may_run or not (isa(op, TMA_LOAD) or is_tensor(op.operands[0].type)):
             continue
-        is_safe = is_apart(op, written, roots)
-        if is_safe and _is_copied(op, infos) and (is_asked or feeds_product(op, *PRODUCTS)):
+        if _is_copied(op, infos) and (is_asked or feeds_product(op, *PRODUCTS)):
             found.append(Load(op))
-    return [load for load in found if slice_of(loop, [load]) is not None]
+    slices = [(load, slice_of(loop, [load], may_run)) for load in found]
+    ahead = {op for _, slice_ in slices if slice_ is not None for op in slice_.ops}
+    return [load for load, slice_ in slices if slice_ is not None and load.op not in ahead]
 
 
 def written_by(ops: Iterable[Operation], roots: Roots) -> set[int] | None:
@@ -207,11 +217,15 @@ def is_apart(load: Operation, written: set[int], roots: Roots) -> bool:
     return UNKNOWN not in written | read and not written & read
 
 
+def _is_volatile(load: Operation) -> bool:
+    return bool(isa(load, tt.LoadOp) and load.attributes["volatile"].value)
+
+
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
     """True if TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
     if isa(op, TMA_LOAD):
         return not all(is_invariant(operand, parent_of(op)) for operand in op.operands)
-    if op.attributes["volatile"].value or is_invariant(op.operands[0], parent_of(op)):
+    if is_invariant(op.operands[0], parent_of(op)):
         return False
     element = element_of(op.results[0])
     if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
@@ -225,14 +239,31 @@ def _is_copied(op: Operation, infos: AxisInfos) -> bool:
 @dataclass
 class Slice:
     """What the addresses and masks of loads are computed from: ops of the body in order, and the
-    numbers of the values that the loop carries for them."""
+    numbers of the values that the loop carries for them. `indices` are loads among the ops that
+    need no other one: indices of what is gathered."""
 
     ops: list[Operation]
     carried: list[int]
+    indices: list[Operation]
+
+    def needed(self, values: Iterable[Value], known: Iterable[Operation] = ()) -> list[Operation]:
+        """Of the ops those that values of this iteration are computed from; not behind known
+        ones."""
+        found: set[Operation] = set()
+        work = list(values)
+        while work:
+            op = defining_op(work.pop())
+            if op is not None and op in self.ops and op not in found and op not in known:
+                found.add(op)
+                work += op.operands
+        return [op for op in self.ops if op in found]
 
 
-def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
-    """None where it cannot be computed ahead: products, or whatever has an effect, take part."""
+def slice_of(
+    loop: Operation, loads: Iterable[Load], may_run: Container[Operation] = ()
+) -> Slice | None:
+    """None where it cannot be computed ahead: products, or whatever has an effect, take part, or
+    loads but those that may run ahead."""
     view = ForLoop(loop)
     arguments, yielded = view.iter_args, view.yielded
     work = [value for load in loads for value in load.inputs]
@@ -251,23 +282,15 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
         if op.block != view.body or isa(op, *PRODUCTS) or len(op.regions):
             return None
         # A map is made over the one before: copies under way would take the wrong one.
-        if not has(op, Pure) or is_made_by_kernel(op):
+        is_read = isa(op, tt.LoadOp) and op in may_run
+        if is_made_by_kernel(op) or not (has(op, Pure) or is_read):
             return None
         needed.add(op)
         work += op.operands
     ops = [o.operation for o in view.body.operations if o.operation in needed]
-    return Slice(ops, sorted(carried))
-
-
-def inputs_of(loads: Iterable[Load], ops: list[Operation]) -> set[Operation]:
-    """Of the ops of a slice those that loads of this iteration need."""
-    found: set[Operation] = set()
-    work = [value for load in loads for value in load.inputs]
-    while work:
-        op = defining_op(work.pop())
-        if op is not None and op in ops and op not in found:
-            found.add(op)
-            work += op.operands
+    found = Slice(ops, sorted(carried), [])
+    reads = [op for op in ops if isa(op, tt.LoadOp)]
+    found.indices = [op for op in reads if not set(reads) & set(found.needed(op.operands))]
     return found
 
 

@@ -20,11 +20,11 @@ from functools import partial
 from proton.dialect import isa, tt, ttg
 from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
-from proton.dialect.emit import create
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.traits import Combines, Pure, has
-from proton.dialect.ttg import BarrierOp, mem_desc, mem_desc_parts
+from proton.dialect.ttg import BarrierOp, is_tensor, mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
     AsyncCommitGroupOp,
     AsyncCopyOp,
@@ -45,7 +45,7 @@ from proton.dialect.ttng_memory import (
 from proton.dialect.walk import all_ops, before, defining_op, producer_of
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
-from proton.schedule.loads import Load, inputs_of
+from proton.schedule.loads import Load
 from proton.schedule.plan import Copies, Item, Schedule, SyncPoint
 
 _Predicate = arith.CmpIPredicate
@@ -60,10 +60,15 @@ class PipelinedLoop:
         self.loads, self.slice = copies.loads, copies.slice
         self.stages, self.distance = copies.stages, copies.distance
         # What the copies take, and what only the next ones do: that comes behind them, so that no
-        # address is there twice, as it is and as it will be.
-        taken = inputs_of(self.loads, self.slice.ops)
-        self.taken = [op for op in self.slice.ops if op in taken]
-        self.following = [op for op in self.slice.ops if op not in taken]
+        # address is there twice, as it is and as it will be. Indices are loaded for the next ones:
+        # nothing waits for them.
+        slice_, yielded = self.slice, ForLoop(self.loop).yielded
+        self.indices = slice_.indices
+        self.taken = slice_.needed(copies.inputs, self.indices)
+        following = slice_.needed((yielded[n] for n in slice_.carried), self.indices)
+        self.following = [op for op in following if op not in self.taken]
+        inputs = [value for op in self.indices for value in op.operands]
+        self.indexing = [op for op in slice_.ops if op in slice_.needed(inputs) + self.indices]
         self.by_threads, self.by_tma = copies.by_threads, copies.by_tma
         self.buffers: dict[Operation, Value] = {}  # of each load those of all stages
         self.arrivals: Value | None = None  # barriers of all stages, for copies by TMA
@@ -118,24 +123,40 @@ class PipelinedLoop:
         values ahead of its own, then tokens."""
         view = ForLoop(self.loop)
         lower, upper, step = view.bounds
-        arguments, yielded = view.iter_args, view.yielded
         state = [view.init_args[number] for number in self.slice.carried]
-        runs, left = is_less(self.loop, lower, upper), arith.SubIOp(upper, lower).result
+        is_inside = runs = is_less(self.loop, lower, upper)
+        left = arith.SubIOp(upper, lower).result
         tokens: list[Value] = []
-        variable, passed = lower, None
+        variable, passed = lower, step
+        state += self.load_indices(self._values(lower, state), runs)
         for number in range(self.distance):
-            is_inside = runs
-            if passed is not None:
-                more = arith.CmpIOp(_Predicate.ugt, left, passed).result
-                is_inside = arith.AndIOp(runs, more).result
-            mapping = {view.induction_var: variable}
-            mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
+            mapping = self._values(variable, state)
             note = partial(set_iteration, number=number)
             tokens += self.copies(mapping, i32(number), is_inside, note)
-            state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
             variable = arith.AddIOp(variable, step).result
-            passed = step if passed is None else arith.AddIOp(passed, step).result
+            more = arith.CmpIOp(_Predicate.ugt, left, passed).result
+            is_inside = arith.AndIOp(runs, more).result
+            state = self._next(mapping, variable, is_inside)
+            passed = arith.AddIOp(passed, step).result
         return [*state, *tokens]
+
+    def _values(self, variable: Value, state: list[Value]) -> dict[Value, Value]:
+        """Those of the loop's in another iteration, by its variable and what is carried for it."""
+        view = ForLoop(self.loop)
+        ahead = [view.iter_args[n] for n in self.slice.carried]
+        ahead += [op.results[0] for op in self.indices]
+        return {view.induction_var: variable} | dict(zip(ahead, state, strict=False))
+
+    def _next(self, mapping: dict[Value, Value], variable: Value, is_inside: Value) -> list[Value]:
+        """What is carried for the iteration behind one whose values are in `mapping`."""
+        yielded = ForLoop(self.loop).yielded
+        state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
+        return [*state, *self.load_indices(self._values(variable, state), is_inside)]
+
+    def load_indices(self, mapping: dict[Value, Value], is_inside: Value) -> list[Value]:
+        """Loads the indices of an iteration whose values are in `mapping`."""
+        clone(self.indexing, mapping, is_inside)
+        return [mapping[op.results[0]] for op in self.indices]
 
     def _allocate_behind_copies(self) -> None:
         """Has blocks that nothing asks for ahead of the loop go to shared memory behind the
@@ -149,15 +170,19 @@ class PipelinedLoop:
 
     def go_on(self, state: list[Value], write: Value) -> list[Value]:
         """In the body, begins copies to the buffer `write`; what is carried then."""
-        view, count = ForLoop(self.loop), len(self.slice.carried)
-        original, yielded = view.iter_args, view.yielded
-        is_inside, variable = self._ahead(view)
-        mapping = {view.induction_var: variable}
-        mapping |= {original[n]: v for n, v in zip(self.slice.carried, state[:count], strict=True)}
+        is_inside, variable = self._ahead(self.distance)
+        mapping = self._values(variable, state)
         note = partial(set_ahead, iterations=self.distance)
         begun = self.copies(mapping, write, is_inside, note)
-        ahead = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
-        return [*ahead, *state[count + 1 :], *begun]
+        if self.indices:
+            is_inside, variable = self._ahead(self.stages)
+        ahead = self._next(mapping, variable, is_inside)
+        return [*ahead, *state[self.count + 1 :], *begun]
+
+    @property
+    def count(self) -> int:
+        """Of values that are carried for the next copies, ahead of tokens."""
+        return len(self.slice.carried) + len(self.indices)
 
     # Copies
 
@@ -172,7 +197,7 @@ class PipelinedLoop:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
         of those that have one. `note` writes on an op of theirs which iteration that is, unless
         TMA's copies have its number."""
-        clone(self.taken, mapping)
+        clone(self.taken, mapping, is_inside)
         if self.by_tma:
             with self.by_tma[0].op.location:
                 barrier = MemDescIndexOp(self.arrivals, index, one_barrier()).result
@@ -182,14 +207,14 @@ class PipelinedLoop:
             for op in begun:
                 note(op.operation)
         if not self.by_threads:
-            clone(self.following, mapping)
+            clone(self.following, mapping, is_inside)
             return []
         copies = [self._copy(load, mapping, index, is_inside) for load in self.by_threads]
         with self.by_threads[-1].op.location:
             group: Value = AsyncCommitGroupOp(copies, _token()).group
         for token in (*copies, group):
             note(producer_of(token))
-        clone(self.following, mapping)
+        clone(self.following, mapping, is_inside)
         return [group]
 
     def _copy(
@@ -197,11 +222,7 @@ class PipelinedLoop:
     ) -> Value:
         with load.op.location:
             pointer = mapping.get(load.pointer, load.pointer)
-            i1 = ir.IntegerType.get_signless(1)
-            type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
-            mask = create(tt.SplatOp, type_, is_inside)
-            if load.mask is not None:
-                mask = arith.AndIOp(mapping.get(load.mask, load.mask), mask).result
+            mask = _mask(load, mapping, is_inside)
             copy = AsyncCopyOp(pointer, self._buffer(load, index), _token(), mask=mask)
             self.begins.setdefault(SyncPoint.COPIES, copy.operation)
             return copy.token
@@ -247,7 +268,7 @@ class PipelinedLoop:
 
     def _wait_for_copies(self, state: list[Value], read: Value, phases: list[Value]) -> None:
         if self.by_threads and self.landed is None:
-            token = state[len(self.slice.carried)]
+            token = state[self.count]
             wait = AsyncWaitOp(token, i32_attr(self.distance - 1))
             self.begins.setdefault(SyncPoint.LANDED, wait.operation)
         for all_ in (self.landed, self.arrivals):
@@ -256,10 +277,11 @@ class PipelinedLoop:
                 WaitBarrierOp(one.result, phases[0])
                 self.begins.setdefault(SyncPoint.LANDED, one.operation)
 
-    def _ahead(self, view: ForLoop) -> tuple[Value, Value]:
-        """(whether the iteration whose copies begin is one, its variable)."""
+    def _ahead(self, distance: int) -> tuple[Value, Value]:
+        """(whether the iteration so many further is one, its variable)."""
+        view = ForLoop(self.loop)
         _, upper, step = view.bounds
-        far = arith.MulIOp(step, arith.ConstantOp(step.type, self.distance).result).result
+        far = arith.MulIOp(step, arith.ConstantOp(step.type, distance).result).result
         left = arith.SubIOp(upper, view.induction_var).result
         is_inside = arith.CmpIOp(_Predicate.ugt, left, far).result
         return is_inside, arith.AddIOp(view.induction_var, far).result
@@ -267,7 +289,7 @@ class PipelinedLoop:
     def _epilogue(self, old: int) -> None:
         if self.by_threads:
             with ir.InsertionPoint.after(self.loop), self.loop.location:
-                last = old + len(self.slice.carried) + self.distance - 1
+                last = old + self.count + self.distance - 1
                 AsyncWaitOp(self.loop.results[last], i32_attr(0))
         if self.by_tma:
             with ir.InsertionPoint.after(self.around), self.around.location:
@@ -335,14 +357,44 @@ def _drop_unused(loop: Operation, count: int) -> None:
             end.operands[number] = arguments[number]
 
 
-def clone(ops: list[Operation], mapping: dict[Value, Value]) -> None:
-    """Emits ops again, with other values in the place of those in `mapping`, and adds theirs."""
+def clone(
+    ops: list[Operation], mapping: dict[Value, Value], is_inside: Value | None = None
+) -> None:
+    """Emits ops again, with other values in the place of those in `mapping`, and adds theirs. Loads
+    read only where `is_inside`."""
     for op in ops:
+        if isa(op, tt.LoadOp):
+            assert is_inside is not None, "loads run ahead in loops without tiles alone"
+            mapping[op.results[0]] = _load(Load(op), mapping, is_inside)
+            continue
         clone = op.operation.clone()
         for number, operand in enumerate(op.operands):
             clone.operation.operands[number] = mapping.get(operand, operand)
         for result, value in zip(op.results, clone.operation.results, strict=True):
             mapping[result] = value
+
+
+def _load(load: Load, mapping: dict[Value, Value], is_inside: Value) -> Value:
+    """The same load in another iteration, if that is one."""
+    pointer, *rest = (mapping.get(value, value) for value in load.op.operands)
+    other = rest[load.mask is not None :]
+    segments = ir.DenseI32ArrayAttr.get([1, 1, len(other)])
+    with load.op.location:
+        operands = [pointer, _mask(load, mapping, is_inside), *other]
+        types = [load.op.results[0].type]
+        return remade(load.op, types, operands, operandSegmentSizes=segments).result
+
+
+def _mask(load: Load, mapping: dict[Value, Value], is_inside: Value) -> Value:
+    """A load's mask in an iteration that may be beyond the loop's end."""
+    type_ = load.pointer.type
+    if is_tensor(type_):
+        i1 = ir.IntegerType.get_signless(1)
+        type_ = ir.RankedTensorType.get(type_.shape, i1, encoding=type_.encoding)
+        is_inside = create(tt.SplatOp, type_, is_inside)
+    if load.mask is None:
+        return is_inside
+    return arith.AndIOp(mapping.get(load.mask, load.mask), is_inside).result
 
 
 def is_less(loop: Operation, lower: Value, upper: Value) -> Value:

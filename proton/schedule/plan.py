@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cached_property
 
 from proton.dialect.attributes import SCHEDULE
-from proton.dialect.mlir import Block, Operation, ir
+from proton.dialect.mlir import Block, Operation, Value, ir
 from proton.dialect.walk import functions, source_span
 from proton.schedule.loads import Load, Slice, Tiles
 
@@ -65,6 +65,11 @@ class _Copied:
     def by_tma(self) -> list[Load]:
         """Those that TMA copies, which arrive at a barrier."""
         return [load for load in self.loads if load.is_tma]
+
+    @property
+    def inputs(self) -> list[Value]:
+        """What has to be known to begin the copies."""
+        return [value for load in self.loads for value in load.inputs]
 
 
 @dataclass

@@ -26,6 +26,7 @@ from proton.schedule.loads import (
     is_live_in,
     slice_of,
     tiles_of,
+    unwritten,
 )
 from proton.schedule.partitions import alternate
 from proton.schedule.plan import Copies, Schedule, SyncPoint
@@ -106,11 +107,14 @@ class Planner:
         for loop, schedule in bodies.items():
             stages, is_asked = stages_of(loop, self.stages)
             if stages > 1:
-                loads = candidates(loop, infos, roots, is_asked)
+                may_run = unwritten(loop, roots)
+                loads = candidates(loop, infos, may_run, is_asked)
                 loads = [load for load in loads if users(load.op.results[0])]
-                schedule.copies = self._copies(loop, loads, stages)
+                schedule.copies = self._copies(loop, loads, may_run, stages)
 
-    def _copies(self, loop: Operation, loads: list[Load], stages: int) -> Copies | None:
+    def _copies(
+        self, loop: Operation, loads: list[Load], may_run: set[Operation], stages: int
+    ) -> Copies | None:
         """Buffers for loads, as many as shared memory has room for; None where that is one."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
@@ -121,7 +125,7 @@ class Planner:
             for op in ops_named(self.function, ttg.LocalAllocOp, ttg.LocalReserveOp)
             if op not in replaced and is_live_in(op, loop, self.function)
         )
-        slice_ = slice_of(loop, loads)
+        slice_ = slice_of(loop, loads, may_run)
         assert slice_ is not None, "asked of each load"
         position = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
         consumers = [consumer_of(load.alloc or load.op, position) for load in loads]

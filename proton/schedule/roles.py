@@ -101,7 +101,7 @@ def _is_known(schedule: Schedule, root: Operation) -> bool:
     view, slice_ = ForLoop(schedule.loop), schedule.copies.slice
     work = [*view.bounds, *(view.init_args[number] for number in slice_.carried)]
     inside = {view.induction_var, *(view.iter_args[number] for number in slice_.carried)}
-    work += [value for load in schedule.copies.loads for value in load.inputs]
+    work += schedule.copies.inputs
     work += [value for op in slice_.ops for value in op.operands]
     if not all(may_be_shared(op) or may_be_repeated(op) for op in slice_.ops):
         return False

@@ -45,7 +45,7 @@ from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.delayed import delay
 from proton.schedule.dots import WAIT
 from proton.schedule.in_order import in_order
-from proton.schedule.loads import TMA_LOAD, inputs_of
+from proton.schedule.loads import TMA_LOAD
 from proton.schedule.pipelined_loop import i32, is_less, next_index, next_phase
 from proton.schedule.plan import Channel, Copies, Schedule
 from proton.schedule.roles import may_be_shared
@@ -112,7 +112,7 @@ class Nest:
         if self.schedule is not None:
             copies = _copies_of(self.schedule)
             found += [view.init_args[number] for number in copies.slice.carried]
-            taken = [value for load in copies.loads for value in load.inputs]
+            taken = copies.inputs
             taken += [value for op in copies.slice.ops for value in op.operands]
             found += [value for value in taken if is_invariant(value, self.loop)]
         return found
@@ -235,8 +235,8 @@ class SpecializedLoops:
     def _copies(self, schedule: Schedule, mapping: dict[Value, Value], state: State) -> State:
         """Emits an iteration of a producer's loop; the state of the next one."""
         slice_, copies = _copies_of(schedule).slice, _copies_of(schedule)
-        taken = inputs_of(copies.loads, slice_.ops)
-        _repeat([op for op in slice_.ops if op in taken], mapping)
+        taken = slice_.needed(copies.inputs)
+        _repeat(taken, mapping)
         following: State = []
         under_way: list[Value] = []
         for number, (channel, ring) in enumerate(zip(schedule.channels, self.rings, strict=True)):

@@ -31,7 +31,7 @@ from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of
 from proton.dialect.walk import defining_op, functions, ops_named, replace
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
-from proton.schedule.loads import PRODUCTS, candidates, is_innermost
+from proton.schedule.loads import PRODUCTS, candidates, is_innermost, unwritten
 from proton.schedule.planning import stages_of
 from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
 
@@ -62,7 +62,7 @@ class HoistOperandConversions(Pass):
                 if stages < 2 or not conversions:
                     continue
                 infos, roots = infos or AxisInfos(module), roots or Roots(function)
-                loads = candidates(loop, infos, roots, is_asked)
+                loads = candidates(loop, infos, unwritten(loop, roots), is_asked)
                 copied = {load.op for load in loads if not load.is_tma and load.other is None}
                 again = ComputedAgain(functools.partial(_converted, copied))
                 for conversion in conversions:

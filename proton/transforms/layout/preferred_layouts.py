@@ -160,16 +160,18 @@ class _Preferences:
 
     def _taken(self, value: Value, depth: int = 8) -> LinearLayout | None:
         """The layout in which a value, or the rows or columns that it is repeated to, are combined
-        with what has one."""
+        with what has one, or in which an access takes them."""
         for use in value.uses if depth else ():
             op = use.owner.operation
+            if has(op, Accesses) and not (op.results and op.results[0] in self.gathers):
+                return layout_of(op.operands[use.operand_number].type)
             if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, *_REPEATS)):
                 continue
             others = [v for v in op.operands if v != value] if has(op, Elementwise) else []
             given = (self._given_of(other, depth) for other in others)
             found = next((layout for layout in given if layout is not None), None)
             if found is None:
-                found = self._taken(op.results[0], depth - 1)
+                found = self._taken(op.results[0], depth - (not isa(op, ttg.ConvertLayoutOp)))
             if found is not None:
                 wanted = operand_layouts(op, found)
                 return found if wanted is None else wanted[0]
