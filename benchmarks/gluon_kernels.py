@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF005 (Triton 3.6 takes no [S, *shape])
 
+import proton
 from proton import gluon
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia.ampere import async_copy
@@ -191,4 +192,112 @@ def matmul_specialized(
         ],
         [1],
         [24],
+    )
+
+
+@gluon.jit
+def fetch_heads(
+    q_desc, k_desc, v_desc, row, first, steps, q, k, v, q_ready, k_ready, k_empty, v_ready,
+    v_empty, N: gl.constexpr, S: gl.constexpr,
+):  # fmt: skip
+    half: gl.constexpr = q_desc.block_type.shape[0]
+    proton.enter_scope("queries")
+    mbarrier.expect(q_ready.index(0), 2 * q_desc.block_type.nbytes)
+    for part in gl.static_range(2):
+        tma.async_load(q_desc, [row + part * half, 0], q_ready.index(0), q.index(part))
+    proton.exit_scope("queries")
+    for i in range(steps):
+        slot, phase = i % S, (i // S & 1) ^ 1
+        proton.enter_scope("keys")
+        mbarrier.wait(k_empty.index(slot), phase)
+        mbarrier.expect(k_ready.index(slot), k_desc.block_type.nbytes)
+        tma.async_load(k_desc, [first + i * N, 0], k_ready.index(slot), k.index(slot))
+        proton.exit_scope("keys")
+        proton.enter_scope("values")
+        mbarrier.wait(v_empty.index(slot), phase)
+        mbarrier.expect(v_ready.index(slot), v_desc.block_type.nbytes)
+        tma.async_load(v_desc, [first + i * N, 0], v_ready.index(slot), v.index(slot))
+        proton.exit_scope("values")
+
+
+@gluon.jit
+def attend(
+    out_desc, row, steps, scale, q, k, v, q_ready, k_ready, k_empty, v_ready, v_empty,
+    PART: gl.constexpr, N: gl.constexpr, S: gl.constexpr,
+):  # fmt: skip
+    """Rows of a half; `scale` is of scores in powers of two."""
+    M: gl.constexpr = out_desc.block_type.shape[0]
+    D: gl.constexpr = out_desc.block_type.shape[1]
+    scored: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, N, 16])
+    summed: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
+    most = gl.full((M,), float("-inf"), gl.float32, gl.SliceLayout(1, scored))
+    total = gl.zeros((M,), gl.float32, gl.SliceLayout(1, scored))
+    acc = gl.zeros((M, D), gl.float32, summed)
+    zeros = gl.zeros((M, N), gl.float32, scored)
+    mbarrier.wait(q_ready.index(0), 0)
+    for i in range(steps):
+        slot, phase = i % S, i // S & 1
+        proton.enter_scope("scores")
+        mbarrier.wait(k_ready.index(slot), phase)
+        keys = k.index(slot).permute((1, 0))
+        scores = warpgroup_mma(q.index(PART), keys, zeros, use_acc=False, is_async=True)
+        scores = warpgroup_mma_wait(0, deps=(scores,))
+        mbarrier.arrive(k_empty.index(slot), count=1)
+        proton.exit_scope("scores")
+        proton.enter_scope("softmax")
+        now = gl.maximum(most, gl.max(scores, 1) * scale)
+        weights = gl.exp2(scores * scale - now[:, None])
+        shrink = gl.exp2(most - now)
+        total = total * shrink + gl.sum(weights, 1)
+        most = now
+        acc = acc * gl.convert_layout(shrink, gl.SliceLayout(1, summed))[:, None]
+        weights = gl.convert_layout(weights.to(gl.float16), gl.DotOperandLayout(0, summed, 2))
+        proton.exit_scope("softmax")
+        proton.enter_scope("weighted sums")
+        mbarrier.wait(v_ready.index(slot), phase)
+        acc = warpgroup_mma(weights, v.index(slot), acc, is_async=True)
+        acc = warpgroup_mma_wait(0, deps=(acc,))
+        mbarrier.arrive(v_empty.index(slot), count=1)
+        proton.exit_scope("weighted sums")
+    proton.enter_scope("store")
+    out = acc / gl.convert_layout(total, gl.SliceLayout(1, summed))[:, None]
+    q.index(PART).store(out.to(gl.float16))
+    fence_async_shared()
+    tma.async_store(out_desc, [row + PART * M, 0], q.index(PART))
+    tma.store_wait(0)
+    proton.exit_scope("store")
+
+
+@gluon.jit
+def attention_specialized(
+    q_desc, k_desc, v_desc, out_desc, length, scale, N: gl.constexpr, S: gl.constexpr
+):  # fmt: skip
+    """Attention forward: a program takes two blocks of rows of a head, each by four warps, and one
+    warp copies. Descriptors have all heads below each other."""
+    heads: gl.constexpr = q_desc.block_type.shape
+    q = gl.allocate_shared_memory(q_desc.dtype, [2] + heads, q_desc.layout)
+    k = gl.allocate_shared_memory(k_desc.dtype, [S] + k_desc.block_type.shape, k_desc.layout)
+    v = gl.allocate_shared_memory(v_desc.dtype, [S] + v_desc.block_type.shape, v_desc.layout)
+    q_ready = gl.allocate_shared_memory(gl.int64, [1, 1], mbarrier.MBarrierLayout())
+    k_ready = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    k_empty = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    v_ready = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    v_empty = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
+    mbarrier.init(q_ready.index(0), count=1)
+    for i in gl.static_range(S):
+        mbarrier.init(k_ready.index(i), count=1)
+        mbarrier.init(k_empty.index(i), count=2)
+        mbarrier.init(v_ready.index(i), count=1)
+        mbarrier.init(v_empty.index(i), count=2)
+    first = gl.program_id(1) * length
+    row, steps = first + gl.program_id(0) * 2 * heads[0], gl.cdiv(length, N)
+    bars = q_ready, k_ready, k_empty, v_ready, v_empty
+    gl.warp_specialize(
+        [
+            (attend, (out_desc, row, steps, scale, q, k, v) + bars + (0, N, S)),
+            (attend, (out_desc, row, steps, scale, q, k, v) + bars + (1, N, S)),
+            (fetch_heads, (q_desc, k_desc, v_desc, row, first, steps, q, k, v) + bars + (N, S)),
+        ],
+        [4, 1],
+        [240, 24],
     )

@@ -10,6 +10,7 @@ that of another kernel. A kernel that one of the two refuses is a row that says 
 import argparse
 import importlib.util
 import json
+import math
 import os
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from typing import Any
 SOURCE = Path(__file__).parent / "gluon_kernels.py"
 ROWS, COLUMNS = 8192, 8192
 SIZE = 4096
+HEADS, LENGTH, DEPTH = 128, 4096, 128
 TILE = {"BM": 128, "BN": 256, "BK": 64, "S": 3, "WARPS": 8}
 SIDES = ("Proton", "Triton")
 SPENT_S = 100  # no further kernel begins then
@@ -63,7 +65,9 @@ def triton_side() -> Compiler:
     from triton.experimental.gluon.language.nvidia.hopper import tma
     from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-    text = SOURCE.read_text().replace("from proton import", "from triton.experimental import")
+    lines = SOURCE.read_text().splitlines(keepends=True)  # without scopes
+    text = "".join(one for one in lines if not one.strip().startswith(("import proton", "proton.")))
+    text = text.replace("from proton import", "from triton.experimental import")
     text = text.replace("from proton.gluon", "from triton.experimental.gluon")
     homes = {"tma": tma, "async_copy": async_copy, "gl": language}
     for new, old in RENAMED.items():
@@ -127,6 +131,19 @@ def _matmul(name: str, is_persistent: bool = False) -> Case:
     return case
 
 
+def attention(side: Compiler, data: dict[str, Any]) -> tuple[Launch, Any]:
+    """64 query rows for each of two groups of warps, 128 keys at a time."""
+    import torch
+
+    heads, length, depth = data["q"].shape
+    out = torch.empty_like(data["q"])
+    arrays = [x.view(-1, depth) for x in (data["q"], data["k"], data["v"], out)]
+    given = [side.described(x, [n, depth]) for x, n in zip(arrays, (64, 128, 128, 64), strict=True)]
+    scale = math.log2(math.e) * depth**-0.5
+    kernel = side.kernels.attention_specialized[length // 128, heads]
+    return lambda: kernel(*given, length, scale, 128, 2, num_warps=4), out
+
+
 # By name: the case, and what it computes.
 CASES: dict[str, tuple[Case, str]] = {
     "async copy": (_async_copy, "scaled"),
@@ -134,6 +151,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "wgmma, pipelined": (_matmul("matmul_pipelined"), "product"),
     "wgmma, persistent": (_matmul("matmul_persistent", is_persistent=True), "product"),
     "wgmma, warp-specialized": (_matmul("matmul_specialized"), "product"),
+    "attention, warp-specialized": (attention, "attended"),
 }
 
 
@@ -170,13 +188,13 @@ def cell(row: dict[str, Any], key: str) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """`time` and `compile` are Proton's over Triton's: less is better."""
-    head = f"{'kernel':24} {'Proton us':>10} {'Triton us':>10} {'time':>6} {'compile':>8}  errors"
+    head = f"{'kernel':27} {'Proton us':>10} {'Triton us':>10} {'time':>6} {'compile':>8}  errors"
     lines = [head]
     for row in rows:
         us = " ".join(f"{row.get(f'{name} us', float('nan')):10.1f}" for name in SIDES)
         errors = " ".join(f"{row.get(f'{name} error', float('nan')):.1e}" for name in SIDES)
         ratios = f"{cell(row, 'us'):>6} {cell(row, 'first_s'):>8}"
-        lines.append(f"{row['case']:24} {us} {ratios}  {errors}")
+        lines.append(f"{row['case']:27} {us} {ratios}  {errors}")
         lines += [f"    {key}: {row[key]}" for key in row if key.endswith(" problem")]
     return "\n".join(lines)
 
@@ -195,6 +213,9 @@ def main() -> None:
     data = {"x": torch.randn(ROWS, COLUMNS, device="cuda")}
     data |= {name: torch.randn(SIZE, SIZE, device="cuda").half() for name in "ab"}
     data |= {"scaled": data["x"] * 2, "product": (data["a"].float() @ data["b"].float()).half()}
+    data |= {name: torch.randn(HEADS, LENGTH, DEPTH, device="cuda").half() for name in "qkv"}
+    attend = torch.nn.functional.scaled_dot_product_attention
+    data["attended"] = attend(*(data[name] for name in "qkv"))
     sides = [proton_side(), triton_side()]
     rows: list[dict[str, Any]] = []
     for side in sides:  # a first launch loads what all need

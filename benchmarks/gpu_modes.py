@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import gpu_gluon
 import recorded_kernels as kernels
 import torch
 from in_turns import milliseconds
@@ -64,6 +65,13 @@ def product(m: int, n: int, warps: int) -> Launch:
     return functools.partial(launch, *rows, SIZE, M=m, N=n, K=64, num_warps=warps, num_stages=3)
 
 
+def attention_in_gluon() -> Launch:
+    """Scopes are in a producer and two consumers."""
+    q, k, v, _ = _heads(128)
+    launch, _ = gpu_gluon.attention(gpu_gluon.proton_side(), {"q": q, "k": k, "v": v})
+    return launch
+
+
 def gather() -> Launch:
     programs, times, n, d = 4096, 8, 32, 256
     rows = torch.randn(1 << 18, d, device="cuda")
@@ -81,6 +89,7 @@ CASES: dict[str, Callable[[], Launch]] = {
     "product 128 x 256": lambda: product(128, 256, 8),
     "product 128 x 128": lambda: product(128, 128, 4),
     "gather": gather,
+    "Gluon attention": attention_in_gluon,
 }
 
 

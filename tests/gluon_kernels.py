@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import proton
+from benchmarks.gluon_kernels import attention_specialized
 from proton import gluon
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia.ampere import async_copy, mma_v2
@@ -1276,3 +1277,21 @@ def tiles_one_after_another(rng: np.random.Generator) -> None:
         rng,
         lambda *arrays: tiles_that_overlap[(3,)](*arrays, Dots, grouped(8), 4, 1, num_warps=4),
     )
+
+
+@check
+def attention_by_three_roles(rng: np.random.Generator) -> None:
+    heads, depth, columns = 2, 64, 64
+    for length in (128, 256):
+        shape = heads, length, depth
+        q, k, v = (rng.standard_normal(shape).astype(np.float16) for _ in range(3))
+        out = np.full_like(q, np.nan)
+        blocks = zip((q, k, v, out), (64, columns, columns, 64), strict=True)
+        given = [described(x.reshape(-1, depth), [rows, depth]) for x, rows in blocks]
+        scale = np.log2(np.e) * depth**-0.5
+        grid = length // 128, heads
+        attention_specialized[grid](*given, length, scale, columns, 2, num_warps=4)
+        scores = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) * depth**-0.5
+        weights = np.exp(scores - scores.max(2, keepdims=True))
+        want = weights / weights.sum(2, keepdims=True) @ v.astype(np.float64)
+        np.testing.assert_allclose(out, want, atol=2e-3)
