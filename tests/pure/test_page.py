@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from proton import Run
+from proton.trace.scope_path import ScopePath
+from proton.viewer.pictures import flame, heatmap
+from proton.viewer.pictures.drawn_page import to_drawn_page
 from proton.viewer.pictures.page import to_page
-from proton.viewer.pictures.picture import PALETTE
+from proton.viewer.pictures.picture import PALETTE, fitting
+from proton.viewer.pictures.selection import EVERYTHING
+from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import SliceKind, Timeline
+from proton.viewer.tables.stats import Filter
 from tests.pure.synthetic import pieces_run, random_run
 from tests.trace_processor import node
 
@@ -119,3 +125,56 @@ def test_the_legend_has_each_scope_once_by_its_time() -> None:
 
 def test_colours_differ() -> None:
     assert len(set(PALETTE)) == len(PALETTE) == 24
+
+
+def test_pictures_are_pages_with_legends_that_zoom() -> None:
+    """A click shows a box, or a sixteenth of what was shown; nothing leaves the stretch."""
+    run = Run(random_run(5))
+    root = flame.flame(run, Filter())
+    drawn = flame.draw(root)
+    page = to_drawn_page(drawn, "</script><b>")
+    assert to_svg(drawn) in page
+    assert "</script><b>" not in page
+    paths = run.stats(by="scope").scope
+    scopes = {name for path in paths for name in ScopePath(path).parts}
+    assert {text for _, text in drawn.legend[2:]} == scopes
+    for fill, text in drawn.legend:
+        assert f'style="background:{fill}"></i>{text}</li>' in page
+    heat = heatmap.draw(heatmap.heat(run, None, EVERYTHING, 8, 40))
+    assert "</i>0 units</li>" in to_drawn_page(heat, "heat")
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    rng = np.random.default_rng(3)
+    asked, wanted = [], []
+    for _ in range(200):
+        left, right = 0.0, 1200.0
+        x, width, view = rng.uniform(0, 1100), rng.uniform(0.1, 100), rng.uniform(1, 1200)
+        span = max(width, view / 16)
+        begin = min(max(left, x + (width - span) / 2), right - span)
+        at, size, stretch = rng.uniform(-50, 1250), rng.uniform(0, 300), rng.uniform(1, 400)
+        ends = left + (np.array([at, at + size]) - begin) * (right - left) / stretch
+        low, high = max(ends[0], left), min(ends[1], right)
+        asked.append(
+            [[x, width, view, left, right], [at, size, begin, begin + stretch, left, right]]
+        )
+        wanted.append([begin, begin + span, low, max(high - low, 0)])
+    tail = (
+        "for (const [a, z] of %s) console.log(JSON.stringify([...around(...a), ...zoomed(...z)]));"
+    )
+    done = subprocess.run(
+        [node(), "-e", script + tail % json.dumps(asked)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    names = ["load", "a name that is long", "x"]
+    tail = "console.log(JSON.stringify(%s.map(([n, w]) => fitting(n, w))))"
+    pairs = [[name, width] for name in names for width in (0, 10, 21, 40, 500)]
+    done = subprocess.run(
+        [node(), "-e", script + tail % json.dumps(pairs)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [fitting(name, width) for name, width in pairs]

@@ -50,7 +50,7 @@ From = Annotated[
 ]
 To = Annotated[int | None, typer.Option("--end", callback=_time, help="Up to this time.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Write a picture (.svg, .png) instead.")
+    Path | None, typer.Option("--out", "-o", help="Write a picture (.html, .svg, .png) instead.")
 ]
 Width = Annotated[
     int,

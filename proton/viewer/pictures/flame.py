@@ -98,7 +98,10 @@ def _share(frame: FlameNode, root: FlameNode) -> str:
 def draw(root: FlameNode) -> Picture:
     """The graph as a picture, the root above."""
     frames = list(_walk(root))
-    picture = Picture(WIDTH, HEAD + ROW * (max(depth for _, _, depth in frames) + 1) + 6)
+    height = HEAD + ROW * (max(depth for _, _, depth in frames) + 1) + 6
+    scopes = {f.fill: f.name for f, _, _ in reversed(frames) if f.fill not in (HOST, LAUNCH)}
+    legend = [(HOST, "host"), (LAUNCH, "kernels"), *reversed(scopes.items())]
+    picture = Picture(WIDTH, height, left=0, legend=legend)
     picture.write(4, 16, f"{root.name}: {duration(root.time)} in scopes", width=WIDTH, size=13)
     scale = WIDTH / max(root.time, 1)
     for frame, start, depth in frames:

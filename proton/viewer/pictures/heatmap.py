@@ -112,7 +112,9 @@ def _label(by: By, places: np.ndarray, several: bool) -> str:
 def draw(found: Heat) -> Picture:
     """The map as a picture."""
     bottom = HEAD + ROW * len(found.labels)
-    picture = Picture(WIDTH, bottom + 30)
+    steps = [k / 4 for k in range(5)]
+    legend = [(shade(part), f"{part * found.most:.3g} units") for part in steps]
+    picture = Picture(WIDTH, bottom + 30, left=LEFT, legend=legend)
     if not found.labels:
         picture.write(4, 16, f"{found.title}: no slices", size=13)
         return picture

@@ -52,10 +52,13 @@ class Label:
 
 @dataclass
 class Picture:
-    """What is drawn, in this order: boxes, then labels."""
+    """What is drawn, in this order: boxes, then labels. A page shows the legend, of colours and
+    what they mean, and can stretch what lies right of `left`."""
 
     width: int
     height: int
+    left: int | None = None
+    legend: list[tuple[str, str]] = field(default_factory=list)
     boxes: list[Rectangle] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 

@@ -22,7 +22,7 @@ def flame(
     """Draw how the time in scopes is divided: over host scopes, the kernels that they launch, and
     the scopes of those.
 
-    Time is that of all programs and warps together. With -o a flame graph (.svg, .png).
+    Time is that of all programs and warps together. With -o a flame graph (.html, .svg, .png).
 
     [bold]Examples[/bold]
 

@@ -32,7 +32,7 @@ def heatmap(
     """Draw how many warps (programs, on the CPU) are in scopes at once, by SM or program, over
     time.
 
-    With -o a picture (.svg, .png).
+    With -o a picture (.html, .svg, .png).
 
     [bold]Examples[/bold]
 

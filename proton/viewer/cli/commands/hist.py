@@ -26,7 +26,7 @@ def hist(
 ) -> None:
     """Draw how the durations of each scope are spread; what took most time in all comes first.
 
-    Durations are without the cost of measuring. With -o a picture (.svg, .png).
+    Durations are without the cost of measuring. With -o a picture (.html, .svg, .png).
 
     [bold]Examples[/bold]
 

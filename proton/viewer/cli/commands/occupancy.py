@@ -30,7 +30,7 @@ def occupancy(
     most and mean: programs of an SM at once. waves: programs over places times most. tail: the part
     of the launch, in percent, after the first place has run dry. imbalance: the busiest place over
     the mean. The longest launches come first, and the first of them is drawn, unless others are
-    named. With -o a picture (.svg, .png).
+    named. With -o a picture (.html, .svg, .png).
 
     [bold]Examples[/bold]
 
