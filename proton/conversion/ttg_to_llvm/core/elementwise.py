@@ -275,8 +275,9 @@ def _arith_bitcast(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(arith.SelectOp)
 def _arith_select(ctx: Lowering, site: Site) -> list[Value]:
+    """In scalars where the condition was made in them: LLVM swaps values for the sake of that."""
     condition, *values = site.operands
-    if isa(defining_op(condition), vector.FromElementsOp):  # in scalars, for LLVM to swap the values
+    if isa(defining_op(condition), vector.FromElementsOp):
         count = range(v.count_of(condition))
         rows = [[ctx.scalars.element(x, i) for x in (condition, *values)] for i in count]
         return [v.from_elements([v.select(*row) for row in rows])]
