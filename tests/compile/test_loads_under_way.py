@@ -8,7 +8,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
-from proton.backends.nvidia.machine_code import Loads, loads_of
+from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
 
@@ -59,7 +59,7 @@ def decayed(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         out_ptr += COLUMNS
 
 
-def found_loads(kernel: CompiledKernel) -> Loads:
+def found_loads(kernel: CompiledKernel) -> GlobalLoads:
     return loads_of(kernel.asm["cubin"], kernel.metadata["symbol"])
 
 
@@ -67,9 +67,9 @@ def found_loads(kernel: CompiledKernel) -> Loads:
 def test_loads_that_wait_for_each_other_and_loads_that_do_not(length: int) -> None:
     of: dict[str, Any] = {"LENGTH": length, "target": HOPPER, "num_warps": 1}
     narrow = chain.warmup(tl.int32, tl.int32, BLOCK=32, **of)
-    assert found_loads(narrow) == Loads(length, 4)
+    assert found_loads(narrow) == GlobalLoads(length, 4)
     wide = sum_of_blocks.warmup(tl.int32, tl.int32, BLOCK=128, **of)
-    assert found_loads(wide) == Loads(1, 16 * length)
+    assert found_loads(wide) == GlobalLoads(1, 16 * length)
 
 
 @pytest.mark.parametrize(

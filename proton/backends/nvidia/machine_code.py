@@ -15,7 +15,7 @@ _SETS, _NONE, _WAITS = 46, 7, 52  # bits of the upper half
 
 
 @dataclass(frozen=True)
-class Loads:
+class GlobalLoads:
     """Of a thread's global loads, in the order of the code: how often it waits for some of them,
     and the bytes that are under way at once, at most."""
 
@@ -23,7 +23,7 @@ class Loads:
     most_bytes: int
 
 
-def loads_of(cubin: bytes, symbol: str) -> Loads:
+def loads_of(cubin: bytes, symbol: str) -> GlobalLoads:
     """The global loads of a function of a cubin."""
     waits = most = under_way = 0
     counters: set[int] = set()
@@ -35,7 +35,7 @@ def loads_of(cubin: bytes, symbol: str) -> Loads:
             counters.add(counter)
             under_way += _WIDTHS[upper >> _WIDTH & 7]
             most = max(most, under_way)
-    return Loads(waits, most)
+    return GlobalLoads(waits, most)
 
 
 def _code(cubin: bytes, symbol: str) -> bytes:
