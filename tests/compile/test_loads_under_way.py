@@ -44,19 +44,14 @@ def weighted_rows(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constex
 
 
 @proton.jit
-def decayed(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """A state that each iteration multiplies by a column and adds a product to."""
-    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
-    state = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for _ in range(tl.program_id(1) + 9):
-        q, k = tl.load(w_ptr + row), tl.load(w_ptr + ROWS + row)
-        g = tl.load(w_ptr + 2 * ROWS + row)
-        x = tl.load(x_ptr + column)
-        state = state * tl.exp(g)[:, None] + k[:, None] * x[None, :]
-        tl.store(out_ptr + column, tl.sum(state * q[:, None], 0))
-        w_ptr += 3 * ROWS
-        x_ptr += COLUMNS
-        out_ptr += COLUMNS
+def gated(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Values by weights that take many instructions, from 16 bits."""
+    at = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)) * COLUMNS
+    at = at[:, None] + tl.arange(0, COLUMNS)[None, :]
+    w = tl.load(w_ptr + at).to(tl.float32)
+    x = tl.load(x_ptr + at)
+    w = 0.5 * w * (tl.erf(w * 0.7071) + 1.0)
+    tl.store(out_ptr + at, w.to(tl.bfloat16) * x)
 
 
 def found_loads(kernel: CompiledKernel) -> GlobalLoads:
@@ -67,22 +62,23 @@ def found_loads(kernel: CompiledKernel) -> GlobalLoads:
 def test_loads_that_wait_for_each_other_and_loads_that_do_not(length: int) -> None:
     of: dict[str, Any] = {"LENGTH": length, "target": HOPPER, "num_warps": 1}
     narrow = chain.warmup(tl.int32, tl.int32, BLOCK=32, **of)
-    assert found_loads(narrow) == GlobalLoads(length, 4)
+    assert found_loads(narrow) == GlobalLoads(length, 4, 4 * length)
     wide = sum_of_blocks.warmup(tl.int32, tl.int32, BLOCK=128, **of)
-    assert found_loads(wide) == GlobalLoads(1, 16 * length)
+    assert found_loads(wide) == GlobalLoads(1, 16 * length, 16 * length)
 
 
 @pytest.mark.parametrize(
-    ("kernel", "rows", "columns", "warps"), [(weighted_rows, 32, 128, 2), (decayed, 16, 64, 8)]
+    ("kernel", "dtype", "rows", "columns", "warps"),
+    [(weighted_rows, tl.float32, 32, 128, 2), (gated, tl.bfloat16, 1, 1024, 4)],
 )
 def test_loads_stay_together(
-    kernel: Any, rows: int, columns: int, warps: int, monkeypatch: pytest.MonkeyPatch
+    kernel: Any, dtype: Any, rows: int, columns: int, warps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of: dict[str, Any] = {"ROWS": rows, "COLUMNS": columns, "target": HOPPER, "num_warps": warps}
     with proton.knobs.scope(always_compile=True):
-        found = kernel.warmup(*[tl.float32] * 3, **of)
+        found = kernel.warmup(*[dtype] * 3, **of)
         monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
-        before = kernel.warmup(*[tl.float32] * 3, **of)
+        before = kernel.warmup(*[dtype] * 3, **of)
     assert 2 * found_loads(found).waits <= found_loads(before).waits
     assert found_loads(found).most_bytes > found_loads(before).most_bytes
     assert before.n_regs < found.n_regs <= 64  # half of an SM's threads

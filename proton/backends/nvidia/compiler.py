@@ -320,9 +320,9 @@ def _more_loads(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
     """The PTX with the registers of half of the threads that an SM takes, and its machine code,
-    where ptxas put loads behind waits for others, to fit more threads: tried where a thread waits
-    more than once, and taken where it waits half as often then, and more bytes are under way on an
-    SM, of fewer threads."""
+    where ptxas put loads behind waits for others, to fit more threads: tried where no more than
+    half of a thread's bytes are under way at once, and taken where it waits half as often then, and
+    more bytes are under way on an SM, of fewer threads."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     half = facts.sm_threads // 2
     if options.maxnreg is not None or cubin.spills or has_least_programs(ptx):
@@ -330,7 +330,7 @@ def _more_loads(
     if cubin.threads(options.target, threads) <= half or threads > half:
         return ptx, cubin
     before = loads_of(cubin.code, mangled(fn.__name__))
-    if before.waits < 2:
+    if before.waits < 2 or 2 * before.most_bytes > before.all_bytes:
         return ptx, cubin
     limited = with_most_registers(ptx, facts.most_registers(half // threads, threads))
     found = _assembled(fn, limited, options)

@@ -17,15 +17,16 @@ _SETS, _NONE, _WAITS = 46, 7, 52  # bits of the upper half
 @dataclass(frozen=True)
 class GlobalLoads:
     """Of a thread's global loads, in the order of the code: how often it waits for some of them,
-    and the bytes that are under way at once, at most."""
+    the bytes that are under way at once, at most, and the bytes of all."""
 
     waits: int
     most_bytes: int
+    all_bytes: int
 
 
 def loads_of(cubin: bytes, symbol: str) -> GlobalLoads:
     """The global loads of a function of a cubin."""
-    waits = most = under_way = 0
+    waits = most = under_way = total = 0
     counters: set[int] = set()
     for lower, upper in struct.iter_unpack("<QQ", _code(cubin, symbol)):
         if any(upper >> _WAITS + counter & 1 for counter in counters):
@@ -33,9 +34,9 @@ def loads_of(cubin: bytes, symbol: str) -> GlobalLoads:
         counter = upper >> _SETS & _NONE
         if lower & _OPERATION == _GLOBAL_LOAD and counter != _NONE:
             counters.add(counter)
-            under_way += _WIDTHS[upper >> _WIDTH & 7]
-            most = max(most, under_way)
-    return GlobalLoads(waits, most)
+            under_way += (width := _WIDTHS[upper >> _WIDTH & 7])
+            total, most = total + width, max(most, under_way)
+    return GlobalLoads(waits, most, total)
 
 
 def _code(cubin: bytes, symbol: str) -> bytes:
