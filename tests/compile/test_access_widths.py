@@ -56,7 +56,7 @@ HALF, FLOAT = np.float16, np.float32
 CASES: dict[Any, tuple[type, type, set[int], set[int], int]] = {
     cast: (HALF, FLOAT, {8}, {16}, 4),
     cast_rows: (HALF, FLOAT, {8}, {16}, 4),
-    sum_of_rows: (HALF, FLOAT, {16}, {16}, 8),  # one store behind a loop of loads
+    sum_of_rows: (HALF, FLOAT, {16}, {16}, 4),  # it moves once, behind a loop of loads
     narrow: (FLOAT, HALF, {16}, {16}, 8),  # gaps between loads cost nothing
     square: (HALF, FLOAT, {16}, {16}, 4),  # results of products move anyway
 }

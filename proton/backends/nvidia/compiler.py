@@ -7,6 +7,7 @@ from proton.analysis import group_registers
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
+from proton.backends.nvidia.machine_code import loads_of
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import (
     foreign_passes,
@@ -97,6 +98,7 @@ def compile_kernel(
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
                 ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
+                ptx, cubin = _more_loads(fn, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
     data = {
@@ -311,6 +313,34 @@ def _one_more(
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
     is_worse = found.spills or (found.is_serialised and not cubin.is_serialised)
+    return (ptx, cubin) if is_worse else (limited, found)
+
+
+def _more_loads(
+    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+) -> tuple[str, Cubin]:
+    """The PTX with the registers of half of the threads that an SM takes, and its machine code,
+    where ptxas put loads behind waits for others, to fit more threads: tried where no more than
+    half of a thread's bytes are under way at once, and taken where it waits half as often then, and
+    more bytes are under way on an SM, of fewer threads."""
+    threads, facts = options.program_warps * WARP_SIZE, options.target.facts
+    half = facts.sm_threads // 2
+    if options.maxnreg is not None or cubin.spills or has_least_programs(ptx):
+        return ptx, cubin
+    if cubin.threads(options.target, threads) <= half or threads > half:
+        return ptx, cubin
+    before = loads_of(cubin.code, mangled(fn.__name__))
+    if before.waits < 2 or 2 * before.most_bytes > before.all_bytes:
+        return ptx, cubin
+    limited = with_most_registers(ptx, facts.most_registers(half // threads, threads))
+    found = _assembled(fn, limited, options)
+    after = loads_of(found.code, mangled(fn.__name__))
+    most = facts.programs_per_sm(threads, shared) * threads
+    bytes_before, bytes_after = (
+        min(one.threads(options.target, threads), most) * loads.most_bytes
+        for one, loads in ((cubin, before), (found, after))
+    )
+    is_worse = found.spills or 2 * after.waits > before.waits or bytes_after <= bytes_before
     return (ptx, cubin) if is_worse else (limited, found)
 
 

@@ -43,8 +43,9 @@ class Coalesce(Pass):
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
-    loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. Stores do
-    not matter in a kernel with products, whose operands are copied 16 bytes at a time: what moves
+    loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. A store in
+    fewer loops has a layout of its own then: what it stores moves once. Stores do not matter in a
+    kernel with products, whose operands are copied 16 bytes at a time: what moves
     to be stored gets a layout of its own (remove_layout_conversions.py).
     """
 
@@ -77,6 +78,8 @@ class Coalesce(Pass):
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[key], limits[key], share), 1
+            if isa(op, tt.StoreOp) and not has_products:
+                vector = min(vector, _most(op))
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))

@@ -72,7 +72,11 @@ class _Preferences:
         elif isa(op, tt.ReduceOp):
             self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
         elif isa(op, tt.SplitOp):
-            self._given(op.results)
+            layout = self.of(op.operands[0])
+            if layout is not None and result_layout(op, layout) is not None:
+                self._forward(op, layout)
+            else:  # no thread has both halves of an element there
+                self._given(op.results)
         elif not isa(op, ttg.ConvertLayoutOp):
             known = {v: layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))}
             if known:

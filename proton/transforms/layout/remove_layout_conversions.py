@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from proton.analysis.axis_rules import element_bytes
 from proton.analysis.cost import Cost, cost, widens
-from proton.analysis.layout_rules import operand_layouts
+from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import is_exchanged
 from proton.base.chips.chip import ACCESS_BYTES
@@ -108,7 +108,7 @@ class _Rewriter:
             self._alike(op)
             return
         is_placed = isa(op, tt.LoadOp) and results and self._is_placed(results[0])
-        if (has(op, LayoutAnchor) and not is_placed) or not results or isa(op, tt.SplitOp):
+        if (has(op, LayoutAnchor) and not is_placed) or not results or self._is_moved(op):
             self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
@@ -118,6 +118,12 @@ class _Rewriter:
             self._retype(result)
         for number, operand_layout in zip(tensors, wanted, strict=True):
             op.operands[number] = self.get(op.operands[number], operand_layout)
+
+    def _is_moved(self, op: Operation) -> bool:
+        """True of a split of what has no layout that can be split, or another one."""
+        return isa(op, tt.SplitOp) and self.layouts[op.results[0]] != result_layout(
+            op, self._liked(op.operands[0])
+        )
 
     def _is_placed(self, loaded: Value) -> bool:
         return is_tensor(loaded.type) and self.layouts[loaded] != layout_of(loaded.type)

@@ -21,8 +21,8 @@ from proton.conversion.ttg_to_llvm.core.lowering import (
     remainder,
 )
 from proton.dialect import Kind, by_name, isa, tt
-from proton.dialect.emit import emit_if, intrinsic
-from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm
+from proton.dialect.emit import emit_if, intrinsic, remade
+from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm, vector
 from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import defining_op
@@ -84,6 +84,22 @@ def _limited(kind: type[OpView], value: Value, converted: int, bits: int) -> Val
     else:
         whole = v.binary(llvm.UMinOp, whole, v.constant((1 << bits) - 1, whole.type))
     return v.create(llvm.TruncOp, v.like(value, v.integer(bits)), whole)
+
+
+# Comparison
+
+
+@lowers(arith.CmpIOp)
+def _compare_narrow(ctx: Lowering, site: Site) -> list[Value]:
+    """Of 8 and 16 bits: in scalars, with what is behind them. As vectors several share a register,
+    of which NVPTX takes each element out before it compares, once for every operand."""
+    count = v.count_of(site.operands[0])
+    first = site.equal or tuple(range(count))
+    found: dict[int, Value] = {}
+    for index in dict.fromkeys(first):
+        left, right = (ctx.scalars.element(operand, index) for operand in site.operands)
+        found[index] = remade(site.op, [v.integer(1)], [left, right]).result
+    return [v.from_elements([found[index] for index in first])]
 
 
 # Division and remainder
@@ -259,5 +275,10 @@ def _arith_bitcast(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(arith.SelectOp)
 def _arith_select(ctx: Lowering, site: Site) -> list[Value]:
-    condition, yes, no = site.operands
-    return [v.select(condition, yes, no)]
+    """In scalars where the condition was made in them: LLVM swaps values for the sake of that."""
+    condition, *values = site.operands
+    if isa(defining_op(condition), vector.FromElementsOp):
+        count = range(v.count_of(condition))
+        rows = [[ctx.scalars.element(x, i) for x in (condition, *values)] for i in count]
+        return [v.from_elements([v.select(*row) for row in rows])]
+    return [v.select(condition, *values)]

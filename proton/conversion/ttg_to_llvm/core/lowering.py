@@ -32,10 +32,10 @@ from proton.dialect import OpRules, by_name, isa, names_of, tt, ttg
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.builtin import optional_operand
 from proton.dialect.emit import remade
-from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir, llvm, scf, vector
 from proton.dialect.traits import Accesses, Combines, has
 from proton.dialect.ttng_memory import is_tensor_map
-from proton.dialect.walk import before
+from proton.dialect.walk import before, defining_op
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -243,6 +243,11 @@ def needs_rule(site: Site) -> bool:
     name = site.op.name
     if name in _WITH_RULES or (name in INTEGER_DIVISIONS and _is_wide(site.result_type)):
         return True
+    if isa(site.op, arith.CmpIOp):
+        of = site.operand_types[0]
+        return ttg.is_tensor(of) and of.element_type.width in v.NARROW_BITS
+    if isa(site.op, arith.SelectOp):
+        return isa(defining_op(site.op.operands[0]), vector.FromElementsOp)
     types = [*site.operand_types, *(result.type for result in site.op.results)]
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)
 

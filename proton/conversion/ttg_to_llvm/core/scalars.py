@@ -20,11 +20,14 @@ _REPEATED = names_of(
     *(arith.AddIOp, arith.SubIOp, arith.MulIOp, arith.ExtSIOp, arith.ExtUIOp),
     *(llvm.AddOp, llvm.MulOp, llvm.SubOp),
 )
+_OF_BITS = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShRUIOp, arith.ShRSIOp)
 _LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
 
 def is_repeated(op: Operation) -> bool:
     """True if an op on vectors is repeated on scalars."""
+    if op.name in _OF_BITS:
+        return v.bits_of(v.element(op.results[0])) in v.NARROW_BITS
     return len(op.operands) == 2 if isa(op, _GEP) else op.name in _REPEATED
 
 

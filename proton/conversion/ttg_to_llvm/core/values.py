@@ -14,6 +14,7 @@ from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import Attribute, Type, Value, arith, ir, llvm
 from proton.dialect.mlir import vector as vectors
 
+NARROW_BITS = 8, 16  # of integers of which a vector has several in a register
 create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
 
 

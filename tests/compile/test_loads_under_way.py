@@ -1,0 +1,85 @@
+"""What the machine code of 9.0 says of its loads, and kernels whose loads the assembler would put
+behind waits for others, to fit more threads than half of an SM's."""
+
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.backends.nvidia import compiler
+from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
+from proton.base.targets import GPUTarget
+from proton.compiler import CompiledKernel
+
+HOPPER = GPUTarget("cuda", 90)
+
+
+@proton.jit
+def chain(x_ptr, out_ptr, LENGTH: tl.constexpr, BLOCK: tl.constexpr):
+    """Each address is what was loaded before."""
+    at = tl.arange(0, BLOCK)
+    for _ in tl.static_range(LENGTH):
+        at = tl.load(x_ptr + at)
+    tl.store(out_ptr + tl.arange(0, BLOCK), at)
+
+
+@proton.jit
+def sum_of_blocks(x_ptr, out_ptr, LENGTH: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.int32)
+    for block in tl.static_range(LENGTH):
+        total += tl.load(x_ptr + block * BLOCK + at)
+    tl.store(out_ptr + at, total)
+
+
+@proton.jit
+def weighted_rows(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Rows by weights that threads exchange."""
+    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    w = tl.load(w_ptr + tl.program_id(0) * ROWS + row)
+    w = tl.exp2(w - tl.max(w))
+    x = tl.load(x_ptr + row[:, None] * COLUMNS + column[None, :])
+    tl.store(out_ptr + column, tl.sum(x * w[:, None], 0) / tl.sum(w))
+
+
+@proton.jit
+def gated(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Values by weights that take many instructions, from 16 bits."""
+    at = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)) * COLUMNS
+    at = at[:, None] + tl.arange(0, COLUMNS)[None, :]
+    w = tl.load(w_ptr + at).to(tl.float32)
+    x = tl.load(x_ptr + at)
+    w = 0.5 * w * (tl.erf(w * 0.7071) + 1.0)
+    tl.store(out_ptr + at, w.to(tl.bfloat16) * x)
+
+
+def found_loads(kernel: CompiledKernel) -> GlobalLoads:
+    return loads_of(kernel.asm["cubin"], kernel.metadata["symbol"])
+
+
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_loads_that_wait_for_each_other_and_loads_that_do_not(length: int) -> None:
+    of: dict[str, Any] = {"LENGTH": length, "target": HOPPER, "num_warps": 1}
+    narrow = chain.warmup(tl.int32, tl.int32, BLOCK=32, **of)
+    assert found_loads(narrow) == GlobalLoads(length, 4, 4 * length)
+    wide = sum_of_blocks.warmup(tl.int32, tl.int32, BLOCK=128, **of)
+    assert found_loads(wide) == GlobalLoads(1, 16 * length, 16 * length)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "rows", "columns", "warps"),
+    [(weighted_rows, tl.float32, 32, 128, 2), (gated, tl.bfloat16, 1, 1024, 4)],
+)
+def test_loads_stay_together(
+    kernel: Any, dtype: Any, rows: int, columns: int, warps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of: dict[str, Any] = {"ROWS": rows, "COLUMNS": columns, "target": HOPPER, "num_warps": warps}
+    with proton.knobs.scope(always_compile=True):
+        found = kernel.warmup(*[dtype] * 3, **of)
+        monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
+        before = kernel.warmup(*[dtype] * 3, **of)
+    assert 2 * found_loads(found).waits <= found_loads(before).waits
+    assert found_loads(found).most_bytes > found_loads(before).most_bytes
+    assert before.n_regs < found.n_regs <= 64  # half of an SM's threads
+    assert not found.n_spills
