@@ -291,13 +291,15 @@ def attention_specialized(
         mbarrier.init(v_empty.index(i), count=2)
     first = gl.program_id(1) * length
     row, steps = first + gl.program_id(0) * 2 * heads[0], gl.cdiv(length, N)
-    bars = q_ready, k_ready, k_empty, v_ready, v_empty
     gl.warp_specialize(
         [
-            (attend, (out_desc, row, steps, scale, q, k, v) + bars + (0, N, S)),
-            (attend, (out_desc, row, steps, scale, q, k, v) + bars + (1, N, S)),
-            (fetch_heads, (q_desc, k_desc, v_desc, row, first, steps, q, k, v) + bars + (N, S)),
+            (attend, (out_desc, row, steps, scale, q, k, v, q_ready, k_ready, k_empty, v_ready,
+                      v_empty, 0, N, S)),
+            (attend, (out_desc, row, steps, scale, q, k, v, q_ready, k_ready, k_empty, v_ready,
+                      v_empty, 1, N, S)),
+            (fetch_heads, (q_desc, k_desc, v_desc, row, first, steps, q, k, v, q_ready, k_ready,
+                           k_empty, v_ready, v_empty, N, S)),
         ],
         [4, 1],
         [240, 24],
-    )
+    )  # fmt: skip
