@@ -246,6 +246,11 @@ class Slice:
     carried: list[int]
     indices: list[Operation]
 
+    @property
+    def loads(self) -> list[Operation]:
+        """Those among the ops."""
+        return [op for op in self.ops if isa(op, tt.LoadOp)]
+
     def needed(self, values: Iterable[Value], known: Iterable[Operation] = ()) -> list[Operation]:
         """Of the ops those that values of this iteration are computed from; not behind known
         ones."""
@@ -289,7 +294,7 @@ def slice_of(
         work += op.operands
     ops = [o.operation for o in view.body.operations if o.operation in needed]
     found = Slice(ops, sorted(carried), [])
-    reads = [op for op in ops if isa(op, tt.LoadOp)]
+    reads = found.loads
     found.indices = [op for op in reads if not set(reads) & set(found.needed(op.operands))]
     return found
 

@@ -39,7 +39,7 @@ from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT
 from proton.schedule.loads import Load, is_apart, written_by
 from proton.schedule.partitions import LEAST_WORK, longest_work
-from proton.schedule.plan import Channel, Copies, Schedule
+from proton.schedule.plan import Channel, Schedule
 
 # Registers of a consumer's thread that hold no results of dots and no operands: attention of 128 x
 # 128 x 128 leaves so many, and does not spill.
@@ -63,7 +63,8 @@ def may_be_specialized(module: Module, function: Operation, schedule: Schedule) 
     root = _root(loop)
     if root is None or not _is_known(schedule, root) or _is_ordered(root):
         return False
-    return not copies.by_threads or _is_apart(copies, root)
+    read = [load.op for load in copies.by_threads] + copies.slice.loads
+    return not read or _is_apart(read, root)
 
 
 def _is_ordered(root: Operation) -> bool:
@@ -74,14 +75,14 @@ def _is_ordered(root: Operation) -> bool:
     return any(has(inner, Orders) for op in ahead for inner in (op, *all_ops(op)))
 
 
-def _is_apart(copies: Copies, root: Operation) -> bool:
-    """True if nothing ahead of a loop, or in it, writes what its copies take."""
+def _is_apart(loads: list[Operation], root: Operation) -> bool:
+    """True if nothing ahead of a loop, or in it, writes what loads take."""
     function = function_of(root)
     roots = Roots(function)
     ops = [view.operation for view in root.block.operations]
     ahead = ops[: ops.index(root) + 1]
     written = written_by((inner for op in ahead for inner in (op, *all_ops(op))), roots)
-    return written is not None and all(is_apart(x.op, written, roots) for x in copies.by_threads)
+    return written is not None and all(is_apart(load, written, roots) for load in loads)
 
 
 def _root(loop: Operation) -> Operation | None:
@@ -95,7 +96,7 @@ def _root(loop: Operation) -> Operation | None:
 
 def _is_known(schedule: Schedule, root: Operation) -> bool:
     """True if the producer can compute what the copies take: from scalars of the function, from
-    variables of loops, and tensors from these."""
+    variables of loops, from numbers that it loads, and tensors from these."""
     assert schedule.loop is not None
     assert schedule.copies is not None
     view, slice_ = ForLoop(schedule.loop), schedule.copies.slice
@@ -103,7 +104,8 @@ def _is_known(schedule: Schedule, root: Operation) -> bool:
     inside = {view.induction_var, *(view.iter_args[number] for number in slice_.carried)}
     work += schedule.copies.inputs
     work += [value for op in slice_.ops for value in op.operands]
-    if not all(may_be_shared(op) or may_be_repeated(op) for op in slice_.ops):
+    numbers = [op for op in slice_.loads if not is_tensor(op.results[0].type)]
+    if not all(may_be_shared(op) or may_be_repeated(op) or op in numbers for op in slice_.ops):
         return False
     seen = set(slice_.ops)
     while work:

@@ -8,6 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
 
 
@@ -38,6 +39,19 @@ def gathered(
         if HOW == "written":
             tl.store(index_ptr + start + k, found + 1, mask=inside)
     tl.store(out_ptr + rows[:, None] * N + columns[None, :], acc)
+
+
+@proton.jit
+def paged(
+    a_desc, b_desc, index_ptr, out_desc, depth,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ASKS: tl.constexpr,
+):  # fmt: skip
+    """The same by TMA, of pages."""
+    acc = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, depth, K, warp_specialize=ASKS):
+        page = tl.load(index_ptr + start // K)
+        acc = tl.dot(a_desc.load([0, start]), b_desc.load([page * K, 0]), acc)
+    out_desc.store([0, 0], acc)
 
 
 def of_launch(how: str, depth: int, block: int, rng: np.random.Generator) -> Any:
@@ -82,3 +96,26 @@ def test_rows_that_data_names(how: str, m: int, rng: np.random.Generator) -> Non
             if depth and depth % block == 0:  # else a's rows end within a copy
                 buffers = kernel.asm["schedule"].count("buffers")
                 assert buffers == (1 if how == "written" else 2)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_pages_by_tma(asks: bool, rng: np.random.Generator) -> None:
+    """Where the loop asks for it, its producer loads their numbers."""
+    m, n, block = 64, 64, 32
+    emulation = Emulation(4, rng)
+    new = TensorDescriptor.from_tensor
+    for stages in (2, 3):
+        for depth in (0, 32, 64, 32 * int(rng.integers(4, 8))):
+            index, _, rows = of_launch("page", depth, block, rng)
+            a = rng.integers(-3, 4, (m, 256)).astype(np.float16)
+            b = rng.integers(-3, 4, (max(depth, block), n)).astype(np.float16)
+            out = np.full((m, n), np.nan, np.float32)
+            given = new(a, [m, block]), new(b, [block, n]), index, new(out, [m, n])
+            with emulation.installed():
+                kernel = paged[(1,)](
+                    *given, depth, M=m, N=n, K=block, ASKS=asks, num_warps=4, num_stages=stages
+                )
+            want = a[:, :depth].astype(np.float32) @ b[rows].astype(np.float32)
+            np.testing.assert_array_equal(out, want)
+            assert ("producer and consumer" in kernel.asm["schedule"]) == asks
+            assert kernel.asm["schedule"].count("buffers") == 2
