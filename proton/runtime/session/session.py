@@ -64,6 +64,7 @@ class Session(SessionState):
                 self.recorders[backend.name] = recorder
         self.operators = OperatorRecorder(host) if options.activities == "all" else None
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
+        self.taken_ns = self.origin_ns  # when `take` was called last
 
     def leave(self) -> None:
         if _current is self:
@@ -80,6 +81,24 @@ class Session(SessionState):
             recorder.disown()
         if self.operators is not None:
             self.operators.disown()
+
+    def take(self) -> RawRun:
+        """What has ended since the last call, in no later run; nothing is waited for."""
+        now = time.perf_counter_ns()
+        recorded = [recorder.take() for recorder in self.recorders.values()]
+        with self.lock:
+            self.dropped += sum(found.dropped for found in recorded)
+            raw = self._run(recorded, {})
+            self.dropped = 0
+        begins = [launch.host_start for launch in raw.launches]
+        later = max(min([self.taken_ns, *begins]) - self.origin_ns, 0)
+        self.taken_ns = now
+        return replace(
+            raw,
+            origin_ns=self.origin_ns + later,
+            origin_unix_ns=self.origin_unix_ns + later,
+            kernels=list(raw.kernels),
+        )
 
     def finish(self) -> RawRun:
         """Everything recorded; the session is over."""
