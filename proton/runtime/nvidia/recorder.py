@@ -393,7 +393,7 @@ class GPURecorder(Recorder):
         with self.state.lock:
             arrived = [of for of in self.pending if of.arrived is not None]
             self.captured += [of for of in self.pending if of.captured is not None]
-            self.pending = [of for of in self.pending if of.arrived is of.captured is None]
+            self.pending = [of for of in self.pending if of.arrived is None and of.captured is None]
             sizes = [of.arrived.data.size for of in arrived if of.arrived is not None]
             self.state.memory_left += sum(sizes)
         return arrived

@@ -20,6 +20,7 @@ time.
 
 import itertools
 import math
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -35,6 +36,7 @@ RECORDING = 0.75  # of the budget; the rest is for timing
 # What timing a launch takes: two events of a GPU, of about 1 us each in their stream's order.
 TIMING_NS = 2000
 FIRST_HOST_NS = 200_000  # of the host for a launch recorded, until it is known
+CHARGES = 5  # of which the median counts: the first has what is done once
 FRESH = 4096  # run times that nobody took yet: the newest
 MOST_KERNELS = 10_000  # kernels, by name and size; launches of more are not recorded
 _STEP, _MASK = 0x9E3779B9, (1 << 32) - 1  # 2^32 / golden ratio
@@ -104,7 +106,7 @@ class KernelBudget:
         self.recorded, self.plain = LaunchTimes(True), LaunchTimes(False)
         self.launches = 0
         self.every, self.plain_every = 0, FIRST_PLAIN_EVERY  # 0: none is recorded
-        self.kept_ns = float(FIRST_HOST_NS)  # of the host, for keeping a launch that was recorded
+        self.charged: deque[float] = deque(maxlen=CHARGES)
         self._numbers = itertools.count(1)  # `next` of it is atomic
         self._seen = 0  # launches recorded at the last update
         self._set_limits()
@@ -137,8 +139,12 @@ class KernelBudget:
 
     def charge(self, ns: float) -> None:
         """Keeping a recorded launch took so much of the host."""
-        first = self.kept_ns == FIRST_HOST_NS
-        self.kept_ns = ns if first else 0.75 * self.kept_ns + 0.25 * ns
+        self.charged.append(ns)
+
+    @property
+    def kept_ns(self) -> float:
+        """What keeping one takes, as far as is known."""
+        return statistics.median(self.charged) if self.charged else FIRST_HOST_NS
 
     @property
     def host_ns(self) -> float:
@@ -202,7 +208,9 @@ class LaunchBudget:
 
 def size_of(grid: object) -> int:
     """The bits of the number of programs of a grid; 0 for what is none, which others refuse."""
+    if isinstance(grid, int):
+        return grid.bit_length()
     try:
-        return int(math.prod(grid)).bit_length()  # type: ignore[arg-type]
+        return int(math.prod(grid)).bit_length()  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
-        return int(grid).bit_length() if isinstance(grid, int) else 0
+        return 0

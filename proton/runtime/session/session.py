@@ -11,6 +11,7 @@ under way. Launches in processes that were forked meanwhile are counted.
 import threading
 import time
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from proton.language import profiling
@@ -66,6 +67,11 @@ class Session(SessionState):
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
         self.taken_ns = self.origin_ns  # when `take` was called last
 
+    @cached_property
+    def facts(self) -> dict[str, object]:
+        """The machine, for display; the same for each part of a run."""
+        return machine_facts()
+
     def leave(self) -> None:
         if _current is self:
             install(None)
@@ -115,7 +121,7 @@ class Session(SessionState):
             return self._run(recorded, counted)
 
     def _run(self, recorded: list[Recorded], counted: dict[str, int]) -> RawRun:
-        machine = machine_facts()
+        machine = dict(self.facts)
         for found in recorded:
             machine |= found.machine
             for number, facts in found.measured.items():
