@@ -3,7 +3,7 @@
 Of the launches of a kernel one of `every` is recorded, and one of `plain_every` is timed without
 records. Of both kinds the newest run times are kept. With what they say,
 
-    cost = upper bound of the recorded median - lower bound of the plain one + host
+    cost = upper bound of the recorded median - lower bound of the plain one + host + timing
     every = cost / (RECORDING * budget * lower bound of the plain median)
 
 The bounds are those of a median's confidence interval by ranks, which asks nothing of how run times
@@ -108,7 +108,7 @@ class KernelBudget:
         self.every, self.plain_every = 0, FIRST_PLAIN_EVERY  # 0: none is recorded
         self.charged: deque[float] = deque(maxlen=CHARGES)
         self._numbers = itertools.count(1)  # `next` of it is atomic
-        self._seen = 0  # launches recorded at the last update
+        self._seen = 0  # recorded launches whose times counted at the last update
         self._set_limits()
 
     def choose(self) -> LaunchTimes | None:
@@ -128,12 +128,14 @@ class KernelBudget:
         if len(self.plain.window) < LEAST_PLAIN:
             return found
         least = max(bounds(self.plain.window)[0], 1)
-        wanted = math.ceil((self._cost_bound(least) + self.host_ns) / (RECORDING * self._ns(least)))
-        new, self._seen = self.recorded.count - self._seen, self.recorded.count
+        cost = self._cost_bound(least) + self.host_ns + TIMING_NS
+        wanted = math.ceil(cost / (RECORDING * self._ns(least)))
+        count = max(self.recorded.count - 1, 0)
+        new, self._seen = count - self._seen, count
         least_every = (self.every or wanted) >> min(new, 32)
         self.every = min(max(wanted, least_every, LEAST_EVERY), MOST_EVERY)
         timing = math.ceil(TIMING_NS / ((1 - RECORDING) * self._ns(least)))
-        self.plain_every = max(min(timing, self.every), LEAST_EVERY)
+        self.plain_every = min(max(timing, LEAST_EVERY), MOST_EVERY)
         self._set_limits()
         return found
 
@@ -162,7 +164,7 @@ class KernelBudget:
         """What recording takes, about, as a part of the kernel's time."""
         if not self.every or not self.plain_ns:
             return 0.0
-        cost = self.host_ns
+        cost = self.host_ns + TIMING_NS
         if self.recorded.window:
             cost += max(median(self.recorded.window) - self.plain_ns, 0)
         return (cost / self.every + TIMING_NS / self.plain_every) / self.plain_ns
