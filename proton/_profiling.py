@@ -72,15 +72,19 @@ def _start(options: StartOptions) -> int | None:
         raise ProfileError(
             "a session takes no function: call it in `with proton.profile('name') as run:`"
         )
-    try:
-        name = check_text(session.name, "a session's name")
-    except ValueError as error:
-        raise ProfileError(str(error)) from None
+    name = _checked_name(session.name)
     if knobs.profile_disable:
         return None
     atexit.unregister(say_what_is_lost)
     atexit.register(say_what_is_lost)
     return open_sessions.start(replace(session, name=name))
+
+
+def _checked_name(name: object) -> str:
+    try:
+        return check_text(name, "a session's name")
+    except ValueError as error:
+        raise ProfileError(str(error)) from None
 
 
 start = _takes(StartOptions)(_start)
@@ -186,4 +190,5 @@ def monitor(options: MonitorOptions) -> Monitor:
 
     >>> monitor = proton.monitor("runs", budget="0.5%", metrics="prometheus:9400")
     """
+    _checked_name(options.name)
     return Monitor(options)

@@ -14,7 +14,6 @@ import numpy as np
 
 from proton.base.errors import ProtonError, reason
 from proton.base.knobs import knobs
-from proton.language.profiling import check_text
 from proton.monitoring.exporters import Exporter, exporter_of
 from proton.monitoring.rotation import LAUNCH_BYTES, SLICE_BYTES, Rotation
 from proton.monitoring.statistics import KERNEL, MonitorStatistics, Snapshot
@@ -39,7 +38,6 @@ class Monitor:
     """
 
     def __init__(self, options: MonitorOptions) -> None:
-        check_text(options.name, "a session's name")
         self.options = options
         self.snapshot: Snapshot | None = None
         self.statistics = MonitorStatistics()
