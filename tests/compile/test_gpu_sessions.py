@@ -182,7 +182,7 @@ class ProfilingDriver(FakeDriver):
         return 3000 if launch[1] else 1000
 
     def new_event(self, is_timed: bool = False) -> int:
-        self.queued.append(len(self.queued) + 1)
+        self.queued.append(max([0, *self.queued, *self.recorded]) + 1)
         return self.queued[-1]
 
     def record(self, event: int, stream: int) -> None:

@@ -143,7 +143,7 @@ def test_figures_are_those_of_the_slices_in_the_files(
         assert found.durations[KERNEL, "double", ""].count == seen // 2
         assert (found.dropped, found.files_lost) == (0, 0)
         assert found.bytes_written == sum(p.stat().st_size for p in (tmp_path / "runs").glob("*"))
-    assert len({name for name in frames(tmp_path / "runs")["kernel"]} - {""}) == 1
+    assert set(frames(tmp_path / "runs")["kernel"]) - {""} == {"double"}
 
 
 def test_prometheus_reads_them(start: Callable[..., Monitor], tmp_path: Path) -> None:
@@ -366,9 +366,9 @@ def test_what_stops_a_monitor_from_starting(start: Callable[..., Monitor], tmp_p
     (tmp_path / "file").write_text("")
     with pytest.raises(proton.ProfileError, match="file/runs"):
         start("file/runs")
-    with pytest.raises(proton.ProfileError, match="name must be a text|a session's name"):
+    with pytest.raises(proton.ProfileError, match="a session's name is a str"):
         start(name=3)
-    with pytest.raises(proton.ProfileError, match="no option 'budge'; did you mean 'budget'"):
+    with pytest.raises(proton.ProfileError, match="no option 'budge'; did you mean budget"):
         start(budge=3)
     assert sessions.current() is None
     of = start()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -217,6 +218,23 @@ def test_there_are_no_more_kernels_than_memory_is_for(monkeypatch: pytest.Monkey
     for _ in range(10 * launch_budget.FRESH):
         budget.kernels["k0", 1].plain.add(1)
     assert len(budget.kernels["k0", 1].plain.fresh) == launch_budget.FRESH
+
+
+def test_launches_of_many_threads_are_all_counted() -> None:
+    budget = LaunchBudget(0.1)
+    chosen: list[object] = []
+
+    def launch() -> None:
+        chosen.extend(budget.choose("k", (1,)) for _ in range(3000))
+
+    threads = [threading.Thread(target=launch) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(chosen) == 12_000
+    assert budget.choose("k", (1,)) is None or chosen
+    assert budget.kernels["k", 1].launches == 12_001
 
 
 def test_what_a_budget_may_be() -> None:

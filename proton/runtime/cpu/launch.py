@@ -82,13 +82,19 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
-        recorder, times = chosen_for(self.kernel.__name__, grid)
+        recorder, times = None, None
+        # Where another back end launches it, that one chooses.
+        if sessions.current() is not None and (self._variants or self._is_home(values)):
+            recorder, times = chosen_for(self.kernel.__name__, grid)
         if times is None:
             return self._launch(recorder, grid, values, options)
         begin = time.perf_counter_ns()
         kernel = self._launch(recorder, grid, values, options)
         times.add(time.perf_counter_ns() - begin)
         return kernel
+
+    def _is_home(self, values: tuple[object, ...]) -> bool:
+        return self.kernel.home(values).name == HOST
 
     def _launch(
         self,

@@ -438,7 +438,8 @@ class GPURecorder(Recorder):
     def _synchronize(self) -> list[GPUClock]:
         """Waits for the devices and fetches what is still there; the clocks of those in use."""
         clocks = []
-        used = {recording.kernel.device.device for recording in self.pending}
+        left = [*self.pending, *self.captured]
+        used = {recording.kernel.device.device for recording in left}
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 if number in used:
