@@ -23,8 +23,8 @@ from proton.trace.join import join
 from proton.trace.model import RawRun
 from proton.trace.monitor_options import MonitorOptions
 
-POLL_S = 1.0  # from one look at the session to the next; less where a period is short
-POLLS = 4  # looks a period, at least
+POLL_S = 1.0  # until the first look at the session; then each time twice as long,
+POLLS = 4  # until there are so many in a period
 # What a launch and a host scope take besides what grows with records, in bytes of these: some 250
 # us, and 10 us, of an EPYC 9005 (`benchmarks/soak.py` says what all of it takes).
 LAUNCH_WEIGHT, SLICE_WEIGHT = 24 << 10, 1 << 10
@@ -108,9 +108,10 @@ class Monitor:
     # On the monitor's thread, and behind its end
 
     def _run(self) -> None:
-        poll = min(POLL_S, self.options.period_s / POLLS)
-        ends = time.monotonic() + self.options.period_s
+        most = self.options.period_s / POLLS
+        poll, ends = min(POLL_S, most), time.monotonic() + self.options.period_s
         while not self.is_over.wait(poll):
+            poll = min(2 * poll, most)
             try:
                 self._keep(*open_sessions.take_program())
                 if time.monotonic() >= ends:
@@ -125,9 +126,9 @@ class Monitor:
             return
         self.budget = budget
         self.dropped += raw.dropped_launches
-        for kernel in list(budget.kernels.values()):
-            if times := kernel.update():
-                self.statistics.add_times((KERNEL, kernel.kernel, ""), np.array(times))
+        for kernel, times in budget.update():
+            if times:
+                self.statistics.add_times((KERNEL, kernel, ""), np.array(times))
         if raw.launches or raw.host:
             self.parts.append(raw)
             self.size += SLICE_BYTES * len(raw.host)
@@ -161,7 +162,7 @@ class Monitor:
         self.snapshot = Snapshot(
             unix_s=time.time(),
             budget=float(self.options.budget),
-            kernels=self.statistics.figures(list(self.budget.kernels.values())),
+            kernels=self.statistics.figures(self.budget),
             durations=self.statistics.publish(),
             dropped=self.dropped,
             bytes_written=rotation.bytes_written,

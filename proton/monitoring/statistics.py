@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton.monitoring.sketch import QuantileSketch
-from proton.runtime.session.launch_budget import KernelBudget
+from proton.runtime.session.launch_budget import KernelBudget, LaunchBudget
 from proton.trace.model import RawRun
 from proton.trace.records import read
 from proton.viewer.tables.columns import of_records
@@ -99,18 +99,21 @@ class MonitorStatistics:
         """All series; the next period begins."""
         return {series: found.publish() for series, found in self.series.items()}
 
-    def figures(self, kernels: list[KernelBudget]) -> dict[str, KernelFigures]:
+    def figures(self, budget: LaunchBudget) -> dict[str, KernelFigures]:
         """Of each kernel, of all sizes."""
-        by_name: dict[str, list[KernelBudget]] = {}
-        for kernel in kernels:
-            by_name.setdefault(kernel.kernel, []).append(kernel)
-        return {name: self._figures(name, of) for name, of in by_name.items()}
+        by_name: dict[str, list[KernelBudget]] = {name: [] for name in list(budget.gates)}
+        for kernel in list(budget.kernels.values()):
+            by_name[kernel.kernel].append(kernel)
+        return {
+            name: self._figures(name, budget.gates[name].launches, of)
+            for name, of in by_name.items()
+        }
 
-    def _figures(self, name: str, of: list[KernelBudget]) -> KernelFigures:
+    def _figures(self, name: str, launches: int, of: list[KernelBudget]) -> KernelFigures:
         time = sum(kernel.plain_ns * kernel.launches for kernel in of)
         cost = sum(kernel.share * kernel.plain_ns * kernel.launches for kernel in of)
         return KernelFigures(
-            launches=sum(kernel.launches for kernel in of),
+            launches=launches,
             recorded=self.recorded[name],
             every=min((kernel.every for kernel in of if kernel.every), default=0),
             cost=cost / time if time else 0.0,

@@ -18,7 +18,7 @@ from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import recorder as gpu_recorder
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
-from proton.runtime.session.launch_budget import KernelBudget, LaunchTimes
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, LaunchTimes
 from tests.compile.test_gpu_sessions import (
     BLOCK,
     WARPS,
@@ -42,11 +42,14 @@ def of(driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     """A monitor that looks when it is told to; each second launch of a kernel is recorded, the
     others are timed."""
 
-    def choose(self: KernelBudget) -> LaunchTimes:
-        self.launches = next(self._numbers)
-        return self.recorded if self.launches % 2 else self.plain
+    def choose(self: LaunchBudget, kernel: str, grid: object) -> LaunchTimes:
+        gate, of = self.gates.setdefault(kernel, KernelGate()), self.of(kernel, grid)
+        assert of is not None
+        gate.number += 1
+        gate.left, gate.counted = 0, gate.number
+        return of.recorded if gate.number % 2 else of.plain
 
-    monkeypatch.setattr(KernelBudget, "choose", choose)
+    monkeypatch.setattr(LaunchBudget, "choose", choose)
     monkeypatch.setattr(monitor, "POLL_S", FOREVER)
     driver.in_use = 0
     with proton.monitor(tmp_path, period_s=FOREVER) as made:
@@ -242,7 +245,14 @@ def test_a_capture_ahead_of_all_launches_is_no_error(
     driver: ProfilingDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session would have to measure clocks first, and says so; a monitor records later ones."""
-    monkeypatch.setattr(KernelBudget, "choose", lambda self: self.recorded)
+
+    def choose(self: LaunchBudget, kernel: str, grid: object) -> LaunchTimes:
+        self.gates.setdefault(kernel, KernelGate()).left = 0
+        of = self.of(kernel, grid)
+        assert of is not None
+        return of.recorded
+
+    monkeypatch.setattr(LaunchBudget, "choose", choose)
     with proton.monitor(tmp_path, period_s=FOREVER) as of:
         assert not captured(driver, 3)
         assert [event[0] for event in driver.events].count("launch") == 3

@@ -22,7 +22,7 @@ from proton.monitoring.sketch import RELATIVE_ERROR
 from proton.monitoring.statistics import HOST, KERNEL, OTHERS, SCOPE
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
-from proton.runtime.session.launch_budget import KernelBudget, LaunchTimes
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, LaunchTimes
 from tests import processes
 
 FOREVER = 1e6  # s
@@ -55,11 +55,14 @@ def launch(times: int = 1, programs: int = 2) -> None:
 def every_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each kernel's launches each second is recorded, and the others are timed."""
 
-    def choose(self: KernelBudget) -> LaunchTimes:
-        self.launches = next(self._numbers)
-        return self.recorded if self.launches % 2 else self.plain
+    def choose(self: LaunchBudget, kernel: str, grid: object) -> LaunchTimes:
+        gate, of = self.gates.setdefault(kernel, KernelGate()), self.of(kernel, grid)
+        assert of is not None
+        gate.number += 1
+        gate.left, gate.counted = 0, gate.number
+        return of.recorded if gate.number % 2 else of.plain
 
-    monkeypatch.setattr(KernelBudget, "choose", choose)
+    monkeypatch.setattr(LaunchBudget, "choose", choose)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from proton.runtime.session.launch_budget import (
     MOST_EVERY,
     WINDOW,
     KernelBudget,
+    KernelGate,
     LaunchBudget,
     bounds,
     size_of,
@@ -29,7 +30,7 @@ from tests.tables import check_rows
 class Simulation:
     """Launches of a kernel, ns: what each takes plainly, with records, and besides of the host."""
 
-    budget: KernelBudget
+    part: float
     plain: Callable[[], float]
     cost: float
     host: float
@@ -38,10 +39,19 @@ class Simulation:
     spent: float = 0.0
     recorded: int = 0
     left: int = 0
+    kernels: LaunchBudget = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kernels = LaunchBudget(self.part)
+
+    @property
+    def budget(self) -> KernelBudget:
+        (found,) = self.kernels.kernels.values()
+        return found
 
     def launch(self, count: int) -> None:
         for _ in range(count):
-            took, times = self.plain(), self.budget.choose()
+            took, times = self.plain(), self.kernels.choose("k", (8, 2))
             self.time += took
             if times is not None:
                 self.spent += launch_budget.TIMING_NS
@@ -53,7 +63,7 @@ class Simulation:
             self.left -= 1
             if self.left <= 0:
                 self.left = self.poll
-                self.budget.update()
+                self.kernels.update()
 
     @property
     def share(self) -> float:
@@ -81,7 +91,7 @@ def simulations(rng: np.random.Generator) -> Iterator[tuple[float, float, float,
 
 def test_the_budget_is_kept_whatever_recording_costs(rng: np.random.Generator) -> None:
     def check(budget: float, plain: float, cost: float, host: float, part: float) -> None:
-        of = Simulation(KernelBudget("k", budget), noise(rng, plain, part), cost, host)
+        of = Simulation(budget, noise(rng, plain, part), cost, host)
         of.launch(150_000)
         assert of.share <= budget, (of.recorded, of.budget.every)
         # And it is used: what the noise and two timings do not need is not left.
@@ -96,7 +106,7 @@ def test_the_budget_is_kept_whatever_recording_costs(rng: np.random.Generator) -
 
 def test_it_converges_to_what_the_budget_allows() -> None:
     """Without noise: one of cost / (budget * time)."""
-    of = Simulation(KernelBudget("k", 0.01), lambda: 100_000, cost=30_000, host=45_000)
+    of = Simulation(0.01, lambda: 100_000, cost=30_000, host=45_000)
     of.launch(200_000)
     wanted = 77_000 / (0.75 * 0.01 * 100_000)
     assert of.budget.every == pytest.approx(wanted * (1 + 0.4 / WINDOW), rel=0.03)
@@ -107,7 +117,7 @@ def test_it_converges_to_what_the_budget_allows() -> None:
 
 
 def test_a_cost_below_the_noise_is_no_reason_to_stop(rng: np.random.Generator) -> None:
-    of = Simulation(KernelBudget("k", 0.005), noise(rng, 1e6, 0.05), cost=0, host=100)
+    of = Simulation(0.005, noise(rng, 1e6, 0.05), cost=0, host=100)
     of.launch(100_000)
     assert of.budget.every < 64
 
@@ -117,7 +127,7 @@ def test_a_kernel_that_changes_is_followed(rng: np.random.Generator, factor: flo
     """Its time, and what recording takes; as much is spent meanwhile as the window is long."""
     times = noise(rng, 1.0, 0.05)
     now = [200_000.0]
-    of = Simulation(KernelBudget("k", 0.01), lambda: now[0] * times(), cost=20_000, host=5_000)
+    of = Simulation(0.01, lambda: now[0] * times(), cost=20_000, host=5_000)
     of.launch(150_000)
     before = of.budget.every
     now[0] *= factor
@@ -136,18 +146,20 @@ def test_a_kernel_that_changes_is_followed(rng: np.random.Generator, factor: flo
 
 
 def test_a_kernel_that_is_launched_once_costs_nothing() -> None:
-    budget = KernelBudget("k", 0.01)
-    assert budget.choose() is None
+    budget = LaunchBudget(0.01)
+    assert budget.choose("k", (1,)) is None
     assert budget.update() == []
-    assert (budget.launches, budget.every, budget.share) == (1, 0, 0.0)
+    assert budget.gates["k"].launches == 1
+    assert not budget.kernels
 
 
 def test_nothing_is_recorded_before_its_time_is_known() -> None:
-    budget = KernelBudget("k", 0.5)
-    chosen = [times for _ in range(10_000) if (times := budget.choose()) is not None]
+    budget = LaunchBudget(0.5)
+    chosen = [times for _ in range(10_000) if (times := budget.choose("k", (1,))) is not None]
     assert chosen
     assert not any(times.is_recorded for times in chosen)
-    assert len(chosen) == pytest.approx(10_000 / launch_budget.FIRST_PLAIN_EVERY, abs=3)
+    assert len(chosen) == pytest.approx(10_000 / launch_budget.FIRST_PLAIN_EVERY, abs=4)
+    assert budget.gates["k"].launches == 10_000
 
 
 def test_it_begins_cautiously() -> None:
@@ -177,15 +189,24 @@ def test_it_never_rises_beyond_its_bound() -> None:
 def test_no_period_of_launches_meets_one_kind_alone(rng: np.random.Generator) -> None:
     """Launches that come in turns, short ones and long ones: of each as many are recorded."""
     for period in (2, 3, 8, 13, 21, 64, int(rng.integers(2, 100))):
-        of = KernelBudget("k", 0.1)
-        of.every = of.plain_every = int(rng.integers(2, 9))
-        of._set_limits()
+        kernels = LaunchBudget(0.1)
+        of = kernels.of("k", (1,))
+        assert of is not None
+        of.every, of.plain_every = rng.integers(2, 40, 2).tolist()
+        kernels.gates["k"] = gate = KernelGate()
+        gate.gap = of.widest_gap
+        of.set_gap(gate.gap)
         found = np.zeros((period, 2))
-        rounds = 3000
+        rounds = 6000
         for number in itertools.islice(itertools.cycle(range(period)), rounds * period):
-            if (times := of.choose()) is not None:
+            if (times := kernels.choose("k", (1,))) is not None:
                 found[number, int(times.is_recorded)] += 1
-        assert np.abs(found / rounds - 1 / of.every).max() < 0.05
+        wanted = np.array([1 / of.plain_every, 1 / of.every])
+        # As a random choice would, or better; both are as often as is asked for.
+        spread = 5 * np.sqrt(wanted / rounds)
+        assert (np.abs(found / rounds - wanted) < spread).all()
+        assert found.sum(0) / (rounds * period) == pytest.approx(wanted, rel=0.02)
+        assert gate.launches == rounds * period
 
 
 def test_bounds_hold_the_median(rng: np.random.Generator) -> None:
@@ -199,22 +220,26 @@ def test_bounds_hold_the_median(rng: np.random.Generator) -> None:
 
 def test_launches_of_a_kernel_are_told_apart_by_their_size() -> None:
     budget = LaunchBudget(0.1)
-    grids = [(1, 1, 1), (2,), (2, 3, 1), (4, 1, 1), 7, [64, 64]]
+    grids: list[object] = [(1, 1, 1), (2,), (2, 3, 1), (4, 1, 1), 7, [64, 64]]
     assert [size_of(grid) for grid in grids] == [1, 2, 3, 3, 3, 13]
     assert [size_of(grid) for grid in (None, ("a",), (1.5,), (None, 2))] == [0, 0, 1, 0]
-    for grid in grids:
-        budget.choose("k", grid)
-    assert {key: of.launches for key, of in budget.kernels.items()} == {
-        ("k", 1): 1, ("k", 2): 1, ("k", 3): 3, ("k", 13): 1
-    }  # fmt: skip
+    for _ in range(2000):
+        for grid in grids:
+            budget.choose("k", grid)
+    assert set(budget.kernels) == {("k", 1), ("k", 2), ("k", 3), ("k", 13)}
+    assert budget.gates["k"].launches == 12_000
+    about = {size: of.launches for (_, size), of in budget.kernels.items()}
+    assert about[3] == pytest.approx(6000, rel=0.2)
+    assert sum(about.values()) == pytest.approx(12_000, rel=0.05)
 
 
 def test_there_are_no_more_kernels_than_memory_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_budget, "MOST_KERNELS", 3)
     budget = LaunchBudget(0.1)
-    for number in range(9):
-        assert budget.choose(f"k{number}", (1,)) is None
-    assert len(budget.kernels) == 3
+    for _ in range(3):
+        for number in range(9):
+            budget.choose(f"k{number}", (1,))
+    assert len(budget.kernels) == len(budget.gates) == 3
     for _ in range(10 * launch_budget.FRESH):
         budget.kernels["k0", 1].plain.add(1)
     assert len(budget.kernels["k0", 1].plain.fresh) == launch_budget.FRESH
@@ -233,8 +258,7 @@ def test_launches_of_many_threads_are_all_counted() -> None:
     for thread in threads:
         thread.join()
     assert len(chosen) == 12_000
-    assert budget.choose("k", (1,)) is None or chosen
-    assert budget.kernels["k", 1].launches == 12_001
+    assert budget.gates["k"].launches == 12_000
 
 
 def test_what_a_budget_may_be() -> None:

@@ -82,10 +82,13 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
-        recorder, times = None, None
-        # Where another back end launches it, that one chooses.
-        if sessions.current() is not None and (self._variants or self._is_home(values)):
-            recorder, times = chosen_for(self.kernel.__name__, grid)
+        session, recorder, times = sessions.current(), None, None
+        if session is not None:
+            gate = session.gates.get(self.kernel.__name__)
+            if gate is not None and gate.left:
+                gate.left -= 1
+            elif self._variants or self._is_home(values):  # else another back end chooses
+                recorder, times = chosen_for(self.kernel.__name__, grid)
         if times is None:
             return self._launch(recorder, grid, values, options)
         begin = time.perf_counter_ns()

@@ -11,11 +11,14 @@ are distributed. So where the cost is below the noise, `every` is what the noise
 falls as times come in. It rises at once, and falls to a half with each launch recorded. Until one
 is, a recorded launch is taken to cost as much as the kernel, and what keeping it takes besides.
 
-Which launch of so many it is follows a sequence that fills the unit interval evenly (the multiples
-of the golden ratio, modulo 1): no period of a program's launches meets one kind alone.
-
 Launches of one kernel are told apart by the power of two of their programs, since they differ in
-time.
+time. To ask which it is takes longer than the budget of a short kernel, so a kernel has a *gate*:
+of the launches there all but one of so many are let through by counting down. What follows is
+chosen of those that are left.
+
+How far apart they are, and which of them is recorded, follows sequences that fill the unit interval
+evenly (multiples of an irrational number, modulo 1): no period of a program's launches meets one
+kind alone.
 """
 
 import itertools
@@ -39,7 +42,8 @@ FIRST_HOST_NS = 200_000  # of the host for a launch recorded, until it is known
 CHARGES = 5  # of which the median counts: the first has what is done once
 FRESH = 4096  # run times that nobody took yet: the newest
 MOST_KERNELS = 10_000  # kernels, by name and size; launches of more are not recorded
-_STEP, _MASK = 0x9E3779B9, (1 << 32) - 1  # 2^32 / golden ratio
+# 2^32 times the fractions of the golden ratio, and of the square root of 2.
+_GOLDEN, _ROOT, _MASK = 0x9E3779B9, 0x6A09E667, (1 << 32) - 1
 
 T = TypeVar("T")  # what a launch gives
 
@@ -97,6 +101,30 @@ def median(times: Sequence[int]) -> int:
     return sorted(times)[(len(times) - 1) // 2] if times else 0
 
 
+class KernelGate:
+    """All launches of one kernel. Those who launch count `left` down; at 0 they ask, and `pass_on`
+    says how many go through after that one."""
+
+    __slots__ = ("counted", "gap", "left", "number")
+
+    def __init__(self) -> None:
+        # The first launch may compile: the second one asks.
+        self.left, self.counted, self.number = 1, 1, 0
+        self.gap = FIRST_PLAIN_EVERY  # from one that asks to the next, in the mean
+
+    def pass_on(self) -> None:
+        """A launch asks."""
+        self.number += 1
+        gap = 1 + ((2 * self.gap - 1) * (self.number * _GOLDEN & _MASK) >> 32)
+        self.counted += gap
+        self.left = gap - 1
+
+    @property
+    def launches(self) -> int:
+        """So far."""
+        return self.counted - self.left
+
+
 class KernelBudget:
     """The launches of one kernel, of about one size. `choose` is called by those who launch, the
     rest by one thread."""
@@ -104,19 +132,18 @@ class KernelBudget:
     def __init__(self, kernel: str, budget: float) -> None:
         self.kernel, self.budget = kernel, budget
         self.recorded, self.plain = LaunchTimes(True), LaunchTimes(False)
-        self.launches = 0
+        self.launches = 0  # about: those that asked stand for the others
         self.every, self.plain_every = 0, FIRST_PLAIN_EVERY  # 0: none is recorded
         self.charged: deque[float] = deque(maxlen=CHARGES)
-        self._numbers = itertools.count(1)  # `next` of it is atomic
+        self._numbers = itertools.count()  # `next` of it is atomic
         self._seen = 0  # recorded launches whose times counted at the last update
-        self._set_limits()
+        self.set_gap(FIRST_PLAIN_EVERY)
 
     def choose(self) -> LaunchTimes | None:
-        """Where the times of the launch that begins go: those with records, if it is to be
-        recorded; None where it is only launched."""
-        number = next(self._numbers)
-        self.launches = number
-        place = number * _STEP & _MASK
+        """Where the times of a launch that asks go: those with records, if it is to be recorded;
+        None where it is only launched."""
+        self.launches += self.gap
+        place = next(self._numbers) * _ROOT & _MASK
         if place < self._recorded_below:
             return self.recorded
         return self.plain if place >= self._plain_from else None
@@ -136,8 +163,19 @@ class KernelBudget:
         self.every = min(max(wanted, least_every, LEAST_EVERY), MOST_EVERY)
         timing = math.ceil(TIMING_NS / ((1 - RECORDING) * self._ns(least)))
         self.plain_every = min(max(timing, LEAST_EVERY), MOST_EVERY)
-        self._set_limits()
         return found
+
+    @property
+    def widest_gap(self) -> int:
+        """How far apart launches may ask, so that enough are recorded and timed."""
+        return int(1 / ((1 / self.every if self.every else 0) + 1 / self.plain_every))
+
+    def set_gap(self, gap: int) -> None:
+        """Launches ask so far apart."""
+        self.gap = gap
+        whole = _MASK + 1
+        self._recorded_below = whole * gap // self.every if self.every else 0
+        self._plain_from = whole - whole * gap // self.plain_every
 
     def charge(self, ns: float) -> None:
         """Keeping a recorded launch took so much of the host."""
@@ -180,11 +218,6 @@ class KernelBudget:
             return plain
         return max(bounds(self.recorded.window)[1] - plain, 0) * (1 + 1 / count)
 
-    def _set_limits(self) -> None:
-        whole = _MASK + 1
-        self._recorded_below = whole // self.every if self.every else 0
-        self._plain_from = whole - whole // self.plain_every
-
 
 @dataclass
 class LaunchBudget:
@@ -192,6 +225,7 @@ class LaunchBudget:
 
     budget: float
     kernels: dict[tuple[str, int], KernelBudget] = field(default_factory=dict)
+    gates: dict[str, KernelGate] = field(default_factory=dict)
 
     def of(self, kernel: str, grid: object) -> KernelBudget | None:
         """Of a kernel's launches those about as large as one on this grid; None where there are too
@@ -203,9 +237,31 @@ class LaunchBudget:
         return found
 
     def choose(self, kernel: str, grid: object) -> LaunchTimes | None:
-        """As `KernelBudget.choose`."""
+        """As `KernelBudget.choose`, of any launch of a kernel."""
+        gate = self.gates.get(kernel)
+        if gate is None and len(self.gates) < MOST_KERNELS:
+            gate = self.gates.setdefault(kernel, KernelGate())
+        if gate is None:
+            return None
+        if gate.left:
+            gate.left -= 1
+            return None
+        gate.pass_on()
         found = self.of(kernel, grid)
         return None if found is None else found.choose()
+
+    def update(self) -> list[tuple[str, list[int]]]:
+        """Chooses anew; the run times of launches without records that came, by kernel."""
+        kernels = list(self.kernels.values())
+        found = [(kernel.kernel, kernel.update()) for kernel in kernels]
+        gaps: dict[str, int] = {}
+        for kernel in kernels:
+            gaps[kernel.kernel] = min(gaps.get(kernel.kernel, MOST_EVERY), kernel.widest_gap)
+        for kernel in kernels:
+            kernel.set_gap(gaps[kernel.kernel])
+        for name, gap in gaps.items():
+            self.gates[name].gap = gap
+        return found
 
 
 def size_of(grid: object) -> int:

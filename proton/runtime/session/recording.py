@@ -20,7 +20,7 @@ from proton.base.knobs import knobs
 from proton.base.words import counted
 from proton.runtime.session.described import kernel_model
 from proton.runtime.session.host_scopes import HostRecorder
-from proton.runtime.session.launch_budget import LaunchBudget, LaunchTimes
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, LaunchTimes
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import Clock, CounterSamples, GPUClock, HostSlice, Kernel, Launch
 from proton.trace.monitor_options import MonitorOptions
@@ -114,6 +114,8 @@ class SessionState(ABC):
         self.budget: LaunchBudget | None = None  # where it says which are
         if isinstance(options, MonitorOptions):
             self.budget = LaunchBudget(float(options.budget))
+        # Where launches that nobody asks about are counted; by kernel.
+        self.gates: dict[str, KernelGate] = {} if self.budget is None else self.budget.gates
         self.lock = threading.Lock()
         self.running = Running(self.lock)
         self.forked_counts = ForkedCounts()
