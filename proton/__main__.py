@@ -186,11 +186,7 @@ def main(
             importlib.import_module("proton.compat.triton.inductor").keep_origins()
         title = check_text(name or what.title, "a session's name")
         given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
-        is_monitored = _is_monitored(given, output)
-        if is_monitored:
-            proton.monitor(name=title, **given)
-        elif not knobs.profile_disable:
-            open_sessions.start_program(SessionOptions(title, **given))
+        is_monitored = _start(title, given, output)
     except MissingPackage as problem:
         sys.exit(f"proton: {problem}")
     except (ProtonError, ValueError) as error:
@@ -203,16 +199,19 @@ def main(
     raise typer.Exit(ending.status)
 
 
-def _is_monitored(options: dict[str, Any], output: Path | None) -> bool:
-    """Whether a monitor is asked for; without one its options are taken out. Raises ProfileError
-    for what goes with no monitor, or with none but that."""
+def _start(name: str, options: dict[str, Any], output: Path | None) -> bool:
+    """Starts to record the process; whether a monitor does, as it is asked for. Raises ProfileError
+    for options that go without one, or with one alone."""
     if options["folder"]:
         if output is not None:
             raise ProfileError("--monitor says where runs go: leave --output out")
+        proton.monitor(name=name, **options)
         return True
-    for name, default in OF_MONITOR.items():
-        if options.pop(name) not in (default, ""):
-            raise ProfileError(f"--{name.replace('_', '-')} goes with --monitor FOLDER")
+    for of, default in OF_MONITOR.items():
+        if options.pop(of) not in (default, ""):
+            raise ProfileError(f"--{of.replace('_', '-')} goes with --monitor FOLDER")
+    if not knobs.profile_disable:
+        open_sessions.start_program(SessionOptions(name, **options))
     return False
 
 

@@ -1,15 +1,13 @@
 """Who is told a monitor's figures: Prometheus and OpenTelemetry, by their own clients."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from proton.base.errors import ProfileError
 from proton.base.packages import need
-from proton.monitoring.statistics import Snapshot
+from proton.monitoring.statistics import Figures
 
 PROMETHEUS, OPENTELEMETRY = "prometheus", "opentelemetry"
 EXTRA = "metrics"
-Figures = Callable[[], Snapshot | None]
 
 
 class Exporter(Protocol):

@@ -5,7 +5,6 @@ from typing import Any
 
 from opentelemetry import metrics
 
-from proton.monitoring.exporters import Figures
 from proton.monitoring.instruments import (
     BUDGET,
     COST,
@@ -19,7 +18,7 @@ from proton.monitoring.instruments import (
     Instrument,
     instruments,
 )
-from proton.monitoring.statistics import Percentiles
+from proton.monitoring.statistics import Figures, Percentiles
 
 NS = 1e-9
 UNITS = {"": "1", "ratio": "1", "seconds": "s", "bytes": "By"}  # as UCUM has them

@@ -7,9 +7,8 @@ from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 
 from proton.base.errors import ProfileError, reason
-from proton.monitoring.exporters import Figures
 from proton.monitoring.instruments import instruments
-from proton.monitoring.statistics import Percentiles
+from proton.monitoring.statistics import Figures, Percentiles
 
 NS = 1e-9
 

@@ -2,7 +2,7 @@
 are, and not with what they do."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -56,6 +56,9 @@ class Snapshot:
     bytes_written: int
     files_written: int
     files_lost: int
+
+
+Figures = Callable[[], Snapshot | None]  # the last ones
 
 
 @dataclass

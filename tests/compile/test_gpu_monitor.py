@@ -18,7 +18,7 @@ from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import recorder as gpu_recorder
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
-from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, LaunchTimes
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
 from tests.compile.test_gpu_sessions import (
     BLOCK,
     WARPS,
@@ -42,7 +42,7 @@ def of(driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     """A monitor that looks when it is told to; each second launch of a kernel is recorded, the
     others are timed."""
 
-    def choose(self: LaunchBudget, kernel: str, grid: object) -> LaunchTimes:
+    def choose(self: LaunchBudget, kernel: str, grid: object) -> TimedLaunches:
         gate, of = self.gates.setdefault(kernel, KernelGate()), self.of(kernel, grid)
         assert of is not None
         gate.number += 1
@@ -246,7 +246,7 @@ def test_a_capture_ahead_of_all_launches_is_no_error(
 ) -> None:
     """A session would have to measure clocks first, and says so; a monitor records later ones."""
 
-    def choose(self: LaunchBudget, kernel: str, grid: object) -> LaunchTimes:
+    def choose(self: LaunchBudget, kernel: str, grid: object) -> TimedLaunches:
         self.gates.setdefault(kernel, KernelGate()).left = 0
         of = self.of(kernel, grid)
         assert of is not None

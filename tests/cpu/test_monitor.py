@@ -22,7 +22,7 @@ from proton.monitoring.sketch import RELATIVE_ERROR
 from proton.monitoring.statistics import HOST, KERNEL, OTHERS, SCOPE
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
-from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, LaunchTimes
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
 from tests import processes
 
 FOREVER = 1e6  # s
@@ -55,7 +55,7 @@ def launch(times: int = 1, programs: int = 2) -> None:
 def every_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each kernel's launches each second is recorded, and the others are timed."""
 
-    def choose(self: LaunchBudget, kernel: str, grid: object) -> LaunchTimes:
+    def choose(self: LaunchBudget, kernel: str, grid: object) -> TimedLaunches:
         gate, of = self.gates.setdefault(kernel, KernelGate()), self.of(kernel, grid)
         assert of is not None
         gate.number += 1

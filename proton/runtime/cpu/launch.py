@@ -31,7 +31,7 @@ from proton.runtime.cpu.team import TeamCall
 from proton.runtime.launch.arguments import Argument, Parameter, TupleKey, signature_of
 from proton.runtime.launch.hooks import loaded
 from proton.runtime.session import session as sessions
-from proton.runtime.session.launch_budget import LaunchTimes
+from proton.runtime.session.launch_budget import TimedLaunches
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -240,7 +240,7 @@ def blocks_of_layouts(kernel: Any, options: dict[str, Any]) -> tuple[int, int]:
     return asked or DEFAULT_WARPS, options.get("num_ctas") or 1
 
 
-def chosen_for(kernel: str, grid: object) -> tuple[CPURecorder | None, LaunchTimes | None]:
+def chosen_for(kernel: str, grid: object) -> tuple[CPURecorder | None, TimedLaunches | None]:
     """The recorder of the launch of a kernel that begins, None where nothing is recorded; and where
     its time goes, if anybody asks: all of the call's, as the host runs the kernel."""
     recorder: CPURecorder | None = sessions.recorder_of(HOST)

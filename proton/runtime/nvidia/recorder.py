@@ -167,9 +167,8 @@ class GPURecorder(Recorder):
             plain.launch(*grid, stream, *passed)
             return plain.kernel
         times = self.state.choose(plain.kernel.name, grid)
-        launch = functools.partial(plain.launch, *grid, stream, *passed)
         if times is None:
-            launch()
+            plain.launch(*grid, stream, *passed)
             return plain.kernel
         if self.state.budget is None:
             return GPURecorder.launch(self, plain, variant, device, stream, grid, passed)
@@ -177,6 +176,7 @@ class GPURecorder(Recorder):
             self._meet_caller(device)
         is_new = device not in self.devices and self.queue.is_capturing(stream)
         if not times.is_recorded or not variant.has_scopes or is_new:
+            launch = functools.partial(plain.launch, *grid, stream, *passed)
             self._timed(times.add, device, stream, lambda: times.called(launch))
             return plain.kernel
         args = plain, variant, device, stream, grid, passed
@@ -187,8 +187,7 @@ class GPURecorder(Recorder):
     ) -> None:
         """Launches an instrumented kernel between two events."""
         kernel, grid, stream = recording.kernel, recording.grid, recording.stream
-        budget = self.state.budget
-        of = None if budget is None else budget.of(name, grid)
+        of = self.state.budget and self.state.budget.of(name, grid)
         tell = self.run_times.of(kernel.number, True) if of is None else of.recorded.add
         launch = functools.partial(kernel.launch, grid, stream, passed, added)
         self._timed(tell, kernel.device.device, stream, launch)

@@ -48,7 +48,7 @@ _GOLDEN, _ROOT, _MASK = 0x9E3779B9, 0x6A09E667, (1 << 32) - 1
 T = TypeVar("T")  # what a launch gives
 
 
-class LaunchTimes:
+class TimedLaunches:
     """Run times of launches of a kernel, with records or without: on the device, and what their
     launching took of the host, ns. They come from any thread."""
 
@@ -131,7 +131,7 @@ class KernelBudget:
 
     def __init__(self, kernel: str, budget: float) -> None:
         self.kernel, self.budget = kernel, budget
-        self.recorded, self.plain = LaunchTimes(True), LaunchTimes(False)
+        self.recorded, self.plain = TimedLaunches(True), TimedLaunches(False)
         self.launches = 0  # about: those that asked stand for the others
         self.every, self.plain_every = 0, FIRST_PLAIN_EVERY  # 0: none is recorded
         self.charged: deque[float] = deque(maxlen=CHARGES)
@@ -139,7 +139,7 @@ class KernelBudget:
         self._seen = 0  # recorded launches whose times counted at the last update
         self.set_gap(FIRST_PLAIN_EVERY)
 
-    def choose(self) -> LaunchTimes | None:
+    def choose(self) -> TimedLaunches | None:
         """Where the times of a launch that asks go: those with records, if it is to be recorded;
         None where it is only launched."""
         self.launches += self.gap
@@ -236,7 +236,7 @@ class LaunchBudget:
             found = self.kernels.setdefault(key, KernelBudget(kernel, self.budget))
         return found
 
-    def choose(self, kernel: str, grid: object) -> LaunchTimes | None:
+    def choose(self, kernel: str, grid: object) -> TimedLaunches | None:
         """As `KernelBudget.choose`, of any launch of a kernel."""
         gate = self.gates.get(kernel)
         if gate is None and len(self.gates) < MOST_KERNELS:

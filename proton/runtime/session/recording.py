@@ -20,7 +20,7 @@ from proton.base.knobs import knobs
 from proton.base.words import counted
 from proton.runtime.session.described import kernel_model
 from proton.runtime.session.host_scopes import HostRecorder
-from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, LaunchTimes
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import Clock, CounterSamples, GPUClock, HostSlice, Kernel, Launch
 from proton.trace.monitor_options import MonitorOptions
@@ -28,7 +28,7 @@ from proton.trace.monitor_options import MonitorOptions
 PATIENCE_S = 10.0  # after which a wait says what it waits for
 POLL_S = 0.2  # seconds between looks
 _PROCESSES = 1 << 16  # places for counts: a process has that of its id, modulo this
-RECORDED = LaunchTimes(True)  # where nobody asks how long launches took
+RECORDED = TimedLaunches(True)  # where nobody asks how long launches took
 
 
 class Launching(Protocol):
@@ -132,7 +132,7 @@ class SessionState(ABC):
         """True if every launch is recorded."""
         return self.budget is None and self.options.every_launch == 1
 
-    def choose(self, kernel: str, grid: object) -> LaunchTimes | None:
+    def choose(self, kernel: str, grid: object) -> TimedLaunches | None:
         """Where the run time of a launch that is asked for now goes: that of one with records, if
         it is to be recorded (`every_launch`, or the budget of a monitor); None where the launch is
         as without a session."""
