@@ -118,6 +118,7 @@ def _parameter(of: "Field[Any]") -> inspect.Parameter:
         kind, default, known = str, "", {"parser": _numbers, "metavar": "N,N,..."}
     name = "--" + NAMES.get(of.name, of.name).replace("_", "-")
     help_ = f"GPU: {option.help}" if option.on_gpu else option.help
+    help_ = f"With --monitor: {help_}" if of.name in OF_MONITOR and of.name not in NAMES else help_
     annotation = Annotated[kind, typer.Option(name, help=escape(help_), **known)]
     place = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(of.name, place, default=default, annotation=annotation)

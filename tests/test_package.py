@@ -120,7 +120,7 @@ def test_the_wheel_has_every_file_and_says_what_it_is(wheel: Path) -> None:
     assert "proton.pytest_plugin = proton.pytest_plugin" in entries
     said = message(wheel)
     assert "Homepage" in " ".join(said.get_all("Project-URL", []))
-    extras = {"cpu", "cuda", "cupti", "dev", "docs", "parquet", "plot", "sql", "test", "viewer"}
+    extras = {"cpu", "cuda", "cupti", "dev", "docs", "metrics", "parquet", "plot", "sql", "test", "viewer"}
     assert extras <= set(said.get_all("Provides-Extra", []))
 
 

@@ -65,7 +65,7 @@ class MonitorOptions(SessionOptions):
     rule."""
 
     name: str = _of_monitor("monitor", "Of the runs.", lambda name, value: value)
-    folder: str = _of_monitor("", "Where the runs go.", _check_folder, kw_only=False)
+    folder: str = _of_monitor("", "Folder of a monitor's runs.", _check_folder, kw_only=False)
     budget: float | str = _of_monitor(
         "0.5%",
         "What recording may cost, as a part of each kernel's time: which launches are recorded "

@@ -134,6 +134,12 @@ def test_what_has_arrived_is_taken_while_launches_go_on(
                 device.settle()
         assert left in (None, state.memory_left)
         left = state.memory_left
+    rounds[2,](x, 5)
+    of.stop()
+    assert not driver.queued, "events are given back"
+    assert not driver.allocations
+    assert not driver.host
+    assert not driver.streams
 
 
 def test_what_has_not_ended_stays(

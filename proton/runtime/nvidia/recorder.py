@@ -187,8 +187,9 @@ class GPURecorder(Recorder):
     ) -> None:
         """Launches an instrumented kernel between two events."""
         kernel, grid, stream = recording.kernel, recording.grid, recording.stream
-        of = self.state.budget and self.state.budget.of(name, grid)
-        tell = self.run_times.of(kernel.number, True) if of is None else of.recorded.add
+        tell = self.run_times.of(kernel.number, True)
+        if self.state.budget is not None and (of := self.state.budget.of(name, grid)):
+            tell = of.recorded.add
         launch = functools.partial(kernel.launch, grid, stream, passed, added)
         self._timed(tell, kernel.device.device, stream, launch)
 
@@ -376,10 +377,7 @@ class GPURecorder(Recorder):
             launches, self.plain = self.plain, []
         if not self.devices:
             return Recorded(launches)
-        with (
-            cuda.capture_aside(),
-            contextlib.suppress(cuda.CUDAError),
-        ):  # the end says what is wrong
+        with cuda.capture_aside(), contextlib.suppress(cuda.CUDAError):
             self.run_times.settle()
             for recording in self._arrived():
                 assert recording.arrived is not None
@@ -435,7 +433,7 @@ class GPURecorder(Recorder):
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 device.release()
-        if self.compares_run_times and self.devices:
+        if self.is_timed and self.devices:
             found.measured = self.run_times.medians()
         return found
 
