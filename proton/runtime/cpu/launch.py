@@ -82,7 +82,7 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
-        session, recorder, times = sessions.current(), None, None
+        session, recorder, times = sessions._current, None, None  # a call takes time, too
         if session is not None:
             gate = session.gates.get(self.kernel.__name__)
             if gate is not None and gate.left:
