@@ -33,6 +33,7 @@ from proton.runtime.session import open_sessions
 BATCH = 200  # launches of each kernel between looks at the clock
 PAGE = 4096
 LEARNING_S = 20
+CAPTURED = 10  # launches of each kernel in a graph
 QUANTILES = (0.5, 0.99, 0.999, 1.0)
 
 
@@ -106,7 +107,7 @@ class GPULoop(CPULoop):
             stretch(self, LEARNING_S)
             self.graph = self.torch.cuda.CUDAGraph()
             with self.torch.cuda.graph(self.graph):
-                for _ in range(BATCH):
+                for _ in range(CAPTURED):
                     CPULoop.launch(self)
 
     def launch(self) -> None:
