@@ -85,7 +85,7 @@ class CPULauncher(Launcher):
         session, recorder, times = sessions._current, None, None  # a call takes time, too
         if session is not None:
             gate = session.gates.get(self.kernel.__name__)
-            if gate is not None and gate.left:
+            if gate is not None and gate.left > 0:
                 gate.left -= 1
             elif self._variants or self._is_home(values):  # else another back end chooses
                 recorder, times = chosen_for(self.kernel.__name__, grid)

@@ -162,7 +162,7 @@ class GPURecorder(Recorder):
         """As `launch`, where not every launch is recorded: the others are as without a session, but
         for those that are timed. So is one without scopes, or in a graph ahead of all others."""
         gate = self.state.gates.get(plain.kernel.name)
-        if gate is not None and gate.left:
+        if gate is not None and gate.left > 0:
             gate.left -= 1
             plain.launch(*grid, stream, *passed)
             return plain.kernel

@@ -103,7 +103,8 @@ def median(times: Sequence[int]) -> int:
 
 class KernelGate:
     """All launches of one kernel. Those who launch count `left` down; at 0 they ask, and `pass_on`
-    says how many go through after that one."""
+    says how many go through after that one. Threads may ask at once: sums alone change, so none is
+    lost."""
 
     __slots__ = ("counted", "gap", "left", "number")
 
@@ -117,7 +118,7 @@ class KernelGate:
         self.number += 1
         gap = 1 + ((2 * self.gap - 1) * (self.number * _GOLDEN & _MASK) >> 32)
         self.counted += gap
-        self.left = gap - 1
+        self.left += gap - 1
 
     @property
     def launches(self) -> int:
@@ -243,7 +244,7 @@ class LaunchBudget:
             gate = self.gates.setdefault(kernel, KernelGate())
         if gate is None:
             return None
-        if gate.left:
+        if gate.left > 0:
             gate.left -= 1
             return None
         gate.pass_on()
