@@ -34,7 +34,8 @@ BATCH = 200  # launches of each kernel between looks at the clock
 PAGE = 4096
 LEARNING_S = 20
 CAPTURED = 10  # launches of each kernel in a graph
-QUANTILES = (0.5, 0.99, 0.999, 1.0)
+QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
+NEWEST = 1 << 20  # times of launches that quantiles are of
 
 
 @proton.jit
@@ -54,6 +55,23 @@ def scaled(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     with proton.scope("scale"):
         tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) * 2, mask=offs < n)
+
+
+class LaunchTimes:
+    """The newest times of launches, us, in memory that is taken at first; the largest of all."""
+
+    def __init__(self) -> None:
+        self.newest, self.count, self.largest = np.full(NEWEST, 1.0), 0, 0.0
+
+    def add(self, times: list[float]) -> None:
+        self.newest[(self.count + np.arange(len(times))) % NEWEST] = times
+        self.count += len(times)
+        self.largest = max([self.largest, *times])
+
+    def quantiles(self) -> dict[str, float]:
+        known = self.newest[: self.count]
+        found = {str(part): float(np.quantile(known, part)) for part in QUANTILES}
+        return found | {"largest": self.largest}
 
 
 def rss_mb() -> float:
@@ -145,9 +163,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 def soak(loop: CPULoop, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     costs, memory = list[float](), list[tuple[float, float]]()
-    times: dict[str, list[float]] = {"on": [], "off": []}
-    # A histogram would be enough; this is bounded, too: the newest of each kind.
-    most = 2_000_000
+    times = {"on": LaunchTimes(), "off": LaunchTimes()}
     with proton.monitor(
         folder, budget=options.budget, period_s=options.period, folder_mb=options.folder_mb
     ) as monitor:
@@ -163,7 +179,7 @@ def soak(loop: CPULoop, options: argparse.Namespace, folder: Path) -> dict[str, 
                 is_off: Any = open_sessions.paused if kind == "off" else contextlib.nullcontext
                 with is_off():
                     rates[kind], found = stretch(loop, options.stretch)
-                times[kind] = (times[kind] + found)[-most:]
+                times[kind].add(found)
             number += 1
             costs.append(1 - rates["on"] / rates["off"])
             memory.append((now - begin, rss_mb()))
@@ -212,10 +228,9 @@ def report(found: dict[str, Any], options: argparse.Namespace, folder: Path) -> 
         },
     }
     for kind, times in found["times"].items():
-        if times:
-            said[f"launch_us_{kind}"] = dict(
-                zip(QUANTILES, np.quantile(times, QUANTILES), strict=True)
-            )
+        if times.count:
+            said[f"launch_us_{kind}"] = times.quantiles()
+            said[f"launches_timed_{kind}"] = times.count
     return said
 
 
