@@ -22,6 +22,7 @@ from proton.runtime.session.operators import OperatorRecorder
 from proton.runtime.session.recording import Recorded, Recorder, Running, SessionState
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import FORKED, UNFINISHED, HostSlice, Launch, RawRun
+from proton.trace.window import with_launches
 
 LOW_HALF = (1 << 32) - 1  # of a thread's ident
 
@@ -89,7 +90,8 @@ class Session(SessionState):
             self.operators.disown()
 
     def take(self) -> RawRun:
-        """What has ended since the last call, in no later run; nothing is waited for."""
+        """What has ended since the last call, in no later run, with the kernels that were launched;
+        nothing is waited for."""
         now = time.perf_counter_ns()
         recorded = [recorder.take() for recorder in self.recorders.values()]
         with self.lock:
@@ -99,12 +101,8 @@ class Session(SessionState):
         begins = [launch.host_start for launch in raw.launches]
         later = max(min([self.taken_ns, *begins]) - self.origin_ns, 0)
         self.taken_ns = now
-        return replace(
-            raw,
-            origin_ns=self.origin_ns + later,
-            origin_unix_ns=self.origin_unix_ns + later,
-            kernels=list(raw.kernels),
-        )
+        raw.origin_ns, raw.origin_unix_ns = self.origin_ns + later, self.origin_unix_ns + later
+        return with_launches(raw, raw.launches)
 
     def finish(self) -> RawRun:
         """Everything recorded; the session is over."""
