@@ -149,9 +149,10 @@ class Monitor:
             self.dropped += len(raw.launches)
             self._say(f"records of {len(raw.launches)} launches are lost: {error}")
         self._say_lost()
-        spent = time.thread_time_ns() - self.paid_ns
-        self.paid_ns += spent
-        _charge(raw, self.budget, spent)
+        if not self.is_over.is_set():  # then this is another thread
+            spent = time.thread_time_ns() - self.paid_ns
+            self.paid_ns += spent
+            _charge(raw, self.budget, spent)
 
     def _publish(self) -> None:
         """Ends a period: its file, and its figures."""
