@@ -4,7 +4,7 @@ Of the launches of a kernel one of `every` is recorded, and one of `plain_every`
 records. Of both kinds the newest run times are kept. With what they say,
 
     cost = upper bound of the recorded median - lower bound of the plain one + host + timing
-    every = cost / (RECORDING * budget * lower bound of the plain median)
+    every = cost / (RECORDING * (budget * lower bound of the plain median - gate))
 
 The bounds are those of a median's confidence interval by ranks, which asks nothing of how run times
 are distributed. So where the cost is below the noise, `every` is what the noise still allows, and
@@ -16,9 +16,9 @@ time. To ask which it is takes longer than the budget of a short kernel, so a ke
 of the launches there all but one of so many are let through by counting down. What follows is
 chosen of those that are left.
 
-How far apart they are, and which of them is recorded, follows sequences that fill the unit interval
-evenly (multiples of an irrational number, modulo 1): no period of a program's launches meets one
-kind alone.
+How far apart they are is drawn by a generator with a fixed seed, so that no period of a program's
+launches meets one kind alone. Which of them is recorded follows a sequence that fills the unit
+interval evenly: the multiples of an irrational number, modulo 1.
 """
 
 import itertools
@@ -38,12 +38,16 @@ FIRST_PLAIN_EVERY = 64  # until `LEAST_PLAIN` are known
 RECORDING = 0.75  # of the budget; the rest is for timing
 # What timing a launch takes: two events of a GPU, of about 1 us each in their stream's order.
 TIMING_NS = 2000
+# What each launch takes of the host at its gate (136 to 178 ns of an EPYC 9005). It is taken off the
+# budget, of which LEAST_LEFT is left in any case: where that is too much, nothing helps.
+GATE_NS, LEAST_LEFT = 200, 0.5
 FIRST_HOST_NS = 200_000  # of the host for a launch recorded, until it is known
 CHARGES = 5  # of which the median counts: the first has what is done once
 FRESH = 4096  # run times that nobody took yet: the newest
 MOST_KERNELS = 10_000  # kernels, by name and size; launches of more are not recorded
-# 2^32 times the fractions of the golden ratio, and of the square root of 2.
-_GOLDEN, _ROOT, _MASK = 0x9E3779B9, 0x6A09E667, (1 << 32) - 1
+_ROOT, _MASK = 0x6A09E667, (1 << 32) - 1  # 2^32 times the fraction of the square root of 2
+# A linear congruential generator modulo 2^32 (Numerical Recipes, ranqd1).
+_FACTOR, _SUMMAND = 1664525, 1013904223
 
 T = TypeVar("T")  # what a launch gives
 
@@ -115,8 +119,8 @@ class KernelGate:
 
     def pass_on(self) -> None:
         """A launch asks."""
-        self.number += 1
-        gap = 1 + ((2 * self.gap - 1) * (self.number * _GOLDEN & _MASK) >> 32)
+        self.number = (self.number * _FACTOR + _SUMMAND) & _MASK
+        gap = 1 + ((2 * self.gap - 1) * self.number >> 32)
         self.counted += gap
         self.left += gap - 1
 
@@ -206,11 +210,11 @@ class KernelBudget:
         cost = self.host_ns + TIMING_NS
         if self.recorded.window:
             cost += max(median(self.recorded.window) - self.plain_ns, 0)
-        return (cost / self.every + TIMING_NS / self.plain_every) / self.plain_ns
+        return (cost / self.every + TIMING_NS / self.plain_every + GATE_NS) / self.plain_ns
 
     def _ns(self, plain: int) -> float:
-        """The budget of a launch."""
-        return self.budget * plain
+        """The budget of a launch, behind its gate."""
+        return max(self.budget * plain - GATE_NS, LEAST_LEFT * self.budget * plain)
 
     def _cost_bound(self, plain: int) -> float:
         """What a recorded launch takes more than others, at most."""
