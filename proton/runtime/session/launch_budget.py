@@ -38,8 +38,8 @@ FIRST_PLAIN_EVERY = 64  # until `LEAST_PLAIN` are known
 RECORDING = 0.75  # of the budget; the rest is for timing
 # What timing a launch takes: two events of a GPU, of about 1 us each in their stream's order.
 TIMING_NS = 2000
-# What each launch takes of the host at its gate (136 to 178 ns of an EPYC 9005). It is taken off the
-# budget, of which LEAST_LEFT is left in any case: where that is too much, nothing helps.
+# What each launch takes of the host at its gate (136 to 178 ns of an EPYC 9005). It is taken off
+# the budget, of which LEAST_LEFT is left in any case: where that is too much, nothing helps.
 GATE_NS, LEAST_LEFT = 200, 0.5
 FIRST_HOST_NS = 200_000  # of the host for a launch recorded, until it is known
 CHARGES = 5  # of which the median counts: the first has what is done once
