@@ -47,6 +47,7 @@ _HOME = {  # public name -> (module, name there)
     "activate": ("proton._profiling", "activate"),
     "deactivate": ("proton._profiling", "deactivate"),
     "finalize": ("proton._profiling", "finalize"),
+    "monitor": ("proton._profiling", "monitor"),
     "Run": ("proton.viewer", "Run"),
     "install_as_triton": ("proton.compat.triton", "install_as_triton"),
     "knobs": ("proton.base.knobs", "knobs"),

@@ -13,6 +13,7 @@ from proton import tools as tools
 from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
+from proton._profiling import monitor as monitor
 from proton._profiling import start as start
 from proton.base.errors import AutotunerError as AutotunerError
 from proton.base.errors import BoundsError as BoundsError

@@ -23,13 +23,14 @@ from rich.markup import escape
 
 import proton
 from proton import _report
-from proton.base.errors import ProtonError, reason
+from proton.base.errors import ProfileError, ProtonError, reason
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
 from proton.base.text import printable
 from proton.language.profiling import check_text
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
+from proton.trace.monitor_options import MonitorOptions
 from proton.viewer.cli.other_command import ALIAS, owner_of_alias
 from proton.viewer.formats import check_packages, format_of
 
@@ -39,6 +40,9 @@ except MissingPackage as problem:  # where only runs are read
     sys.exit(f"proton: {problem}")
 
 FAILED, INTERRUPTED = 1, 130
+NAMES = {"folder": "monitor"}  # options that have another name in a command
+_SESSION = {of.name for of in fields(SessionOptions)}
+OF_MONITOR = {of.name: of.default for of in fields(MonitorOptions) if of.name not in _SESSION}
 SUMMARY_SCOPES = 20
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -106,20 +110,26 @@ def _parameter(of: "Field[Any]") -> inspect.Parameter:
         default = kind(default)
     elif option.choices and kind not in (int, bool):
         kind, default, known = str, "", {"parser": _words, "metavar": "WORD,WORD,..."}
-    elif kind not in (int, bool):
+    elif kind == float | str:
+        kind = str
+    elif of.name == "metrics":
+        kind, default, known = str, "", {"metavar": "WORD,WORD,..."}
+    elif kind not in (int, bool, float, str):
         kind, default, known = str, "", {"parser": _numbers, "metavar": "N,N,..."}
-    name = "--" + of.name.replace("_", "-")
+    name = "--" + NAMES.get(of.name, of.name).replace("_", "-")
     help_ = f"GPU: {option.help}" if option.on_gpu else option.help
+    help_ = f"With --monitor: {help_}" if of.name in OF_MONITOR and of.name not in NAMES else help_
     annotation = Annotated[kind, typer.Option(name, help=escape(help_), **known)]
     place = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(of.name, place, default=default, annotation=annotation)
 
 
 def _with_session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of a session, but for the name, in place of its `**options`."""
+    """Gives a command the options of a session and of a monitor, but for the name, in place of its
+    `**options`."""
     own = inspect.signature(command)
     *parameters, _ = own.parameters.values()
-    parameters += [_parameter(of) for of in fields(SessionOptions) if of.name != "name"]
+    parameters += [_parameter(of) for of in fields(MonitorOptions) if of.name != "name"]
     command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
     return command
@@ -165,6 +175,8 @@ def main(
         python -m proton --strategy flush --placement program -m package.module
 
         python -m proton --as-triton train_with_triton.py
+
+        python -m proton --monitor runs --budget 0.5% --metrics prometheus:9400 serve.py
     """
     what = ScriptProgram(script, arguments or [], module)
     target = (output or Path(f"{what.stem}.proton")).absolute()  # the program may change its folder
@@ -173,18 +185,35 @@ def main(
         if as_triton:
             proton.install_as_triton()
             importlib.import_module("proton.compat.triton.inductor").keep_origins()
-        if not knobs.profile_disable:
-            title = check_text(name or what.title, "a session's name")
-            given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
-            open_sessions.start_program(SessionOptions(title, **given))
+        title = check_text(name or what.title, "a session's name")
+        given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
+        is_monitored = _start(title, given, output)
     except MissingPackage as problem:
         sys.exit(f"proton: {problem}")
     except (ProtonError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
+    if is_monitored:
+        raise typer.Exit(run(what))  # the monitor's end is the process's
     ending = Ending(target.absolute(), quiet)
     atexit.register(ending)  # before the program registers anything: what is first comes last
     ending.status = run(what)
     raise typer.Exit(ending.status)
+
+
+def _start(name: str, options: dict[str, Any], output: Path | None) -> bool:
+    """Starts to record the process; whether a monitor does, as it is asked for. Raises ProfileError
+    for options that go without one, or with one alone."""
+    if options["folder"]:
+        if output is not None:
+            raise ProfileError("--monitor says where runs go: leave --output out")
+        proton.monitor(name=name, **options)
+        return True
+    for of, default in OF_MONITOR.items():
+        if options.pop(of) not in (default, ""):
+            raise ProfileError(f"--{of.replace('_', '-')} goes with --monitor FOLDER")
+    if not knobs.profile_disable:
+        open_sessions.start_program(SessionOptions(name, **options))
+    return False
 
 
 class Ending:

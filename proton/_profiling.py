@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -20,21 +20,24 @@ from proton.base.knobs import knobs
 from proton.base.tracebacks import boundary, shorten
 from proton.base.words import counted, did_you_mean
 from proton.language.profiling import check_text
+from proton.monitoring import Monitor
 from proton.runtime.session import open_sessions
-from proton.trace.instrumentation import described_options
+from proton.trace.instrumentation import SessionOptions, described_options
 from proton.trace.model import Clock, RawRun
+from proton.trace.monitor_options import MonitorOptions
 from proton.viewer import Run
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Options = TypeVar("Options", bound=SessionOptions)
 
 
 def _takes(
-    options: Callable[P, StartOptions],
-) -> Callable[[Callable[[StartOptions], R]], Callable[P, R]]:
+    options: Callable[P, Options],
+) -> Callable[[Callable[[Options], R]], Callable[P, R]]:
     """Gives a function of options the parameters of these options, and says what they mean."""
 
-    def wrap(function: Callable[[StartOptions], R]) -> Callable[P, R]:
+    def wrap(function: Callable[[Options], R]) -> Callable[P, R]:
         own, given = inspect.signature(function), inspect.signature(options)
 
         @boundary
@@ -48,7 +51,8 @@ def _takes(
 
         call.__signature__ = given.replace(return_annotation=own.return_annotation)  # type: ignore[attr-defined]
         call.__doc__ = (
-            f"{inspect.getdoc(function)}\n\nOptions:\n\n{described_options(StartOptions)}\n"
+            f"{inspect.getdoc(function)}\n\nOptions:\n\n"
+            f"{described_options(cast(type[SessionOptions], options))}\n"
         )
         return call
 
@@ -68,15 +72,19 @@ def _start(options: StartOptions) -> int | None:
         raise ProfileError(
             "a session takes no function: call it in `with proton.profile('name') as run:`"
         )
-    try:
-        name = check_text(session.name, "a session's name")
-    except ValueError as error:
-        raise ProfileError(str(error)) from None
+    name = _checked_name(session.name)
     if knobs.profile_disable:
         return None
     atexit.unregister(say_what_is_lost)
     atexit.register(say_what_is_lost)
     return open_sessions.start(replace(session, name=name))
+
+
+def _checked_name(name: object) -> str:
+    try:
+        return check_text(name, "a session's name")
+    except ValueError as error:
+        raise ProfileError(str(error)) from None
 
 
 start = _takes(StartOptions)(_start)
@@ -170,3 +178,17 @@ def profile(options: StartOptions) -> Iterator[Recording]:
     finally:
         if os.getpid() == process:
             recording._raw = finalize(session).raw
+
+
+@_takes(MonitorOptions)
+def monitor(options: MonitorOptions) -> Monitor:
+    """Samples the launches of this process, within a budget, until `stop` or the process's end, in
+    memory that does not grow: writes runs into a folder, and tells percentiles.
+
+    A monitor is a context manager, too. Raises ProfileError for a folder that cannot be written,
+    an option out of its range, and where the process has a monitor already.
+
+    >>> monitor = proton.monitor("runs", budget="0.5%", metrics="prometheus:9400")
+    """
+    _checked_name(options.name)
+    return Monitor(options)

@@ -99,8 +99,8 @@ class PeriodicFlushing:
 
     def options(self) -> dict[str, object]:
         raise ProfileError(
-            "mode 'periodic_flushing' is not there: finalize a session now and then, save its run "
-            "and start the next"
+            "mode 'periodic_flushing' is not there: proton.monitor(folder) writes a run now and "
+            "then"
         )
 
 

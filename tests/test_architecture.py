@@ -33,7 +33,7 @@ FLOORS = (
     ("backends",),
     ("compiler", "compiling", "interpreter"),
     ("runtime",),
-    ("viewer", "tools", "testing", "gluon"),
+    ("viewer", "tools", "testing", "gluon", "monitoring"),
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 # What opens a run needs no compiler.

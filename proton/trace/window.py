@@ -39,7 +39,7 @@ def within(raw: RawRun, windows: Sequence[Window]) -> RawRun:
         origin_unix_ns=raw.origin_unix_ns + later,
         host=host,
     )
-    return raw if len(kept) == len(raw.launches) else _with_launches(raw, kept)
+    return raw if len(kept) == len(raw.launches) else with_launches(raw, kept)
 
 
 def _parts(slice_: HostSlice, windows: Sequence[Window]) -> list[HostSlice]:
@@ -56,7 +56,7 @@ def _parts(slice_: HostSlice, windows: Sequence[Window]) -> list[HostSlice]:
     return found
 
 
-def _with_launches(raw: RawRun, launches: Sequence[Launch]) -> RawRun:
+def with_launches(raw: RawRun, launches: Sequence[Launch]) -> RawRun:
     """A run with these launches, and of its kernels those that they are of."""
     used = sorted({launch.kernel for launch in launches})
     number = {old: new for new, old in enumerate(used)}

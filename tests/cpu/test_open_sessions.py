@@ -270,7 +270,7 @@ def test_what_is_not_served_is_an_error() -> None:
             ),
             ({"mode": "mma"}, "put a proton.scope around each tl.dot"),
             ({"mode": proton.mode.PCSampling(10)}, "'pcsampling' is not there"),
-            ({"mode": "periodic_flushing"}, "finalize a session now and then"),
+            ({"mode": "periodic_flushing"}, "proton.monitor"),
             ({"mode": 3}, "mode is one of proton.mode"),
             ({"mode": default(granularity="cta"), "granularity": "warp_2"}, "mode says 'cta'"),
         ],

@@ -11,6 +11,7 @@ import proton
 from proton.__main__ import main
 from proton.base.errors import ProfileError
 from proton.trace.instrumentation import Instrumentation, SessionOptions, option_of
+from proton.trace.monitor_options import MonitorOptions
 
 TRITONS = {"mode": None, "backend": None, "context": "shadow", "data": "tree", "hook": None}
 
@@ -29,8 +30,13 @@ def test_who_takes_options_takes_all_of_them() -> None:
             assert f"{of.name}={of.default!r}" in doc
             assert option_of(of).help in doc
     assert options.keys() <= parameters(main).keys()
+    monitor = {of.name: of.default for of in fields(MonitorOptions)}
+    assert parameters(proton.monitor) == monitor
+    assert next(iter(parameters(proton.monitor))) == "folder"
+    assert monitor.keys() <= parameters(main).keys()
     page = (Path(__file__).parents[2] / "docs/sessions.md").read_text()
-    assert all(f"{name}=" in page for name in options.keys() - {"name"})
+    said = (options | monitor).keys() - {"name", "folder"}
+    assert all(f"{name}=" in page for name in said)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Launching on the CPU what is compiled already, for the types that it was compiled for."""
 
 import functools
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,13 @@ from proton.compiler import compile_function, compile_lock
 from proton.runtime.cpu.arguments import memory_of
 from proton.runtime.cpu.launch import (
     CPUVariant,
+    chosen_for,
     is_disjoint,
-    recorder_for,
     run_recorded,
     run_variant,
     variant_of,
 )
+from proton.runtime.cpu.recorder import CPURecorder
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -31,7 +33,18 @@ class CPUDirectLaunch:
         self._variants: dict[tuple[bool, Instrumentation | None], CPUVariant] = {}
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
-        recorder = recorder_for(self.kernel.name)
+        recorder, times = chosen_for(self.kernel.name, grid)
+        begin = time.perf_counter_ns()
+        self._launch(recorder, grid, values)
+        if times is not None:
+            times.add(time.perf_counter_ns() - begin)
+
+    def _launch(
+        self,
+        recorder: CPURecorder | None,
+        grid: tuple[int, int, int],
+        values: tuple[object, ...],
+    ) -> None:
         instrumentation = None if recorder is None else recorder.instrumentation
         given: list[Any] = list(values)
         for number, name in self._pointers:

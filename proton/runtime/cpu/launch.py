@@ -31,6 +31,7 @@ from proton.runtime.cpu.team import TeamCall
 from proton.runtime.launch.arguments import Argument, Parameter, TupleKey, signature_of
 from proton.runtime.launch.hooks import loaded
 from proton.runtime.session import session as sessions
+from proton.runtime.session.launch_budget import TimedLaunches
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -81,7 +82,30 @@ class CPULauncher(Launcher):
         no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
         code here.
         """
-        recorder = recorder_for(self.kernel.__name__)
+        session, recorder, times = sessions._current, None, None  # a call takes time, too
+        if session is not None:
+            gate = session.gates.get(self.kernel.__name__)
+            if gate is not None and gate.left > 0:
+                gate.left -= 1
+            elif self._variants or self._is_home(values):  # else another back end chooses
+                recorder, times = chosen_for(self.kernel.__name__, grid)
+        if times is None:
+            return self._launch(recorder, grid, values, options)
+        begin = time.perf_counter_ns()
+        kernel = self._launch(recorder, grid, values, options)
+        times.add(time.perf_counter_ns() - begin)
+        return kernel
+
+    def _is_home(self, values: tuple[object, ...]) -> bool:
+        return self.kernel.home(values).name == HOST
+
+    def _launch(
+        self,
+        recorder: CPURecorder | None,
+        grid: object,
+        values: tuple[object, ...],
+        options: dict[str, object],
+    ) -> CompiledKernel:
         instrumentation = recorder and recorder.instrumentation
         suffix = *self._chosen(options), instrumentation, knobs.check_bounds
         seen = signature(values) if recorder is None else None
@@ -216,10 +240,17 @@ def blocks_of_layouts(kernel: Any, options: dict[str, Any]) -> tuple[int, int]:
     return asked or DEFAULT_WARPS, options.get("num_ctas") or 1
 
 
-def recorder_for(kernel: str) -> CPURecorder | None:
-    """The recorder of the launch of a kernel that begins; None where nothing does."""
+def chosen_for(kernel: str, grid: object) -> tuple[CPURecorder | None, TimedLaunches | None]:
+    """The recorder of the launch of a kernel that begins, None where nothing is recorded; and where
+    its time goes, if anybody asks: all of the call's, as the host runs the kernel."""
     recorder: CPURecorder | None = sessions.recorder_of(HOST)
-    return recorder if recorder is not None and recorder.state.takes(kernel) else None
+    if recorder is None:
+        return None, None
+    times = recorder.state.choose(kernel, grid)
+    if times is None:
+        return None, None
+    is_asked = recorder.state.budget is not None
+    return (recorder if times.is_recorded else None), (times if is_asked else None)
 
 
 def variant_of(kernel: CPUKernel, names: list[str]) -> CPUVariant:

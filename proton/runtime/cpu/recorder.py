@@ -164,11 +164,24 @@ class CPURecorder(Recorder):
 
         return _FLUSH(keep)
 
+    def take(self) -> Recorded:
+        state = self.state
+        with state.lock:
+            ended, self.launches = self.launches, []
+            state.memory_left += sum(map(_bytes, ended))
+        self.pairs = [self.pairs[0], clock_pair()]
+        return self._recorded(ended)
+
     def disown(self) -> None:
         self.slab = HostSlab()
 
     def finish(self) -> Recorded:
         self.pairs.append(clock_pair())
+        found = self._recorded(self.launches)
+        found.measured = {kernel: _medians(*times) for kernel, times in self.run_times.items()}
+        return found
+
+    def _recorded(self, launches: list[Launch]) -> Recorded:
         clock = Clock(
             ticks=np.array([pair.ticks for pair in self.pairs], np.uint64),
             host_ns=np.array([pair.host_ns for pair in self.pairs], np.int64),
@@ -176,15 +189,19 @@ class CPURecorder(Recorder):
             slice_cost_ns=self.calibration.slice_cost_ns,
             edge_cost_ns=self.calibration.edge_cost_ns,
         )
-        launches = [_compact(launch) for launch in self.launches]
-        measured = {kernel: _medians(*times) for kernel, times in self.run_times.items()}
-        return Recorded(launches, clock=clock, machine={"cpu": llvm.host_cpu()}, measured=measured)
+        kept = [_compact(launch) for launch in launches]
+        return Recorded(kept, clock=clock, machine={"cpu": llvm.host_cpu()})
 
 
 def _medians(recorded: list[int], plain: list[int]) -> dict[str, int]:
     """The median run times, ns, but for the first launch of each kind, which may compile."""
     kinds = (("run_ns", recorded), ("run_ns_off", plain))
     return {name: round(float(np.median(times[1:]))) for name, times in kinds if len(times) > 1}
+
+
+def _bytes(launch: Launch) -> int:
+    """The memory that the session was asked for."""
+    return launch.buffer.size + sum(chunk.data.size for chunk in launch.chunks)
 
 
 def _compact(launch: Launch) -> Launch:

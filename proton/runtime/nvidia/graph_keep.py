@@ -84,9 +84,8 @@ batch:
     mov.u32 %r12, %r8;
 pieces:
 {loads}
-    setp.ge.u32 %p1, %r1, %slots;
-    @%p1 bra copied;
-    cvt.u64.u32 %rd2, %r1;
+    rem.u32 %r11, %r1, %slots;
+    cvt.u64.u32 %rd2, %r11;
     mad.lo.u64 %rd2, %rd2, %size, %log;
     sub.u64 %rd2, %rd2, %buffer;
 {stores}
@@ -95,11 +94,10 @@ pieces:
     @%p2 bra pieces;
     bra batch;
 slab:
-    setp.ge.u32 %p1, %r1, %slots;
-    @%p1 bra copied;
     setp.ge.u64 %p3, %blocks, %size;
     @%p3 bra copied;
-    cvt.u64.u32 %rd2, %r1;
+    rem.u32 %r11, %r1, %slots;
+    cvt.u64.u32 %rd2, %r11;
     mad.lo.u64 %rd2, %rd2, %size, %log;
     sub.u64 %rd2, %rd2, %buffer;
     add.u64 %rd3, %buffer, %blocks;

@@ -5,6 +5,7 @@ and no copy on its stream. Under strategy flush launches also share slabs (slabs
 are captured into a CUDA graph are in graph.py.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -31,6 +32,7 @@ MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
 # At most one part of so many of the device's memory is what a ring buffer begins with, and what
 # slabs have in all.
 SHARE = 64
+READ_BYTES = 1 << 20  # of pinned memory, where a monitor reads what graphs left
 
 
 class Device:
@@ -91,9 +93,29 @@ class Device:
     def release(self) -> None:
         """Gives the memory back."""
         self.ring.release()
+        if "_side" in self.__dict__:
+            stream, host = self._side
+            cuda.release_stream(stream)
+            cuda.release_host(host)
         if self.slabs is not None:
             with self.state.lock:
                 self.slabs.release()
+
+    @functools.cached_property
+    def _side(self) -> tuple[int, int]:
+        """A stream, and memory on the host, through which `read` goes."""
+        return cuda.new_stream(), cuda.allocate_host(READ_BYTES)
+
+    def read(self, address: int, size: int) -> np.ndarray:
+        """Bytes of the device as they are now: no stream of others' is waited for."""
+        stream, host = self._side
+        data = np.empty(size, np.uint8)
+        for first in range(0, size, READ_BYTES):
+            some = data[first : first + READ_BYTES]
+            self.queue.copy_to_host(host, address + first, some.size, stream)
+            self.queue.synchronize(stream)
+            some[:] = cuda.host_bytes(host, some.size)
+        return data
 
     def read_clock(self) -> None:
         """Notes what the clocks say now."""

@@ -9,6 +9,7 @@ that fetches records (buffers.py).
 
 import contextlib
 import functools
+import math
 import sys
 import threading
 import time
@@ -21,13 +22,12 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.runtime.launch.grid import host_thread
-from proton.runtime.nvidia import cuda, cupti
+from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
-from proton.runtime.nvidia.counters import Sampler, check_counters
-from proton.runtime.nvidia.cupti import Collector
-from proton.runtime.nvidia.graph import capture
+from proton.runtime.nvidia.graph import CapturedLaunch, capture
+from proton.runtime.nvidia.hardware import HardwareRecorder
 from proton.runtime.nvidia.peer_exchange import peer_pair
-from proton.runtime.nvidia.profile import Device, GPURecording, Launching, ProfiledKernel
+from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
@@ -35,14 +35,12 @@ from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
 from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.gpu_peers import PeerPair, aligned
-from proton.trace.model import (
-    ACTIVITIES,
-    UNFETCHED,
-    CounterSamples,
-    GPUClock,
-    HostSlice,
-    Launch,
-)
+from proton.trace.model import UNFETCHED, GPUClock, Launch
+
+MOST_TIMINGS = 1024  # under way under a budget; more launches are not timed
+# Of a graph's launch under a budget. A monitor reads the newest replay, which stays until so many
+# more have come; that 2^32 is a multiple lets the count of replays wrap around.
+SAMPLED_SLOTS = 4
 
 
 class GPURecorder(Recorder):
@@ -51,27 +49,29 @@ class GPURecorder(Recorder):
     def __init__(self, state: SessionState) -> None:
         self.state, self.instrumentation = state, state.instrumentation
         self.compares_run_times = state.options.compare_run_time
-        self.takes_all = state.options.every_launch == 1
+        self.has_budget = state.budget is not None
+        if not state.takes_all:
+            self.launch = self._launch_chosen  # type: ignore[method-assign]
+        self.is_timed = self.compares_run_times or self.has_budget
         self.flush_memory: int = knobs.profile_flush_memory
         self.devices: dict[int, Device] = {}
         self.kernels: dict[InstrumentedVariant, ProfiledKernel] = {}
         self.callers = threading.local()  # `thread`: its id
         self.pending: list[GPURecording] = []
+        self.captured: list[GPURecording] = []  # of these what a monitor has seen in graphs
         self.plain: list[Launch] = []  # of kernels without scopes
         self.number = 0  # of the last launch
         self.lost = 0  # launches whose records did not arrive
         self.unfetched = 0  # of these, because of an error
         self.error = ""  # what the driver said when the session ended
         self.met: dict[int, list[PeerPair]] = {}  # what GPUs and the first one told each other
-        self.samplers: dict[int, Sampler] = {}  # of counters, by GPU
         device = cuda.device_in_use()
-        if state.options.counters:
-            check_counters()
+        self.hardware = HardwareRecorder(state.options)
         if device is not None:
-            self._sample(device)
+            self.hardware.sample(device)
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 self._prepare(device)
-        self.activities, self.no_activities = _activities(state.options.activities)
+        self.hardware.listen()
 
     @functools.cached_property
     def queue(self) -> Queue:
@@ -91,7 +91,7 @@ class GPURecorder(Recorder):
     @functools.cached_property
     def run_times(self) -> RunTimes:
         """What is measured where run times are compared."""
-        return RunTimes(self.queue)
+        return RunTimes(self.queue, MOST_TIMINGS if self.has_budget else math.inf)
 
     # A launch
 
@@ -106,9 +106,6 @@ class GPURecorder(Recorder):
     ) -> GPUKernel:
         """Launches the instrumented kernel with a profile buffer of zeros; the plain one where it
         has no scopes, or where the session is over or has no memory for it."""
-        if not self.takes_all and not self.state.takes(plain.kernel.name):
-            plain.launch(*grid, stream, *passed)
-            return plain.kernel
         try:
             thread = self.callers.thread
         except AttributeError:
@@ -141,7 +138,10 @@ class GPURecorder(Recorder):
         launched = None  # it is not known, if this is interrupted
         recording.host_start = time.perf_counter_ns()
         try:
-            kernel.launch(grid, stream, passed, added)
+            if self.is_timed:
+                self._launch_timed(recording, plain.kernel.name, passed, added)
+            else:
+                kernel.launch(grid, stream, passed, added)
             launched = True
         except Exception:
             launched = False
@@ -149,6 +149,49 @@ class GPURecorder(Recorder):
         finally:
             self._end(recording, launched)
         return variant.variant.kernel
+
+    def _launch_chosen(
+        self,
+        plain: GPUVariant,
+        variant: InstrumentedVariant,
+        device: int,
+        stream: int,
+        grid: tuple[int, int, int],
+        passed: Sequence[object],
+    ) -> GPUKernel:
+        """As `launch`, where not every launch is recorded: the others are as without a session, but
+        for those that are timed. So is one without scopes, or in a graph ahead of all others."""
+        gate = self.state.gates.get(plain.kernel.name)
+        if gate is not None and gate.left > 0:
+            gate.left -= 1
+            plain.launch(*grid, stream, *passed)
+            return plain.kernel
+        times = self.state.choose(plain.kernel.name, grid)
+        if times is None:
+            plain.launch(*grid, stream, *passed)
+            return plain.kernel
+        if self.state.budget is None:
+            return GPURecorder.launch(self, plain, variant, device, stream, grid, passed)
+        if not hasattr(self.callers, "thread"):
+            self._meet_caller(device)
+        is_new = device not in self.devices and self.queue.is_capturing(stream)
+        if not times.is_recorded or not variant.has_scopes or is_new:
+            launch = functools.partial(plain.launch, *grid, stream, *passed)
+            self._timed(times.add, device, stream, lambda: times.called(launch))
+            return plain.kernel
+        args = plain, variant, device, stream, grid, passed
+        return times.called(lambda: GPURecorder.launch(self, *args))
+
+    def _launch_timed(
+        self, recording: GPURecording, name: str, passed: Sequence[object], added: tuple[int, ...]
+    ) -> None:
+        """Launches an instrumented kernel between two events."""
+        kernel, grid, stream = recording.kernel, recording.grid, recording.stream
+        tell = self.run_times.of(kernel.number, True)
+        if self.state.budget is not None and (of := self.state.budget.of(name, grid)):
+            tell = of.recorded.add
+        launch = functools.partial(kernel.launch, grid, stream, passed, added)
+        self._timed(tell, kernel.device.device, stream, launch)
 
     def _end(self, recording: GPURecording, launched: bool | None) -> None:
         """Has the launch's records fetched; one that failed, or that the session did not wait for,
@@ -221,40 +264,25 @@ class GPURecorder(Recorder):
         launch = functools.partial(plain.launch, *grid, stream, *passed)
         kernel = self.kernels.get(variant)
         if kernel is not None:
-            self._timed(kernel.number, device, stream, False, launch)
+            self._timed(self.run_times.of(kernel.number, False), device, stream, launch)
             return plain.kernel
         start = time.perf_counter_ns()
         launch()
         self._keep_plain(variant, plain.kernel, grid, device, start)
         return plain.kernel
 
-    def _launch_timed(
-        self,
-        number: int,
-        device: int,
-        launch: Launching,
-        grid: tuple[int, int, int],
-        stream: int,
-        passed: Sequence[object],
-        added: tuple[int, ...],
-    ) -> None:
-        """As `launch`, of an instrumented kernel."""
-        launch = functools.partial(launch, grid, stream, passed, added)
-        self._timed(number, device, stream, True, launch)
-
     def _timed(
         self,
-        number: int,
+        tell: Callable[[int], None],
         device: int,
         stream: int,
-        is_recorded: bool,
         launch: Callable[[], object],
     ) -> None:
-        """A launch between two events, where run times are compared, and that can be."""
+        """A launch between two events, where that can be; `tell` gets its time, ns."""
         state, timing, launched = self.state, None, False
         with state.lock:
             if not state.is_finished:
-                timing = self.run_times.begin(number, device, is_recorded, stream)
+                timing = self.run_times.begin(device, tell, stream)
         try:
             launch()
             launched = True
@@ -267,7 +295,8 @@ class GPURecorder(Recorder):
         """A buffer of the graph's own, as `ProfiledKernel.place` gives it."""
         kernel, block = recording.kernel, recording.profile.block
         programs, slab = recording.size // block.bytes, kernel.slab_bytes
-        found = capture(kernel.device.device, programs, block, slab, self.state.memory_left)
+        most = SAMPLED_SLOTS if self.has_budget else 1 << 31
+        found = capture(kernel.device.device, programs, block, slab, self.state.memory_left, most)
         if found is None:
             return None
         recording.captured = found
@@ -281,12 +310,10 @@ class GPURecorder(Recorder):
         assert profile is not None
         slab = slab_bytes(profile, self.flush_memory)
         number, of = self._number(variant), self.devices[device]
-        launch: Launching = variant.launch
-        if self.compares_run_times:
-            launch = functools.partial(self._launch_timed, number, device, variant.launch)
         slabs = of.take_slabs(slab) if slab else None
+        bytes_ = profile.block.bytes
         found = ProfiledKernel(
-            number, launch, of, of.ring, profile, profile.block.bytes, slabs, slab, Taker(slab)
+            number, variant.launch, of, of.ring, profile, bytes_, slabs, slab, Taker(slab)
         )
         self.kernels[variant] = found
         return found
@@ -305,7 +332,7 @@ class GPURecorder(Recorder):
                 "graph, and the session has to measure the clocks of the GPU before; start the "
                 "session where CUDA is in use already, or launch a kernel in it before the capture"
             )
-        self._sample(device)
+        self.hardware.sample(device)
         self.devices[device] = Device(device, self.queue, self.state)
         self._meet(device)
 
@@ -315,13 +342,6 @@ class GPURecorder(Recorder):
         pair = peer_pair(first, device) if device != first else None
         if pair is not None:
             self.met.setdefault(device, []).append(pair)
-
-    def _sample(self, device: int) -> None:
-        """Has the counters of a GPU sampled from now on, if that is asked for."""
-        options = self.state.options
-        if options.counters and device not in self.samplers:
-            interval = options.counter_interval_ns
-            self.samplers[device] = Sampler(device, options.counters, interval)
 
     def _keep_plain(
         self,
@@ -350,11 +370,41 @@ class GPURecorder(Recorder):
             )
             self.plain.append(launch)
 
+    # While it goes on
+
+    def take(self) -> Recorded:
+        with self.state.lock:
+            launches, self.plain = self.plain, []
+        if not self.devices:
+            return Recorded(launches)
+        with cuda.capture_aside(), contextlib.suppress(cuda.CUDAError):
+            self.run_times.settle()
+            for recording in self._arrived():
+                assert recording.arrived is not None
+                launches.append(recording.launch(recording.arrived, []))
+            for recording in self.captured:
+                device = recording.kernel.device
+                with cuda.on_device(device.device):
+                    assert recording.captured is not None
+                    launches += self._replays(recording, recording.captured.newest(device.read)[1])
+        return Recorded(launches, gpus=[device.clock() for device in self.devices.values()])
+
+    def _arrived(self) -> list[GPURecording]:
+        """The launches whose records have arrived; they are not pending any more, and nor are those
+        that went into graphs."""
+        with self.state.lock:
+            arrived = [of for of in self.pending if of.arrived is not None]
+            self.captured += [of for of in self.pending if of.captured is not None]
+            self.pending = [of for of in self.pending if of.arrived is None and of.captured is None]
+            sizes = [of.arrived.data.size for of in arrived if of.arrived is not None]
+            self.state.memory_left += sum(sizes)
+        return arrived
+
     # The end
 
     def disown(self) -> None:
         self.devices, self.kernels, self.pending, self.plain = {}, {}, [], []
-        self.samplers = {}
+        self.captured, self.hardware.samplers = [], {}
 
     def finish(self) -> Recorded:
         """The launches whose records have arrived, and the clocks of their devices.
@@ -362,17 +412,18 @@ class GPURecorder(Recorder):
         After an error of a kernel the driver copies nothing more: those launches are not among
         them, and `machine` says what the driver said.
         """
-        machine: dict[str, object] = {ACTIVITIES: self.no_activities} if self.no_activities else {}
-        counters = self._sampled(machine)
+        machine: dict[str, object] = {}
+        counters = self.hardware.sampled(machine)
         gpus = self._synchronize()
         found = Recorded(
             launches=self.plain,
             counters=counters,
-            host=self._seen(),
+            host=self.hardware.seen(machine),
             gpus=gpus,
             machine=machine,
         )
-        found.launches += [launch for pending in self.pending for launch in self._launches(pending)]
+        left = [*self.pending, *self.captured]
+        found.launches += [launch for pending in left for launch in self._launches(pending)]
         found.dropped = self.lost
         if self.unfetched:
             machine[UNFETCHED] = self.unfetched
@@ -382,24 +433,15 @@ class GPURecorder(Recorder):
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 device.release()
-        if self.compares_run_times and self.devices:
+        if self.is_timed and self.devices:
             found.measured = self.run_times.medians()
         return found
-
-    def _seen(self) -> list[HostSlice]:
-        """What CUPTI saw, once the GPU of this thread has done what it was asked for."""
-        if self.activities is None:
-            return []
-        device = cuda.device_in_use()
-        if device is not None:
-            with contextlib.suppress(cuda.CUDAError):  # `_synchronize` says what is wrong
-                cuda.synchronize(device)
-        return self.activities.stop()
 
     def _synchronize(self) -> list[GPUClock]:
         """Waits for the devices and fetches what is still there; the clocks of those in use."""
         clocks = []
-        used = {recording.kernel.device.device for recording in self.pending}
+        left = [*self.pending, *self.captured]
+        used = {recording.kernel.device.device for recording in left}
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 if number in used:
@@ -413,28 +455,11 @@ class GPURecorder(Recorder):
                 device.finish(is_broken=bool(self.error))
         return aligned(clocks, next(iter(self.devices), 0), self.met)
 
-    def _sampled(self, machine: dict[str, object]) -> list[CounterSamples]:
-        """What counters said until the GPUs had done everything; where they say nothing after all,
-        `machine` says why, and so does a message: the rest of the run is worth keeping."""
-        found = []
-        for device, sampler in self.samplers.items():
-            with cuda.on_device(device), contextlib.suppress(cuda.CUDAError):
-                cuda.synchronize(device)  # `_synchronize` says what is wrong
-            try:
-                found.append(sampler.stop())
-                if sampler.lost:
-                    machine[f"counters of GPU {device}, lost"] = sampler.told_lost
-                    print(f"proton: counters of GPU {device}: {sampler.told_lost}", file=sys.stderr)
-            except ProfileError as error:
-                machine[f"counters of GPU {device}"] = str(error)
-                print(f"proton: {error}", file=sys.stderr)
-        return found
-
     def _launches(self, recording: GPURecording) -> list[Launch]:
         """What became of a launch: nothing, one, or the replays of a graph."""
         device = recording.kernel.device
         if recording.captured is not None:
-            return self._replays(recording)
+            return self._replays_to_the_end(recording, recording.captured)
         arrived, slabs, chunks = recording.arrived, device.slabs, []
         if slabs is not None:
             chunks = slabs.chunks_of_launch(recording.number)
@@ -445,17 +470,23 @@ class GPURecorder(Recorder):
             return []
         return [recording.launch(arrived, chunks)]
 
-    def _replays(self, recording: GPURecording) -> list[Launch]:
-        """The replays of a launch that went into a graph, in their order."""
-        assert recording.captured is not None
+    def _replays_to_the_end(
+        self, recording: GPURecording, captured: CapturedLaunch
+    ) -> list[Launch]:
+        """The replays of a launch that went into a graph, in their order. A monitor takes samples,
+        and loses none."""
         if self.error:  # nothing can be read from the device any more
             self.lost += 1
             self.unfetched += 1
             return []
+        with cuda.on_device(recording.kernel.device.device):
+            count, buffers = captured.replays()
+        self.lost += 0 if self.has_budget else count - len(buffers)
+        return self._replays(recording, buffers)
+
+    def _replays(self, recording: GPURecording, buffers: list[np.ndarray]) -> list[Launch]:
+        """The launches that left these buffers in a graph's log."""
         device = recording.kernel.device
-        with cuda.on_device(device.device):
-            count, buffers = recording.captured.replays()
-        self.lost += count - len(buffers)
         behind = device.pairs[0].host_ns - device.pairs[0].timer_ns
         launches = []
         for data in buffers:
@@ -465,16 +496,3 @@ class GPURecorder(Recorder):
             chunks = chunks_of(slab).get(recording.number, []) if slab.size else []
             launches.append(recording.launch(blocks, chunks, began + behind))
         return launches
-
-
-def _activities(asked: str) -> tuple[Collector | None, str]:
-    """What listens to CUPTI, if that is asked for; else why nothing does, which is said, too."""
-    if asked == "own":
-        return None, ""
-    try:
-        return Collector(cupti.load()), ""
-    except ProfileError as error:
-        if not cuda.device_count():
-            return None, ""  # nothing is missing
-        print(f"proton: only Proton's own launches are recorded: {error}", file=sys.stderr)
-        return None, str(error)

@@ -1,5 +1,8 @@
-"""How long kernels run with records and without: each second launch of one goes without them."""
+"""How long launches run on a GPU, with records and without: between two events of their stream."""
 
+import math
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +13,10 @@ from proton.runtime.nvidia.queue import Queue
 
 @dataclass(frozen=True)
 class Timing:
-    """Events around a launch of a kernel, with records or without."""
+    """Events around a launch, and who is told how long it took, ns."""
 
-    kernel: int
     device: int
-    is_recorded: bool
+    tell: Callable[[int], None]
     begin: int
     end: int
 
@@ -22,10 +24,14 @@ class Timing:
 class RunTimes:
     """The times of launches in one session, which are not captured into a graph."""
 
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.launches: dict[int, int] = {}  # launches of each kernel so far
-        self.timings: list[Timing] = []
+    def __init__(self, queue: Queue, most: float = math.inf) -> None:
+        """`most` timings are under way at once; launches beyond are not timed."""
+        self.queue, self.most = queue, most
+        self.timings: deque[Timing] = deque()
+        # Where each second launch of a kernel runs without records: launches so far, and times
+        # with records and without, by kernel.
+        self.launches: dict[int, int] = {}
+        self.times: dict[int, tuple[list[int], list[int]]] = {}
 
     def is_plain_launch(self, kernel: int, stream: int) -> bool:
         """True if a launch of a kernel runs without records, for its time."""
@@ -35,13 +41,17 @@ class RunTimes:
         self.launches[kernel] = number + 1
         return number % 2 == 1
 
-    def begin(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing | None:
+    def of(self, kernel: int, is_recorded: bool) -> Callable[[int], None]:
+        """Who keeps the times of a kernel to the end."""
+        return self.times.setdefault(kernel, ([], []))[not is_recorded].append
+
+    def begin(self, device: int, tell: Callable[[int], None], stream: int) -> Timing | None:
         """Queues the event before a launch, if that can be; then `end` follows."""
-        if self.queue.is_capturing(stream):
+        if len(self.timings) >= self.most or self.queue.is_capturing(stream):
             return None
         begin, end = (self.queue.new_event(is_timed=True) for _ in range(2))
         self.queue.record(begin, stream)
-        return Timing(kernel, device, is_recorded, begin, end)
+        return Timing(device, tell, begin, end)
 
     def end(self, timing: Timing, stream: int, counts: bool) -> None:
         """Queues the event behind the launch, if its time `counts`."""
@@ -55,17 +65,26 @@ class RunTimes:
         self.queue.release_event(timing.begin)
         self.queue.release_event(timing.end)
 
-    def medians(self) -> dict[int, dict[str, int]]:
-        """Of each kernel that was timed the median run time, ns, with records (`run_ns`) and
-        without (`run_ns_off`). All has run, and the events are given back."""
-        found: dict[int, dict[str, list[int]]] = {}
-        for timing in self.timings:
-            name = "run_ns" if timing.is_recorded else "run_ns_off"
-            times = found.setdefault(timing.kernel, {}).setdefault(name, [])
+    def settle(self) -> None:
+        """Tells the times of launches that have ended."""
+        for _ in range(len(self.timings)):
+            timing = self.timings.popleft()
             with cuda.on_device(timing.device):
-                times.append(self.queue.elapsed_ns(timing.begin, timing.end))
-                self._release(timing)
+                if self.queue.is_done(timing.end):
+                    timing.tell(self.queue.elapsed_ns(timing.begin, timing.end))
+                    self._release(timing)
+                else:
+                    self.timings.append(timing)
+
+    def medians(self) -> dict[int, dict[str, int]]:
+        """Of each kernel whose times are kept the median, ns, with records (`run_ns`) and without
+        (`run_ns_off`). All has run, and the events are given back."""
+        self.settle()
         return {
-            kernel: {name: round(float(np.median(times))) for name, times in by_name.items()}
-            for kernel, by_name in found.items()
+            kernel: {
+                name: round(float(np.median(times)))
+                for name, times in zip(("run_ns", "run_ns_off"), both, strict=True)
+                if times
+            }
+            for kernel, both in self.times.items()
         }

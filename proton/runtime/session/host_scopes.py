@@ -163,6 +163,12 @@ class HostRecorder:
             )
         )
 
+    def take(self) -> list[HostSlice]:
+        """The slices that have ended, which are forgotten here."""
+        found = self.slices[:]
+        del self.slices[: len(found)]  # others may have been added
+        return found
+
     def so_far(self) -> list[HostSlice]:
         """All slices; those that are open as if they ended now."""
         end, found = time.perf_counter_ns(), list(self.slices)

@@ -24,10 +24,12 @@ from proton.language import profiling
 from proton.runtime.launch.grid import host_thread
 from proton.runtime.session import session as sessions
 from proton.runtime.session.host_scopes import HostRecorder
+from proton.runtime.session.launch_budget import LaunchBudget
 from proton.runtime.session.session import Session
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.join import join
 from proton.trace.model import HostSlice, RawRun
+from proton.trace.monitor_options import MonitorOptions
 from proton.trace.window import Window, union, within
 
 ALWAYS: Window = (-math.inf, math.inf)
@@ -95,9 +97,21 @@ class OpenSessions:
     def start_program(self, options: SessionOptions) -> None:
         """Opens the session of a whole program, which records where no other is active."""
         with self.lock:
+            if self.program is not None:
+                raise ProfileError(
+                    f"all of this process is recorded already, by {self.program.name!r}: a monitor "
+                    "stands alone, and under `python -m proton` there is none but by --monitor"
+                )
+            if not self.open:
+                self.host = HostRecorder()
             self.program = OpenSession(-1, options, [ALWAYS])
             profiling.set_host_recorder(self.host)
-            self._settle()
+            try:
+                self._settle()
+            except BaseException:
+                self.program = None
+                self._settle()
+                raise
 
     def activate(self, chosen: Iterable[OpenSession]) -> None:
         """Sessions record from now on."""
@@ -138,6 +152,34 @@ class OpenSessions:
             parts = {id(part): part for session in chosen for part in session.parts}
             whole = OpenSession(first.number, first.options, windows, list(parts.values()))
             return whole.run(host)
+
+    def take_program(self) -> tuple[RawRun | None, LaunchBudget | None]:
+        """What the program's session has of launches that have ended, which it forgets; nothing
+        where it is over. Host scopes come once no session needs them any more."""
+        with self.lock:
+            program = self.program
+            if program is None or program.kind not in self.recorders:
+                return None, None
+            recorder = self.recorders[program.kind]
+            parts, program.parts = [*program.parts, recorder.take()], []
+            return self._with_host(join(parts), program), recorder.budget
+
+    def leave_program(self) -> tuple[RawRun | None, LaunchBudget | None]:
+        """Ends the program's session alone; the same of what it has still."""
+        with self.lock:
+            program = self.program
+            if program is None:
+                return None, None
+            self.program = None
+            ended = self.recorders.pop(program.kind, None)
+            self._settle()
+            parts = [*program.parts, *([] if ended is None else [ended.finish()])]
+            budget = None if ended is None else ended.budget
+            return (self._with_host(join(parts), program) if parts else None), budget
+
+    def _with_host(self, raw: RawRun, program: OpenSession) -> RawRun:
+        host = [] if self.open else self.host.take()
+        return replace(raw, name=program.name, host=[*raw.host, *host])
 
     def finalize_program(self) -> RawRun:
         """Ends the program's session, and with it all others."""
@@ -292,6 +334,17 @@ def start_program(options: SessionOptions) -> None:
     _sessions.start_program(options)
 
 
+def take_program() -> tuple[RawRun | None, LaunchBudget | None]:
+    """What that session recorded of launches that have ended, which it forgets, and what chooses
+    launches; without waiting for any."""
+    return _sessions.take_program()
+
+
+def leave_program() -> tuple[RawRun | None, LaunchBudget | None]:
+    """Ends that session alone, before the process does; what is left of it."""
+    return _sessions.leave_program()
+
+
 def finalize_program() -> RawRun:
     """The run of all that the process did, its own sessions included."""
     return _sessions.finalize_program()
@@ -324,7 +377,9 @@ def any_open() -> bool:
 def unsaved() -> list[tuple[str, int]]:
     """Name and launches of each open session, unless it becomes part of a run without anybody's
     doing."""
-    if _sessions.is_forked or _sessions.program is not None:
+    program = _sessions.program
+    is_part = program is not None and not isinstance(program.options, MonitorOptions)
+    if _sessions.is_forked or is_part:
         return []
     found = []
     for session in _sessions.open.values():

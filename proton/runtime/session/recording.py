@@ -20,12 +20,15 @@ from proton.base.knobs import knobs
 from proton.base.words import counted
 from proton.runtime.session.described import kernel_model
 from proton.runtime.session.host_scopes import HostRecorder
+from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import Clock, CounterSamples, GPUClock, HostSlice, Kernel, Launch
+from proton.trace.monitor_options import MonitorOptions
 
 PATIENCE_S = 10.0  # after which a wait says what it waits for
 POLL_S = 0.2  # seconds between looks
 _PROCESSES = 1 << 16  # places for counts: a process has that of its id, modulo this
+RECORDED = TimedLaunches(True)  # where nobody asks how long launches took
 
 
 class Launching(Protocol):
@@ -108,6 +111,11 @@ class SessionState(ABC):
         self.kernel_numbers: dict[str, int] = {}
         self.dropped = 0  # launches that ran without records
         self.met: dict[str, int] = {}  # launches of each kernel, where not all are recorded
+        self.budget: LaunchBudget | None = None  # where it says which are
+        if isinstance(options, MonitorOptions):
+            self.budget = LaunchBudget(float(options.budget))
+        # Where launches that nobody asks about are counted; by kernel.
+        self.gates: dict[str, KernelGate] = {} if self.budget is None else self.budget.gates
         self.lock = threading.Lock()
         self.running = Running(self.lock)
         self.forked_counts = ForkedCounts()
@@ -119,14 +127,23 @@ class SessionState(ABC):
     def leave(self) -> None:
         """Has launches ask for this session no more."""
 
-    def takes(self, kernel: str) -> bool:
-        """True if a launch of a kernel that is asked for now is to be recorded (`every_launch`)."""
+    @property
+    def takes_all(self) -> bool:
+        """True if every launch is recorded."""
+        return self.budget is None and self.options.every_launch == 1
+
+    def choose(self, kernel: str, grid: object) -> TimedLaunches | None:
+        """Where the run time of a launch that is asked for now goes: that of one with records, if
+        it is to be recorded (`every_launch`, or the budget of a monitor); None where the launch is
+        as without a session."""
+        if self.budget is not None:
+            return self.budget.choose(kernel, grid)
         every = self.options.every_launch
         if every == 1:
-            return True
+            return RECORDED
         with self.lock:
             self.met[kernel] = self.met.get(kernel, 0) + 1
-            return self.met[kernel] % every == 0
+            return RECORDED if self.met[kernel] % every == 0 else None
 
     def begins(self) -> bool:
         """True if a launch that begins now is part of the run. One in a forked process is counted
@@ -152,6 +169,8 @@ class SessionState(ABC):
             number = self.kernel_numbers[kernel.key] = len(self.kernels)
             every = self.options.every_launch
             said: dict[str, object] = {} if every == 1 else {"every_launch": every}
+            if self.budget is not None:
+                said["budget"] = self.budget.budget
             said |= instrumentation.noted() | (noted or {})
             self.kernels.append(kernel_model(kernel, said))
         return number
@@ -183,3 +202,9 @@ class Recorder(ABC):
     @abstractmethod
     def finish(self) -> Recorded:
         """Everything recorded. The session is over, and its lock free."""
+
+    def take(self) -> Recorded:
+        """What has been recorded of launches that have ended, which `finish` gives no more; waits
+        for no launch, and for nothing that a device does. A monitor asks; a recorder may give all
+        at the end."""
+        return Recorded()

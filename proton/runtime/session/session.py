@@ -11,6 +11,7 @@ under way. Launches in processes that were forked meanwhile are counted.
 import threading
 import time
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from proton.language import profiling
@@ -21,6 +22,7 @@ from proton.runtime.session.operators import OperatorRecorder
 from proton.runtime.session.recording import Recorded, Recorder, Running, SessionState
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import FORKED, UNFINISHED, HostSlice, Launch, RawRun
+from proton.trace.window import with_launches
 
 LOW_HALF = (1 << 32) - 1  # of a thread's ident
 
@@ -64,6 +66,12 @@ class Session(SessionState):
                 self.recorders[backend.name] = recorder
         self.operators = OperatorRecorder(host) if options.activities == "all" else None
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
+        self.taken_ns = self.origin_ns  # when `take` was called last
+
+    @cached_property
+    def facts(self) -> dict[str, object]:
+        """The machine, for display; the same for each part of a run."""
+        return machine_facts()
 
     def leave(self) -> None:
         if _current is self:
@@ -81,6 +89,21 @@ class Session(SessionState):
         if self.operators is not None:
             self.operators.disown()
 
+    def take(self) -> RawRun:
+        """What has ended since the last call, in no later run, with the kernels that were launched;
+        nothing is waited for."""
+        now = time.perf_counter_ns()
+        recorded = [recorder.take() for recorder in self.recorders.values()]
+        with self.lock:
+            self.dropped += sum(found.dropped for found in recorded)
+            raw = self._run(recorded, {})
+            self.dropped = 0
+        begins = [launch.host_start for launch in raw.launches]
+        later = max(min([self.taken_ns, *begins]) - self.origin_ns, 0)
+        self.taken_ns = now
+        raw.origin_ns, raw.origin_unix_ns = self.origin_ns + later, self.origin_unix_ns + later
+        return with_launches(raw, raw.launches)
+
     def finish(self) -> RawRun:
         """Everything recorded; the session is over."""
         with self.lock:
@@ -96,7 +119,7 @@ class Session(SessionState):
             return self._run(recorded, counted)
 
     def _run(self, recorded: list[Recorded], counted: dict[str, int]) -> RawRun:
-        machine = machine_facts()
+        machine = dict(self.facts)
         for found in recorded:
             machine |= found.machine
             for number, facts in found.measured.items():

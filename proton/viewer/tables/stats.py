@@ -150,6 +150,19 @@ def stats(
     return describe(of_frame(rows), by, metric, where, peaks, pieces=pieces)
 
 
+def visits(
+    columns: Columns, by: Sequence[str], metric: str
+) -> list[tuple[tuple[object, ...], np.ndarray]]:
+    """A metric of the visits that lack no piece, in ascending order, by group."""
+    keys = [columns.key(name) for name in by]
+    group, groups = _groups(keys)
+    count = len(groups[0]) if groups else 0
+    runs = _runs(columns, group, count, columns.metric(metric))
+    labels = [np.asarray(k.values)[codes] for k, codes in zip(keys, groups, strict=True)]
+    ends = np.searchsorted(runs.group, np.arange(count), side="right")
+    return list(zip(zip(*labels, strict=True), np.split(runs.values, ends[:-1]), strict=True))
+
+
 def describe(
     columns: Columns,
     by: Sequence[str],
