@@ -22,10 +22,6 @@ def expand(module: Module, function: Operation, schedules: list[Schedule]) -> No
             _expand(schedule)
     if specialized := [schedule for schedule in schedules if schedule.channels]:
         SpecializedLoops(function, specialized, num_warps(module)).run()
-    for schedule in schedules:
-        for op in reversed(schedule.copies.slice.ops if schedule.copies is not None else []):
-            if not any(list(result.uses) for result in op.results):
-                op.erase()  # loads of indices that only copies take, and what only these took
 
 
 def _enter(schedule: Schedule) -> None:
@@ -47,6 +43,8 @@ def _expand(schedule: Schedule) -> None:
         pipelined.run()
         loop, begins = pipelined.loop, pipelined.begins
     place_waits(loop, begins)
+    if schedule.copies is not None:
+        schedule.copies.slice.erase_unused_loads()
 
 
 def _pipelined(schedule: Schedule, copies: Copies) -> PipelinedLoop:

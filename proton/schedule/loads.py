@@ -251,6 +251,13 @@ class Slice:
         """Those among the ops."""
         return [op for op in self.ops if isa(op, tt.LoadOp)]
 
+    def erase_unused_loads(self) -> None:
+        """Erases the loads that only copies take, which have their own, and what only those took:
+        the canonicalizer leaves loads alone."""
+        for op in reversed(self.ops if self.loads else []):
+            if not any(list(result.uses) for result in op.results):
+                op.erase()
+
     def needed(self, values: Iterable[Value], known: Iterable[Operation] = ()) -> list[Operation]:
         """Of the ops those that values of this iteration are computed from; not behind known
         ones."""

@@ -290,6 +290,7 @@ class SpecializedLoops:
                 end.operands[place] = value
                 numbers |= {place} if is_apart else set()
             apart += made if is_apart else []
+        _copies_of(schedule).slice.erase_unused_loads()
         results = delay(loop, apart, numbers) if schedule.delayed else list(loop.results)
         return results[-count:]
 
