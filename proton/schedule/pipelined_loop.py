@@ -127,17 +127,18 @@ class PipelinedLoop:
         is_inside = runs = is_less(self.loop, lower, upper)
         left = arith.SubIOp(upper, lower).result
         tokens: list[Value] = []
-        variable, passed = lower, step
+        variable = passed = lower
         state += self.load_indices(self._values(lower, state), runs)
         for number in range(self.distance):
             mapping = self._values(variable, state)
             note = partial(set_iteration, number=number)
             tokens += self.copies(mapping, i32(number), is_inside, note)
             variable = arith.AddIOp(variable, step).result
-            more = arith.CmpIOp(_Predicate.ugt, left, passed).result
-            is_inside = arith.AndIOp(runs, more).result
+            passed = arith.AddIOp(passed, step).result if number else step
+            if number + 1 < self.distance or self.indices:
+                more = arith.CmpIOp(_Predicate.ugt, left, passed).result
+                is_inside = arith.AndIOp(runs, more).result
             state = self._next(mapping, variable, is_inside)
-            passed = arith.AddIOp(passed, step).result
         return [*state, *tokens]
 
     def _values(self, variable: Value, state: list[Value]) -> dict[Value, Value]:
