@@ -9,10 +9,10 @@ With S stages there are S buffers, and the copies of iteration i + S - 1 begin i
 What the copies need (addresses, masks) is computed twice: for the iteration that is being worked
 on, where anything else asks for it, and for the one whose copies begin. Beyond the loop's end
 copies are masked off. Indices that addresses follow from are loaded an iteration further ahead, so
-that nothing waits for them. What TMA copies has no groups and tokens: each buffer has a barrier in shared
-memory that its bytes arrive at, and iteration i waits for phase i / S of barrier i mod S. Beyond
-the end nothing is copied, and nothing waits. Where groups of warps alternate, each copies a part of
-what all read: the groups of copies have such barriers, too, at which all warps arrive.
+that nothing waits for them. What TMA copies has no groups and tokens: each buffer has a barrier in
+shared memory that its bytes arrive at, and iteration i waits for phase i / S of barrier i mod S.
+Beyond the end nothing is copied, and nothing waits. Where groups of warps alternate, each copies a
+part of what all read: the groups of copies have such barriers, too, at which all warps arrive.
 """
 
 from collections.abc import Callable
