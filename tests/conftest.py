@@ -54,7 +54,10 @@ TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Has hypothesis draw from the seed of this run, where one is given."""
+    """Has hypothesis draw from the seed of this run, where one is given. A process of xdist's that
+    crashes ends the run, with the test's name: where another one is started, all wait for ever."""
+    if getattr(config.option, "maxworkerrestart", "") is None:
+        config.option.maxworkerrestart = "0"
     if draws.IS_SEEDED and config.getoption("--hypothesis-seed", None) is None:
         hypothesis.core.global_force_seed = draws.SEED
 

@@ -39,3 +39,14 @@ def test_tests_set_what_they_rely_on() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_process_that_crashes_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "test_crash.py").write_text("import os\ndef test_crash():\n    os.abort()\n")
+    for name in "abc":
+        (tmp_path / f"test_{name}.py").write_text(f"def test_{name}():\n    pass\n" * 3)
+    options = ("-q", "-n", "2", "-p", "no:cacheprovider", "-p", "tests.conftest")
+    command = [sys.executable, "-m", "pytest", *options, "--rootdir", ROOT, tmp_path]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "crashed while running" in done.stdout
