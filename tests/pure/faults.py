@@ -218,9 +218,10 @@ def cpu(
     pause: int = 2000,
     first: float = 1.0,
     slice_cost: float = 0.0,
+    late: int = 0,
 ) -> RawRun:
     """Launches on a CPU: programs of these lengths, each on the thread that is free first, in steps
-    of equal length."""
+    of equal length. Of more threads `late` ones came when nothing was left."""
     owner = kernel(name="add", table=(TABLE[STEP],))
     found, now = list[Launch](), 10_000
     for number in range(launches):
@@ -239,7 +240,7 @@ def cpu(
         now = end + pause
     raw = run([owner], found)
     raw.clock = replace(raw.clock, slice_cost_ns=slice_cost, edge_cost_ns=0.0)
-    raw.machine["threads"] = threads
+    raw.machine["threads"] = threads + late
     return raw
 
 

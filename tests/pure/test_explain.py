@@ -53,6 +53,9 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
                          lambda: gpu(loop(), lengths=[5000] * 12), "longest takes 25 us"),
     "one long program on the CPU": ("unequal-programs", lambda: cpu([90_000] * 5 + [700_000]),
                                     lambda: cpu([90_000] * 6), "100 % of it in step"),
+    "one long program, and a late thread": (
+        "unequal-programs", lambda: cpu([90_000] * 5 + [700_000], threads=1, late=1),
+        lambda: cpu([90_000] * 6, threads=1, late=1), "longest takes 700 us"),
     "a short last wave": ("tail", lambda: gpu(loop(), lengths=[5000] * 5),
                           lambda: gpu(loop(), lengths=[5000] * 8), "1.25 waves"),
     "one program": ("few-programs", lambda: cpu([400_000]), lambda: cpu([200_000] * 2),

@@ -116,6 +116,12 @@ class Subject:
         """Of all launches together, as far as they repeat."""
         return sum(kernel.time_ns for kernel in self.kernels)
 
+    @property
+    def threads(self) -> int:
+        """How many threads of the CPU launches may use; 0 where the run does not say."""
+        threads = self.tables.raw.machine.get("threads")
+        return threads if isinstance(threads, int) else 0
+
     def places_of(self, device: int) -> int:
         """How many SMs of a device (threads of the CPU) any launch used."""
         programs = self.tables.programs

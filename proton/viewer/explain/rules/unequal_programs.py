@@ -39,7 +39,10 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
     dur = _lengths(kernel, programs.number[own])
     if dur.size < 2 or dur.max() < LONG * np.median(dur):
         return None
-    part = idle(dur, int((found.places * found.most).max()))
+    places = int((found.places * found.most).max())
+    if not kernel.on_gpu:  # another thread may have come too late for all of them
+        places = max(places, kernel.subject.threads)
+    part = idle(dur, places)
     if part < LEAST:
         return None
     order = own[np.argsort(-dur, kind="stable")]
