@@ -1,10 +1,11 @@
 """Kernels in Gluon on a GPU of 9.0: the same source by Proton and by Triton's own Gluon.
 
-    python benchmarks/gpu_gluon.py [--rounds 10] [--json FILE]
+    python benchmarks/gpu_gluon.py [--rounds 10] [--json FILE] [--profile FILE]
 
 Kernels are those of gluon_kernels.py. Each is checked against torch, then both alternate, and
 medians of the rounds count. A compile time is that of a first launch, with empty caches, behind
-that of another kernel. A kernel that one of the two refuses is a row that says so.
+that of another kernel. A kernel that one of the two refuses is a row that says so. `--profile`
+saves a run of the attention's scopes in place of all that.
 """
 
 import argparse
@@ -199,10 +200,26 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def profile(file: Path) -> None:
+    """Saves a run of a few launches of attention, after one that compiles it."""
+    import torch
+
+    import proton
+
+    data = {name: torch.randn(4, 2048, DEPTH, device="cuda").half() for name in "qkv"}
+    launch, _ = attention(proton_side(), data)
+    launch()
+    with proton.profile("Gluon attention", capacity=512) as run:
+        for _ in range(3):
+            launch()
+    run.save(file)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--profile", type=Path, help="save a run of attention there, and end")
     arguments = parser.parse_args()
     began = time.perf_counter()
     for name in ("PROTON_CACHE_DIR", "TRITON_CACHE_DIR"):
@@ -210,6 +227,9 @@ def main() -> None:
     import torch
 
     torch.manual_seed(0)
+    if arguments.profile:
+        profile(arguments.profile)
+        return
     data = {"x": torch.randn(ROWS, COLUMNS, device="cuda")}
     data |= {name: torch.randn(SIZE, SIZE, device="cuda").half() for name in "ab"}
     data |= {"scaled": data["x"] * 2, "product": (data["a"].float() @ data["b"].float()).half()}

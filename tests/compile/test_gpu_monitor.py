@@ -19,6 +19,7 @@ from proton.runtime.nvidia import recorder as gpu_recorder
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
 from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
+from tests.chosen_launches import each_second
 from tests.compile.test_gpu_sessions import (
     BLOCK,
     WARPS,
@@ -41,15 +42,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> ProfilingDriver:
 def of(driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A monitor that looks when it is told to; each second launch of a kernel is recorded, the
     others are timed."""
-
-    def choose(self: LaunchBudget, kernel: str, grid: object) -> TimedLaunches:
-        gate, of = self.gates.setdefault(kernel, KernelGate()), self.of(kernel, grid)
-        assert of is not None
-        gate.number += 1
-        gate.left, gate.counted = 0, gate.number
-        return of.recorded if gate.number % 2 else of.plain
-
-    monkeypatch.setattr(LaunchBudget, "choose", choose)
+    monkeypatch.setattr(LaunchBudget, "choose", each_second)
     monkeypatch.setattr(monitor, "POLL_S", FOREVER)
     driver.in_use = 0
     with proton.monitor(tmp_path, period_s=FOREVER) as made:

@@ -22,8 +22,9 @@ from proton.monitoring.sketch import RELATIVE_ERROR
 from proton.monitoring.statistics import HOST, KERNEL, OTHERS, SCOPE
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
-from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
+from proton.runtime.session.launch_budget import LaunchBudget
 from tests import processes
+from tests.chosen_launches import each_second
 
 FOREVER = 1e6  # s
 ROUNDING = 1e-9
@@ -54,15 +55,7 @@ def launch(times: int = 1, programs: int = 2) -> None:
 @pytest.fixture
 def every_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each kernel's launches each second is recorded, and the others are timed."""
-
-    def choose(self: LaunchBudget, kernel: str, grid: object) -> TimedLaunches:
-        gate, of = self.gates.setdefault(kernel, KernelGate()), self.of(kernel, grid)
-        assert of is not None
-        gate.number += 1
-        gate.left, gate.counted = 0, gate.number
-        return of.recorded if gate.number % 2 else of.plain
-
-    monkeypatch.setattr(LaunchBudget, "choose", choose)
+    monkeypatch.setattr(LaunchBudget, "choose", each_second)
 
 
 @pytest.fixture
