@@ -95,7 +95,8 @@ class MonitorStatistics:
     def add_times(self, series: Series, values: np.ndarray) -> None:
         """Adds durations of one series, ns."""
         if series not in self.series and len(self.series) >= MOST_SERIES:
-            series = series[0], *(OTHERS if name else "" for name in series[1:])  # type: ignore[assignment]
+            kind, kernel, scope = series
+            series = kind, kernel and OTHERS, scope and OTHERS
         self.series.setdefault(series, _Durations()).add(values.astype(np.float64))
 
     def publish(self) -> dict[Series, Percentiles]:

@@ -36,10 +36,9 @@ def _check_budget(name: str, value: object) -> float:
 
 
 def _check_positive(name: str, value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ProfileError(f"{name} must be a number above 0, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def _check_folder(name: str, value: object) -> str:
