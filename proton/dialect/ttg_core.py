@@ -251,6 +251,23 @@ class ConvertLayoutOp(
         return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
 
 
+class SwapOp(TTG.Operation, name="swap", traits=[t.Pure, t.Speculatable]):
+    """`ttg.swap %src {axis}`: each element in the place of the other one along an axis of two."""
+
+    src: Operand[AnyType]
+    axis: ir.IntegerAttr
+    result: Result[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "SwapOp") -> bool:
+        if not is_tensor(op.src.type) or op.src.type != op.result.type:
+            return reject(op, f"operand and result must be one type of tensor, got {op.src.type}")
+        shape, axis = shape_of(op.src), op.axis.value
+        if not 0 <= axis < len(shape) or shape[axis] != 2:
+            return reject(op, f"axis {axis} of {shape} must have two elements")
+        return True
+
+
 class SetAutoLayoutOp(TTG.Operation, name="set_auto_layout", traits=[t.Pure, t.PassesPointers]):
     """`ttg.set_auto_layout %src`: the tensor, whose layout is still to be chosen, in the result's:
     what it is made of is laid out so that nothing moves."""

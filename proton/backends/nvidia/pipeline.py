@@ -38,6 +38,7 @@ from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConve
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
 from proton.transforms.layout.sink_scalars import SinkScalars
+from proton.transforms.layout.swap_neighbours import SwapNeighbours
 from proton.transforms.layout.unroll_short_loops import UnrollShortLoops
 from proton.transforms.records.compact_iterations import CompactIterations
 from proton.transforms.records.describe_roles import DescribeRoles
@@ -73,6 +74,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         Coalesce(options.target),
         AccelerateMatmul(options.target),
         RemoveLayoutConversions(),
+        SwapNeighbours(),  # of one warp, by the final layouts
         OptimizeThreadLocality(),
         LICM(),
         LoopAwareCSE(),

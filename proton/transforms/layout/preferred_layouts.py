@@ -9,16 +9,17 @@ from collections.abc import Iterator, Sequence
 from proton.analysis.cost import Cost, cost, widens
 from proton.analysis.gathers import gathered
 from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.analysis.networks import Network
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import axis_of, stored_bytes
 from proton.dialect import isa, names_of, tt, ttg, ttng
-from proton.dialect.diagnostics import element_of
+from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Operation, Value, scf
 from proton.dialect.regions import ForLoop, If
 from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import defining_op, parent_of
-from proton.layout import LinearLayout
+from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, plan
 from proton.layout.reduction import plan_reduction
 
@@ -44,6 +45,7 @@ class _Preferences:
         self.reloads, self.gathers = reloads, gathers
         self.layouts: dict[Value, LinearLayout] = {}
         self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
+        self.in_networks: set[Value] = set()
 
     def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(through(value))
@@ -77,15 +79,30 @@ class _Preferences:
                 self._forward(op, layout)
             else:  # no thread has both halves of an element there
                 self._given(op.results)
+        elif isa(op, tt.ReshapeOp) and (layout := self._of_network(op)) is not None:
+            self.layouts[op.results[0]] = layout
         elif not isa(op, ttg.ConvertLayoutOp):
             known = {v: layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))}
+            placed = {v: known[v] for v in known if through(v) in self.in_networks}
             if known:
-                self._forward(op, self._best(op, known))
+                self._forward(op, self._best(op, placed or known))
             elif has(op, Elementwise) and cost(op) > Cost.INDEX and is_tensor(op.results[0].type):
                 # Made of rows and columns, say, which are smaller than it is.
                 wanted = self._wanted(op.results[0])
                 for result in op.results:
                     self._decide(result, list(op.operands), wanted)
+
+    def _of_network(self, op: Operation) -> LinearLayout | None:
+        """The layout of a network that begins with a reshape, if it asks for one."""
+        result = op.results[0]
+        if result in self.in_networks:
+            return None
+        network = Network.behind(result)
+        layout = self.of(op.operands[0]) or layout_of(op.operands[0].type)
+        found = network.layout(shapes.reshape(layout, shape_of(result)))
+        if found is not None:
+            self.in_networks |= network.values
+        return found
 
     def _gather(self, op: Operation) -> None:
         """The layout of a load's addresses, unless more threads would load the same."""

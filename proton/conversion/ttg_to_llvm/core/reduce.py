@@ -9,7 +9,7 @@ from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers, needs_rule
-from proton.dialect import by_name, isa, names_of, tt
+from proton.dialect import by_name, isa, names_of, tt, ttg
 from proton.dialect.attributes import FUSED
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
@@ -185,6 +185,17 @@ def _reduce(ctx: Lowering, site: Site) -> Values:
     copies = [bit for bit, basis in enumerate(off_axis) if not any(basis)]  # the result has none
     once = [r for r in range(1 << len(off_axis)) if not any(r >> bit & 1 for bit in copies)]
     return [v.shuffle(value, once) for value in values]
+
+
+@lowers(ttg.SwapOp)
+def _swap(ctx: Lowering, site: Site) -> Values:
+    (value,) = site.operands
+    plan = plan_reduction(layout_of(site.result_type), axis_of(site.op))
+    for bit in plan.lanes:
+        value = ctx.primitives.shuffle_lanes("bfly", value, v.i32(1 << bit))
+    for bit in plan.registers:
+        value = v.shuffle(value, [number ^ 1 << bit for number in range(v.count_of(value))])
+    return [value]
 
 
 def _butterfly(

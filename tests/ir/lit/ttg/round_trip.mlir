@@ -18,6 +18,9 @@ func.func @memory(%a: !ttg.memdesc<[4, 8], bf16, #ttg.shared<[[1, 0], [2, 0], [0
 func.func @ops(%x: tensor<8x4xf32, #lanes>, %acc: tensor<8x8xf32>) {
   // CHECK: %[[C:.*]] = "ttg.convert_layout"(%[[X]]) : (tensor<8x4xf32, {{.*}}>) -> tensor<8x4xf32, #ttg.linear<{{..}}0, 1], [0, 2]], {{..}}1, 0], [2, 0], [4, 0], [0, 0], [0, 0]], {{..}}0, 0]], []>>
   %c = "ttg.convert_layout"(%x) : (tensor<8x4xf32, #lanes>) -> tensor<8x4xf32, #rows>
+  %n = "tt.reshape"(%x) : (tensor<8x4xf32, #lanes>) -> tensor<16x2xf32>
+  // CHECK: "ttg.swap"(%{{.*}}) {axis = 1 : i32} : (tensor<16x2xf32>) -> tensor<16x2xf32>
+  %s = "ttg.swap"(%n) {axis = 1 : i32} : (tensor<16x2xf32>) -> tensor<16x2xf32>
   // CHECK: %[[A:.*]] = "ttg.local_alloc"(%[[C]]) : {{.*}} -> !ttg.memdesc<[8, 4], f32, #ttg.shared<{{..}}0, 1], [0, 2], [1, 0], [2, 1], [4, 2]]>>
   %a = "ttg.local_alloc"(%c) : (tensor<8x4xf32, #rows>) -> !ttg.memdesc<[8, 4], f32, #swizzled>
   %t = "tt.trans"(%x) {order = array<i64: 1, 0>} : (tensor<8x4xf32, #lanes>) -> tensor<4x8xf32>

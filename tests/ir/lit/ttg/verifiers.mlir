@@ -96,3 +96,16 @@ func.func @copy_type(%p: tensor<4x!tt.ptr<f16>>, %d: !ttg.mutable_memdesc<[4], f
   %t = "ttg.async_copy_global_to_local"(%p, %d) {operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<f16>>, !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) -> !ttg.async_token
   return
 }
+
+// -----
+func.func @swap_four(%x: tensor<4x8xi32>) {
+  // expected-error@+1 {{'ttg.swap' axis 0 of (4, 8) must have two elements}}
+  %0 = "ttg.swap"(%x) {axis = 0 : i32} : (tensor<4x8xi32>) -> tensor<4x8xi32>
+  return
+}
+// -----
+func.func @swap_element(%x: tensor<2xi32>) {
+  // expected-error@+1 {{'ttg.swap' operand and result must be one type of tensor, got tensor<2xi32>}}
+  %0 = "ttg.swap"(%x) {axis = 0 : i32} : (tensor<2xi32>) -> tensor<2xi16>
+  return
+}
