@@ -131,18 +131,22 @@ def test_without_a_mask_there_is_no_predicate_unless_threads_hold_copies() -> No
 
 
 @proton.jit
-def axpy(a, x_ptr, out_ptr, BLOCK: tl.constexpr):
+def square_and_one(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets) + 1.0)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, x * x + 1.0)
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_multiply_adds_are_fused_where_it_is_allowed(fused: bool) -> None:
-    ptx = ptx_of(axpy, 0.3, tl.float32, tl.float32, 128, num_warps=4, enable_fp_fusion=fused)
-    ops = re.findall(r"\b(fma|mul|add)\.(?:rn\.)?f32", ptx)
-    assert ops == (["fma"] if fused else ["mul", "add"])
-    default = ptx_of(axpy, 0.3, tl.float32, tl.float32, 128, num_warps=4)
-    assert "fma.rn.f32" in default
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(tl.float32, "f32"), (tl.float16, "f16x2"), (tl.bfloat16, "bf16x2")]
+)
+def test_multiply_adds_are_fused_where_it_is_allowed(dtype: Any, name: str) -> None:
+    given = (square_and_one, dtype, dtype, 128 if name == "f32" else 256)
+    for fused in (True, False):
+        ptx = ptx_of(*given, num_warps=4, enable_fp_fusion=fused)
+        ops = re.findall(rf"\b(fma|mul|add)\.(?:rn\.)?{name}\b", ptx)
+        assert ops == (["fma"] if fused else ["mul", "add"])
+    assert f"fma.rn.{name}" in ptx_of(*given, num_warps=4)
 
 
 @pytest.mark.parametrize("bound", [32, 40, 64])

@@ -134,16 +134,19 @@ def kernel(a_ptr, b_ptr, c_ptr, out_ptr, N: tl.constexpr):
 """
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("fuse", [False, True])
-def test_multiply_adds_round_once_or_twice(rng: np.random.Generator, fuse: bool) -> None:
+def test_multiply_adds_round_once_or_twice(
+    rng: np.random.Generator, fuse: bool, dtype: str
+) -> None:
     size = 1024
-    a, b, c = (rng.standard_normal(size).astype(np.float32) for _ in range(3))
-    out = np.zeros((3, size), np.float32)
+    a, b, c = (rng.standard_normal(size).astype(dtype) for _ in range(3))
+    out = np.zeros((3, size), dtype)
     kernels_of(FUSED).kernel[(1,)](a, b, c, out, N=size, enable_fp_fusion=fuse)
     if fuse:  # products are exact in fp64
         a, b, c = (x.astype(np.float64) for x in (a, b, c))
     want = [a * b + c, b * c - a, b - a * c]
-    assert_same(out, np.array(want, np.float32), "float32")
+    assert_same(out, np.array(want, dtype), dtype)
 
 
 def test_softmax_of_rows(rng: np.random.Generator) -> None:

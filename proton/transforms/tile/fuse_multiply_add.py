@@ -20,7 +20,7 @@ from proton.passes import Pass, register
 @dataclass(frozen=True)
 class FuseMultiplyAdd(Pass):
     """`a * b + c` becomes `math.fma a, b, c`, and so do `c + a * b`, `a * b - c` and `c - a * b`,
-    for fp32 and fp64 products that are used once. A sum of such products is marked `ttg.fused`:
+    for products that are used once. A sum of such products in fp32 or fp64 is marked `ttg.fused`:
     each thread adds up its own with multiply-adds."""
 
     name: ClassVar[str] = "fuse-multiply-add"
@@ -38,7 +38,7 @@ class FuseMultiplyAdd(Pass):
             elif (product := _product(right)) is not None:
                 _fuse(op, product, left, negate=("factor" if isa(op, arith.SubFOp) else ""))
         for op in reductions:
-            if _is_sum(op) and (product := _product(op.operands[0])) is not None:
+            if _is_sum(op) and (product := _product(op.operands[0], least_bits=32)) is not None:
                 op.attributes[FUSED] = ir.UnitAttr.get()
                 product.move_before(op)
                 product.location = op.location  # the work is the reduction's
@@ -49,12 +49,12 @@ def _is_sum(op: Operation) -> bool:
     return len(op.operands) == 1 and len(body) == 2 and isa(body[0], arith.AddFOp)
 
 
-def _product(value: Value) -> Operation | None:
-    """The multiplication behind a value that nothing else uses."""
+def _product(value: Value, least_bits: int = 16) -> Operation | None:
+    """The multiplication behind a value of so many bits that nothing else uses."""
     op = defining_op(value)
     if not isa(op, arith.MulFOp) or len(list(value.uses)) != 1:
         return None
-    return op if element_of(value).width >= 32 else None
+    return op if element_of(value).width >= least_bits else None
 
 
 def _fuse(op: Operation, product: Operation, addend: Value, negate: str) -> None:

@@ -66,6 +66,8 @@ def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
     source = site.op.operands[0].owner
     if isinstance(source, ir.Operation | ir.OpView) and isa(source, arith.ConstantOp):
         return [intrinsic(f"{kind.OPERATION_NAME}.sat", target, value)]
+    if bits == 8 and v.element(value) == v.floating(32):
+        return [v.each(lambda scalar: ctx.primitives.to_byte(scalar, is_signed), value)]
     whole = _limited(kind, value, max(16, bits), bits)
     if bits == 64 or v.element(value).width == 64:
         is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result

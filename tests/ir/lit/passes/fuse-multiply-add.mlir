@@ -59,19 +59,32 @@ func.func @two_products(%a: f32, %b: f32, %c: f32) -> f32 {
   return %s : f32
 }
 
-// A product that is used elsewhere would be computed twice; halves and integers are no fp32.
+// Halves round once, too.
+
+// CHECK-LABEL: func.func @halves(
+// CHECK-SAME: %[[X:.*]]: tensor<8xf16>, %[[B:.*]]: bf16
+// CHECK: %[[K:.*]] = math.fma %[[X]], %[[X]], %[[X]] : tensor<8xf16>
+// CHECK: %[[L:.*]] = math.fma %[[B]], %[[B]], %[[B]] : bf16
+// CHECK: return %[[K]], %[[L]]
+func.func @halves(%x: tensor<8xf16>, %b: bf16) -> (tensor<8xf16>, bf16) {
+  %h = arith.mulf %x, %x : tensor<8xf16>
+  %k = arith.addf %h, %x : tensor<8xf16>
+  %j = arith.mulf %b, %b : bf16
+  %l = arith.addf %j, %b : bf16
+  return %k, %l : tensor<8xf16>, bf16
+}
+
+// A product that is used elsewhere would be computed twice; integers are no floats.
 
 // CHECK-LABEL: func.func @untouched(
 // CHECK-NOT: math.fma
 // CHECK: return
-func.func @untouched(%a: f32, %b: f32, %x: f16, %i: i32) -> (f32, f32, f32, f16, i32) {
+func.func @untouched(%a: f32, %b: f32, %i: i32) -> (f32, f32, f32, i32) {
   %p = arith.mulf %a, %b : f32
   %s = arith.addf %p, %a : f32
   %q = arith.mulf %a, %a : f32
   %t = arith.addf %q, %q : f32
-  %h = arith.mulf %x, %x : f16
-  %k = arith.addf %h, %x : f16
   %j = arith.muli %i, %i : i32
   %l = arith.addi %j, %i : i32
-  return %p, %s, %t, %k, %l : f32, f32, f32, f16, i32
+  return %p, %s, %t, %l : f32, f32, f32, i32
 }
