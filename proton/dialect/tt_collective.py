@@ -161,7 +161,7 @@ class HistogramOp(TT.Operation, name="histogram", traits=[Pure, Speculatable, La
         )
 
 
-class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor]):
+class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable]):
     """`tt.gather %src, %index {axis}`: result[i, j] = src[index[i, j], j] along axis 0."""
 
     src: Operand[AnyType]

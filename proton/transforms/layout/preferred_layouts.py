@@ -66,7 +66,9 @@ class _Preferences:
                     self.block(block)
             self._given(op.results)
         elif op.results and op.results[0] in self.gathers:
-            self._gather(op)
+            self._as_indices(op, op.operands[0])
+        elif isa(op, tt.GatherOp):
+            self._as_indices(op, op.operands[1])
         elif self.reloads.go_anywhere(op):
             self.layouts[op.results[0]] = self._of_small_load(op.results[0])
         elif has(op, LayoutAnchor):
@@ -104,13 +106,13 @@ class _Preferences:
             self.in_networks |= network.values
         return found
 
-    def _gather(self, op: Operation) -> None:
-        """The layout of a load's addresses, unless more threads would load the same."""
-        addresses, result = op.operands[0], op.results[0]
-        layout, given = self.of(addresses), layout_of(result.type)
+    def _as_indices(self, op: Operation, indices: Value) -> None:
+        """The layout of addresses or indices, unless more threads would load the same."""
+        result = op.results[0]
+        layout, given = self.of(indices), layout_of(result.type)
         if layout is not None and layout.in_bits("register") > given.in_bits("register"):
             layout = given
-        self._decide(result, [addresses], layout)
+        self._decide(result, [indices], layout)
 
     def _best(self, op: Operation, known: dict[Value, LinearLayout]) -> LinearLayout:
         """Of the layouts of operands the one that spreads elements over most threads; of more such,

@@ -107,6 +107,12 @@ class _Rewriter:
         if isa(op, tt.ReduceOp):
             self._alike(op)
             return
+        if isa(op, tt.GatherOp):
+            source, indices = op.operands
+            self._retype(op.results[0])
+            op.operands[0] = self.get(source, self._liked(source))
+            op.operands[1] = self.get(indices, layout_of(op.results[0].type))
+            return
         is_placed = isa(op, tt.LoadOp) and results and self._is_placed(results[0])
         if (has(op, LayoutAnchor) and not is_placed) or not results or self._is_moved(op):
             self._as_it_is(op)
@@ -153,7 +159,7 @@ class _Rewriter:
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
-                is_free = op.name in ANY_LAYOUT or (isa(op, tt.GatherOp) and number == 0)
+                is_free = op.name in ANY_LAYOUT
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
