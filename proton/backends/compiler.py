@@ -4,6 +4,7 @@
 object. Nothing here needs MLIR, so a process that finds its kernels on disk does without.
 """
 
+import base64
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
 from proton.base.errors import CompilationError, LaunchError, ProtonError
+from proton.base.locations import without_locations
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.language.function import DeviceFunction
@@ -20,6 +22,8 @@ from proton.language.ir_text import IRText
 from proton.language.signature import Signature
 from proton.trace.profile import KernelProfile
 
+LOCATED = frozenset({"ttir", "ttgir", "ttsir"})  # levels whose files have lines of the source
+RUN_LEVELS = (*sorted(LOCATED), "ptx", "cubin")  # what runs keep of a kernel that records
 # Of a kernel's metadata, what a notebook shows of it.
 SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
 
@@ -65,7 +69,17 @@ class Asm(Mapping[str, Any]):
         if file not in self._files:
             raise KeyError(f"{level}: the kernel was compiled from IR that is behind it")
         content = self._files[file]
-        return content if level in self._compiler.binary else content.decode()
+        if level in self._compiler.binary:
+            return content
+        return without_locations(content.decode()) if level in LOCATED else content.decode()
+
+    def for_runs(self) -> dict[str, str]:
+        """The levels that runs keep, with their locations; machine code in base 64."""
+        kept = {n: self._files[file] for n, file in self.file_names.items() if n in RUN_LEVELS}
+        return {
+            name: (base64.b64encode(content) if name in self.binary else content).decode()
+            for name, content in kept.items()
+        }
 
     @property
     def file_names(self) -> dict[str, str]:

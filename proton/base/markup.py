@@ -13,6 +13,11 @@ def text(value: object) -> str:
     return escape(printable(str(value)))
 
 
+def attribute(value: str) -> str:
+    """Text, as it is, between double quotes."""
+    return escape(value)
+
+
 def facts(entries: Mapping[str, object]) -> str:
     """A name and a value per row."""
     rows = (f"<tr><th>{text(name)}</th><td>{text(v)}</td></tr>" for name, v in entries.items())

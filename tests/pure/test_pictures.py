@@ -29,7 +29,7 @@ from proton.base.errors import ProtonError
 from proton.trace.merge import merge
 from proton.trace.model import RawRun
 from proton.viewer import Run
-from proton.viewer.pictures import flame, heatmap, hist
+from proton.viewer.pictures import flame, heatmap, hist, notebook
 from proton.viewer.pictures.cells import INSTANT, cells
 from proton.viewer.pictures.page import to_page
 from proton.viewer.pictures.picture import MARK, colour
@@ -294,14 +294,19 @@ def test_payload_values_are_columns(raw: RawRun) -> None:
     assert dict(zip(by_dict["payload.value0"], by_dict["count"], strict=True)) == grouped.to_dict()
 
 
-def test_a_run_and_its_summary_show_themselves(raw: RawRun) -> None:
+def test_a_run_and_its_summary_show_themselves(
+    raw: RawRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raw.name = "<img src=x>"
     run = Run(raw)
     for shown in (run._repr_html_(), run.summary()._repr_html_()):
         assert "<img" not in shown
         assert "records lost" in shown
         assert "attend" in shown
+    assert "<iframe" in run._repr_html_()
+    monkeypatch.setattr(notebook, "MOST_SLICES", 3)
     assert "<svg" in run._repr_html_()
+    assert "slices: run.save" in run._repr_html_()
 
 
 def test_merged_runs_are_on_one_axis() -> None:

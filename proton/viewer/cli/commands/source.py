@@ -10,7 +10,7 @@ from proton.base.words import did_you_mean
 from proton.trace.files import replacing
 from proton.viewer.cli import drawing, terminal
 from proton.viewer.cli.app import File, Json, app, as_json, warn
-from proton.viewer.pictures.source import SourceView
+from proton.viewer.pictures.source_page import SourcePage
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.source import PLACES
@@ -30,7 +30,8 @@ def source(
     """Show the source of kernels with the time of each line: of its own, waiting, and visits.
 
     A slice is of the line at which its scope begins, or of what the compiler recorded (auto=...).
-    In the page a line opens to its longest slices. Files are read from where they were.
+    The page is the timeline with the source beside it: a click on a line goes to its slices and to
+    the code that it became.
 
     [bold]Examples[/bold]
 
@@ -43,7 +44,7 @@ def source(
         raise ProtonError(f"{rule}, got {by}{did_you_mean(by, PLACES)}")
     run = Run.load(file)
     drawing.check_found("--kernel", kernel, kernel_labels(run.raw.kernels))
-    view = SourceView(run, by, kernel=kernel)
+    view = SourcePage(run, by, kernel=kernel)
     if out is not None:
         drawing.check_suffix(out, ".html")
         with replacing(out) as target:
