@@ -1,7 +1,9 @@
 """`diff`, `check` and `measure` from a user's seat: output, files, exit status."""
 
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -104,6 +106,24 @@ def test_check_leaves_what_ci_reads(viewer, sides, budgets, tmp_path, monkeypatc
     assert len(dots) == 6 + 6 + 1  # each process, and the ratio
 
 
+def test_the_page_has_both_timelines_on_one_scale(viewer, sides, budgets, tmp_path) -> None:
+    page = tmp_path / "a.html"
+    both = sides["base"], sides["slow"]
+    for words in (
+        ("diff", *both),
+        ("check", both[1], "--baseline", both[0], "--budget", budgets),
+    ):
+        assert viewer(*words, "--picture", page)[0] in (0, 1)
+        text = page.read_text()
+        assert "<td>+10.0 %" in text
+        frames = [html.unescape(f) for f in re.findall('<iframe srcdoc="([^"]*)"', text)]
+        assert len(frames) == 2
+        views = [json.loads(re.findall(r'"view": (\[[^]]*\])', frame)[0]) for frame in frames]
+        assert views[0][1] - views[0][0] == views[1][1] - views[1][0]
+        assert "load takes, all units of a launch together, " in text
+    assert viewer("check", both[1], "--budget", budgets, "--picture", tmp_path / "a.txt")[0] == 2
+
+
 def test_diff_prints_each_format(viewer, sides, tmp_path) -> None:
     words = ("diff", sides["base"], sides["slow"])
     status, out, err = viewer(*words, "--picture", tmp_path / "a.svg")
@@ -167,7 +187,8 @@ def test_every_kind_of_run_has_a_diff(viewer, tmp_path, monkeypatch) -> None:
     files = runs_of_all_kinds(tmp_path)
     for one, other in zip(files, [*files[1:], files[0]], strict=True):
         for shape in ("table", "markdown", "json"):
-            words = ("diff", one, other, "--format", shape, "--picture", tmp_path / "a.svg")
+            picture = tmp_path / ("a.html" if shape == "json" else "a.svg")
+            words = ("diff", one, other, "--format", shape, "--picture", picture)
             status, out, err = viewer(*words)
             assert status == 0, err
             assert ("records lost" in err) == ("lost.proton" in f"{one}{other}")

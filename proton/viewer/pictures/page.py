@@ -34,14 +34,24 @@ ARRAYS = {"u1": "Uint8Array", "u2": "Uint16Array", "u4": "Uint32Array", "f8": "F
           "f4": "Float32Array", "u8": "BigUint64Array"}  # fmt: skip
 
 
-def to_page(timeline: Timeline, source: SourceView | None = None, *, is_first: bool = False) -> str:
-    """The page; `is_first`: it is for the source, beside which the timeline is."""
+def to_page(
+    timeline: Timeline,
+    source: SourceView | None = None,
+    *,
+    is_first: bool = False,
+    view: tuple[int, int] | None = None,
+) -> str:
+    """The page. `is_first`: it is for the source, beside which the timeline is; `view`: from when
+    to when it shows at first, else the timeline's view."""
     folder = resources.files(__package__)
     found = folder.joinpath("page.html").read_text("utf-8")
     found = found.replace(SOURCE, folder.joinpath("page_beside.js").read_text("utf-8"), 1)
     source = source or SourceView(timeline.tables, kernel=timeline.where.kernel)
     text = np.frombuffer(json.dumps(source.data()).encode(), np.uint8)
-    whole = _data(timeline) | {"source": _packed(text), "isSourceFirst": is_first}
+    whole = _data(timeline, view or timeline.view) | {
+        "source": _packed(text),
+        "isSourceFirst": is_first,
+    }
     data = json.dumps(whole, ensure_ascii=True)
     for character, escaped in SCRIPT_ENDS.items():
         data = data.replace(character, escaped)
@@ -49,7 +59,7 @@ def to_page(timeline: Timeline, source: SourceView | None = None, *, is_first: b
     return found.replace(TITLE, title, 1).replace(DATA, data, 1)
 
 
-def _data(timeline: Timeline) -> dict[str, object]:
+def _data(timeline: Timeline, view: tuple[int, int]) -> dict[str, object]:
     """What the page knows of a run."""
     tables, span = timeline.tables, timeline.span
     raw = tables.raw
@@ -57,7 +67,7 @@ def _data(timeline: Timeline) -> dict[str, object]:
     return {
         "name": printable(tables.name),
         "span": [0, span[1] - span[0]],
-        "view": [at - span[0] for at in timeline.view],
+        "view": [at - span[0] for at in view],
         **_first_views(tables, span[0]),
         "origin": span[0],
         "warnings": [printable(line) for line in tables.loss_warnings()],

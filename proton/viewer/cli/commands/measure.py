@@ -88,8 +88,12 @@ def measure(
     if budget is None:
         gather(programs, out, range(number), lambda i: _say(f"round {i + 1} of {number}"))
         return
-    report = _gate(programs, out, Budgets.load(budget), sizes(number, max(number, most)), baseline)
-    say(report, json=json, junit_to=junit, picture=picture)
+    budgets = Budgets.load(budget)
+    stored = out / BASELINE if BASELINE in programs else baseline
+    sides = Growing(out / CANDIDATE, stored, warps=budgets.warps)
+    report = _gate(programs, out, budgets, sizes(number, max(number, most)), sides)
+    after, was = sides()
+    say(report, was, after, json=json, junit_to=junit, picture=picture)
     raise typer.Exit(report.status.value)
 
 
@@ -98,11 +102,9 @@ def _gate(
     out: Path,
     budgets: Budgets,
     looks: list[int],
-    stored: Path | None,
+    sides: Growing,
 ) -> Report:
     """Measures until the check can tell."""
-    before = out / BASELINE if BASELINE in programs else stored
-    sides = Growing(out / CANDIDATE, before, warps=budgets.warps)
 
     def more(rounds: range) -> None:
         gather(programs, out, rounds)
