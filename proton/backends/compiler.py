@@ -38,6 +38,22 @@ class CompileResult:
     times: dict[str, float] = field(default_factory=dict)  # ms by stage
 
 
+class LevelText(str):
+    """The text of a level of a kernel, which shows itself in notebooks."""
+
+    level: str
+
+    @classmethod
+    def of(cls, level: str, text: str) -> "LevelText":
+        """That of a level."""
+        made = cls(text)
+        made.level = level
+        return made
+
+    def _repr_html_(self) -> str:
+        return markup.listing(self.level, self, is_open=True)
+
+
 class Asm(Mapping[str, Any]):
     """The levels of a kernel by name: text, except machine code (bytes).
 
@@ -58,11 +74,11 @@ class Asm(Mapping[str, Any]):
 
     def __getitem__(self, level: str) -> Any:
         if level == "source":
-            return self._source
+            return LevelText.of(level, self._source)
         if level == self._compiler.disassembly:
             if self._disassembled is None:
                 self._disassembled = self._compiler.disassemble(self)
-            return self._disassembled
+            return LevelText.of(level, self._disassembled)
         if level not in self._compiler.levels:
             raise KeyError(f"{level}: the levels of this kernel are {', '.join(self)}")
         file = self._compiler.levels[level]
@@ -71,7 +87,8 @@ class Asm(Mapping[str, Any]):
         content = self._files[file]
         if level in self._compiler.binary:
             return content
-        return without_locations(content.decode()) if level in LOCATED else content.decode()
+        text = content.decode()
+        return LevelText.of(level, without_locations(text) if level in LOCATED else text)
 
     def for_runs(self) -> dict[str, str]:
         """The levels that runs keep, with their locations; machine code in base 64."""
