@@ -81,16 +81,21 @@ class Filter:
     end_ns: int | None = None
     threshold: float = 0.0
 
+    def begins(self, start: np.ndarray) -> np.ndarray:
+        """Of each time whether a slice that begins then counts."""
+        limits = np.iinfo(np.int64)
+        low = limits.min if self.start_ns is None else self.start_ns
+        high = limits.max if self.end_ns is None else self.end_ns
+        return np.asarray((start >= low) & (start < high))
+
     def chosen(self, columns: Columns) -> np.ndarray | None:
         """The slices that count; None for all."""
         masks = []
         for text, wanted in ((self.include, True), (self.exclude, False)):
             if text:
                 masks.append(_in_path(columns, text) == wanted)
-        if self.start_ns is not None:
-            masks.append(columns.start >= self.start_ns)
-        if self.end_ns is not None:
-            masks.append(columns.start < self.end_ns)
+        if self.start_ns is not None or self.end_ns is not None:
+            masks.append(self.begins(columns.start))
         return np.logical_and.reduce(masks) if masks else None
 
 
