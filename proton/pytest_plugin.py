@@ -137,7 +137,7 @@ def _rules(marker: pytest.Mark) -> list[Budget]:
     values = dict(marker.kwargs)
     limits = {stat: values.pop(f"{stat}_ns") for stat in LIMITS if f"{stat}_ns" in values}
     stats = list(limits)
-    structure = {k: values.pop(k) for k in (*MEASURES, "hidden_by") if k in values}
+    structure = {k: values.pop(k) for k in (*MEASURES, "hidden_by", "per", "role") if k in values}
     tables = [{k: v for k, v in values.items() if k in SHARED} | structure] if structure else []
     if stats and "stat" not in values:
         values["stat"] = stats[0]
