@@ -229,7 +229,10 @@ def _with_baseline(
 
 def _sample(item: pytest.Item, folder: Path, count: int) -> None:
     """Runs the test so many times, each in a process of its own."""
+    from proton.base.progress import StepCounter
+
     before = len(list(folder.iterdir()))
+    progress = StepCounter(f"{item.name}: process", count, lambda text: _say(item, text))
     for number in range(count):
         with tempfile.TemporaryDirectory(prefix="proton-", ignore_cleanup_errors=True) as own:
             done = subprocess.run(
@@ -247,6 +250,16 @@ def _sample(item: pytest.Item, folder: Path, count: int) -> None:
                 f"the test passes here, and in a process of its own it left no run:\n{done.stdout}"
             )
             pytest.fail(text, pytrace=False)
+        progress.step()
+
+
+def _say(item: pytest.Item, text: str) -> None:
+    """Writes over the last line of a terminal; a worker of xdist has none."""
+    reporter = item.config.pluginmanager.get_plugin("terminalreporter")
+    capture = item.config.pluginmanager.get_plugin("capturemanager")
+    if reporter is not None and reporter.isatty:
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            reporter.rewrite(f"proton: {text} ", erase=True)
 
 
 def _command(item: pytest.Item, folder: Path, own: Path) -> list[str]:
