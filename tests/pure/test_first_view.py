@@ -16,7 +16,7 @@ from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.timeline import Timeline
 from proton.viewer.pictures.timeline_picture import draw
 from proton.viewer.pictures.timeline_text import draw_text
-from proton.viewer.tables.first_view import first_view, median_iteration
+from proton.viewer.tables.first_view import first_launch, first_view, median_iteration
 from proton.viewer.tables.labels import host_thread_names
 from tests.trace_processor import TraceProcessor
 
@@ -73,6 +73,16 @@ def test_the_view_is_the_median_launch_of_the_kernel_that_takes_most_time() -> N
         810 * MS - 20 * US,
         810 * MS + 420 * US,
     )
+
+
+def test_of_several_gpus_the_first_one_is_shown() -> None:
+    lengths = (400, 420, 440, 460, 480)
+    starts = [10 * MS * n for n in range(1, 6)]
+    whole = Run(raw_of(*(launched(at, at + length * US) for at, length in
+                         zip(starts, lengths, strict=True))))  # fmt: skip
+    assert first_launch(whole) == 2
+    whole.launches["device"] = [0, 1, 1, 0, 0]
+    assert first_launch(whole) == 3
 
 
 def test_an_iteration_is_wide_enough_to_be_seen() -> None:

@@ -143,5 +143,5 @@ async function startSource() {
   byId("kernels").onchange = e => showListing(+e.target.value);
   byId("beside").onclick = () => toggleSource();
   showListing(0);
-  toggleSource(data.isSourceFirst || innerWidth >= 1100);
+  toggleSource(data.isSourceFirst || (innerWidth >= 1100 && source.data.listings.some(one => levelsOf(one).length)));
 }
