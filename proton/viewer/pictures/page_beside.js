@@ -139,9 +139,9 @@ async function startSource() {
   source.data = JSON.parse(new TextDecoder().decode(await unpacked(data.source)));
   byId("beside").hidden = !source.data.listings.length;
   if (!source.data.listings.length) return;
-  byId("kernels").append(...source.data.listings.map((one, at) => { const entry = made("option", one.title); entry.value = String(at); return entry; }));
+  byId("kernels").append(...source.data.listings.map((one, at) => { const entry = made("option", `${one.kernel}, ${one.file.split("/").pop() || "no source is known"}`); entry.title = one.file; entry.value = String(at); return entry; }));
   byId("kernels").onchange = e => showListing(+e.target.value);
   byId("beside").onclick = () => toggleSource();
-  showListing(0);
   toggleSource(data.isSourceFirst || (innerWidth >= 1100 && source.data.listings.some(one => levelsOf(one).length)));
+  showListing(0);
 }

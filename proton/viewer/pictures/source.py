@@ -161,8 +161,8 @@ class SourceView:
         return {
             "listings": [
                 {
-                    "kernel": printable(listing.kernel), "title": printable(listing.title),
-                    "file": printable(listing.file), "lines": [_row(x) for x in listing.lines],
+                    "kernel": printable(listing.kernel), "file": printable(listing.file),
+                    "lines": [_row(x) for x in listing.lines],
                 }
                 for listing in self.listings(list(number))
             ],
