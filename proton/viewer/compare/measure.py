@@ -67,7 +67,7 @@ def gather(
     programs: Mapping[str, MeasuredProgram],
     out: Path,
     rounds: Sequence[int],
-    say: Callable[[str], None],
+    say: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Runs each program once a round, and leaves the runs in a folder for each. Ctrl-C leaves the
     rounds that are whole."""
