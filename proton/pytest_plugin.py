@@ -42,6 +42,7 @@ SHARED = ("kernel", "scope", "warp", "where")  # by limits of time and of struct
 COLUMNS = ("test", "status", "what", "before", "after", "change", "interval", "why")
 NUMBERS = ("before", "after", "change", "interval")
 WIDTH = 160
+HYPOTHESIS = "hypothesispytest"  # a plugin whose import is 0.6 s of a process's 1.5
 LONGEST_NAME = 80  # of a folder, before the digest that tells tests apart
 
 
@@ -276,6 +277,9 @@ def _command(item: pytest.Item, folder: Path, own: Path) -> list[str]:
     words += ["-c", str(config.inipath)] if config.inipath else []
     has_cache = config.pluginmanager.hasplugin("cacheprovider")
     words += ["-o", f"cache_dir={own / 'cache'}"] if has_cache else ["-p", "no:cacheprovider"]
+    given = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if config.pluginmanager.hasplugin(HYPOTHESIS) and not given:
+        words += ["-p", f"no:{HYPOTHESIS}"]
     return words + (["-n0"] if config.pluginmanager.hasplugin("xdist") else [])
 
 
