@@ -24,14 +24,14 @@ class StepCounter:
         self.done = 0
         self.began = self.said = time.monotonic()
 
-    def step(self) -> None:
-        """One more is done."""
-        self.done += 1
+    def step(self, count: int = 1) -> None:
+        """So many more are done."""
+        self.done += count
         now = time.monotonic()
         if now - self.said >= self.patience_s and self.done < self.total:
             self.said = now
             left = (now - self.began) / self.done * (self.total - self.done)
-            self.say(f"{self.what} {self.done} of {self.total}, {_about(left)} left")
+            self.say(f"{self.what} {self.done:,} of {self.total:,}, {_about(left)} left")
 
 
 def _about(seconds: float) -> str:

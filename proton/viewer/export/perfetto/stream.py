@@ -16,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from proton.base.progress import StepCounter, to_terminal
 from proton.trace.nesting import Nesting, lanes, nest
 from proton.viewer.export.perfetto.counters import Counters
 from proton.viewer.export.perfetto.protobuf import (
@@ -136,6 +137,7 @@ class Stream:
         heads = np.flatnonzero(np.diff(track, prepend=0))
         switches, switch_ends = _switches(track[heads])
         time = time + self.origin
+        progress = StepCounter("event", track.size, to_terminal)
         for first in range(0, track.size, BLOCK_EVENTS):
             block = slice(first, first + BLOCK_EVENTS)
             event = message(_EVENT, *parts(block))
@@ -146,6 +148,7 @@ class Stream:
             cuts = (np.cumsum(size) - size)[heads[low:high] - first].tolist()
             ends = switch_ends[low : high + 1].tolist()
             self.file.write(_interleave(data.data, cuts, switches.data, ends))
+            progress.step(rows)
         if track.size:
             self.last = max(self.last, int(time.max()))
 
