@@ -18,7 +18,7 @@ from proton.viewer.pictures import flame, heatmap
 from proton.viewer.pictures.drawn_page import to_drawn_page
 from proton.viewer.pictures.page import to_page
 from proton.viewer.pictures.picture import PALETTE, fitting
-from proton.viewer.pictures.selection import EVERYTHING
+from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.tables.stats import Filter
@@ -57,9 +57,9 @@ Object.assign(globalThis, {
 """
 
 
-def answer(run: Run, expression: str) -> Any:
+def answer(run: Run, expression: str, where: Selection = EVERYTHING) -> Any:
     """The value of an expression in a run's page, by JSON; `page` is what it has for scripts."""
-    (script,) = re.findall(r"<script>(.*)</script>", to_page(Timeline(run)), re.DOTALL)
+    (script,) = re.findall(r"<script>(.*)</script>", to_page(Timeline(run, where)), re.DOTALL)
     ask = f"""
     const wait = () => globalThis.timeline
       ? process.stdout.write(JSON.stringify((page => {expression})(globalThis.timeline)))
@@ -169,6 +169,16 @@ def test_the_source_shows_the_time_of_its_lines() -> None:
         row = table.loc[number]
         assert (visits, own, wait) == (row["visits"], row["self_ns"], row["wait_ns"])
         assert (share, scope) == (row["share"], row["scope"])
+
+
+def test_the_source_has_the_time_of_what_the_page_shows() -> None:
+    run = Run(gpu(loop()))
+    of = "page.source.data.listings[0].lines.filter(line => line && line.length > 2)"
+    for launch in (0, 3):
+        shown = {line[0]: line[2:4] for line in answer(run, of, Selection(launches=[launch]))}
+        table = run.lines("launch")
+        table = table[table["launch"] == launch].set_index("line")
+        assert shown == {n: [row["visits"], row["self_ns"]] for n, row in table.iterrows()}
 
 
 def test_an_iteration_of_a_slice_ends_where_the_next_begins() -> None:

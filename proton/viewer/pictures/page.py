@@ -21,7 +21,7 @@ from proton.trace.records import NONE
 from proton.viewer.explain.explanation import explain, head
 from proton.viewer.pictures.picture import PALETTE
 from proton.viewer.pictures.source import SourceView
-from proton.viewer.pictures.timeline import Timeline
+from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.pictures.timeline_picture import FIXED
 from proton.viewer.tables import Tables
 from proton.viewer.tables.first_view import first_launch, median_iteration
@@ -46,7 +46,10 @@ def to_page(
     folder = resources.files(__package__)
     found = folder.joinpath("page.html").read_text("utf-8")
     found = found.replace(SOURCE, folder.joinpath("page_beside.js").read_text("utf-8"), 1)
-    source = source or SourceView(timeline.tables, kernel=timeline.where.kernel)
+    if source is None:
+        slices = timeline.slices
+        rows = np.sort(slices.record[slices.kind == SliceKind.SCOPE])
+        source = SourceView(timeline.tables, rows=rows if timeline.where.is_of_a_part else None)
     text = np.frombuffer(json.dumps(source.data()).encode(), np.uint8)
     whole = _data(timeline, view or timeline.view) | {
         "source": _packed(text),

@@ -68,10 +68,13 @@ class Listing:
 class SourceView:
     """The lines of a run's kernels."""
 
-    def __init__(self, tables: Tables, by: str = "", kernel: str = "") -> None:
-        """`kernel`: a regex that is in the names of those that are shown."""
+    def __init__(
+        self, tables: Tables, by: str = "", kernel: str = "", rows: np.ndarray | None = None
+    ) -> None:
+        """`kernel`: a regex that is in the names of those that are shown; `rows`: the slices whose
+        time counts, None for all."""
         self.tables, self.by, self.kernel = tables, by, kernel
-        self.table = _of_kernels(kernel, lines_of(tables.raw, tables.records))
+        self.table = _of_kernels(kernel, lines_of(tables.raw, tables.records, rows=rows))
         self.parts = _of_kernels(kernel, lines_of(tables.raw, tables.records, by)) if by else None
         kernels, labels = tables.raw.kernels, kernel_labels(tables.raw.kernels)
         names = [(kernel.name, number) for kernel, number

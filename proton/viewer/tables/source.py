@@ -22,13 +22,17 @@ COLUMNS = ("kernel", "variant", "file", "line", "scope", "visits", "total_ns", "
 PLACES = ("role", "warp", "unit", "launch", "sm")  # what `by` may be
 
 
-def lines_of(raw: RawRun, records: RecordTable, by: str = "") -> pd.DataFrame:
+def lines_of(
+    raw: RawRun, records: RecordTable, by: str = "", rows: np.ndarray | None = None
+) -> pd.DataFrame:
     """One row a kernel and line, and each value of `by`: `total_ns` is of slices with what is
     inside of them, `self_ns` without, and of that `wait_ns` in slices that only wait; `share` is
-    the percentage of all self time of the kernel."""
+    the percentage of all self time of the kernel. `rows` are the slices that count, of records in
+    order; None for all."""
     import pandas as pd
 
-    rows = np.flatnonzero(records.kind == RecordKind.SLICE)
+    if rows is None:
+        rows = np.flatnonzero(records.kind == RecordKind.SLICE)
     track, scope = records.track[rows], records.scope[rows]
     own = own_values(
         track, records.start_ns[rows], records.end_ns[rows], records.corrected_ns[rows]
