@@ -31,8 +31,8 @@ ROUNDS = 10  # fresh processes a side
 SIZE, TALL = (1400, 520), (1400, 760)  # px
 # The line of the page's source that took most time.
 LINE_IS_CHOSEN = """!!globalThis.timeline && (() => {
-    const timed = timeline.source.data.listings[0].lines.filter(line => line && line.length > 2);
-    timeline.choose(timed.sort((a, b) => b[3] - a[3])[0][0]);
+    const timed = timeline.source.data.listings[0].lines.filter(line => line && line.length > 3);
+    timeline.choose(timed.sort((a, b) => b[4] - a[4])[0][0]);
     return true;
 })()"""
 PERFETTO_IS_IDLE = """

@@ -24,20 +24,14 @@ function openedBy([launch, start, length, isLaunch]) {
 const source = { data: null, listing: 0, level: 0, lines: [], slices: [], rows: new Map(), code: [] };
 
 const levelsOf = listing => source.data.levels[listing.kernel] || [];
-const indent = text => text.length - text.trimStart().length;
 
-// A line, and the block that it opens: of `with proton.scope("load"):` what is inside.
-function blockOf(listing, number) {
-  const at = listing.lines.findIndex(line => line && line[0] === number);
-  if (at < 0) return [];
-  const found = [number], first = listing.lines[at][1];
-  for (let i = at + 1; /:\s*(#.*)?$/.test(first) && i < listing.lines.length; i++) {
-    const line = listing.lines[i];
-    if (!line || (line[1].trim() && indent(line[1]) <= indent(first))) break;
-    found.push(line[0]);
-  }
-  return found;
-}
+// A line is [number, text, last line of the block that it opens], and where it has time [..., visits,
+// self, wait, share, scope, parts].
+const isTimed = line => line && line.length > 3;
+const blockOf = (listing, number) => {
+  const first = listing.lines.find(line => line && line[0] === number);
+  return first ? listing.lines.filter(line => line && line[0] >= number && line[0] <= first[2]).map(line => line[0]) : [];
+};
 // The slices of lines of a listing's kernel, the longest first.
 function slicesAt(listing, lines) {
   const own = new Set(lines.map(line => `${listing.file}:${line}`)), isOf = data.names.map(([, , where]) => own.has(where)), found = [];
@@ -55,20 +49,20 @@ function showListing(number) {
   source.listing = number; source.lines = []; source.slices = []; source.rows.clear();
   const listing = source.data.listings[number], table = made("table");
   for (const line of listing.lines) {
-    const row = made("tr"), times = line && line.length > 2;
+    const row = made("tr"), times = isTimed(line);
     if (line) {
-      row.append(made("td", String(line[0])), ...(times ? [duration(line[3]), line[4] ? duration(line[4]) : "", line[2].toLocaleString("en")] : ["", "", ""]).map(text => made("td", text)), made("td", line[1]));
+      row.append(made("td", String(line[0])), ...(times ? [duration(line[4]), line[5] ? duration(line[5]) : "", line[3].toLocaleString("en")] : ["", "", ""]).map(text => made("td", text)), made("td", line[1]));
       row.onclick = () => choose(line[0]);
       source.rows.set(line[0], row);
     } else row.append(made("td", "..."));
-    if (times) { row.className = "timed"; row.style.backgroundSize = `${line[5]}% 100%`; }
+    if (times) { row.className = "timed"; row.style.backgroundSize = `${line[6]}% 100%`; }
     table.append(row);
   }
   const head = made("tr");
   head.append(...["line", "self", "wait", "visits", "source"].map(text => made("th", text)));
   table.prepend(head);
   byId("lines").replaceChildren(table);
-  const timed = listing.lines.filter(line => line && line.length > 2).sort((a, b) => b[3] - a[3]);
+  const timed = listing.lines.filter(isTimed).sort((a, b) => b[4] - a[4]);
   if (timed.length) source.rows.get(timed[0][0]).scrollIntoView?.({ block: "center" });
   byId("levels").replaceChildren(...levelsOf(listing).map(([name], level) => { const tab = made("button", name); tab.onclick = () => showLevel(level); return tab; }));
   showLevel(Math.min(source.level, Math.max(levelsOf(listing).length - 1, 0)));
@@ -105,7 +99,7 @@ function choose(number, scrolls = true) {
   source.rows.get(number).scrollIntoView?.({ block: "nearest" });
   mark(scrolls);
   const about = [];
-  if (line.length > 2) about.push(`${line[6]}: ${duration(line[3])}`, ...line[7].map(([name, ns]) => `${name} ${duration(ns)}`));
+  if (isTimed(line)) about.push(`${line[7]}: ${duration(line[4])}`, ...line[8].map(([name, ns]) => `${name} ${duration(ns)}`));
   const note = made("span", about.join(" \u00b7 "), "faint"), buttons = [];
   if (source.slices.length) {
     let at = -1;

@@ -8,6 +8,7 @@ line    self    wait  visits
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class SourceLine:
 
     number: int
     text: str
+    end: int  # the last line of the block that it opens, else itself
     scope: str = ""
     visits: int = 0
     self_ns: float = 0.0
@@ -101,12 +103,14 @@ class SourceView:
                 found.append(None)
             content = text[number - 1] if 1 <= number <= len(text) else ""
             row = of.get(number)
+            end = _end_of_block(text, number)
             if row is None:
-                found.append(SourceLine(number=number, text=content))
+                found.append(SourceLine(number=number, text=content, end=end))
                 continue
             found.append(
                 SourceLine(
-                    number=number, text=content or str(row["scope"]), scope=str(row["scope"]),
+                    number=number, text=content or str(row["scope"]), end=end,
+                    scope=str(row["scope"]),
                     visits=int(row["visits"]), self_ns=float(row["self_ns"]),
                     wait_ns=float(row["wait_ns"]), share=float(row["share"]),
                     parts=self._parts(row, number),
@@ -204,15 +208,33 @@ def _row(line: SourceLine | None) -> list[object] | None:
         return None
     text, scope = printable(line.text.expandtabs(4)), printable(line.scope)
     parts = [[printable(name), ns] for name, ns in line.parts]
-    times = [line.visits, line.self_ns, line.wait_ns, line.share]
-    return [line.number, text, *times, scope, parts] if line.visits else [line.number, text]
+    times = [line.visits, line.self_ns, line.wait_ns, line.share, scope, parts]
+    return [line.number, text, line.end, *(times if line.visits else [])]
 
 
 def _of_kernels(kernel: str, table: pd.DataFrame) -> pd.DataFrame:
     return table[np.array(matching(kernel, [*table["kernel"]]), bool)]
 
 
+def _end_of_block(text: Sequence[str], number: int) -> int:
+    """The last line of the block that a line opens: of `with proton.scope("load"):` that of what is
+    inside; of other lines the line itself."""
+    if not 1 <= number <= len(text) or not re.search(r":\s*(#.*)?$", text[number - 1]):
+        return number
+    depth, end = _depth(text[number - 1]), number
+    for at in range(number, len(text)):
+        if text[at].strip():
+            if _depth(text[at]) <= depth:
+                break
+            end = at + 1
+    return end
+
+
+def _depth(line: str) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())
+
+
 def _indent(lines: Sequence[str]) -> int:
     """How many spaces all lines begin with that have text."""
-    texts = [line.expandtabs(4) for line in lines if line.strip()]
-    return min((len(text) - len(text.lstrip()) for text in texts), default=0)
+    return min((_depth(line) for line in lines if line.strip()), default=0)
