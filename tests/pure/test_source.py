@@ -77,6 +77,26 @@ def test_the_command_shows_the_file_beside_its_time(viewer, tmp_path, monkeypatc
     assert (status, "did you mean warp?" in err) == (2, True)
 
 
+def test_the_command_says_what_a_line_became(viewer, tmp_path) -> None:
+    raw = nested("/src/add.py")
+    code = TTIR.replace("k.py", "/src/add.py").replace(":7:2", ":6:2").replace(":3:1", ":5:1")
+    raw.kernels[0] = replace(raw.kernels[0], code={"ttir": code})
+    file = Run(raw).save(tmp_path / "a.proton")
+    status, out, err = viewer("source", file, "--line", 5)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert "     6          x = load(x)" in lines  # of the block
+    assert '     3      %0 = "tt.print"() {text = " loc(#loc4)"} : () -> i32' in lines
+    assert [line for line in lines if line.startswith("proton-tile timeline")]
+    (found,) = json.loads(viewer("source", file, "--line", 6, "--json")[1])
+    assert found["lines"] == [[6, "        x = load(x)"]]
+    assert [number for number, _ in found["levels"]["ttir"]] == [3]
+    assert "tt.print" not in viewer("source", file, "--line", 5, "--level", "sass")[1]
+    assert viewer("source", file, "--line", 99)[0] == 2
+    status, _, err = viewer("source", file, "--line", 5, "--level", "sas")
+    assert (status, "did you mean sass?" in err) == (2, True)
+
+
 def test_time_by_role() -> None:
     raw = nested("a.py")
     raw.kernels[0].options[ROLES] = ["load", "compute"]

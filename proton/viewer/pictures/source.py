@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 AROUND = 2  # lines shown before and behind one with time
 BAR = 5  # columns of a bar
+SLICES = 3  # of a line, that are named
 GAP = "..."
 LEVELS = ("ttir", "ttsir", "ttgir", "ptx", "sass")
 MOST_CODE = 8  # kernels with most time, whose code a page has: to disassemble one takes 0.3 s
@@ -176,6 +177,36 @@ class SourceView:
             "levels": {printable(kernel): found for kernel, found in levels.items()},
             "places": [[printable(file), line] for file, line in number],
         }  # fmt: skip
+
+    def at(self, number: int) -> list[dict[str, Any]]:
+        """What a line of the source became, an entry a kernel: the `lines` of the block that it
+        opens, the longest of its `slices` as options of `timeline`, and of each of the `levels` the
+        lines of code, [number, text]."""
+        found: list[dict[str, Any]] = []
+        for listing in self.listings([(file, number) for file in self.tables.raw.sources]):
+            line = next((x for x in listing.lines if x is not None and x.number == number), None)
+            if line is None:
+                continue
+            block = {(listing.file, n) for n in range(number, line.end + 1)}
+            slices = self.tables.slices_at(number, listing.file)
+            slices = slices[slices["kernel"] == self._kernels[listing.kernel].name]
+            longest = slices.nlargest(SLICES, "dur_ns")[["launch", "start_ns", "dur_ns"]]
+            found.append({
+                "kernel": listing.kernel, "file": listing.file,
+                "lines": [[x.number, x.text] for x in listing.lines
+                          if x is not None and number <= x.number <= line.end],
+                "slices": [
+                    f"--launch {launch} --start {start} --end {start + ns}"
+                    for launch, start, ns in longest.itertuples(index=False)
+                ],
+                "levels": {
+                    name: [[n, code.expandtabs(4)] for n, (code, at) in
+                           enumerate(zip(text.split("\n"), of, strict=True), 1)
+                           if block & set(at)]
+                    for name, text, of in _levels(self._kernels[listing.kernel])
+                },
+            })  # fmt: skip
+        return found
 
     def _code(self) -> dict[str, list[Level]]:
         """The levels of the kernels with most time."""
