@@ -11,10 +11,10 @@ from collections.abc import Iterator
 Place = tuple[str, int]  # a file and a line
 _DEFINED = re.compile(r"^(#loc\d*) = loc\((.*)\)\n", re.MULTILINE)
 _USED = re.compile(r'"(?:[^"\\\n]|\\.)*"|#loc\d*| loc\(|[()]')
-_IN_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+|(#loc\d*)')
+_IN_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d{1,9}):\d+|(#loc\d*)')
 _PTX_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(.*?)"', re.MULTILINE)
-_PTX_LINE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
-_SASS_LINE = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
+_PTX_LINE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d{1,9})\b")
+_SASS_LINE = re.compile(r'^\s*//## File "(.*?)", line (\d{1,9})\b')
 
 
 def without_locations(text: str) -> str:
@@ -29,12 +29,15 @@ def places(level: str, text: str) -> tuple[str, list[tuple[Place, ...]]]:
         return text, list(_of_assembly(text))
     defined = {name: _IN_FILE.findall(inside) for name, inside in _DEFINED.findall(text)}
 
-    def resolved(found: list[tuple[str, str, str]]) -> Iterator[Place]:
-        for file, line, name in found:
-            if name:
-                yield from resolved(defined.get(name, []))
-            else:
+    def resolved(location: str) -> Iterator[Place]:
+        left, seen = _IN_FILE.findall(location)[::-1], set[str]()
+        while left:
+            file, line, name = left.pop()
+            if not name:
                 yield file, int(line)
+            elif name not in seen:  # text of a file may say anything
+                seen.add(name)
+                left += defined.get(name, [])[::-1]
 
     lines, of = [""], [""]  # code, and the last location, of each line
     for part, is_code in _parts(_DEFINED.sub("", text)):
@@ -45,7 +48,7 @@ def places(level: str, text: str) -> tuple[str, list[tuple[Place, ...]]]:
         lines[-1] += first
         lines += others
         of += [""] * len(others)
-    known = {text: tuple(dict.fromkeys(resolved(_IN_FILE.findall(text)))) for text in set(of)}
+    known = {location: tuple(dict.fromkeys(resolved(location))) for location in set(of)}
     return "\n".join(lines), [known[text] for text in of]
 
 

@@ -158,6 +158,24 @@ def test_text_of_mlir_says_its_lines() -> None:
     assert found == [(), k, inlined, k, k, (), ()]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a loc(#loc)\n#loc = loc(callsite(#loc at #loc1))\n#loc1 = loc(#loc)\n",
+        f'a loc("f":{"9" * 5000}:1)\n',
+        "a loc(((((",
+        'a loc("f',
+        "a loc(#loc99))) loc()\n",
+    ],
+)
+def test_text_that_nobody_printed_has_places(text: str) -> None:
+    """Files are trusted with nothing."""
+    for level in ("ttir", "ptx", "sass"):
+        shown, found = places(level, text)
+        assert len(found) == shown.count("\n") + 1
+    assert places("ptx", f".loc 1 {'9' * 5000} 2")[1] == [()]
+
+
 def test_assembly_says_its_lines() -> None:
     ptx = '.visible .entry k()\n\t.loc\t1 5 2\n\tmov;\n\tadd;\n\t.loc 1 6 2\n}\n\t.file\t1 "k.py"'
     five, six = (("k.py", 5),), (("k.py", 6),)

@@ -27,9 +27,19 @@ from proton.viewer.compare.report import (
 
 TITLE = "proton-tile check"
 JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
+
+
+def _drawable(out: Path | None) -> Path | None:
+    """A file that can be drawn, which is known before anything is measured."""
+    if out is not None and out.suffix not in (".svg", ".html"):
+        raise typer.BadParameter(f"{printable(str(out))}: the suffix must be .svg or .html")
+    return out
+
+
 Picture = Annotated[
     Path | None,
     typer.Option(
+        callback=_drawable,
         metavar="FILE.svg|FILE.html",
         help="Both sides as a picture, or as a page with their timelines and findings.",
     ),
@@ -70,9 +80,6 @@ def draw(
     """Writes both sides as a picture, or as a page, where a file is named."""
     if out is None:
         return
-    if out.suffix not in (".svg", ".html"):
-        rule = f"{printable(str(out))}: the suffix must be .svg or .html"
-        raise typer.BadParameter(rule, param_hint="'--picture'")
     found = svg(changes, title)
     if out.suffix == ".html":
         found = comparison_page(title, heading, table, changes, baseline, candidate)

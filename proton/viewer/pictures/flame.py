@@ -10,7 +10,7 @@ may take more than the run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,11 +81,10 @@ def _below(node: FlameNode, path: str) -> FlameNode:
     return node
 
 
-def _kernel(tables: Tables, root: FlameNode, number: int) -> FlameNode:
-    """The node of a launch."""
-    launch = tables.raw.launches[number]
-    label = kernel_labels(tables.raw.kernels)[launch.kernel]
-    return _below(root, launch.path).inside(label, LAUNCH)
+def _kernels(tables: Tables, root: FlameNode) -> Callable[[int], FlameNode]:
+    """The node of a launch, by its number."""
+    labels, launches = kernel_labels(tables.raw.kernels), tables.raw.launches
+    return lambda n: _below(root, launches[n].path).inside(labels[launches[n].kernel], LAUNCH)
 
 
 def _scopes(tables: Tables, where: Filter, root: FlameNode) -> None:
@@ -93,14 +92,14 @@ def _scopes(tables: Tables, where: Filter, root: FlameNode) -> None:
     names: dict[str, int] = {}  # the first scope of each name, whose colour timelines give it
     for number, scope in enumerate(tables.records.scopes):
         names.setdefault(scope.name, number)
-    tracks, launches = tables.records.tracks, tables.launches
+    tracks, launches, of_launch = tables.records.tracks, tables.launches, _kernels(tables, root)
     recorded = np.flatnonzero(tracks.kept > 0)
     units = np.bincount(tracks.launch[recorded], tables.residency.length(tracks.row[recorded]),
                         len(launches))  # fmt: skip
     scale = launches["dur_ns"].to_numpy(np.float64) / np.maximum(units, 1.0)
     is_whole = where.begins(launches["start_ns"].to_numpy())
     for row in tables.stats(("launch", "kernel", "scope"), where=where).to_dict("records"):
-        kernel = node = _kernel(tables, root, row["launch"])
+        kernel = node = of_launch(row["launch"])
         for name in ScopePath(row["scope"]).parts:
             node = node.inside(name, colour(names.setdefault(name, len(names))))
         own = float(row["self"]) * scale[row["launch"]]
@@ -111,9 +110,9 @@ def _scopes(tables: Tables, where: Filter, root: FlameNode) -> None:
 
 def _launches(tables: Tables, where: Filter, root: FlameNode) -> None:
     """The launches as a whole; the host's part of them is none of its scope's own."""
-    launches = tables.launches
+    launches, of_launch = tables.launches, _kernels(tables, root)
     for number in np.flatnonzero(where.begins(launches["start_ns"].to_numpy())).tolist():
-        raw, node = tables.raw.launches[number], _kernel(tables, root, number)
+        raw, node = tables.raw.launches[number], of_launch(number)
         node.own += float(launches["dur_ns"].iloc[number])
         node.count += 1
         _below(root, raw.path).own -= raw.host_end - raw.host_start
