@@ -53,6 +53,7 @@ _NOTE_NAME = tag(pb.DebugAnnotation, "name_iid")
 _NOTE_INT = tag(pb.DebugAnnotation, "int_value")
 _NOTE_FLOAT = tag(pb.DebugAnnotation, "double_value")
 _SOURCE = tag(pb.TrackEvent, "source_location_iid")
+_COLOUR = tag(pb.TrackEvent, "correlation_id_str_iid")
 _NOTE_TEXT = tag(pb.DebugAnnotation, "string_value_iid")
 _COMPRESSED = tag(pb.TracePacket, "compressed_packets")
 
@@ -80,6 +81,7 @@ class Batch:
     source: np.ndarray | None  # of source locations, 0 for none; None where none has one
     notes: Callable[[np.ndarray], list[Note]]  # of these intervals
     nesting: Nesting
+    colour: np.ndarray | None = None  # of colours.SEEDS, from 1 on; 0 for none
 
 
 class Packer:
@@ -170,6 +172,7 @@ class Stream:
             instant=batch.instant[order],
             flows=batch.flows[order],
             source=None if batch.source is None else batch.source[order],
+            colour=None if batch.colour is None else batch.colour[order],
             notes=lambda rows: batch.notes(order[rows]),
             nesting=nest(track[order], walk.begin_at[order], walk.end_at[order]),
         )
@@ -225,6 +228,9 @@ def _parts(batch: Batch, row: np.ndarray, is_end: np.ndarray) -> list[Rows]:
     if batch.source is not None and batch.source.any():
         source = batch.source[row]
         parts.append(join(literal(_SOURCE), varint(source)).only(begin & (source > 0)))
+    if batch.colour is not None:
+        colour = batch.colour[row]
+        parts.append(join(literal(_COLOUR), varint(colour)).only(begin & (colour > 0)))
     parts += [_note(note).only(begin & (note.name > 0)) for note in batch.notes(row)]
     return parts
 
