@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,20 +257,23 @@ def _labels(key: Key, codes: np.ndarray) -> pd.Categorical | np.ndarray:
 @dataclass(frozen=True, kw_only=True)
 class _Runs:
     """The visits of groups, in order of the groups and their values: a visit's pieces in a group
-    are one row. `first` and `last` are when they began and ended, `waits` what they waited."""
+    are one row. `parts` has columns of their pieces by the names of OF_PIECES; it is empty where
+    each has one."""
 
     group: np.ndarray
     values: np.ndarray
-    pieces: np.ndarray
-    span: np.ndarray
-    waits: np.ndarray
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def _runs(columns: Columns, group: np.ndarray, count: int, values: np.ndarray) -> _Runs:
     """Those that lack no piece."""
     some = np.flatnonzero((group >= 0) & ~columns.visits.cut)
+    if not columns.visits.is_split:
+        of, own = group[some], values[some]
+        order = np.lexsort((own, of))
+        return _Runs(group=of[order], values=own[order])
     key = columns.visits.number[some] * count + group[some]
-    by_visit = np.argsort(key, kind="stable") if columns.visits.is_split else np.arange(some.size)
+    by_visit = np.argsort(key, kind="stable")
     rows, key = some[by_visit], key[by_visit]
     heads = np.flatnonzero(np.diff(key, prepend=-1)) if rows.size else rows
     sizes = np.diff(np.append(heads, rows.size))
@@ -284,13 +287,8 @@ def _runs(columns: Columns, group: np.ndarray, count: int, values: np.ndarray) -
     of, sums = group[rows[heads]], added(values)
     order = np.lexsort((sums, of))
     waited = added(np.where(columns.waits, columns.dur, 0))
-    return _Runs(
-        group=of[order],
-        values=sums[order],
-        pieces=sizes[order],
-        span=(end - first)[order],
-        waits=waited[order],
-    )
+    parts = zip(OF_PIECES, (sizes, end - first, waited), strict=True)
+    return _Runs(group=of[order], values=sums[order], parts={n: c[order] for n, c in parts})
 
 
 def _describe(
@@ -325,9 +323,8 @@ def _describe(
         below, above = nothing[heads + low], nothing[np.minimum(heads + low + 1, ends)]
         found[name] = below + (at - low) * (above - below)
     found["max"] = nothing[ends]
-    if (runs.pieces > 1).any():
-        parts = {"pieces": runs.pieces, "span": runs.span, "wait": runs.waits}
-        found |= {name: _sums(column, size) / there for name, column in parts.items()}
+    if runs.parts and (runs.parts["pieces"] > 1).any():
+        found |= {name: _sums(column, size) / there for name, column in runs.parts.items()}
     return found
 
 
