@@ -295,10 +295,7 @@ def _describe(
     columns: Columns, group: np.ndarray, count: int, values: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The statistics of each group: sums of slices, the rest of visits."""
-    outer, own = _parts(columns, group, values)
-    some = np.flatnonzero(group >= 0)
-    by_group = some[np.argsort(group[some], kind="stable")]
-    slices = np.bincount(group[some], minlength=count)
+    totals = _totals(columns, group, count, values)
     runs = _runs(columns, group, count, values)
     ordered, size = runs.values, np.bincount(runs.group, minlength=count)
     first = np.cumsum(size) - size
@@ -311,8 +308,7 @@ def _describe(
     nothing = np.zeros(1, values.dtype) if not ordered.size else ordered
     found = {
         "count": size,
-        "total": _sums(outer[by_group], slices),
-        "self": _sums(own[by_group], slices),
+        **totals,
         "mean": mean,
         "std": std,
         "min": nothing[heads],
@@ -326,6 +322,17 @@ def _describe(
     if runs.parts and (runs.parts["pieces"] > 1).any():
         found |= {name: _sums(column, size) / there for name, column in runs.parts.items()}
     return found
+
+
+def _totals(
+    columns: Columns, group: np.ndarray, count: int, values: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The sums of slices of each group; what they take of memory is free behind it."""
+    outer, own = _parts(columns, group, values)
+    some = np.flatnonzero(group >= 0)
+    by_group = some[np.argsort(group[some], kind="stable")]
+    slices = np.bincount(group[some], minlength=count)
+    return {"total": _sums(outer[by_group], slices), "self": _sums(own[by_group], slices)}
 
 
 def _sums(values: np.ndarray, size: np.ndarray) -> np.ndarray:
