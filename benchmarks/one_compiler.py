@@ -157,7 +157,7 @@ def spilled(ptx: str) -> int:
 
 def about_proton() -> str:
     import proton
-    from proton.backends.nvidia import tools
+    from proton.base import nvidia_tools as tools
 
     used = tools.ptxas(proton.GPUTarget("cuda", CAPABILITY))
     return f"Proton {proton.__version__}, {described(used)}"

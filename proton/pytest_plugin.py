@@ -42,6 +42,7 @@ SHARED = ("kernel", "scope", "warp", "where")  # by limits of time and of struct
 COLUMNS = ("test", "status", "what", "before", "after", "change", "interval", "why")
 NUMBERS = ("before", "after", "change", "interval")
 WIDTH = 160
+HYPOTHESIS = "hypothesispytest"  # a plugin whose import is 0.6 s of a process's 1.5
 LONGEST_NAME = 80  # of a folder, before the digest that tells tests apart
 
 
@@ -137,7 +138,7 @@ def _rules(marker: pytest.Mark) -> list[Budget]:
     values = dict(marker.kwargs)
     limits = {stat: values.pop(f"{stat}_ns") for stat in LIMITS if f"{stat}_ns" in values}
     stats = list(limits)
-    structure = {k: values.pop(k) for k in (*MEASURES, "hidden_by") if k in values}
+    structure = {k: values.pop(k) for k in (*MEASURES, "hidden_by", "per", "role") if k in values}
     tables = [{k: v for k, v in values.items() if k in SHARED} | structure] if structure else []
     if stats and "stat" not in values:
         values["stat"] = stats[0]
@@ -229,7 +230,10 @@ def _with_baseline(
 
 def _sample(item: pytest.Item, folder: Path, count: int) -> None:
     """Runs the test so many times, each in a process of its own."""
+    from proton.base.progress import StepCounter
+
     before = len(list(folder.iterdir()))
+    progress = StepCounter(f"{item.name}: process", count, lambda text: _say(item, text))
     for number in range(count):
         with tempfile.TemporaryDirectory(prefix="proton-", ignore_cleanup_errors=True) as own:
             done = subprocess.run(
@@ -247,6 +251,16 @@ def _sample(item: pytest.Item, folder: Path, count: int) -> None:
                 f"the test passes here, and in a process of its own it left no run:\n{done.stdout}"
             )
             pytest.fail(text, pytrace=False)
+        progress.step()
+
+
+def _say(item: pytest.Item, text: str) -> None:
+    """Writes over the last line of a terminal; a worker of xdist has none."""
+    reporter = item.config.pluginmanager.get_plugin("terminalreporter")
+    capture = item.config.pluginmanager.get_plugin("capturemanager")
+    if reporter is not None and reporter.isatty:
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            reporter.rewrite(f"proton: {text} ", erase=True)
 
 
 def _command(item: pytest.Item, folder: Path, own: Path) -> list[str]:
@@ -263,6 +277,9 @@ def _command(item: pytest.Item, folder: Path, own: Path) -> list[str]:
     words += ["-c", str(config.inipath)] if config.inipath else []
     has_cache = config.pluginmanager.hasplugin("cacheprovider")
     words += ["-o", f"cache_dir={own / 'cache'}"] if has_cache else ["-p", "no:cacheprovider"]
+    given = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if config.pluginmanager.hasplugin(HYPOTHESIS) and not given:
+        words += ["-p", f"no:{HYPOTHESIS}"]
     return words + (["-n0"] if config.pluginmanager.hasplugin("xdist") else [])
 
 

@@ -28,7 +28,13 @@ DOCS = ROOT / "docs"
 PICTURES = DOCS / "pictures"
 VIEWER = (sys.executable, "-m", "proton.viewer")
 ROUNDS = 10  # fresh processes a side
-SIZE = (1400, 520)  # px
+SIZE, TALL = (1400, 520), (1400, 760)  # px
+# The line of the page's source that took most time.
+LINE_IS_CHOSEN = """!!globalThis.timeline && (() => {
+    const timed = timeline.source.data.listings[0].lines.filter(line => line && line.length > 3);
+    timeline.choose(timed.sort((a, b) => b[4] - a[4])[0][0]);
+    return true;
+})()"""
 PERFETTO_IS_IDLE = """
     document.querySelectorAll('.pf-track__title, .pf-track-title').length > 2
     && window.waitForPerfettoIdle(500).then(() => true)"""
@@ -84,6 +90,8 @@ def demo(folder: Path) -> None:
     ):
         viewer(command, file, *options, "-o", PICTURES / f"{command}.svg", folder=folder)
     viewer("timeline", file, "-o", folder / "demo.html", folder=folder)
+    words = ("--kernel", "matmul", "-o", folder / "source.html")
+    viewer("source", file, *words, folder=folder)
 
 
 def tutorial(folder: Path) -> None:
@@ -126,6 +134,8 @@ def pages(folder: Path, program: str) -> None:
     perfetto(run, folder, program, "perfetto.png", f"&visStart={begin}&visEnd={end}")
     with Browser(program) as browser:
         browser.shoot((folder / "demo.html").as_uri(), PICTURES / "page.png", *SIZE)
+        source = (folder / "source.html").as_uri()
+        browser.shoot(source, PICTURES / "source.png", *TALL, LINE_IS_CHOSEN)
 
 
 def perfetto(run: Run, folder: Path, program: str, name: str, view: str) -> None:

@@ -23,7 +23,7 @@ from tests.pure.synthetic import random_run
 
 ROOT = Path(__file__).parents[1]
 COMPILER = {"numba-cuda-mlir", "llvmlite", "cuda-bindings", "nvidia-cuda-nvcc", "nvidia-nvvm"}
-SOURCES = (".py", ".pyi", ".typed", ".html", ".json")
+SOURCES = (".py", ".pyi", ".typed", ".html", ".js", ".json")
 
 
 def run(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@
 object. Nothing here needs MLIR, so a process that finds its kernels on disk does without.
 """
 
+import base64
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
 from proton.base.errors import CompilationError, LaunchError, ProtonError
+from proton.base.locations import without_locations
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.language.function import DeviceFunction
@@ -20,6 +22,8 @@ from proton.language.ir_text import IRText
 from proton.language.signature import Signature
 from proton.trace.profile import KernelProfile
 
+LOCATED = frozenset({"ttir", "ttgir", "ttsir"})  # levels whose files have lines of the source
+RUN_LEVELS = (*sorted(LOCATED), "ptx", "cubin")  # what runs keep of a kernel that records
 # Of a kernel's metadata, what a notebook shows of it.
 SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
 
@@ -32,6 +36,22 @@ class CompileResult:
     data: dict[str, object]
     files: dict[str, bytes]
     times: dict[str, float] = field(default_factory=dict)  # ms by stage
+
+
+class LevelText(str):
+    """The text of a level of a kernel, which shows itself in notebooks."""
+
+    level: str
+
+    @classmethod
+    def of(cls, level: str, text: str) -> "LevelText":
+        """That of a level."""
+        made = cls(text)
+        made.level = level
+        return made
+
+    def _repr_html_(self) -> str:
+        return markup.listing(self.level, self, is_open=True)
 
 
 class Asm(Mapping[str, Any]):
@@ -54,18 +74,29 @@ class Asm(Mapping[str, Any]):
 
     def __getitem__(self, level: str) -> Any:
         if level == "source":
-            return self._source
+            return LevelText.of(level, self._source)
         if level == self._compiler.disassembly:
             if self._disassembled is None:
                 self._disassembled = self._compiler.disassemble(self)
-            return self._disassembled
+            return LevelText.of(level, self._disassembled)
         if level not in self._compiler.levels:
             raise KeyError(f"{level}: the levels of this kernel are {', '.join(self)}")
         file = self._compiler.levels[level]
         if file not in self._files:
             raise KeyError(f"{level}: the kernel was compiled from IR that is behind it")
         content = self._files[file]
-        return content if level in self._compiler.binary else content.decode()
+        if level in self._compiler.binary:
+            return content
+        text = content.decode()
+        return LevelText.of(level, without_locations(text) if level in LOCATED else text)
+
+    def for_runs(self) -> dict[str, str]:
+        """The levels that runs keep, with their locations; machine code in base 64."""
+        kept = {n: self._files[file] for n, file in self.file_names.items() if n in RUN_LEVELS}
+        return {
+            name: (base64.b64encode(content) if name in self.binary else content).decode()
+            for name, content in kept.items()
+        }
 
     @property
     def file_names(self) -> dict[str, str]:

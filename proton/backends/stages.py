@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from proton.backends.compiler import LOCATED
 from proton.base.knobs import knobs
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.text import module_file
@@ -37,7 +38,10 @@ class Stages:
     def texts(self) -> dict[str, bytes]:
         """The text of each level as files have it, all of which went through the rest of the
         compiler; to be called within the context of the module."""
-        return {stage: module_file(of) for stage, of in self.levels.items()}
+        return {
+            stage: module_file(of, with_locations=stage in LOCATED)
+            for stage, of in self.levels.items()
+        }
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -227,7 +227,7 @@ class KnobGroup:
             )
         alias = self._alias(name)
         if alias in _TOOLS:  # who sets knobs need not have NVIDIA's back end
-            return importlib.import_module("proton.backends.nvidia.tools").tool(alias)
+            return importlib.import_module("proton.base.nvidia_tools").tool(alias)
         value = getattr(self._knobs, alias)
         return str(value) if isinstance(value, Path) else value
 

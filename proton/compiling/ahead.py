@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
+from proton.base.progress import StepCounter, to_terminal
 from proton.compiler import Request, bypasses_cache, compile_function
 from proton.compiling import cache
 
@@ -72,8 +73,9 @@ def _run(requests: Sequence[Request], processes: int) -> None:
                 workers.append(worker)
         os.close(news_in)
         news_in = -1
+        progress = StepCounter("compiled", len(requests), to_terminal)
         while select.select([news], [], [], _PATIENCE)[0] and os.read(news, 1):
-            pass
+            progress.step()
     finally:
         for descriptor in (tasks, news, *[news_in] * (news_in >= 0)):
             os.close(descriptor)

@@ -27,9 +27,13 @@ def module_text(module: "Module | Operation", *, with_locations: bool = False) -
     return with_aliases(module.operation.get_asm(enable_debug_info=with_locations))
 
 
-def module_file(module: "Module | Operation") -> bytes:
+def module_file(module: "Module | Operation", *, with_locations: bool) -> bytes:
     """The same of a module that is known to be valid, as a file has it."""
-    return _with_aliases(module.operation.get_asm(binary=True, assume_verified=True))
+    return _with_aliases(
+        module.operation.get_asm(
+            binary=True, assume_verified=True, enable_debug_info=with_locations
+        )
+    )
 
 
 def with_aliases(text: str) -> str:

@@ -27,6 +27,7 @@ GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 FIRST_WITH_COUNTERS = 7  # and that of counters
 FIRST_WITH_VISITS = 9  # and that of runs of scopes that are several slices
+FIRST_WITH_CODE = 10  # and that of kernels' code and source
 FIRST_WITH_PEERS = 8  # and that of the GPU by whose clock another one's is
 MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
@@ -43,6 +44,7 @@ def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Jso
         "gpus": [_gpu_to_json(gpu) for gpu in raw.gpus],
         "dropped_launches": raw.dropped_launches,
         "machine": raw.machine,
+        "sources": raw.sources,
         "paths": list(paths),
         "kernels": [_kernel_to_json(kernel) for kernel in raw.kernels],
         "host": [_host_to_json(slice_) for slice_ in raw.host],
@@ -75,6 +77,7 @@ def run_from_json(
         ],
         dropped_launches=fields.integer("dropped_launches"),
         machine=fields.object("machine"),
+        sources=_texts_by_name(fields, "sources", where) if version >= FIRST_WITH_CODE else {},
         kernels=[
             _kernel_from_json(value, f"{where}, kernel {number}", version)
             for number, value in enumerate(fields.items("kernels"))
@@ -95,6 +98,12 @@ def run_from_json(
 def _later(fields: Fields, name: str, version: int) -> list[Json]:
     """The items of a field that schemas before that of counters have not."""
     return fields.items(name) if version >= FIRST_WITH_COUNTERS else []
+
+
+def _texts_by_name(fields: Fields, name: str, where: str) -> dict[str, str]:
+    """An object whose values are text."""
+    found, where = fields.object(name), f"{where}, {name}"
+    return {text(key, where): text(value, where) for key, value in found.items()}
 
 
 def _counters_to_json(samples: CounterSamples) -> dict[str, Json]:
@@ -182,6 +191,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "unit_warps": kernel.unit_warps,
         "clock_bits": kernel.clock_bits,
         "options": kernel.options,
+        "code": kernel.code,
     }
 
 
@@ -205,6 +215,7 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
         unit_warps=fields.integer("unit_warps"),
         clock_bits=fields.integer("clock_bits"),
         options=fields.object("options"),
+        code=_texts_by_name(fields, "code", where) if schema >= FIRST_WITH_CODE else {},
     )
     fields.done()
     return kernel

@@ -54,6 +54,7 @@ def join(runs: Sequence[RawRun]) -> RawRun:
         counters=[samples for run in runs for samples in run.counters],
         dropped_launches=sum(run.dropped_launches for run in runs),
         machine=_machine(runs),
+        sources={file: text for run in runs for file, text in run.sources.items()},
     )
 
 

@@ -95,6 +95,8 @@ class Kernel:
     payload_slots: int = 0
     clock_bits: int = 64  # of the clocks in records: 32 or 64
     options: dict[str, object] = field(default_factory=dict)
+    # Levels of its code, by name, those of MLIR with locations; "cubin" in base 64.
+    code: dict[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> RecordSchema:
@@ -253,3 +255,4 @@ class RawRun:
     counters: list[CounterSamples] = field(default_factory=list)
     dropped_launches: int = 0  # launches that ran but left no records
     machine: dict[str, object] = field(default_factory=dict)  # cpu, python, versions: for display
+    sources: dict[str, str] = field(default_factory=dict)  # text of the files that scopes name

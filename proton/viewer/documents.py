@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 2
+SCHEMA = 3
 FILE = Path(__file__).with_suffix(".json")
 DIGITS = 15  # the most that pandas offers
 

@@ -10,7 +10,7 @@ from proton.base.words import counted
 from proton.trace import archive, chrome
 from proton.viewer import formats
 from proton.viewer.explain import Explanation, explain
-from proton.viewer.pictures.source import SourceView
+from proton.viewer.pictures.source_page import SourcePage
 from proton.viewer.tables import Summary, Tables, summary
 
 
@@ -46,10 +46,10 @@ class Run(Tables):
         """What costs time, what that rests on and what to try: the most time at stake first."""
         return explain(self)
 
-    def source(self, by: str = "") -> SourceView:
-        """The source of the kernels with the time of each line, by warp, unit, launch or sm where
-        `by` says so; it shows itself in notebooks. `lines` is the same as a table."""
-        return SourceView(self, by)
+    def source(self, by: str = "") -> SourcePage:
+        """The source of the kernels with the time of each line, by role, warp, unit, launch or sm
+        where `by` says so; it shows itself in notebooks. `lines` is the same as a table."""
+        return SourcePage(self, by)
 
     def _repr_html_(self) -> str:
         """The run in a notebook."""

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 
-from proton.backends.nvidia import tools
+from proton.base import nvidia_tools as tools
 
 _LINE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s+/\* 0x[0-9a-f]{16} \*/\s*\n\s*/\* 0x(\w{16})")
 _STALL = 41  # bits of the second word ahead of how long the next instruction waits

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import proton
-from proton.backends.nvidia.tools import ptxas
+from proton.base.nvidia_tools import ptxas
 from proton.conversion.triton_arith_to_linalg.assembly.forms import Form, forms
 from proton.conversion.triton_arith_to_linalg.assembly.values import BITS
 

@@ -9,8 +9,9 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.backends.nvidia import cubin, tools
+from proton.backends.nvidia import cubin
 from proton.backends.nvidia.target import GPUKernel
+from proton.base import nvidia_tools
 from proton.base.chips.chip import MatrixInstruction, MMAKind, OperandPlace
 from proton.base.errors import PassError, PerformanceWarning, ProtonError
 from proton.base.knobs import knobs
@@ -204,13 +205,13 @@ def test_a_tool_that_a_knob_names(tmp_path: Path) -> None:
     )
     tool.chmod(0o755)
     with knobs.scope(nvdisasm=str(tool)):
-        assert cubin.disassemble(compiled("add").asm["cubin"]) == "ELF"
+        assert nvidia_tools.disassemble(compiled("add").asm["cubin"]) == "ELF"
         tool.write_text("#!/bin/sh\necho no such chip >&2; exit 1\n")
         with pytest.raises(ProtonError, match="nvdisasm failed: no such chip"):
-            cubin.disassemble(b"")
+            nvidia_tools.disassemble(b"")
     with knobs.scope(nvdisasm=str(tmp_path / "absent")):
         with pytest.raises(ProtonError, match=r"nvdisasm names .*absent, which does not exist"):
-            cubin.disassemble(b"")
+            nvidia_tools.disassemble(b"")
 
 
 # The assembler
@@ -278,7 +279,7 @@ def test_an_assembler_that_is_known_to_be_wrong_is_refused(
     kernel, arguments = CASES["add"]
     with knobs.scope(ptxas=str(tool)):
         if sound or arch not in (90, 100):
-            assert tools.ptxas(GPUTarget("cuda", arch)) == tool
+            assert nvidia_tools.ptxas(GPUTarget("cuda", arch)) == tool
         else:
             with pytest.raises(ProtonError, match=rf"{version}, which assembles wrong .*>=13\.4"):
                 kernel.warmup(*arguments, target=GPUTarget("cuda", arch))
@@ -295,7 +296,7 @@ def test_the_assembler_keeps_the_sign_of_what_it_compares(arch: int, operation: 
     head = ".version 8.7\n.target {}\n.address_size 64\n.visible .entry k(.param .u64 p) {{ "
     ptx = head.format(NAMES[arch]) + ".reg .b32 %r<6>; .reg .b64 %d1; ld.param.b64 %d1, [p]; "
     ptx += body + "st.global.b32 [%d1], %r5; ret; }\n"
-    sass = cubin.disassemble(assembled(ptx, arch).code)
+    sass = nvidia_tools.disassemble(assembled(ptx, arch).code)
     assert re.search(r"MNMX", sass)
     assert re.search(r"(?m)[ ,(]-R\d+", sass)
 

@@ -297,11 +297,11 @@ def test_what_a_session_keeps_does_not_grow(start: Callable[..., Monitor]) -> No
 def test_the_folder_keeps_the_newest_and_no_more(
     start: Callable[..., Monitor], tmp_path: Path
 ) -> None:
-    folder, most = tmp_path / "runs", 60_000
+    folder, most = tmp_path / "runs", 160_000
     of = start(folder_mb=most / 1e6)
-    (folder / "monitor-old.proton").write_bytes(bytes(50_000))
+    (folder / "monitor-old.proton").write_bytes(bytes(130_000))
     os.utime(folder / "monitor-old.proton", (1, 1))
-    (folder / "own.proton").write_bytes(bytes(50_000))
+    (folder / "own.proton").write_bytes(bytes(130_000))
     written = 0
     for number in range(25):
         launch(7)

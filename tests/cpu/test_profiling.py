@@ -204,7 +204,11 @@ def test_runs_and_kernels_show_themselves_in_notebooks(rng: np.random.Generator)
     for level in kernel.asm:
         assert f"<summary>{level}</summary>" in shown
     listed = re.findall("<pre>(.*?)</pre>", kernel.asm._repr_html_(), re.DOTALL)
-    assert html.unescape(listed[list(kernel.asm).index("ttir")]) == kernel.asm["ttir"]
+    plain = re.sub("</?span[^>]*>", "", listed[list(kernel.asm).index("ttir")])
+    assert html.unescape(plain) == kernel.asm["ttir"]
+    alone = kernel.asm["ttir"]._repr_html_()
+    assert alone.startswith("<details open><summary>ttir</summary>")
+    assert re.search('<span style="color:#[0-9a-f]{6}">%0</span>', alone)
     assert "<i32>" not in shown  # types of the IR are text
 
 

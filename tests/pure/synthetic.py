@@ -424,7 +424,7 @@ def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun
 
 def as_schema(document: dict[str, Any], schema: int) -> None:
     """Makes a run's document one of an older schema, which had no kind of a host slice, no work of
-    a scope, no counters, no peer of a GPU, or no visits."""
+    a scope, no counters, no peer of a GPU, no visits, or no code."""
     document["schema"] = schema
     if schema < 5:
         document["host"] = [entry[:6] for entry in document["host"]]
@@ -435,6 +435,9 @@ def as_schema(document: dict[str, Any], schema: int) -> None:
             del scope["visit"], scope["piece"], scope["waits"], scope["ahead"]
     if schema < 7:
         del document["counters"]
+    if schema < 10:
+        for entry in (document, *document["kernels"]):
+            del entry["sources" if entry is document else "code"]
     for gpu in document["gpus"] if schema < 8 else ():
         del gpu["peer"], gpu["peer_error_ns"]
 

@@ -103,7 +103,7 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
-@pytest.mark.parametrize("schema", range(2, 9))
+@pytest.mark.parametrize("schema", range(2, 10))
 def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     raw = random_run(6)
     contents = members(Run(raw).save(tmp_path / "run.proton").read_bytes())
@@ -111,6 +111,23 @@ def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     as_schema(document, schema)
     contents["run.json"] = json.dumps(document).encode()
     assert plain(Run.load(repacked(tmp_path / "old.proton", contents)).raw) == plain(raw)
+
+
+def test_code_and_source_are_kept(tmp_path: Path) -> None:
+    raw = random_run(6)
+    raw.sources = {"/a é.py": "x = 1\n", "<cell>": ""}
+    raw.kernels[1] = dataclasses.replace(
+        raw.kernels[1], code={"ttir": "module {\n}\n", "cubin": "AAEC"}
+    )
+    saved = Run(raw).save(tmp_path / "run.proton")
+    assert plain(Run.load(saved).raw) == plain(raw)
+    contents = members(saved.read_bytes())
+    document = json.loads(contents["run.json"])
+    document["kernels"][1]["code"]["ttir"] = ["module"]
+    contents["run.json"] = json.dumps(document).encode()
+    assert refused(repacked(tmp_path / "bad.proton", contents)).endswith(
+        "kernel 1, code: must be a string, got list"
+    )
 
 
 def test_a_kernel_without_scopes_has_launches_that_leave_nothing(tmp_path: Path) -> None:
@@ -194,9 +211,9 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         (
             "run.json",
             b'{"schema": 1}',
-            "schema must be 2 or 3 or 4 or 5 or 6 or 7 or 8 or 9, got 1",
+            "schema must be 2 or 3 or 4 or 5 or 6 or 7 or 8 or 9 or 10, got 1",
         ),
-        ("run.json", b'{"schema": 10}', "9, got 10; a newer Proton wrote it: update this one"),
+        ("run.json", b'{"schema": 11}', "10, got 11; a newer Proton wrote it: update this one"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

@@ -21,6 +21,7 @@ from proton.viewer.documents import FILE, SCHEMA
 VERSIONS = {
     1: "563cdb036397eb0c2b536164fb0cde748d44e9164ccdbacdd038d9c49943080b",
     2: "9bc8e4a2e75b2653e2c672d6b635a2f2b30e7f38c5525c6ce2d5cab3284a4532",
+    3: "297be4b8b236659409412e74900f1fbe4f570981ba02b084238499d2d05d0cd2",
 }
 SCHEMAS: dict[str, Any] = json.loads(FILE.read_text())
 DEFS = SCHEMAS["$defs"]

@@ -140,6 +140,14 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "a hidden epilogue": ("epilogue", lambda: gpu(loop(epilogue=9000)), lambda: gpu(loop())),
     "launches without pauses": ("launch-gaps", lambda: gpu(loop(), pause=90_000),
                                 lambda: gpu(loop(), pause=500)),
+    "launches without pauses on the CPU": ("launch-gaps", lambda: cpu([4000] * 4, pause=30_000),
+                                           lambda: cpu([4000] * 4, pause=300)),
+    "equal programs of a GPU": ("unequal-programs",
+                                lambda: gpu(loop(), lengths=[5000] * 11 + [25000]),
+                                lambda: gpu(loop(), lengths=[6667] * 12)),
+    "scopes that are worth it": (
+        "fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=12.0),
+        lambda: cpu([100_000 - 2000 * 12] * 4, steps=20)),
     "a warm start": ("first-launch", lambda: cpu([9000] * 4, first=3.0), lambda: cpu([9000] * 4)),
 }  # fmt: skip
 
@@ -151,6 +159,7 @@ def test_what_a_fix_gains_is_as_estimated(fix: str) -> None:
     gained = time_of(bad()) - time_of(good())
     assert gained > 0
     assert 1 / 1.5 <= estimate / gained <= 1.5, (estimate, gained)
+    assert len(FIXES) >= 15
 
 
 def test_resident_programs_hide_what_one_of_them_waits() -> None:

@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from synthetic import ORIGIN_NS, Written, gpu_run, kernel, pack_launch, run
+from synthetic import ORIGIN_NS, Record, Written, gpu_run, kernel, pack_launch, run, ticks
 
 from proton.base.units import moment
 from proton.trace.model import HostSlice, Launch, RawRun
@@ -15,7 +16,7 @@ from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.timeline import Timeline
 from proton.viewer.pictures.timeline_picture import draw
 from proton.viewer.pictures.timeline_text import draw_text
-from proton.viewer.tables.first_view import first_view
+from proton.viewer.tables.first_view import first_launch, first_view, median_iteration
 from proton.viewer.tables.labels import host_thread_names
 from tests.trace_processor import TraceProcessor
 
@@ -72,6 +73,43 @@ def test_the_view_is_the_median_launch_of_the_kernel_that_takes_most_time() -> N
         810 * MS - 20 * US,
         810 * MS + 420 * US,
     )
+
+
+def test_of_several_gpus_the_first_one_is_shown() -> None:
+    lengths = (400, 420, 440, 460, 480)
+    starts = [10 * MS * n for n in range(1, 6)]
+    whole = Run(raw_of(*(launched(at, at + length * US) for at, length in
+                         zip(starts, lengths, strict=True))))  # fmt: skip
+    assert first_launch(whole) == 2
+    whole.launches["device"] = [0, 1, 1, 0, 0]
+    assert first_launch(whole) == 3
+
+
+def test_an_iteration_is_wide_enough_to_be_seen() -> None:
+    """A long loop is shown around its median iteration, a short one as a whole."""
+    for trips, is_part in ((8, False), (400, True)):
+        lengths = [100 + 7 * ((5 * n) % 11) for n in range(trips)]
+        starts = np.cumsum([0, *lengths]) + 1000
+        records = [
+            Record(ticks(int(a)), ticks(int(a) + 40), 0, 0, n)
+            for n, a in enumerate(starts[:-1].tolist())
+        ]
+        owner = kernel()
+        times = (ORIGIN_NS + 900, ORIGIN_NS + 100 + int(starts[-1]))
+        packed = pack_launch(owner, (1, 1, 1), trips, [Written([records])], host=times)
+        raw = run([owner], [packed])
+        whole = Run(raw)
+        found = median_iteration(whole, 0)
+        assert found is not None
+        between = sorted(np.diff(starts[:-1]).tolist())
+        assert found[1] - found[0] == between[(len(between) - 1) // 2]
+        view, launch = first_view(whole), whole.launches.loc[0]
+        assert view is not None
+        assert (view[1] - view[0] < launch["dur_ns"]) == is_part
+        assert view[0] <= found[0] < found[1] <= view[1]
+        if is_part:
+            assert (found[1] - found[0]) * 11 >= view[1] - view[0]
+    assert median_iteration(Run(raw_of(launched(0, MS))), 0) is None
 
 
 def test_every_picture_counts_from_the_zero_of_start() -> None:

@@ -1,7 +1,9 @@
 """`diff`, `check` and `measure` from a user's seat: output, files, exit status."""
 
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -13,6 +15,7 @@ from sides import folder, raw_run
 from synthetic import as_schema, random_run, run
 from test_cli import call
 
+from proton.base.progress import StepCounter
 from proton.trace.archive import SCHEMA
 from proton.viewer import Run
 from proton.viewer.compare.measure import MeasuredProgram, MeasureError
@@ -104,6 +107,24 @@ def test_check_leaves_what_ci_reads(viewer, sides, budgets, tmp_path, monkeypatc
     assert len(dots) == 6 + 6 + 1  # each process, and the ratio
 
 
+def test_the_page_has_both_timelines_on_one_scale(viewer, sides, budgets, tmp_path) -> None:
+    page = tmp_path / "a.html"
+    both = sides["base"], sides["slow"]
+    for words in (
+        ("diff", *both),
+        ("check", both[1], "--baseline", both[0], "--budget", budgets),
+    ):
+        assert viewer(*words, "--picture", page)[0] in (0, 1)
+        text = page.read_text()
+        assert "<td>+10.0 %" in text
+        frames = [html.unescape(f) for f in re.findall('<iframe srcdoc="([^"]*)"', text)]
+        assert len(frames) == 2
+        views = [json.loads(re.findall(r'"view": (\[[^]]*\])', frame)[0]) for frame in frames]
+        assert views[0][1] - views[0][0] == views[1][1] - views[1][0]
+        assert "load takes, all units of a launch together, " in text
+    assert viewer("check", both[1], "--budget", budgets, "--picture", tmp_path / "a.txt")[0] == 2
+
+
 def test_diff_prints_each_format(viewer, sides, tmp_path) -> None:
     words = ("diff", sides["base"], sides["slow"])
     status, out, err = viewer(*words, "--picture", tmp_path / "a.svg")
@@ -167,7 +188,8 @@ def test_every_kind_of_run_has_a_diff(viewer, tmp_path, monkeypatch) -> None:
     files = runs_of_all_kinds(tmp_path)
     for one, other in zip(files, [*files[1:], files[0]], strict=True):
         for shape in ("table", "markdown", "json"):
-            words = ("diff", one, other, "--format", shape, "--picture", tmp_path / "a.svg")
+            picture = tmp_path / ("a.html" if shape == "json" else "a.svg")
+            words = ("diff", one, other, "--format", shape, "--picture", picture)
             status, out, err = viewer(*words)
             assert status == 0, err
             assert ("records lost" in err) == ("lost.proton" in f"{one}{other}")
@@ -255,6 +277,44 @@ def test_measure_takes_turns_and_checks(viewer, sides, budgets, tmp_path, monkey
     status, _, err = viewer("measure", "-n", 5, "-o", out, *words)
     assert status == 2
     assert "has runs already" in err
+
+
+def test_an_interrupted_measurement_keeps_the_rounds_that_are_whole(
+    viewer, sides, tmp_path, monkeypatch
+) -> None:
+    ran = list[Path]()
+    whole = next(sides["base"].iterdir()).read_bytes()
+
+    def runs(program: MeasuredProgram, file: Path) -> None:
+        ran.append(file)
+        if len(ran) == 9:  # the second program of the fourth round, behind the two warm-ups
+            raise KeyboardInterrupt
+        file.write_bytes(whole)
+
+    monkeypatch.setattr(MeasuredProgram, "run", runs)
+    monkeypatch.chdir(sides["slow"])
+    words = ("measure", "-n", 5, "-o", tmp_path / "out", "--baseline-dir", sides["base"], "--", "x")
+    status, _, err = viewer(*words)
+    assert (status, "has 3 rounds" in err) == (130, True)
+    for side in ("baseline", "candidate"):
+        names = sorted(path.name for path in (tmp_path / "out" / side).iterdir())
+        assert names == ["0000.proton", "0001.proton", "0002.proton"]
+
+
+def test_progress_says_how_long_the_rest_takes(monkeypatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    said: list[str] = []
+    progress = StepCounter("round", 8, said.append)
+    for seconds in (1.0, 1.5, 0.1, 3.0, 100.0, 1.0, 1.0, 9.0):
+        now += seconds
+        progress.step()
+    assert said == [
+        "round 2 of 8, about 8 s left",  # 2.5 s for two
+        "round 4 of 8, about 6 s left",
+        "round 5 of 8, about 1 min 3 s left",
+        "round 7 of 8, about 15 s left",
+    ]
 
 
 def test_a_program_that_fails_or_leaves_no_run_ends_the_measurement(tmp_path) -> None:

@@ -1,13 +1,16 @@
 """What the timeline's page computes, in JavaScript, against numpy: it runs in Node, on a document
 that holds what is written to it and draws nothing."""
 
+import itertools
 import json
 import re
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from faults import gpu, loop
 
 from proton import Run
 from proton.trace.scope_path import ScopePath
@@ -15,7 +18,7 @@ from proton.viewer.pictures import flame, heatmap
 from proton.viewer.pictures.drawn_page import to_drawn_page
 from proton.viewer.pictures.page import to_page
 from proton.viewer.pictures.picture import PALETTE, fitting
-from proton.viewer.pictures.selection import EVERYTHING
+from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import SliceKind, Timeline
 from proton.viewer.tables.stats import Filter
@@ -30,30 +33,33 @@ const anything = () => new Proxy(function () {}, {
 class Element {
   constructor() { this.style = {}; this.children = []; this.parentElement = null; }
   append(...more) { this.children.push(...more); }
+  prepend(...more) { this.children.unshift(...more); }
   replaceChildren(...all) { this.children = all; }
   addEventListener() {}
   getContext() { return anything(); }
   getBoundingClientRect() { return { width: 1000, height: 500 }; }
 }
-const byName = new Map(), made = () => ({ parentElement: new Element() });
+const byName = new Map();
 const document = {
   documentElement: new Element(), createElement: () => new Element(),
   getElementById: name => {
-    if (!byName.has(name)) byName.set(name, Object.assign(new Element(), made()));
+    if (!byName.has(name)) byName.set(name, new Element());
+    byName.get(name).parentElement = new Element();
     return byName.get(name);
   },
 };
 Object.assign(globalThis, {
-  document, devicePixelRatio: 1, addEventListener: () => {}, requestAnimationFrame: () => {},
+  document, devicePixelRatio: 1, innerWidth: 1400, addEventListener: () => {},
+  requestAnimationFrame: () => {},
   getComputedStyle: () => ({ getPropertyValue: () => "#000" }),
   matchMedia: () => ({ addEventListener: () => {} }), ResizeObserver: class { observe() {} },
 });
 """
 
 
-def answer(run: Run, expression: str) -> Any:
+def answer(run: Run, expression: str, where: Selection = EVERYTHING) -> Any:
     """The value of an expression in a run's page, by JSON; `page` is what it has for scripts."""
-    (script,) = re.findall(r"<script>(.*)</script>", to_page(Timeline(run)), re.DOTALL)
+    (script,) = re.findall(r"<script>(.*)</script>", to_page(Timeline(run, where)), re.DOTALL)
     ask = f"""
     const wait = () => globalThis.timeline
       ? process.stdout.write(JSON.stringify((page => {expression})(globalThis.timeline)))
@@ -106,6 +112,100 @@ def test_a_run_of_a_scope_has_its_slices_together() -> None:
     assert len(joined) == visits.joined.sum() > 20
     for pieces in joined:
         assert len({number[starts[i]] for i in pieces}) == 1
+
+
+CODE = """#loc = loc("/src/k.py":4:3)
+#loc1 = loc("/src/k.py":5:3)
+module {
+  %0 = "tt.load"() : () -> i32 loc(#loc1)
+  %1 = "tt.dot"() : () -> i32 loc(#loc)
+} loc(#loc)
+"""
+PYTHON = "\n\ndef k(x):\n    with scope('scores'):\n        x = load(x)\n\n    y = dot(x)\n"
+
+
+def sourced() -> Run:
+    """Runs of a scope in pieces at line 4, of another at line 7."""
+    raw = pieces_run(1)
+    table = [replace(s, file="/src/k.py", line=4 if s.name == "scores" else 7)
+             for s in raw.kernels[0].scopes]  # fmt: skip
+    raw.kernels[0] = replace(raw.kernels[0], scopes=tuple(table), code={"ttir": CODE})
+    raw.sources = {"/src/k.py": PYTHON}
+    return Run(raw)
+
+
+def test_a_line_goes_to_its_slices_and_its_code() -> None:
+    """Of a line that opens a block, also the code of what is inside."""
+    run = sourced()
+    found = answer(
+        run,
+        """(() => {
+        const one = page.source.data.listings[0], level = page.source.data.levels[one.kernel][0];
+        page.choose(4);
+        return {
+          lines: one.lines.map(line => line && line[0]), block: page.blockOf(one, 4),
+          slices: page.slicesAt(one, [4]).map(i => page.col.start[i] + page.data.origin),
+          code: [4, 7].map(
+            n => page.codeOf(one, level, page.blockOf(one, n)).map(i => level[1][i])),
+          hits: page.hits(), marked: page.source.code.map(row => row.className),
+        }; })()""",
+    )
+    assert found["lines"] == [2, 3, 4, 5, 6, 7]
+    assert found["block"] == [4, 5]
+    own = run.slices_at(4, "k.py").sort_values("dur_ns", ascending=False, kind="stable")
+    assert sorted(found["slices"]) == sorted(own["start_ns"])
+    assert found["hits"] == len(own)
+    load, dot = '  %0 = "tt.load"() : () -> i32', '  %1 = "tt.dot"() : () -> i32'
+    assert found["code"] == [[load, dot, "}"], []]
+    assert found["marked"] == ["", "on", "on", "on", ""]
+
+
+def test_the_source_shows_the_time_of_its_lines() -> None:
+    run = sourced()
+    lines = answer(run, "page.source.data.listings[0].lines.filter(line => line.length > 3)")
+    table = run.lines().set_index("line")
+    assert {line[0] for line in lines} == set(table.index) == {4, 7}
+    for number, _, _, visits, own, wait, share, scope, _ in lines:
+        row = table.loc[number]
+        assert (visits, own, wait) == (row["visits"], row["self_ns"], row["wait_ns"])
+        assert (share, scope) == (row["share"], row["scope"])
+
+
+def test_the_source_has_the_time_of_what_the_page_shows() -> None:
+    run = Run(gpu(loop()))
+    of = "page.source.data.listings[0].lines.filter(line => line && line.length > 3)"
+    for launch in (0, 3):
+        shown = {line[0]: line[3:5] for line in answer(run, of, Selection(launches=[launch]))}
+        table = run.lines("launch")
+        table = table[table["launch"] == launch].set_index("line")
+        assert shown == {n: [row["visits"], row["self_ns"]] for n, row in table.iterrows()}
+
+
+def test_an_iteration_of_a_slice_ends_where_the_next_begins() -> None:
+    run = sourced()
+    found = answer(
+        run,
+        """Array.from(page.col.start, (_, i) => [page.col.start[i], page.label(i),
+        page.col.iteration[i], page.col.program[i], page.iterationOf(i)])""",
+    )
+    slices = [entry for entry in found if entry[2] and entry[1] == "softmax"]
+    assert slices
+    for one, next_ in itertools.pairwise(slices):
+        follows = next_[2] == one[2] + 1 and next_[3] == one[3]
+        assert not follows or one[4] == [one[0], next_[0]]
+
+
+def test_findings_open_their_slices() -> None:
+    run = Run(gpu(loop(stages=2)))
+    assert len(run.findings)
+    found = answer(run, "page.data.findings.map(f => f[2].map(s => page.openedBy(s)))")
+    starts = answer(run, "Array.from(page.col.start, start => start + page.data.origin)")
+    kinds = answer(run, "Array.from(page.col.kind)")
+    for finding, opened in zip(run.findings, found, strict=True):
+        assert len(opened) == len(finding.slices)
+        for shown, i in zip(finding.slices, opened, strict=True):
+            assert kinds[i] == (SliceKind.LAUNCH if shown.unit < 0 else SliceKind.SCOPE)
+            assert shown.unit < 0 or starts[i] == shown.start_ns
 
 
 def test_the_legend_has_each_scope_once_by_its_time() -> None:

@@ -168,6 +168,18 @@ def test_a_group_of_xdist_is_no_part_of_a_tests_name(pytester) -> None:
         assert pytest_plugin._nodeid(each) == item.nodeid
 
 
+def test_processes_load_hypothesis_for_tests_of_its_own_alone(pytester) -> None:
+    """Its import is a third of a process's time."""
+    test = "import pytest\nfrom hypothesis import given, strategies as st\n"
+    test += "@given(st.integers())\ndef test_given(x): pass\ndef test_it(): pass\n"
+    for name, has in (("test_given", True), ("test_it", False)):
+        item = pytester.getitem(test, name)
+        if not item.config.pluginmanager.hasplugin(pytest_plugin.HYPOTHESIS):
+            pytest.skip("the plugin of hypothesis is off in this session")
+        words = pytest_plugin._command(item, pytester.path, pytester.path)
+        assert (f"no:{pytest_plugin.HYPOTHESIS}" not in words) == has
+
+
 def test_the_wheel_names_the_plugin() -> None:
     project = tomllib.loads((PURE.parents[1] / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {pytest_plugin.__name__: pytest_plugin.__name__}

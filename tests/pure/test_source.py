@@ -9,7 +9,8 @@ from faults import COPY_WAIT, DOT, TABLE, gpu, loop
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
 
-from proton.trace.model import RawRun, Scope
+from proton.base.locations import places, without_locations
+from proton.trace.model import ROLES, RawRun, Scope
 from proton.viewer import Run
 
 SOURCE = "import proton\n\n\ndef add(x):\n    with scope('load'):\n        x = load(x)\n"
@@ -27,6 +28,7 @@ def nested(file: str) -> RawRun:
     owner = kernel(table=table, units=2)
     raw = run([owner], [pack_launch(owner, (1, 1, 1), 3, [Written([records, records])])])
     raw.clock = replace(raw.clock, slice_cost_ns=0.0, edge_cost_ns=0.0)
+    raw.sources = {file: SOURCE}
     return raw
 
 
@@ -57,9 +59,7 @@ def viewer(monkeypatch, capsys):
 
 def test_the_command_shows_the_file_beside_its_time(viewer, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    source = tmp_path / "add.py"
-    source.write_text(SOURCE)
-    file = Run(nested(str(source))).save(tmp_path / "a.proton")
+    file = Run(nested("/gone/add.py")).save(tmp_path / "a.proton")
     status, out, err = viewer("source", file)
     assert (status, err) == (0, "")
     (line,) = [line for line in out.splitlines() if "scope('load')" in line]
@@ -67,10 +67,7 @@ def test_the_command_shows_the_file_beside_its_time(viewer, tmp_path, monkeypatc
     assert max(map(len, out.splitlines())) <= 80
     page = tmp_path / "a.html"
     assert viewer("source", file, "--by", "unit", "--html", page)[0] == 0
-    text = page.read_text()
-    assert text.count("class=timed") == 2
-    assert "unit 1: 70 ns" in text
-    assert "scope(&#x27;load&#x27;)" in text
+    assert '"isSourceFirst": true' in page.read_text()
     assert viewer("source", file, "-o", page.with_suffix(".svg"))[0] == 2
     assert viewer("source", file, "--kernel", "^no")[0] == 2
     assert viewer("source", file, "--kernel", "^ad")[1] == out
@@ -80,12 +77,108 @@ def test_the_command_shows_the_file_beside_its_time(viewer, tmp_path, monkeypatc
     assert (status, "did you mean warp?" in err) == (2, True)
 
 
-def test_a_run_names_no_other_files_than_python(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
+def test_the_command_says_what_a_line_became(viewer, tmp_path) -> None:
+    raw = nested("/src/add.py")
+    code = TTIR.replace("k.py", "/src/add.py").replace(":7:2", ":6:2").replace(":3:1", ":5:1")
+    raw.kernels[0] = replace(raw.kernels[0], code={"ttir": code})
+    file = Run(raw).save(tmp_path / "a.proton")
+    status, out, err = viewer("source", file, "--line", 5)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert "     6          x = load(x)" in lines  # of the block
+    assert '     3      %0 = "tt.print"() {text = " loc(#loc4)"} : () -> i32' in lines
+    assert [line for line in lines if line.startswith("proton-tile timeline")]
+    (found,) = json.loads(viewer("source", file, "--line", 6, "--json")[1])
+    assert found["lines"] == [[6, "        x = load(x)"]]
+    assert [number for number, _ in found["levels"]["ttir"]] == [3]
+    assert "tt.print" not in viewer("source", file, "--line", 5, "--level", "sass")[1]
+    assert viewer("source", file, "--line", 99)[0] == 2
+    status, _, err = viewer("source", file, "--line", 5, "--level", "sas")
+    assert (status, "did you mean sass?" in err) == (2, True)
+
+
+def test_time_by_role() -> None:
+    raw = nested("a.py")
+    raw.kernels[0].options[ROLES] = ["load", "compute"]
+    by = Run(raw).lines("role")
+    assert by.groupby("role", observed=True)["self_ns"].sum().to_dict() == {
+        "load": 140, "compute": 140,
+    }  # fmt: skip
+
+
+def test_a_run_names_no_file_that_is_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.py"
     secret.write_text("a\nb\nc\nd\npassword\nf\n")
-    assert "password" not in Run(nested(str(secret))).source().page()
+    raw = nested(str(secret))
+    raw.sources = {}
+    assert "password" not in json.dumps(Run(raw).source().data())
 
 
 def test_sources_that_are_gone_show_scopes() -> None:
-    text = "\n".join(Run(nested("gone.py")).source().text(80))
+    raw = nested("gone.py")
+    raw.sources = {}
+    text = "\n".join(Run(raw).source().text(80))
     assert "outer/inner, hold" in text
+
+
+def test_a_notebook_has_the_page() -> None:
+    cell = Run(nested("a.py")).source()._repr_html_()
+    assert cell.startswith("<iframe srcdoc=")
+    assert "<script>" not in cell  # the page's own, escaped
+    assert "sandbox" in cell
+
+
+TTIR = """#loc = loc("k.py":3:1)
+module {
+  func.func @k(%arg0: i32 {tt.name = "a \\" loc(#loc1)"} loc("k.py":3:1)) {
+    %0 = "tt.print"() {text = " loc(#loc4)"} : () -> i32 loc(#loc3)
+    return loc(#loc)
+  } loc(#loc)
+} loc(#loc4)
+#loc1 = loc("k.py":7:2)
+#loc2 = loc("h.py":9:2)
+#loc3 = loc("scope:load"(callsite(#loc2 at #loc1)))
+#loc4 = loc(unknown)
+"""
+PLAIN = """module {
+  func.func @k(%arg0: i32 {tt.name = "a \\" loc(#loc1)"}) {
+    %0 = "tt.print"() {text = " loc(#loc4)"} : () -> i32
+    return
+  }
+}
+"""
+
+
+def test_text_of_mlir_says_its_lines() -> None:
+    """Strings that look like locations stay; calls have the callee's line and the caller's."""
+    assert without_locations(TTIR) == PLAIN
+    text, found = places("ttir", TTIR)
+    assert text == PLAIN
+    k, inlined = (("k.py", 3),), (("h.py", 9), ("k.py", 7))
+    assert found == [(), k, inlined, k, k, (), ()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a loc(#loc)\n#loc = loc(callsite(#loc at #loc1))\n#loc1 = loc(#loc)\n",
+        f'a loc("f":{"9" * 5000}:1)\n',
+        "a loc(((((",
+        'a loc("f',
+        "a loc(#loc99))) loc()\n",
+    ],
+)
+def test_text_that_nobody_printed_has_places(text: str) -> None:
+    """Files are trusted with nothing."""
+    for level in ("ttir", "ptx", "sass"):
+        shown, found = places(level, text)
+        assert len(found) == shown.count("\n") + 1
+    assert places("ptx", f".loc 1 {'9' * 5000} 2")[1] == [()]
+
+
+def test_assembly_says_its_lines() -> None:
+    ptx = '.visible .entry k()\n\t.loc\t1 5 2\n\tmov;\n\tadd;\n\t.loc 1 6 2\n}\n\t.file\t1 "k.py"'
+    five, six = (("k.py", 5),), (("k.py", 6),)
+    assert places("ptx", ptx)[1] == [(), five, five, five, six, (), ()]
+    sass = 'k:\n\t//## File "k.py", line 5\n /*0*/ MOV ;\n.section\n'
+    assert places("sass", sass)[1] == [(), five, five, (), ()]

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 from faults import barriers, gpu, loop, pieces
+from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
 
 from proton.pytest_plugin import _rules
-from proton.trace.model import RawRun
+from proton.trace.model import ROLES, PayloadField, RawRun, Scope
 from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
 from proton.viewer.compare.report import finding_table, report_json
 from proton.viewer.compare.structure import MEASURES, Asked
 from proton.viewer.explain.subject import Subject
+from proton.viewer.tables.critical import shares
 
 
 def measured(name: str, raw: RawRun, **asked: object) -> float | None:
@@ -60,6 +62,58 @@ def test_shares_imbalance_and_resources() -> None:
     assert measured("max_shared_bytes", raw) == 96 * 1024
     assert measured("min_occupancy", raw) == 4 * 32 / 2048
     assert measured("max_lost", raw) == 0
+
+
+def tiled() -> RawRun:
+    """Two tiles, of which the second is stored in its third iteration before it is loaded; between
+    tiles something is loaded."""
+    tile = (PayloadField(name="tile", kind="int"),)
+    table = (Scope(name="tile", path="tile", payload=tile), Scope(name="load", path="tile/load"),
+             Scope(name="store", path="tile/store"))  # fmt: skip
+    records, now = list[Record](), 0
+    for number, order in ((7, (1, 2, 1, 2)), (9, (2, 1, 2))):
+        start = now
+        for iteration, scope in enumerate(order):
+            records.append(Record(ticks(now), ticks(now + 5), scope, 0, iteration // 2))
+            now += 10
+        records.append(Record(ticks(start), ticks(now), 0, 0, None, (number,)))
+        records.append(Record(ticks(now + 1), ticks(now + 2), 1))
+        now += 10
+    owner = kernel(table=table, slots=1)
+    return run([owner], [pack_launch(owner, (1, 1, 1), 32, [Written([records])])])
+
+
+def test_the_order_of_phases_of_a_tile() -> None:
+    raw = tiled()
+    assert measured("order", raw, order=("tile/load", "tile/store"), per="tile") == 1
+    assert measured("order", raw, order=("tile/store", "tile/load"), per="tile") == 1
+    assert measured("order", raw, order=("tile", "tile/load"), per="tile") == 0
+    assert measured("order", gpu(pieces(9)), order=("scores", "softmax"), per="tile") is None
+
+
+def test_the_critical_path_through_a_scope() -> None:
+    """Of a barrier with one late warp the path is that warp's sum, and never the barrier."""
+    raw = gpu(barriers(1000))
+    through = measured("max_critical", raw, scope="reduce")
+    path = shares(Run(raw).critical_path(whole=True)).set_index("scope")["share"]
+    assert through is not None
+    assert through > 0.95
+    assert measured("max_critical", raw, scope="nothing") == 0
+    parts = [measured("max_critical", raw, scope=name) for name in set(path.index)]
+    assert sum(part or 0 for part in parts) == pytest.approx(1)
+
+
+def test_the_share_of_a_role() -> None:
+    raw = gpu(barriers(1000))
+    raw.kernels[0].options[ROLES] = ["load", "load", "late", "load"]
+    late = measured("max_share", raw, scope="barrier", role="late")
+    others = measured("max_share", raw, scope="barrier", role="load")
+    whole = measured("max_share", raw, scope="barrier")
+    assert late is not None
+    assert others is not None
+    assert late < 0.02 < 0.4 < others
+    assert whole == pytest.approx((late + 3 * others) / 4)
+    assert measured("max_share", raw, scope="barrier", role="none") is None
 
 
 def verdicts(raws: list[RawRun], **values: object) -> list[tuple[Status, str]]:
@@ -134,6 +188,9 @@ def test_what_was_not_recorded_is_inconclusive() -> None:
         ({"max_share": 1.5, "scope": "a"}, "must be a part such as"),
         ({"max_spils": 0}, "did you mean max_spills"),
         ({"max_spills": 0, "warp": "each"}, "of one warp or of all"),
+        ({"max_spills": 0, "per": "tile"}, 'per is "tile", of an order'),
+        ({"order": ["a", "b"], "per": "warp"}, 'per is "tile", of an order'),
+        ({"max_ns": 3, "role": "load"}, "role is of limits of structure"),
         ({"kernel": "add"}, "a budget needs one of max_ns, max_regression, min_overlap"),
     ],
 )

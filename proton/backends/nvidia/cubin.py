@@ -1,4 +1,4 @@
-"""PTX to machine code by `ptxas`, and machine code back to text by `nvdisasm`.
+"""PTX to machine code by `ptxas`.
 
 `ptxas` compiles a whole program, which nvJitLink does not: only then does it weigh registers
 against the programs that fit on an SM (docs/decisions.md, 22).
@@ -9,12 +9,10 @@ import fcntl
 import os
 import re
 import signal
-import subprocess
-import tempfile
 from dataclasses import dataclass
 
-from proton.backends.nvidia import tools
-from proton.base.errors import PassError, ProtonError, PTXASError
+from proton.base import nvidia_tools as tools
+from proton.base.errors import PassError, PTXASError
 from proton.base.knobs import environment
 from proton.base.targets import GPUTarget
 
@@ -143,19 +141,3 @@ def _above_standard(file: int) -> int:
 def _content(file: int) -> bytes:
     """What is in a file in memory."""
     return os.pread(file, os.fstat(file).st_size, 0)
-
-
-def disassemble(code: bytes) -> str:
-    """SASS with source lines; raises ProtonError where `nvdisasm` is not to be found."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(code)
-        file.flush()
-        run = subprocess.run(
-            [str(tools.nvdisasm()), "-g", "-c", file.name],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if run.returncode:
-        raise ProtonError(f"nvdisasm failed: {run.stderr.strip()}")
-    return run.stdout

@@ -2,7 +2,7 @@
 
 import re
 
-from proton.backends.nvidia import tools
+from proton.base import nvidia_tools as tools
 from proton.base.targets import GPUTarget
 from proton.dialect import isa
 from proton.dialect.mlir import Module, disable_llvm_pass, gpu, llvm

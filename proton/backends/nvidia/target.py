@@ -4,9 +4,8 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
-from proton.backends.nvidia import tools
-from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
+from proton.base import nvidia_tools as tools
 from proton.base.errors import CompilationError
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import did_you_mean
@@ -88,7 +87,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
             pass
 
     def disassemble(self, asm: Asm) -> str:
-        return disassemble(asm["cubin"])
+        return tools.disassemble(asm["cubin"])
 
 
 NVIDIA = NVIDIACompiler()

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from proton.backends.nvidia.cubin import disassemble
+from proton.base.nvidia_tools import disassemble
 
 
 def get_sass(cubin_asm: bytes, fun: str | None = None) -> str:

@@ -3,9 +3,9 @@
 
 from collections.abc import Callable
 
-from proton.backends.nvidia.tools import get_ptxas as get_ptxas
-from proton.backends.nvidia.tools import include_folders
-from proton.backends.nvidia.tools import library_folders as library_dirs  # noqa: F401
+from proton.base.nvidia_tools import get_ptxas as get_ptxas
+from proton.base.nvidia_tools import include_folders
+from proton.base.nvidia_tools import library_folders as library_dirs  # noqa: F401
 from proton.base.targets import GPUTarget
 from proton.language import types as ty
 from proton.layout.tensor_cores import K_BITS, MMA_COLUMNS, MMA_ROWS

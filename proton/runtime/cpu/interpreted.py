@@ -17,6 +17,7 @@ from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
+from proton.dialect.text import module_text
 from proton.dialect.walk import kernel_functions
 from proton.frontend import build_module
 from proton.interpreter.debugging import InterpretedGenerator
@@ -147,7 +148,7 @@ class InterpretedLauncher:
                 sanitize_overflow=checks[1],
                 generator=InterpretedGenerator,
             )
-            text, profile = str(module), None
+            text, profile = module_text(module, with_locations=True), None
             if records is not None:
                 ProtonToProtonGPU(records.strategy, records.every).run(module)
                 AllocateProfile(records.strategy, records.capacity).run(module)

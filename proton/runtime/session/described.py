@@ -1,9 +1,11 @@
 """The description of kernels and machine in a run."""
 
 import contextlib
+import linecache
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +42,14 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, object]) -> Kernel:
         unit_warps=profile.unit_warps,
         payload_slots=profile.schema.payload_slots,
         clock_bits=profile.schema.clock_bits,
+        code=kernel.asm.for_runs(),
     )
+
+
+def source_files(kernels: Iterable[Kernel]) -> dict[str, str]:
+    """The text of the files that scopes are in, and of cells of notebooks, as Python read them."""
+    files = dict.fromkeys(s.file for kernel in kernels for s in kernel.scopes if s.file)
+    return {file: text for file in files if (text := "".join(linecache.getlines(file)))}
 
 
 def machine_facts() -> dict[str, object]:

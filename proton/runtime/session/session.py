@@ -16,7 +16,7 @@ from typing import Any
 
 from proton.language import profiling
 from proton.runtime.backend import backends
-from proton.runtime.session.described import machine_facts
+from proton.runtime.session.described import machine_facts, source_files
 from proton.runtime.session.host_scopes import HostRecorder
 from proton.runtime.session.operators import OperatorRecorder
 from proton.runtime.session.recording import Recorded, Recorder, Running, SessionState
@@ -137,6 +137,7 @@ class Session(SessionState):
             counters=[samples for found in recorded for samples in found.counters],
             dropped_launches=self.dropped,
             machine=machine | counted,
+            sources=source_files(self.kernels),
         )
 
 

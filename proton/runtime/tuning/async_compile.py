@@ -11,6 +11,7 @@ from typing import Any
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import ProtonError
+from proton.base.progress import StepCounter, to_terminal
 from proton.base.tracebacks import boundary
 from proton.compiler import Request
 
@@ -78,9 +79,11 @@ class AsyncCompileMode:
     @boundary
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         _active.reset(self._token)
+        progress = StepCounter("compiled", len(self.futures), to_terminal)
         for future in as_completed(self.futures):
             if kind is None and not self.ignore_errors:
                 future.result()
+            progress.step()
 
 
 def active_mode() -> AsyncCompileMode | None:

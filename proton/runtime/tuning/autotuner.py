@@ -22,6 +22,7 @@ from proton.base.errors import (
     PTXASError,
 )
 from proton.base.knobs import knobs
+from proton.base.progress import StepCounter, to_terminal
 from proton.base.tracebacks import boundary
 from proton.base.words import did_you_mean, shown
 from proton.compiler import Request
@@ -307,11 +308,13 @@ class Autotuner(Decorated):
         CPU they are where only `num_warps` and `num_stages` differ, are measured once."""
         self._compile_ahead(configs, args, kwargs)
         timings, measured = dict[Config, object](), dict[object, object]()
+        progress = StepCounter("configuration", len(configs), to_terminal)
         for config in configs:
             work = self._work(config, grid, args, kwargs)
             if work not in measured:
                 measured[work] = self._time(config, grid, args, kwargs)
             timings[config] = measured[work]
+            progress.step()
         best = _best(timings)
         self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
         return timings

@@ -1,6 +1,7 @@
 """How `check` and `measure` say what they found: on a terminal, in files, and to GitHub."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,8 @@ from proton.base.text import printable
 from proton.trace.files import replacing
 from proton.viewer.cli import terminal
 from proton.viewer.cli.table import print_table
-from proton.viewer.compare import Report, Side
+from proton.viewer.compare import Change, Report, Side
+from proton.viewer.compare.page import comparison_page
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
     NUMBERS,
@@ -25,21 +27,63 @@ from proton.viewer.compare.report import (
 
 TITLE = "proton-tile check"
 JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
-Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")]
 
 
-def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | None) -> None:
+def _drawable(out: Path | None) -> Path | None:
+    """A file that can be drawn, which is known before anything is measured."""
+    if out is not None and out.suffix not in (".svg", ".html"):
+        raise typer.BadParameter(f"{printable(str(out))}: the suffix must be .svg or .html")
+    return out
+
+
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        callback=_drawable,
+        metavar="FILE.svg|FILE.html",
+        help="Both sides as a picture, or as a page with their timelines and findings.",
+    ),
+]
+
+
+def say(
+    report: Report,
+    baseline: Side | None,
+    candidate: Side,
+    *,
+    json: bool,
+    junit_to: Path | None,
+    picture: Path | None,
+) -> None:
     """Writes the report wherever it is asked for, and prints it. The answer is the exit status,
     which is the same where nobody reads to the end."""
     if junit_to is not None:
         write(junit_to, junit(report, TITLE))
-    if picture is not None:
-        write(picture, svg(report.changes, TITLE).encode())
+    draw(picture, TITLE, headline(report), finding_table(report), report.changes, baseline,
+         candidate)  # fmt: skip
     if knobs.github_step_summary is not None:
         with open(knobs.github_step_summary, "a", encoding="utf-8") as file:
             file.write(report_markdown(report, TITLE))
     with terminal.to_anybody():
         _print(report, json)
+
+
+def draw(
+    out: Path | None,
+    title: str,
+    heading: str,
+    table: tuple[Sequence[str], Sequence[Sequence[str]]],
+    changes: Sequence[Change],
+    baseline: Side | None,
+    candidate: Side,
+) -> None:
+    """Writes both sides as a picture, or as a page, where a file is named."""
+    if out is None:
+        return
+    found = svg(changes, title)
+    if out.suffix == ".html":
+        found = comparison_page(title, heading, table, changes, baseline, candidate)
+    write(out, found.encode())
 
 
 def _print(report: Report, json: bool) -> None:

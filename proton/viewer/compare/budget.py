@@ -24,6 +24,7 @@ from typing import Any
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.base.words import did_you_mean, shown
+from proton.trace.tiles import FIELD as TILE
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.samples import ALL_WARPS, STATS, Group
 from proton.viewer.compare.structure import MEASURES, Asked
@@ -52,10 +53,13 @@ class Budget:
     where: str = ""
     hidden_by: str = ""  # what min_overlap is of: a scope, or "copies" or "dots" in flight
     order: tuple[str, ...] = ()  # of phases, in each unit and iteration
+    per: str = ""  # "tile": of phases, in each unit and tile
+    role: str = ""  # of groups of warps, for limits of structure; a name or a pattern
     min_overlap: float | None = None
     min_visits: int | None = None
     max_visits: int | None = None
     max_share: float | None = None
+    max_critical: float | None = None
     max_imbalance: float | None = None
     min_occupancy: float | None = None
     max_registers: int | None = None
@@ -84,6 +88,10 @@ class Budget:
                 raise BudgetError(f"{name} needs a scope")
             if self.warp == EACH and name != "order":
                 raise BudgetError(f"{name} is of one warp or of all, got warp = {shown(EACH)}")
+        if self.per not in ("", TILE) or (self.per and not self.order):
+            raise BudgetError(f'per is "{TILE}", of an order, got {shown(self.per)}')
+        if self.role and (self.is_timed or self.warp is not None):
+            raise BudgetError("role is of limits of structure, and of no warp by itself")
         if (self.min_overlap is None) != (not self.hidden_by):
             raise BudgetError("min_overlap and hidden_by go together: a scope, and what hides it")
         if len(self.order) == 1:
@@ -105,7 +113,8 @@ class Budget:
     def asked(self) -> Asked:
         """What its measures are of."""
         warp = self.warp if isinstance(self.warp, int) else None
-        return Asked(scope=self.scope, hidden_by=self.hidden_by, order=self.order, warp=warp)
+        return Asked(scope=self.scope, hidden_by=self.hidden_by, order=self.order, per=self.per,
+                     warp=warp, role=self.role)  # fmt: skip
 
     def is_of_kernel(self, name: str) -> bool:
         """Whether it names a kernel."""
@@ -317,7 +326,8 @@ _TYPES: dict[str, tuple[str, Callable[[object], object]]] = {
     "min_change_ns": ("a number of ns", _number),
     "order": ("a list of scopes", _names),
     **dict.fromkeys(
-        ("min_overlap", "max_share", "min_occupancy"), ('a part such as "60%" or 0.6', _part)
+        ("min_overlap", "max_share", "max_critical", "min_occupancy"),
+        ('a part such as "60%" or 0.6', _part),
     ),
     "max_imbalance": ("a number such as 1.2", _number),
     **{

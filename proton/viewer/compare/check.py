@@ -274,7 +274,9 @@ def _held(
     measure, limit = MEASURES[name], rule.structure[name]
     thing = f"{kernel}/{rule.scope}" if rule.scope else kernel
     warp = f", warp {rule.warp}" if rule.warp is not None else ""
+    warp += f", role {rule.role}" if rule.role else ""
     of = f" of {' < '.join(rule.order)}" if name == "order" else ""
+    of += f" per {rule.per}" if rule.per and of else ""
     by = f" by {rule.hidden_by}" if rule.hidden_by else ""
     title = f"{thing}{warp} {measure.title}{by}{of}"
     if len(values) < processes:

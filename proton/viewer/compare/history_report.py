@@ -18,10 +18,10 @@ COLUMNS = ("scope", "runs", "first", "last", "change", "trend")
 NUMBERS = COLUMNS[1:5]
 BARS = "▁▂▃▄▅▆▇█"
 COMMIT_DIGITS = 12
-WIDTH, HEIGHT, MARGIN, DOT = 720, 90, 8, 3  # px of a plot
+WIDTH, HEIGHT, MARGIN, DOT, LETTERS = 720, 90, 8, 3, 11  # px of a plot
 STYLE = """:root{color-scheme:light dark}body{font:14px system-ui,sans-serif;max-width:760px;
 margin:2em auto;padding:0 1em}h2{font-size:1em;margin:1.5em 0 0}svg{width:100%;height:auto}
-circle{fill:#1f6feb}line{stroke:#7a869a;stroke-width:2}.at{stroke:#c9252d;stroke-width:1}"""
+circle{fill:#1f6feb}text{fill:currentColor}line{stroke:#7a869a;stroke-width:2}.at{stroke:#c9252d;stroke-width:1}"""
 
 
 def shown(value: float, stat: str) -> str:
@@ -113,6 +113,8 @@ def _plot(trend: Trend, stat: str, processes: Sequence[Process]) -> str:
     parts = [_line(x(a - 0.5 * bool(a)), x(b - 0.5 - 0.5 * (b == n)), y(level), y(level))
              for a, b, level in zip(edges, edges[1:], trend.levels, strict=False)]  # fmt: skip
     parts += [_line(x(s.at - 0.5), x(s.at - 0.5), 0, HEIGHT, "at") for s in trend.shifts]
+    parts += [_label(x(first), y(level), shown(level, stat))
+              for first, level in zip(edges, trend.levels, strict=False)]  # fmt: skip
     for at in np.flatnonzero(~np.isnan(values)).tolist():
         value = float(values[at])
         said = _text(f"{shown(value, stat)}: {label(processes[at])}")
@@ -124,6 +126,12 @@ def _plot(trend: Trend, stat: str, processes: Sequence[Process]) -> str:
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(scale)}">'
         f"<title>{_text(scale)}</title>{''.join(parts)}</svg>"
     )
+
+
+def _label(x: float, y: float, text: str) -> str:
+    """Above a level, or below it where there is no room."""
+    y += LETTERS + DOT if y < LETTERS + DOT else -DOT
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{LETTERS}">{_text(text)}</text>'
 
 
 def _line(x1: float, x2: float, y1: float, y2: float, kind: str = "level") -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from proton.base.errors import ProtonError
+from proton.base.progress import StepCounter
 from proton.base.text import printable
+from proton.base.words import counted
 from proton.viewer.compare.budget import Budgets
 from proton.viewer.compare.check import Report, Status, check
 from proton.viewer.compare.samples import SUFFIX, Side
@@ -64,17 +66,26 @@ class MeasuredProgram:
 def gather(
     programs: Mapping[str, MeasuredProgram],
     out: Path,
-    rounds: Iterable[int],
-    progress: Callable[[int], None] = lambda number: None,
+    rounds: Sequence[int],
+    say: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Runs each program once a round, and leaves the runs in a folder for each."""
+    """Runs each program once a round, and leaves the runs in a folder for each. Ctrl-C leaves the
+    rounds that are whole."""
     for name in programs:
         (out / name).mkdir(parents=True, exist_ok=True)
+    progress = StepCounter("round", len(rounds), say)
     for number in rounds:
         order = list(programs) if number % 2 == 0 else list(programs)[::-1]
-        for name in order:
-            programs[name].run((out / name / f"{number:04}{SUFFIX}").absolute())
-        progress(number)
+        files = {name: (out / name / f"{number:04}{SUFFIX}").absolute() for name in order}
+        try:
+            for name in order:
+                programs[name].run(files[name])
+        except KeyboardInterrupt:
+            for file in files.values():
+                file.unlink(missing_ok=True)
+            say(f"stopped: {out} has {counted(number, 'round', 'rounds')}")
+            raise
+        progress.step()
 
 
 def warm_up(programs: Mapping[str, MeasuredProgram], out: Path) -> None:

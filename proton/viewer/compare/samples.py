@@ -72,6 +72,11 @@ class Process:
     commit: str = ""  # empty where it is not known
     held: Run | None = field(default=None, compare=False, repr=False)  # else its file is read
 
+    @property
+    def is_run(self) -> bool:
+        """Whether there is more than sums."""
+        return self.held is not None or Path(self.path).suffix != HATCHET
+
     def run(self) -> Run:
         """The whole of it."""
         return Run.load(Path(self.path)) if self.held is None else self.held

@@ -4,11 +4,13 @@ the order of phases, numbers of visits, shares, imbalance, and what a kernel tak
     key                of what                                            exact
     min_overlap        the part of a scope's time in which `hidden_by`
                        was under way in the same program
-    order              units and iterations in which phases are not in    yes
-                       this order
+    order              units and iterations (or tiles) in which phases    yes
+                       are not in this order
     min_visits,        visits of a scope in a launch                      yes
     max_visits
     max_share          the time of a scope as a part of its units'
+    max_critical       the part of the critical path of a launch that
+                       is in a scope, or under way by its name
     max_imbalance      the busiest warp (of a scope) or place over the
                        mean
     min_occupancy      threads of the programs that fit on an SM, as a    yes
@@ -29,19 +31,24 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from proton.trace.tiles import FIELD as TILE
+from proton.trace.tiles import NO_TILE
 from proton.viewer.explain.subject import KernelView, per_launch
+from proton.viewer.tables.critical import shares
 from proton.viewer.tables.waiting import union
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What a measure is of: patterns of scopes, or kinds of asynchronous work ("copies"), and a
-    warp's number."""
+    warp's number, or a role."""
 
     scope: str = ""
     hidden_by: str = ""
     order: tuple[str, ...] = ()
+    per: str = ""  # of what phases are in order: TILE, else iterations
     warp: int | None = None
+    role: str = ""  # a pattern; empty for all units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +73,28 @@ class Measure:
         return f"{100 * value:.1f} %" if self.unit == "%" else f"{value:g}{self.unit}"
 
 
-def _rows(view: KernelView, pattern: str, warp: int | None = None) -> np.ndarray:
-    """The slices of the scopes that a pattern names."""
+def _rows(view: KernelView, pattern: str, asked: Asked) -> np.ndarray:
+    """The slices of the scopes that a pattern names, of the units that are meant."""
     named = np.array([fnmatchcase(s.path, pattern) for s in view.subject.scopes], bool)
     rows = view.rows_where(named)
-    if warp is None:
-        return rows
-    return rows[view.records.tracks.warp[view.records.track[rows]] == warp]
+    return rows[_is_meant(view, view.records.track[rows], asked)]
 
 
-def _intervals(view: KernelView, name: str, warp: int | None) -> tuple[np.ndarray, ...]:
+def _is_meant(view: KernelView, track: np.ndarray, asked: Asked) -> np.ndarray:
+    """Of units, by their tracks, whether they are of the warp or the role that is asked for."""
+    tracks = view.records.tracks
+    found = np.ones(track.size, bool)
+    if asked.warp is not None:
+        found &= tracks.warp[track] == asked.warp
+    if asked.role:
+        has = np.array([fnmatchcase(name, asked.role) for name in view.kernel.roles], bool)
+        found &= has[tracks.unit[track]] if has.size else False
+    return found
+
+
+def _intervals(view: KernelView, name: str, asked: Asked) -> tuple[np.ndarray, ...]:
     """(program, start, end) of the slices of scopes, and of flights of a kind of work or a name."""
-    records, rows = view.records, _rows(view, name, warp)
+    records, rows = view.records, _rows(view, name, asked)
     flights = records.flights
     of = [name in (s.work, s.queue) and s.kind == "issue" for s in view.subject.scopes]
     own = np.array(of, bool)[records.scope[flights.issue]] & np.isin(flights.issue, view.rows)
@@ -89,7 +106,7 @@ def _intervals(view: KernelView, name: str, warp: int | None) -> tuple[np.ndarra
 
 def _overlap(view: KernelView, asked: Asked) -> Sequence[float]:
     """Sums over programs, which lie one behind another on one axis."""
-    both = [_intervals(view, name, asked.warp) for name in (asked.scope, asked.hidden_by)]
+    both = [_intervals(view, name, asked) for name in (asked.scope, asked.hidden_by)]
     if not all(each[0].size for each in both):
         return [0.0] if both[0][0].size else []
     low = min(int(each[1].min()) for each in both)
@@ -111,14 +128,20 @@ def _overlap(view: KernelView, asked: Asked) -> Sequence[float]:
 
 
 def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
-    """Phases begin in their order, by the first slice of each in a unit and iteration."""
+    """Phases begin in their order, by the first slice of each in a unit and iteration, or tile."""
     records, found = view.records, 0
+    of = records.iteration
+    if asked.per == TILE:
+        if (tiles := records.tile) is None:
+            return []
+        of = tiles
     first: dict[tuple[int, int], list[tuple[int, int]]] = {}
     is_any = False
     for place, name in enumerate(asked.order):
-        rows = _rows(view, name, asked.warp)
+        rows = _rows(view, name, asked)
         is_any |= bool(rows.size)
-        keys = records.track[rows].astype(np.int64), records.iteration[rows]
+        rows = rows[of[rows] != NO_TILE] if asked.per == TILE else rows
+        keys = records.track[rows].astype(np.int64), of[rows]
         order = np.lexsort((records.start_ns[rows], keys[1], keys[0]))
         track, iteration = (key[order] for key in keys)
         heads = np.ones(order.size, bool)
@@ -135,7 +158,7 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
 
 def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
     """Of each launch."""
-    rows = _rows(view, asked.scope, asked.warp)
+    rows = _rows(view, asked.scope, asked)
     records = view.records
     first = np.unique(records.visits.number[rows], return_index=True)[1]
     launch = records.tracks.launch[records.track[rows[first]]]
@@ -143,18 +166,24 @@ def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
 
 
 def _share(view: KernelView, asked: Asked) -> Sequence[float]:
-    rows = _rows(view, asked.scope, asked.warp)
-    tracks = view.tracks
-    if asked.warp is not None:
-        tracks = tracks[view.records.tracks.warp[tracks] == asked.warp]
+    rows = _rows(view, asked.scope, asked)
+    tracks = view.tracks[_is_meant(view, view.tracks, asked)]
     time = view.unit_ns(tracks)
     return [float(view.subject.self_ns[rows].sum()) / time] if time else []
+
+
+def _critical(view: KernelView, asked: Asked) -> Sequence[float]:
+    """Of the launch of median time: its path goes on with the programs that a tail waited for."""
+    tables = view.subject.tables
+    path = shares(tables.critical_path(int(view.typical_launch), whole=True))
+    own = [fnmatchcase(scope, asked.scope) for scope in path["scope"]]
+    return [float(path["share"][own].sum()) / 100] if any(own) or len(path) else []
 
 
 def _imbalance(view: KernelView, asked: Asked) -> Sequence[float]:
     """Of warps by the time of a scope, else of places by that of programs, a launch at a time."""
     if asked.scope:
-        rows = _rows(view, asked.scope)
+        rows = _rows(view, asked.scope, Asked())
         unit = view.records.tracks.unit[view.records.track[rows]]
         busy = np.bincount(unit, view.subject.dur_ns[rows], view.kernel.units)
         return [float(busy.max() / busy.mean())] if busy.any() else []
@@ -191,6 +220,8 @@ MEASURES: dict[str, Measure] = {
     "min_visits": Measure(title="visits", of=_visits, is_most=False, needs_scope=True),
     "max_visits": Measure(title="visits", of=_visits, needs_scope=True),
     "max_share": Measure(title="share", of=_share, is_exact=False, unit="%", needs_scope=True),
+    "max_critical": Measure(title="part of the critical path", of=_critical, is_exact=False,
+                            unit="%", needs_scope=True),
     "max_imbalance": Measure(title="imbalance", of=_imbalance, is_exact=False, unit="x"),
     "min_occupancy": Measure(title="occupancy", of=_occupancy, is_most=False, unit="%"),
     "max_registers": Measure(title="registers", of=_resource("registers")),

@@ -72,9 +72,11 @@ class Explanation:
     def lines(self, file: str) -> Iterator[tuple[str, Sequence[str]]]:
         """A sentence, and the lines below it, for each finding; `file` is what commands name."""
         for finding in self.findings:
-            yield head(finding), list(self._below(finding, file))
+            opens = (f"open: {command(shown, file)}" for shown in finding.slices)
+            yield head(finding), [*self.reasons(finding), *opens]
 
-    def _below(self, finding: Finding, file: str) -> Iterator[str]:
+    def reasons(self, finding: Finding) -> Iterator[str]:
+        """What is at stake, what to try or to record, and what that rests on: a line each."""
         if finding.gain_ns:
             yield (
                 f"at stake: {duration(finding.gain_ns)} "
@@ -87,8 +89,6 @@ class Explanation:
         if finding.record:
             yield f"record: {finding.record}"
         yield f"rests on: {basis(finding)}"
-        for shown in finding.slices:
-            yield f"open: {command(shown, file)}"
 
     def _repr_html_(self) -> str:
         """The findings in a notebook."""

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from proton.base.errors import ProtonError
+from proton.base.progress import StepCounter, to_terminal
 from proton.trace.nesting import lanes
 from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
@@ -65,11 +66,12 @@ def write(
         header |= theirs
         writer = _Writer(tables, raw.origin_unix_ns - base, used + 1)
     file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
-    first = True
+    first, progress = True, StepCounter("slice", len(tables.frame), to_terminal)
     for line in writer.events():
         lines.append(line)
         if len(lines) >= BLOCK_LINES:
             file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
+            progress.step(len(lines))
             lines, first = [], False
     lines += writer.names
     if lines:

@@ -1,4 +1,5 @@
-"""The source of kernels with the time of each line: as text, and as a page or a cell of a notebook.
+"""The source of kernels with the time of each line, as text, and what a page shows beside its
+timeline: the lines, and the code that they became.
 
 line    self    wait  visits
   33  1.2 us  400 ns   1024  #####  x = tl.load(...)
@@ -6,18 +7,24 @@ line    self    wait  visits
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proton.base import markup
+from proton.base.errors import ProtonError
+from proton.base.locations import Place, places
+from proton.base.nvidia_tools import disassemble
 from proton.base.text import printable
 from proton.base.units import duration
+from proton.trace.model import Kernel
 from proton.viewer.pictures.selection import matching
 from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import kernel_labels, variant_numbers
 from proton.viewer.tables.source import lines_of
 
 if TYPE_CHECKING:
@@ -25,20 +32,11 @@ if TYPE_CHECKING:
 
 AROUND = 2  # lines shown before and behind one with time
 BAR = 5  # columns of a bar
-SLICES = 5  # of a line, that the page names
+SLICES = 3  # of a line, that are named
 GAP = "..."
-STYLE = """
-:root{color-scheme:light dark}
-.source{font:13px/1.45 ui-monospace,monospace;max-width:110em}
-.source table{border-collapse:collapse}
-.source td,.source th{padding:0 .7em;text-align:right;white-space:pre;vertical-align:top}
-.source td:last-child,.source th:last-child{text-align:left}
-.source tr.timed{background:linear-gradient(to right,rgba(217,119,6,.38) var(--part),
- rgba(217,119,6,.08) var(--part))}
-.source details div{opacity:.75;white-space:pre-wrap}
-.source summary{cursor:pointer;list-style:none}
-.source summary::before{content:"\\25b8";position:absolute;margin-left:-.9em}
-"""
+LEVELS = ("ttir", "ttsir", "ttgir", "ptx", "sass")
+MOST_CODE = 8  # kernels with most time, whose code a page has: to disassemble one takes 0.3 s
+Level = tuple[str, str, list[tuple[Place, ...]]]  # name, text, and the places of each line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,54 +45,76 @@ class SourceLine:
 
     number: int
     text: str
+    end: int  # the last line of the block that it opens, else itself
     scope: str = ""
     visits: int = 0
     self_ns: float = 0.0
     wait_ns: float = 0.0
     share: float = 0.0
     parts: tuple[tuple[str, float], ...] = ()  # self time by warp, or what was asked for
-    slices: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Lines of a kernel in one file; None stands for lines left out."""
+
+    kernel: str
+    file: str
+    lines: list[SourceLine | None]
+
+    @property
+    def title(self) -> str:
+        """Both names."""
+        return f"{self.kernel}, {self.file or 'no source is known'}"
 
 
 class SourceView:
-    """The lines of a run's kernels; in a notebook it shows itself."""
+    """The lines of a run's kernels."""
 
-    def __init__(self, tables: Tables, by: str = "", text: str = "", kernel: str = "") -> None:
-        """`kernel`: a regex that is in the names of those that are shown."""
-        self.tables, self.by = tables, by
-        self.table = _of_kernels(kernel, lines_of(tables.raw, tables.records))
+    def __init__(
+        self, tables: Tables, by: str = "", kernel: str = "", rows: np.ndarray | None = None
+    ) -> None:
+        """`kernel`: a regex that is in the names of those that are shown; `rows`: the slices whose
+        time counts, None for all."""
+        self.tables, self.by, self.kernel = tables, by, kernel
+        self.table = _of_kernels(kernel, lines_of(tables.raw, tables.records, rows=rows))
         self.parts = _of_kernels(kernel, lines_of(tables.raw, tables.records, by)) if by else None
-        self._given = text.splitlines()
+        kernels, labels = tables.raw.kernels, kernel_labels(tables.raw.kernels)
+        names = [(kernel.name, number) for kernel, number
+                 in zip(kernels, variant_numbers(kernels), strict=True)]  # fmt: skip
+        self._labels = dict(zip(names, labels, strict=True))
+        self._kernels: dict[str, Kernel] = dict(zip(labels, kernels, strict=True))
 
-    def kernels(self) -> Iterator[tuple[str, list[SourceLine | None]]]:
-        """`kernel, file` and its lines; None stands for lines left out."""
+    def listings(self, code: Sequence[Place] = ()) -> Iterator[Listing]:
+        """Those with time, the most first, with some lines around; also the places of `code`."""
         keys = ["kernel", "variant", "file"]
         for (kernel, variant, file), rows in self.table.groupby(keys, observed=True, sort=False):
-            several = self.table.loc[self.table["kernel"] == kernel, "variant"].nunique() > 1
-            name = f"{kernel} #{variant}" if several else str(kernel)
-            found = self._lines(str(file), rows)
-            yield f"{name}, {file or 'no source is known'}", found
+            beside = {line for of, line in code if of == file}
+            lines = self._lines(str(file), rows, beside)
+            yield Listing(kernel=self._labels[str(kernel), variant], file=str(file), lines=lines)
 
-    def _lines(self, file: str, rows: pd.DataFrame) -> list[SourceLine | None]:
-        text = self._given or _read(file)
+    def _lines(self, file: str, rows: pd.DataFrame, beside: set[int]) -> list[SourceLine | None]:
+        text = self.tables.raw.sources.get(file, "").splitlines()
         of = {int(row["line"]): row for row in rows.to_dict("records")}
-        shown = sorted({n for line in of for n in range(line - AROUND, line + AROUND + 1)
-                        if n in of or 1 <= n <= len(text)})  # fmt: skip
+        near = {n for line in {*of, *beside} for n in range(line - AROUND, line + AROUND + 1)}
+        shown = sorted(n for n in near if n in of or 1 <= n <= len(text))
         found: list[SourceLine | None] = []
         for place, number in enumerate(shown):
             if place and number > shown[place - 1] + 1:
                 found.append(None)
             content = text[number - 1] if 1 <= number <= len(text) else ""
             row = of.get(number)
+            end = _end_of_block(text, number)
             if row is None:
-                found.append(SourceLine(number=number, text=content))
+                found.append(SourceLine(number=number, text=content, end=end))
                 continue
             found.append(
                 SourceLine(
-                    number=number, text=content or str(row["scope"]), scope=str(row["scope"]),
+                    number=number, text=content or str(row["scope"]), end=end,
+                    scope=str(row["scope"]),
                     visits=int(row["visits"]), self_ns=float(row["self_ns"]),
                     wait_ns=float(row["wait_ns"]), share=float(row["share"]),
-                    parts=self._parts(row, number), slices=self._slices(number, file),
+                    parts=self._parts(row, number),
                 )
             )  # fmt: skip
         return found
@@ -109,22 +129,14 @@ class SourceView:
         return tuple((f"{self.by} {n}", float(ns)) for n, ns in zip(own[self.by], own["self_ns"],
                                                                      strict=True))  # fmt: skip
 
-    def _slices(self, line: int, file: str) -> tuple[str, ...]:
-        """The longest slices of a line, as commands that show them."""
-        own = self.tables.slices_at(line, file).nlargest(SLICES, "dur_ns")
-        return tuple(
-            f"{duration(float(dur))}: --launch {launch} --start {start} --end {start + dur}"
-            for dur, launch, start in zip(own["dur_ns"], own["launch"], own["start_ns"],
-                                          strict=True)
-        )  # fmt: skip
-
     def text(self, width: int) -> Iterator[str]:
         """Lines of at most so many columns."""
-        for title, lines in self.kernels():
+        for listing in self.listings():
+            lines = listing.lines
             has_wait = any(line is not None and line.wait_ns for line in lines)
             columns = 31 if has_wait else 22
             indent = _indent([line.text for line in lines if line is not None])
-            yield from ("", printable(title)[:width])
+            yield from ("", printable(listing.title)[:width])
             yield f"{'line':>5}{'self':>9}{'wait' if has_wait else '':>{columns - 22}}{'visits':>8}"
             for line in lines:
                 if line is None:
@@ -142,52 +154,118 @@ class SourceView:
                 for name, ns in line.parts:
                     yield f"{'':>5}{duration(ns):>9}  {name}"
 
-    def _repr_html_(self) -> str:
-        """The lines as a table, whose timed ones open to their longest slices."""
-        parts = [f"<style>{STYLE}</style><div class=source>"]
-        for title, lines in self.kernels():
-            head = "<tr><th>line<th>self<th>wait<th>visits<th>source</tr>"
-            body = "".join(map(_row, lines))
-            parts.append(f"<h3>{markup.text(title)}</h3><table>{head}{body}</table>")
-        return "".join([*parts, "</div>"])
+    def data(self) -> dict[str, object]:
+        """What a page shows: listings, and of each kernel the levels of its code. A line of code
+        names places by their number in `places`."""
+        code = self._code()
+        number: dict[Place, int] = {}
+        levels = {
+            kernel: [
+                [name, _shown(text), [[number.setdefault(p, len(number)) for p in at] for at in of]]
+                for name, text, of in found
+            ]
+            for kernel, found in code.items()
+        }
+        return {
+            "listings": [
+                {
+                    "kernel": printable(listing.kernel), "file": printable(listing.file),
+                    "lines": [_row(x) for x in listing.lines],
+                }
+                for listing in self.listings(list(number))
+            ],
+            "levels": {printable(kernel): found for kernel, found in levels.items()},
+            "places": [[printable(file), line] for file, line in number],
+        }  # fmt: skip
 
-    def page(self) -> str:
-        """All of an HTML file."""
-        name = markup.text(self.tables.name)
-        begin = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device'
-        return f'{begin}-width"><title>{name}</title><body>{self._repr_html_()}</body>\n'
+    def at(self, number: int) -> list[dict[str, Any]]:
+        """What a line of the source became, an entry a kernel: the `lines` of the block that it
+        opens, the longest of its `slices` as options of `timeline`, and of each of the `levels` the
+        lines of code, [number, text]."""
+        found: list[dict[str, Any]] = []
+        for listing in self.listings([(file, number) for file in self.tables.raw.sources]):
+            line = next((x for x in listing.lines if x is not None and x.number == number), None)
+            if line is None:
+                continue
+            block = {(listing.file, n) for n in range(number, line.end + 1)}
+            slices = self.tables.slices_at(number, listing.file)
+            slices = slices[slices["kernel"] == self._kernels[listing.kernel].name]
+            longest = slices.nlargest(SLICES, "dur_ns")[["launch", "start_ns", "dur_ns"]]
+            found.append({
+                "kernel": listing.kernel, "file": listing.file,
+                "lines": [[x.number, x.text] for x in listing.lines
+                          if x is not None and number <= x.number <= line.end],
+                "slices": [
+                    f"--launch {launch} --start {start} --end {start + ns}"
+                    for launch, start, ns in longest.itertuples(index=False)
+                ],
+                "levels": {
+                    name: [[n, code.expandtabs(4)] for n, (code, at) in
+                           enumerate(zip(text.split("\n"), of, strict=True), 1)
+                           if block & set(at)]
+                    for name, text, of in _levels(self._kernels[listing.kernel])
+                },
+            })  # fmt: skip
+        return found
+
+    def _code(self) -> dict[str, list[Level]]:
+        """The levels of the kernels with most time."""
+        names = self.table.groupby(["kernel", "variant"], observed=True)["self_ns"].sum()
+        most = names.sort_values(ascending=False).index[:MOST_CODE]
+        found = [self._labels[str(kernel), variant] for kernel, variant in most]
+        with ThreadPoolExecutor() as several:  # each waits for a process
+            return dict(zip(found, several.map(lambda k: _levels(self._kernels[k]), found),
+                            strict=True))  # fmt: skip
+
+
+def _levels(kernel: Kernel) -> list[Level]:
+    """The levels of a kernel's code that its run has."""
+    code = dict(kernel.code)
+    if "cubin" in code:
+        try:
+            code["sass"] = disassemble(base64.b64decode(code.pop("cubin")))
+        except (ProtonError, ValueError) as error:  # no disassembler, or a broken file
+            code["sass"] = str(error)
+    return [(name, *places(name, code[name])) for name in LEVELS if name in code]
+
+
+def _shown(text: str) -> list[str]:
+    return [printable(line.expandtabs(4)) for line in text.split("\n")]
+
+
+def _row(line: SourceLine | None) -> list[object] | None:
+    """A line as a page has it."""
+    if line is None:
+        return None
+    text, scope = printable(line.text.expandtabs(4)), printable(line.scope)
+    parts = [[printable(name), ns] for name, ns in line.parts]
+    times = [line.visits, line.self_ns, line.wait_ns, line.share, scope, parts]
+    return [line.number, text, line.end, *(times if line.visits else [])]
 
 
 def _of_kernels(kernel: str, table: pd.DataFrame) -> pd.DataFrame:
     return table[np.array(matching(kernel, [*table["kernel"]]), bool)]
 
 
-def _row(line: SourceLine | None) -> str:
-    if line is None:
-        return f"<tr><td>{GAP}<td><td><td><td></tr>"
-    text = markup.text(line.text.expandtabs(4))
-    if not line.visits:
-        return f"<tr><td>{line.number}<td><td><td><td>{text}</tr>"
-    parts = [f"{name}: {duration(ns)}" for name, ns in line.parts]
-    inside = "".join(f"<div>{markup.text(one)}</div>" for one in (line.scope, *parts, *line.slices))
-    wait = duration(line.wait_ns) if line.wait_ns else ""
-    return (
-        f'<tr class=timed style="--part:{line.share:.1f}%"><td>{line.number}'
-        f"<td>{duration(line.self_ns)}<td>{wait}<td>{line.visits}"
-        f"<td><details><summary>{text}</summary>{inside}</details></tr>"
-    )
+def _end_of_block(text: Sequence[str], number: int) -> int:
+    """The last line of the block that a line opens: of `with proton.scope("load"):` that of what is
+    inside; of other lines the line itself."""
+    if not 1 <= number <= len(text) or not re.search(r":\s*(#.*)?$", text[number - 1]):
+        return number
+    depth, end = _depth(text[number - 1]), number
+    for at in range(number, len(text)):
+        if text[at].strip():
+            if _depth(text[at]) <= depth:
+                break
+            end = at + 1
+    return end
+
+
+def _depth(line: str) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())
 
 
 def _indent(lines: Sequence[str]) -> int:
     """How many spaces all lines begin with that have text."""
-    texts = [line.expandtabs(4) for line in lines if line.strip()]
-    return min((len(text) - len(text.lstrip()) for text in texts), default=0)
-
-
-def _read(file: str) -> list[str]:
-    """The lines of a Python file; none where it is not there. A run may name any file."""
-    try:
-        is_python = file.endswith(".py")
-        return Path(file).read_text("utf-8", "replace").splitlines() if is_python else []
-    except OSError:
-        return []
+    return min((_depth(line) for line in lines if line.strip()), default=0)

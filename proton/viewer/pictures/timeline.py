@@ -171,7 +171,8 @@ class Timeline:
         if (first, last) != (start, end):
             number = first_launch(self.tables)
             what = "GPUs" if number is None else f"launch {number}, its kernel's median"
-            text += f"; here {duration(last - first)} of {what} (--start 0: all)"
+            part = "" if number is None else f"--launch {number}: its whole, "
+            text += f"; here {duration(last - first)} of {what} ({part}--start 0: all)"
         return text + (f"; {lost} records lost" if lost else "")
 
     def table(self) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 from proton.trace.model import RawRun
 from proton.trace.records import RecordTable
 from proton.trace.wire import RecordKind
+from proton.viewer.tables.labels import unit_roles
 from proton.viewer.tables.rows import kernel_columns
 from proton.viewer.tables.stats import own_values
 
@@ -18,16 +19,20 @@ if TYPE_CHECKING:
 
 COLUMNS = ("kernel", "variant", "file", "line", "scope", "visits", "total_ns", "self_ns",
            "wait_ns", "share")  # fmt: skip
-PLACES = ("warp", "unit", "launch", "sm")  # what `by` may be
+PLACES = ("role", "warp", "unit", "launch", "sm")  # what `by` may be
 
 
-def lines_of(raw: RawRun, records: RecordTable, by: str = "") -> pd.DataFrame:
+def lines_of(
+    raw: RawRun, records: RecordTable, by: str = "", rows: np.ndarray | None = None
+) -> pd.DataFrame:
     """One row a kernel and line, and each value of `by`: `total_ns` is of slices with what is
     inside of them, `self_ns` without, and of that `wait_ns` in slices that only wait; `share` is
-    the percentage of all self time of the kernel."""
+    the percentage of all self time of the kernel. `rows` are the slices that count, of records in
+    order; None for all."""
     import pandas as pd
 
-    rows = np.flatnonzero(records.kind == RecordKind.SLICE)
+    if rows is None:
+        rows = np.flatnonzero(records.kind == RecordKind.SLICE)
     track, scope = records.track[rows], records.scope[rows]
     own = own_values(
         track, records.start_ns[rows], records.end_ns[rows], records.corrected_ns[rows]
@@ -40,7 +45,7 @@ def lines_of(raw: RawRun, records: RecordTable, by: str = "") -> pd.DataFrame:
             "file": _text([s.file for s in scopes], scope),
             "line": np.array([s.line for s in scopes], np.int64)[scope],
             "scope": _text([s.path for s in scopes], scope),
-            **({by: getattr(records.tracks, by)[track]} if by else {}),
+            **({by: _places(raw, records, by, track)} if by else {}),
             "visit": records.visits.number[rows],
             "total_ns": records.corrected_ns[rows],
             "self_ns": own,
@@ -57,6 +62,16 @@ def lines_of(raw: RawRun, records: RecordTable, by: str = "") -> pd.DataFrame:
     found["share"] = 100 * found["self_ns"] / np.maximum(whole.to_numpy(np.float64), 1.0)
     order = found.sort_values("self_ns", ascending=False, kind="stable", ignore_index=True)
     return order[[*keys, *COLUMNS[4:]]]
+
+
+def _places(
+    raw: RawRun, records: RecordTable, by: str, track: np.ndarray
+) -> np.ndarray | pd.Categorical:
+    tracks = records.tracks
+    if by == "role":
+        return _text(*unit_roles(raw, tracks.launch[track], tracks.unit[track]))
+    found: np.ndarray = getattr(tracks, by)
+    return found[track]
 
 
 def _text(strings: list[str], code: np.ndarray) -> pd.Categorical:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,16 +81,21 @@ class Filter:
     end_ns: int | None = None
     threshold: float = 0.0
 
+    def begins(self, start: np.ndarray) -> np.ndarray:
+        """Of each time whether a slice that begins then counts."""
+        limits = np.iinfo(np.int64)
+        low = limits.min if self.start_ns is None else self.start_ns
+        high = limits.max if self.end_ns is None else self.end_ns
+        return np.asarray((start >= low) & (start < high))
+
     def chosen(self, columns: Columns) -> np.ndarray | None:
         """The slices that count; None for all."""
         masks = []
         for text, wanted in ((self.include, True), (self.exclude, False)):
             if text:
                 masks.append(_in_path(columns, text) == wanted)
-        if self.start_ns is not None:
-            masks.append(columns.start >= self.start_ns)
-        if self.end_ns is not None:
-            masks.append(columns.start < self.end_ns)
+        if self.start_ns is not None or self.end_ns is not None:
+            masks.append(self.begins(columns.start))
         return np.logical_and.reduce(masks) if masks else None
 
 
@@ -252,20 +257,23 @@ def _labels(key: Key, codes: np.ndarray) -> pd.Categorical | np.ndarray:
 @dataclass(frozen=True, kw_only=True)
 class _Runs:
     """The visits of groups, in order of the groups and their values: a visit's pieces in a group
-    are one row. `first` and `last` are when they began and ended, `waits` what they waited."""
+    are one row. `parts` has columns of their pieces by the names of OF_PIECES; it is empty where
+    each has one."""
 
     group: np.ndarray
     values: np.ndarray
-    pieces: np.ndarray
-    span: np.ndarray
-    waits: np.ndarray
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def _runs(columns: Columns, group: np.ndarray, count: int, values: np.ndarray) -> _Runs:
     """Those that lack no piece."""
     some = np.flatnonzero((group >= 0) & ~columns.visits.cut)
+    if not columns.visits.is_split:
+        of, own = group[some], values[some]
+        order = np.lexsort((own, of))
+        return _Runs(group=of[order], values=own[order])
     key = columns.visits.number[some] * count + group[some]
-    by_visit = np.argsort(key, kind="stable") if columns.visits.is_split else np.arange(some.size)
+    by_visit = np.argsort(key, kind="stable")
     rows, key = some[by_visit], key[by_visit]
     heads = np.flatnonzero(np.diff(key, prepend=-1)) if rows.size else rows
     sizes = np.diff(np.append(heads, rows.size))
@@ -279,23 +287,15 @@ def _runs(columns: Columns, group: np.ndarray, count: int, values: np.ndarray) -
     of, sums = group[rows[heads]], added(values)
     order = np.lexsort((sums, of))
     waited = added(np.where(columns.waits, columns.dur, 0))
-    return _Runs(
-        group=of[order],
-        values=sums[order],
-        pieces=sizes[order],
-        span=(end - first)[order],
-        waits=waited[order],
-    )
+    parts = zip(OF_PIECES, (sizes, end - first, waited), strict=True)
+    return _Runs(group=of[order], values=sums[order], parts={n: c[order] for n, c in parts})
 
 
 def _describe(
     columns: Columns, group: np.ndarray, count: int, values: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The statistics of each group: sums of slices, the rest of visits."""
-    outer, own = _parts(columns, group, values)
-    some = np.flatnonzero(group >= 0)
-    by_group = some[np.argsort(group[some], kind="stable")]
-    slices = np.bincount(group[some], minlength=count)
+    totals = _totals(columns, group, count, values)
     runs = _runs(columns, group, count, values)
     ordered, size = runs.values, np.bincount(runs.group, minlength=count)
     first = np.cumsum(size) - size
@@ -308,8 +308,7 @@ def _describe(
     nothing = np.zeros(1, values.dtype) if not ordered.size else ordered
     found = {
         "count": size,
-        "total": _sums(outer[by_group], slices),
-        "self": _sums(own[by_group], slices),
+        **totals,
         "mean": mean,
         "std": std,
         "min": nothing[heads],
@@ -320,10 +319,20 @@ def _describe(
         below, above = nothing[heads + low], nothing[np.minimum(heads + low + 1, ends)]
         found[name] = below + (at - low) * (above - below)
     found["max"] = nothing[ends]
-    if (runs.pieces > 1).any():
-        parts = {"pieces": runs.pieces, "span": runs.span, "wait": runs.waits}
-        found |= {name: _sums(column, size) / there for name, column in parts.items()}
+    if runs.parts and (runs.parts["pieces"] > 1).any():
+        found |= {name: _sums(column, size) / there for name, column in runs.parts.items()}
     return found
+
+
+def _totals(
+    columns: Columns, group: np.ndarray, count: int, values: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The sums of slices of each group; what they take of memory is free behind it."""
+    outer, own = _parts(columns, group, values)
+    some = np.flatnonzero(group >= 0)
+    by_group = some[np.argsort(group[some], kind="stable")]
+    slices = np.bincount(group[some], minlength=count)
+    return {"total": _sums(outer[by_group], slices), "self": _sums(own[by_group], slices)}
 
 
 def _sums(values: np.ndarray, size: np.ndarray) -> np.ndarray:

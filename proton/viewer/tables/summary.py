@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from proton.base import markup
 from proton.base.text import printable
 from proton.trace.model import BOOT, OPERATOR, WALL_CLOCKED
@@ -17,7 +19,7 @@ from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
 from proton.viewer.tables.recording_cost import OFF, RESOURCES
 from proton.viewer.tables.rows import CORRECTED, LAUNCH, METRICS, RAW
-from proton.viewer.tables.stats import TIMES
+from proton.viewer.tables.stats import TIMES, Filter
 from proton.viewer.tables.tables import Tables
 from proton.viewer.tables.units import with_units
 
@@ -37,19 +39,23 @@ class Summary:
     """
 
     facts: dict[str, str]
-    kernels: pd.DataFrame  # statistics of launches, by kernel and variant
+    hosts: pd.DataFrame  # statistics of host scopes, by path; `wall` is the percentage of the wall
+    kernels: pd.DataFrame  # ... and of launches, by kernel and variant
     scopes: pd.DataFrame
     warnings: tuple[str, ...]
     times: str = CORRECTED  # what the times of scopes are
+
+    @property
+    def tables(self) -> tuple[tuple[str, str, pd.DataFrame], ...]:
+        """From the host down: a title, what the times are, and the statistics."""
+        return (("host scopes", RAW, self.hosts), ("launches", RAW, self.kernels),
+                ("scopes", self.times, self.scopes))  # fmt: skip
 
     def _repr_html_(self) -> str:
         """The summary in a notebook."""
         tables = (
             f"<div><b>{title}, {METRICS[metric]}</b></div>{_html(table)}"
-            for title, metric, table in (
-                ("launches", RAW, self.kernels),
-                ("scopes", self.times, self.scopes),
-            )
+            for title, metric, table in self.tables
             if len(table)
         )
         return f"{markup.warnings(self.warnings)}{''.join(tables)}{markup.facts(self.facts)}"
@@ -74,11 +80,26 @@ def summary(run: Tables) -> Summary:
         **_kernel_facts(run),
         **{key: str(value) for key, value in run.raw.machine.items() if key != BOOT},
     }
-    kernels = run.stats(("kernel",), RAW, LAUNCH)
+    wall = max(wall_ns(run, Filter()), 1.0)
+    hosts, kernels = (
+        table.assign(wall=100 * table["total"] / wall)
+        for table in (run.stats(("scope",), RAW, "host"), run.stats(("kernel",), RAW, LAUNCH))
+    )
     return Summary(
-        facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)),
-        times=run.shown_metric(CORRECTED),
+        facts=facts, hosts=hosts, kernels=kernels, scopes=run.stats(),
+        warnings=tuple(_warnings(run)), times=run.shown_metric(CORRECTED),
     )  # fmt: skip
+
+
+def wall_ns(tables: Tables, where: Filter) -> float:
+    """From the first begin of a host scope or a launch to the last end, of those chosen by time."""
+    launches, host = tables.launches, [s for s in tables.raw.host if s.kind == "host"]
+    start = np.append(launches["start_ns"], [s.start - tables.raw.origin_ns for s in host])
+    length = np.append(launches["dur_ns"], [s.end - s.start for s in host])
+    chosen = where.begins(start)
+    if not chosen.any():
+        return 0.0
+    return float((start + length)[chosen].max() - start[chosen].min())
 
 
 def _placed(run: Tables) -> dict[str, str]:

@@ -151,8 +151,8 @@ class Tables:
         return critical.critical_path(self.records, ran, of, whole)
 
     def lines(self, by: str = "") -> pd.DataFrame:
-        """One row a kernel and line of its source, and warp, unit, launch or sm where `by` says
-        so: visits, total, self and waiting time, and the share of all self time, in percent."""
+        """One row a kernel and line of its source, and role, warp, unit, launch or sm where `by`
+        says so: visits, total, self and waiting time, and the share of all self time in percent."""
         return source.lines_of(self.raw, self.records, by)
 
     def slices_at(self, line: int, file: str = "") -> pd.DataFrame:

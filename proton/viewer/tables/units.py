@@ -10,7 +10,7 @@ from proton.base.units import duration
 if TYPE_CHECKING:
     import pandas as pd
 
-PERCENTS = ("share", "tail", "hidden")  # columns of percents
+PERCENTS = ("share", "wall", "tail", "hidden")  # columns of percents
 NS = "_ns"  # the end of the name of a column of times
 START = "start_ns"  # one of them has moments
 

@@ -71,6 +71,6 @@ def check(
     before = Side.load(baseline, warps=warps) if baseline else None
     candidate = Side.load(runs, warps=warps)
     report = hold(candidate, before, budgets)
-    say(report, json=json, junit_to=junit, picture=picture)
+    say(report, before, candidate, json=json, junit_to=junit, picture=picture)
     warn(candidate, *([before] if before else []))
     raise typer.Exit(report.status.value)

@@ -10,11 +10,10 @@ from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import Json, app
-from proton.viewer.cli.gate import warn, write
+from proton.viewer.cli.gate import Picture, draw, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.compare.diff import ERROR, LAUNCHES
 from proton.viewer.compare.diff import diff as compare
-from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
     NUMBERS,
     change_table,
@@ -52,9 +51,7 @@ def diff(
     reference: Annotated[
         str, typer.Option(help="KERNEL or KERNEL/SCOPE, measured beside, to divide by.")
     ] = "",
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")
-    ] = None,
+    picture: Picture = None,
     format: Annotated[ComparisonShape, typer.Option(help="How to print.")] = ComparisonShape.TABLE,
     to_json: Json = False,
 ) -> None:
@@ -68,7 +65,7 @@ def diff(
 
         proton-tile diff before.proton after.proton
 
-        proton-tile diff runs/baseline runs/candidate --stat p90 --picture diff.svg
+        proton-tile diff runs/baseline runs/candidate --stat p90 --picture diff.html
 
         proton-tile diff before.proton after.proton --format markdown
     """
@@ -92,6 +89,6 @@ def diff(
                 print(f"\n{OF_LAUNCHES}")
         case ComparisonShape.JSON:
             print(document("diff", {"stat": stat, "changes": changes_json(changes)}))
-    if picture is not None:
-        write(picture, svg(changes, f"{baseline} and {candidate}").encode())
+    about = OF_LAUNCHES if by_launches else ""
+    draw(picture, f"{baseline} and {candidate}", about, (columns, rows), changes, *sides)
     warn(*sides)

@@ -19,10 +19,12 @@ def flame(
     width: drawing.Width = 0,
     to_json: Json = False,
 ) -> None:
-    """Draw how the time in scopes is divided: over host scopes, the kernels that they launch, and
-    the scopes of those.
+    """Draw how wall time is divided: over host scopes, the kernels that they launch, and the scopes
+    of those.
 
-    Time is that of all programs and warps together. With -o a flame graph (.html, .svg, .png).
+    A scope of a kernel has the part of its launches' time that it is of its units' time. Shares are
+    of the time from the first begin to the last end; a GPU works beside the host. With -o a flame
+    graph (.html, .svg, .png).
 
     [bold]Examples[/bold]
 

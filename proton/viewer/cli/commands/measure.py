@@ -9,7 +9,7 @@ import typer
 from proton.base.text import printable
 from proton.viewer.cli.app import Json, app
 from proton.viewer.cli.gate import JUnit, Picture, say
-from proton.viewer.compare import Budgets, Report
+from proton.viewer.compare import Budgets, Report, Side
 from proton.viewer.compare.measure import (
     BASELINE,
     CANDIDATE,
@@ -29,6 +29,9 @@ Command = Annotated[
         "them), or any command with {run} where the file of its run stands.",
     ),
 ]
+
+
+INTERRUPTED = 130  # the exit status of a process that Ctrl-C ends
 
 
 def _say(text: str) -> None:
@@ -65,7 +68,7 @@ def measure(
 
     With a budget it is `check` at the end, with its exit status, and measures until that can tell:
     the rate of false alarms is that of all looks together. Each side runs once before, for
-    nothing, so that compiled kernels are in the cache of the disk.
+    nothing, so that compiled kernels are in the cache of the disk. Ctrl-C keeps whole rounds.
 
     [bold]Examples[/bold]
 
@@ -84,12 +87,17 @@ def measure(
             python=baseline_python or sys.executable,
         )
         programs = {BASELINE: before, **programs}
-    warm_up(programs, out)
-    if budget is None:
-        gather(programs, out, range(number), lambda i: _say(f"round {i + 1} of {number}"))
-        return
-    report = _gate(programs, out, Budgets.load(budget), sizes(number, max(number, most)), baseline)
-    say(report, json=json, junit_to=junit, picture=picture)
+    try:
+        warm_up(programs, out)
+        if budget is None:
+            gather(programs, out, range(number), _say)
+            return
+        stored = out / BASELINE if BASELINE in programs else baseline
+        looks = sizes(number, max(number, most))
+        report, sides = _gate(programs, out, Budgets.load(budget), looks, stored)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    say(report, sides[1], sides[0], json=json, junit_to=junit, picture=picture)
     raise typer.Exit(report.status.value)
 
 
@@ -99,14 +107,13 @@ def _gate(
     budgets: Budgets,
     looks: list[int],
     stored: Path | None,
-) -> Report:
+) -> tuple[Report, tuple[Side, Side | None]]:
     """Measures until the check can tell."""
-    before = out / BASELINE if BASELINE in programs else stored
-    sides = Growing(out / CANDIDATE, before, warps=budgets.warps)
+    sides = Growing(out / CANDIDATE, stored, warps=budgets.warps)
 
     def more(rounds: range) -> None:
-        gather(programs, out, rounds)
+        gather(programs, out, rounds, _say)
 
     for rounds, report in until_sure(budgets, looks, more, sides):
         _say(f"{rounds} rounds: {report.status.word}")
-    return report
+    return report, sides()

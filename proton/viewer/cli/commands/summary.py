@@ -13,7 +13,7 @@ from proton.viewer.tables.stats import COLUMNS, TIMES
 from proton.viewer.tables.units import with_units
 
 SCOPES = 20
-SHOWN = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", "max"]
+SHOWN = ["kernel", "variant", "scope", "count", "total", "wall", "self", "mean", "p99", "max"]
 
 
 @app.command()
@@ -37,6 +37,7 @@ def summary(
     if format is Shape.JSON:
         fields = {
             "facts": found.facts,
+            "hosts": statistics(found.hosts, RAW),
             "launches": statistics(found.kernels, RAW),
             "scopes": statistics(found.scopes, CORRECTED),
             "recording": run.recording_cost(),
@@ -49,13 +50,12 @@ def summary(
         return
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
-    tables = (("launches", RAW, found.kernels), ("scopes", found.times, found.scopes))
-    for title, metric, table in tables:
+    for title, metric, table in found.tables:
         if len(table):
             shown = table[[name for name in SHOWN if name in table]].head(SCOPES)
             console.print()
             terminal.print_title(console, f"{title}, {METRICS[metric]}")
-            print_frame(with_units(shown, TIMES), Shape.TABLE, COLUMNS)
+            print_frame(with_units(shown, TIMES), Shape.TABLE, (*COLUMNS, "wall"))
     more = len(found.scopes) - SCOPES
     if more > 0:
         console.print(f"and {more} more scopes: see proton-tile stats")

@@ -18,6 +18,7 @@ from proton.trace.nesting import Nesting, nest
 from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
 from proton.trace.wire import ProgramState, RecordKind
+from proton.viewer.export.perfetto.colours import of_scopes
 from proton.viewer.export.perfetto.stream import FLOAT, INT, TEXT, Batch, Note
 from proton.viewer.export.perfetto.tracks import TrackTree
 from proton.viewer.tables import Tables
@@ -77,6 +78,7 @@ class Batches:
     def __init__(self, tables: Tables, tree: TrackTree, interned: Interned) -> None:
         self.raw, self.records, self.tables = tables.raw, tables.records, tables
         self.tree, self.interned = tree, interned
+        self.colours = of_scopes(tables.records.scopes)
         self.first_programs = self._first_programs()
         askers = Operators(tables.raw).of_slices(tables.raw.host)
         self.asked = {row: asker for row, asker in enumerate(askers) if asker != NO_ONE}
@@ -182,6 +184,7 @@ class Batches:
             category=np.full(order.size, self.interned.categories.id("event")),
             instant=np.zeros(order.size, bool),
             flows=NO_FLOWS,
+            colour=self.colours[records.scope[found.start]][order],
             notes=lambda rows: [],
         )
 
@@ -206,6 +209,7 @@ class Batches:
                     category=np.full(order.size, self.interned.categories.id("flight")),
                     instant=np.zeros(order.size, bool),
                     flows=NO_FLOWS,
+                    colour=self.colours[records.scope[issue]],
                     notes=self._flight_notes(issue, wait),
                 )
             )
@@ -248,6 +252,7 @@ class Batches:
             instant=np.append(kinds != RecordKind.SLICE, nothing > 0),
             flows=self._flows(wraps),
             source=np.append(sources[of], nothing),
+            colour=np.append(self.colours[of], nothing),
             notes=self._slice_notes(wraps),
             nesting=_on_places(records.nesting, records.track, wraps, residency.start_ns),
         )

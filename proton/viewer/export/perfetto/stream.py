@@ -16,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from proton.base.progress import StepCounter, to_terminal
 from proton.trace.nesting import Nesting, lanes, nest
 from proton.viewer.export.perfetto.counters import Counters
 from proton.viewer.export.perfetto.protobuf import (
@@ -52,6 +53,7 @@ _NOTE_NAME = tag(pb.DebugAnnotation, "name_iid")
 _NOTE_INT = tag(pb.DebugAnnotation, "int_value")
 _NOTE_FLOAT = tag(pb.DebugAnnotation, "double_value")
 _SOURCE = tag(pb.TrackEvent, "source_location_iid")
+_COLOUR = tag(pb.TrackEvent, "correlation_id_str_iid")
 _NOTE_TEXT = tag(pb.DebugAnnotation, "string_value_iid")
 _COMPRESSED = tag(pb.TracePacket, "compressed_packets")
 
@@ -79,6 +81,7 @@ class Batch:
     source: np.ndarray | None  # of source locations, 0 for none; None where none has one
     notes: Callable[[np.ndarray], list[Note]]  # of these intervals
     nesting: Nesting
+    colour: np.ndarray | None = None  # of colours.SEEDS, from 1 on; 0 for none
 
 
 class Packer:
@@ -136,6 +139,7 @@ class Stream:
         heads = np.flatnonzero(np.diff(track, prepend=0))
         switches, switch_ends = _switches(track[heads])
         time = time + self.origin
+        progress = StepCounter("event", track.size, to_terminal)
         for first in range(0, track.size, BLOCK_EVENTS):
             block = slice(first, first + BLOCK_EVENTS)
             event = message(_EVENT, *parts(block))
@@ -146,6 +150,7 @@ class Stream:
             cuts = (np.cumsum(size) - size)[heads[low:high] - first].tolist()
             ends = switch_ends[low : high + 1].tolist()
             self.file.write(_interleave(data.data, cuts, switches.data, ends))
+            progress.step(rows)
         if track.size:
             self.last = max(self.last, int(time.max()))
 
@@ -167,6 +172,7 @@ class Stream:
             instant=batch.instant[order],
             flows=batch.flows[order],
             source=None if batch.source is None else batch.source[order],
+            colour=None if batch.colour is None else batch.colour[order],
             notes=lambda rows: batch.notes(order[rows]),
             nesting=nest(track[order], walk.begin_at[order], walk.end_at[order]),
         )
@@ -222,6 +228,9 @@ def _parts(batch: Batch, row: np.ndarray, is_end: np.ndarray) -> list[Rows]:
     if batch.source is not None and batch.source.any():
         source = batch.source[row]
         parts.append(join(literal(_SOURCE), varint(source)).only(begin & (source > 0)))
+    if batch.colour is not None:
+        colour = batch.colour[row]
+        parts.append(join(literal(_COLOUR), varint(colour)).only(begin & (colour > 0)))
     parts += [_note(note).only(begin & (note.name > 0)) for note in batch.notes(row)]
     return parts
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.viewer.export.perfetto.batches import Batches, Interned
+from proton.viewer.export.perfetto.colours import SEEDS
 from proton.viewer.export.perfetto.counters import counters, hardware
 from proton.viewer.export.perfetto.stream import Packer, Stream
 from proton.viewer.export.perfetto.tracks import SEQUENCE, TrackTree, packet_bytes
@@ -62,6 +63,8 @@ def _head(tables: Tables, interned: Interned) -> bytes:
         data.debug_annotation_string_values.add(iid=iid, str=string.encode())
     for (name, line), iid in interned.sources.ids.items():
         data.source_locations.add(iid=iid, file_name=name, line_number=line)
+    for iid, seed in enumerate(SEEDS, 1):
+        data.correlation_id_str.add(iid=iid, str=seed.encode())
     return packet_bytes(packet)
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -142,6 +143,22 @@ def library_folders() -> list[str]:
 def nvdisasm() -> Path:
     """The disassembler."""
     return find("nvdisasm", "bin/nvdisasm", NVDISASM_WHEEL)
+
+
+def disassemble(code: bytes) -> str:
+    """SASS with source lines; raises ProtonError where `nvdisasm` is not to be found."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(code)
+        file.flush()
+        run = subprocess.run(
+            [str(nvdisasm()), "-g", "-c", file.name],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if run.returncode:
+        raise ProtonError(f"nvdisasm failed: {run.stderr.strip()}")
+    return run.stdout
 
 
 def libdevice() -> Path:
