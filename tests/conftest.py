@@ -64,12 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """What has been imported and collected stays, so no collection of garbage looks at it. Of what
-    tests make and keep hardly anything is garbage: the young is looked through more seldom, and all
-    of it where memory has grown, not each time that so many objects were made."""
+    tests keep, kernels for the most part, hardly anything is garbage: that is looked through where
+    memory has grown, and not each time that so many objects were made."""
     global _kept
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 1000)
+    gc.set_threshold(*gc.get_threshold()[:2], 1000)
     _kept = _resident()
 
 
