@@ -96,7 +96,7 @@ def compile_ahead_of_time(
         out_path = out_path.parent if like_triton else out_path
         options: dict[str, object] = {"num_warps": num_warps, "num_stages": num_stages}
         if isinstance(chosen, CPUTarget):
-            options = {"disjoint": False} if may_overlap else {}
+            options = {"disjoint": not may_overlap}
         fn = _kernel(path, kernel_name)
         variant, files = _built(fn, out_name, signature, _sizes(grid), chosen, options)
     except ProtonError as problem:

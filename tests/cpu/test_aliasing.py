@@ -1,5 +1,6 @@
 """Memory that a kernel reaches in more than one way, and blocks too large for the stack."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,14 @@ def test_an_address_in_memory_may_point_into_an_argument(rng: np.random.Generato
     x = out[:64].copy()
     blocks_through_a_table[(1,)](np.array([out.ctypes.data]), out, N=64)
     assert (out == np.concatenate([x + 1, x + 1 + x, x + 1 + x])).all()
+
+
+def test_what_no_comparison_of_arguments_can_tell_is_compiled_once(cache_dir: Path) -> None:
+    through_a_table.device_caches.clear()
+    out = np.array([5, 0, 0, 0], np.float32)
+    kernel = through_a_table[(1,)](np.array([out.ctypes.data]), out)
+    assert not kernel.metadata["disjoint"]
+    assert len([*cache_dir.glob("??/*/llvm.mlir")]) == 1
 
 
 @proton.jit

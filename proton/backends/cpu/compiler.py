@@ -1,5 +1,6 @@
 """From a device function and a signature to object code for this machine."""
 
+from proton.analysis.alias import UNKNOWN
 from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
@@ -64,14 +65,18 @@ def compile_kernel(
         )
         module = stages.run("ttir", module, [*of_layouts, *ttir_passes(profiled)])
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
+        (function,) = kernel_functions(module)
+        disjoint = options.disjoint
+        if disjoint is None:
+            disjoint = UNKNOWN not in function.attributes[WRITTEN]
         module = stages.run(
             "memref",
             module,
-            memref_passes(options.disjoint, profiled, vector_bits(), has_large_first_level()),
+            memref_passes(disjoint, profiled, vector_bits(), has_large_first_level()),
         )
-        data = _describe(module, fn, options)
+        data = _describe(module, fn, disjoint)
         module = stages.run(
-            "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
+            "llvm", module, llvm_passes(disjoint, vector_bits(), profiled is not None)
         )
         with stages.timed("translate"):
             translated = _translate(module)
@@ -83,7 +88,7 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, object]:
+def _describe(module: Module, fn: DeviceFunction, disjoint: bool) -> dict[str, object]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
     messages = function.attributes.get(ASSERTIONS, ())
@@ -96,7 +101,7 @@ def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[s
         "assertions": [message.value for message in messages],
         "bounds": checked_accesses(function),
         "profile": profile and profile.to_plain(),
-        "disjoint": options.disjoint,
+        "disjoint": disjoint,
     }
 
 

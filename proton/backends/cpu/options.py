@@ -11,15 +11,16 @@ from proton.trace.instrumentation import Instrumentation
 class CPUOptions:
     """What changes the code of a kernel besides its signature.
 
-    `disjoint` says that the arguments the kernel writes overlap no other argument; the
-    launcher checks it. With `debug`, overflows of integers are asserted against, too, unless
-    `sanitize_overflow` is False. GPU options (num_warps, num_stages, ...) mean nothing here,
-    but that a launch's layouts must be for `layout_warps`; 0: that is not asked. `num_ctas` is what
-    kernels in Gluon hear of it.
+    `disjoint` says that the arguments the kernel writes overlap no other argument. None: the
+    launcher finds that out, which nobody can where the kernel writes memory that is no argument's.
+    With `debug`, overflows of integers are asserted against, too, unless `sanitize_overflow` is
+    False. GPU options (num_warps, num_stages, ...) mean nothing here, but that a launch's layouts
+    must be for `layout_warps`; 0: that is not asked. `num_ctas` is what kernels in Gluon hear of
+    it.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
-    disjoint: bool = True
+    disjoint: bool | None = None
     debug: bool = False
     instrumentation: Instrumentation | None = None
     check_bounds: bool = False

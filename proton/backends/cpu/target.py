@@ -54,7 +54,7 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
     def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
         debug = bool(options.get("debug"))
         return CPUOptions(  # those of GPUs mean nothing here
-            disjoint=bool(options.get("disjoint", True)),
+            disjoint=options.get("disjoint"),
             debug=debug,
             ir_override=options.get("ir_override"),
             sanitize_overflow=debug and options.get("sanitize_overflow") is not False,

@@ -30,7 +30,7 @@ class CPUDirectLaunch:
         self._options: CPUOptions = kernel.options  # type: ignore[assignment]
         types = enumerate(kernel.signature.types.items())
         self._pointers = [(number, name) for number, (name, of) in types if of.is_ptr()]
-        self._variants: dict[tuple[bool, Instrumentation | None], CPUVariant] = {}
+        self._variants: dict[tuple[bool | None, Instrumentation | None], CPUVariant] = {}
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
         recorder, times = chosen_for(self.kernel.name, grid)
@@ -61,7 +61,9 @@ class CPUDirectLaunch:
                 plain = functools.partial(self._variant, disjoint, None)
                 run_recorded(variant, plain, values, given, grid, recorder)
 
-    def _variant(self, disjoint: bool, instrumentation: Instrumentation | None) -> CPUVariant:
+    def _variant(
+        self, disjoint: bool | None, instrumentation: Instrumentation | None
+    ) -> CPUVariant:
         key = disjoint, instrumentation
         found = self._variants.get(key)
         if found is None:
@@ -69,7 +71,7 @@ class CPUDirectLaunch:
                 found = self._variants[key] = self._loaded(disjoint, instrumentation)
         return found
 
-    def _loaded(self, disjoint: bool, instrumentation: Instrumentation | None) -> CPUVariant:
+    def _loaded(self, disjoint: bool | None, instrumentation: Instrumentation | None) -> CPUVariant:
         kernel, asked = self.kernel, self._options
         options = replace(asked, disjoint=disjoint, instrumentation=instrumentation)
         if options != asked:

@@ -133,12 +133,12 @@ class CPULauncher(Launcher):
             variant = self._compiled((*keys, True, *suffix))
         if variant.has_tuples:
             values, given = self._flat(keys, values, given)
-        disjoint = is_disjoint(variant, given)
-        if not disjoint:
+        fits = not variant.kernel.metadata["disjoint"] or is_disjoint(variant, given)
+        if not fits:
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
             if recorder is not None:
-                plain = (*keys, disjoint, *suffix[:-2], None, suffix[-1])
+                plain = (*keys, fits, *suffix[:-2], None, suffix[-1])
                 without = functools.partial(self._compiled, plain)
                 run_recorded(variant, without, values, given, sizes, recorder)
                 return variant.kernel
@@ -193,7 +193,8 @@ class CPULauncher(Launcher):
         return leaves, [found for pair in zip(keys, given, strict=True) for found in _leaves(*pair)]
 
     def _request(self, key: tuple[Any, ...]) -> Request:
-        *keys, disjoint, checks, ir_override, blocks, instrumentation, check_bounds = key
+        *keys, fits, checks, ir_override, blocks, instrumentation, check_bounds = key
+        disjoint = None if fits else False
         debug, overflow = checks
         return Request(
             CPU,
@@ -212,7 +213,7 @@ class CPULauncher(Launcher):
 
     def _compiled(self, key: tuple[object, ...]) -> CPUVariant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
-        nothing else, and the options."""
+        nothing else, as far as that can be known, and the options."""
         variant = self._variants.get(key)
         if variant is None:
             with compile_lock:

@@ -199,7 +199,7 @@ class Matrices:
             found = found.astype(np.float32)
         garbage = self.rng.integers(0, 1 << 32, (len(registers), _GROUP), np.uint32)
         for register, values in zip(registers, garbage, strict=True):
-            register[threads] = values  # nobody may look before the wait
+            register[_all(threads)] = values  # nobody may look before the wait
         return _Product(threads, registers, found, to, operands, op.text)
 
     def _described(
@@ -277,7 +277,13 @@ class Matrices:
             warps = [_distributed(bits[at : at + 16], fragment) for at in range(0, 64, 16)]
             found = np.concatenate(warps, axis=1)
             for register, values in zip(product.registers, found, strict=True):
-                register[product.threads] = values
+                register[_all(product.threads)] = values
+
+
+def _all(group: np.ndarray) -> slice:
+    """The threads of a group, which follow each other: numpy takes a slice in a part of the time
+    that it takes so many places."""
+    return slice(group[0], group[-1] + 1)
 
 
 def _by_warps(places: _Places, threads: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
@@ -294,7 +300,7 @@ def _of_group(
     type_: str,
 ) -> np.ndarray:
     """The matrix that the registers of four warps have, each a quarter of its rows."""
-    numbers = np.stack([register[threads] for register in registers])
+    numbers = np.stack([register[_all(threads)] for register in registers])
     quarters = [list(numbers[:, at : at + WARP]) for at in range(0, _GROUP, WARP)]
     return np.concatenate([_collected(each, fragment, shape, type_) for each in quarters])
 

@@ -113,15 +113,18 @@ class Memory:
         units, clock = self._units(place, size), self.clock
         warp, now, warp_now = clock.warp_of[threads], clock.program[threads], clock.warp[threads]
         self._check_writer(units, threads, "a read")
-        known = self.reader[units, warp]
-        is_same = (self.read_at[0, units, warp] == now) & (self.read_at[1, units, warp] == warp_now)
-        is_other = is_same & (known != threads) & (known != _NOBODY)
-        self.reader[units, warp] = np.where(is_other, _SEVERAL, threads)
+        # One number for both: numpy looks for places by one index in half the time.
+        of_warp = units * self.reader.shape[1] + warp
+        reader, (at, warp_at) = self.reader.reshape(-1), self.read_at.reshape(2, -1)
+        known = reader[of_warp]
+        is_other = (known != threads) & (known != _NOBODY)
+        if is_other.any():
+            is_other &= (at[of_warp] == now) & (warp_at[of_warp] == warp_now)
+        reader[of_warp] = np.where(is_other, _SEVERAL, threads)
         # Of several that read in this instruction one is noted: were there more?
-        is_other |= self.reader[units, warp] != threads
-        every_warp = np.broadcast_to(warp, units.shape)
-        self.reader[units[is_other], every_warp[is_other]] = _SEVERAL
-        self.read_at[0, units, warp], self.read_at[1, units, warp] = now, warp_now
+        is_other |= reader[of_warp] != threads
+        reader[of_warp[is_other]] = _SEVERAL
+        at[of_warp], warp_at[of_warp] = now, warp_now
 
     def note_write(
         self, place: np.ndarray, size: int, threads: np.ndarray, is_same: Any = False
