@@ -21,18 +21,22 @@ from hypothesis import is_hypothesis_test, settings
 from tests import draws
 
 _MEMORY, _ROOM = Path("/dev/shm"), 4 << 30  # a file system in memory, and what is to be free there
+_AROUND = "PROTON_TEST_FOLDER"  # names the run's folder
 
 
 def _new_cache() -> str:
     """A folder for the kernels of a test run, or of one of its processes, which never meet those of
     another. They are 50,000 small files, hardly one of which is read: where there is room these lie
-    in memory."""
+    in memory. That of a process is in the run's: one that crashes leaves nothing."""
+    if around := os.environ.get(_AROUND):
+        return tempfile.mkdtemp(dir=around)
     is_there = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK)
     in_memory = is_there and shutil.disk_usage(_MEMORY).free >= _ROOM
     return tempfile.mkdtemp(prefix="proton-tests-", dir=_MEMORY if in_memory else None)
 
 
 _CACHE = _new_cache()  # before proton is imported by any test
+os.environ.setdefault(_AROUND, _CACHE)
 os.environ["PROTON_CACHE_DIR"] = os.path.join(_CACHE, "kernels")
 settings.load_profile("proton")
 
