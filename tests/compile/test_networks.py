@@ -9,7 +9,9 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
+from tests import draws
 from tests.compile.ptx.emulation import Emulation
+from tests.cpu.harness import kernels_of
 
 
 @proton.jit
@@ -96,6 +98,59 @@ def test_transforms_keep_what_each_step_goes_along(times: int, rng: np.random.Ge
     with Emulation(1, rng).installed():
         hadamard_kernel[(1,)](x, y, N=256, STEPS=8, TIMES=times, num_warps=1)
     np.testing.assert_array_equal(y, want.astype(np.float32))
+
+
+Numbers = tuple[np.ndarray, np.ndarray]
+
+
+def _step(kind: str, rows: int, distance: int, numbers: Numbers) -> tuple[str, Numbers]:
+    """The source of a step of a network on x and z, and what it makes of both."""
+    (x, z), size = numbers, numbers[0].size
+    if kind == "transpose":
+        shape = rows, size // rows
+        source = f"x = tl.reshape(tl.trans(tl.reshape(x, {shape})), (N,))"
+        return source, (x.reshape(shape).T.ravel(), z)
+    shape = size // (2 * distance), 2, distance
+    a, b = x.reshape(shape), z.reshape(shape)
+    pairs = f"a, b = tl.reshape(x, {shape}), tl.reshape(z, {shape})\n    "
+    if kind == "sum":
+        source = "x = tl.reshape(a - tl.sum(a, 1, keep_dims=True), (N,))"
+        return pairs + source, ((a - a.sum(1, keepdims=True, dtype=a.dtype)).ravel(), z)
+    if kind == "max":
+        source = "x = tl.reshape(tl.max(a, 1, keep_dims=True) - a, (N,))"
+        return pairs + source, ((a.max(1, keepdims=True) - a).ravel(), z)
+    source = (
+        "c, d = a ^ tl.xor_sum(a, 1, True), tl.xor_sum(b, 1, True) ^ b\n"
+        "    takes = (c > a) ^ (tl.arange(0, 2)[None, :, None] == 1)\n"
+        "    x = tl.reshape(tl.where(takes, c, a), (N,))\n"
+        "    z = tl.reshape(tl.where(takes, d, b), (N,))"
+    )
+    c, d = a[:, ::-1], b[:, ::-1]
+    takes = (c > a) ^ (np.arange(2)[None, :, None] == 1)
+    return pairs + source, (np.where(takes, c, a).ravel(), np.where(takes, d, b).ravel())
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4])
+def test_random_networks(warps: int, rng: np.random.Generator) -> None:
+    """Steps along random bits, with sums, maxima and transposes among them."""
+    for _ in range(3 * draws.TIMES):
+        bits = int(rng.integers(5, 11))
+        size = 1 << bits
+        x = rng.integers(-1000, 1000, size).astype(np.int32)
+        numbers, source = (x, np.arange(size, dtype=np.int32) * 3), ""
+        for kind in rng.choice(["swap", "swap", "sum", "max", "transpose"], rng.integers(4, 26)):
+            rows, distance = 1 << int(rng.integers(0, bits + 1)), 1 << int(rng.integers(0, bits))
+            line, numbers = _step(str(kind), rows, distance, numbers)
+            source += f"    {line}\n"
+        kernel = kernels_of(
+            "@proton.jit\ndef kernel(x_ptr, y_ptr, N: tl.constexpr):\n"
+            "    places = tl.arange(0, N)\n    x, z = tl.load(x_ptr + places), places * 3\n"
+            f"{source}    tl.store(y_ptr + places, x + z)\n"
+        ).kernel
+        y = np.empty_like(x)
+        with Emulation(warps, rng).installed():
+            kernel[(1,)](x, y, N=size, num_warps=warps)
+        np.testing.assert_array_equal(y, np.add(*numbers), err_msg=source)
 
 
 def _shuffles(kernel: Any, *types: Any, **options: Any) -> int:
