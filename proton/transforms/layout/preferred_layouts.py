@@ -45,7 +45,8 @@ class _Preferences:
         self.reloads, self.gathers = reloads, gathers
         self.layouts: dict[Value, LinearLayout] = {}
         self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
-        self.in_networks: set[Value] = set()
+        self.asked: set[Value] = set()  # of networks, as their first reshapes are
+        self.in_networks: set[Value] = set()  # those that have a layout of their own
 
     def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(through(value))
@@ -97,9 +98,10 @@ class _Preferences:
     def _of_network(self, op: Operation) -> LinearLayout | None:
         """The layout of a network that begins with a reshape, if it asks for one."""
         result = op.results[0]
-        if result in self.in_networks:
+        if result in self.asked:
             return None
         network = Network.behind(result)
+        self.asked |= network.values
         layout = self.of(op.operands[0]) or layout_of(op.operands[0].type)
         found = network.layout(shapes.reshape(layout, shape_of(result)))
         if found is not None:
