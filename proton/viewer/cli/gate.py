@@ -1,7 +1,6 @@
 """How `check` and `measure` say what they found: on a terminal, in files, and to GitHub."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,8 @@ from proton.base.text import printable
 from proton.trace.files import replacing
 from proton.viewer.cli import terminal
 from proton.viewer.cli.table import print_table
-from proton.viewer.compare import Change, Report, Side
-from proton.viewer.compare.page import comparison_page
-from proton.viewer.compare.picture import svg
+from proton.viewer.compare import Report, Side
+from proton.viewer.compare.page import ComparisonView
 from proton.viewer.compare.report import (
     NUMBERS,
     finding_table,
@@ -59,8 +57,11 @@ def say(
     which is the same where nobody reads to the end."""
     if junit_to is not None:
         write(junit_to, junit(report, TITLE))
-    draw(picture, TITLE, headline(report), finding_table(report), report.changes, baseline,
-         candidate)  # fmt: skip
+    table = finding_table(report)
+    draw(
+        picture,
+        ComparisonView(TITLE, headline(report), table, report.changes, baseline, candidate),
+    )
     if knobs.github_step_summary is not None:
         with open(knobs.github_step_summary, "a", encoding="utf-8") as file:
             file.write(report_markdown(report, TITLE))
@@ -68,21 +69,11 @@ def say(
         _print(report, json)
 
 
-def draw(
-    out: Path | None,
-    title: str,
-    heading: str,
-    table: tuple[Sequence[str], Sequence[Sequence[str]]],
-    changes: Sequence[Change],
-    baseline: Side | None,
-    candidate: Side,
-) -> None:
+def draw(out: Path | None, comparison: ComparisonView) -> None:
     """Writes both sides as a picture, or as a page, where a file is named."""
     if out is None:
         return
-    found = svg(changes, title)
-    if out.suffix == ".html":
-        found = comparison_page(title, heading, table, changes, baseline, candidate)
+    found = comparison.page() if out.suffix == ".html" else comparison.picture()
     write(out, found.encode())
 
 

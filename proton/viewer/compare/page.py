@@ -4,6 +4,7 @@ and what differs between these."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from proton.viewer.tables.first_view import first_launch, typical
 
 COLOURED = ("slower", "regression", "faster", "pass")
 MARGIN = 20  # one part of so many of a launch, on either side
+HEAD = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
 STYLE = """:root{color-scheme:light dark}
 body{margin:0;padding:10px 16px;font:13px system-ui,-apple-system,"Segoe UI",sans-serif}
 h1{font-size:1.2em}h2{font-size:1em;margin:1.2em 0 .4em}
@@ -31,28 +33,34 @@ th{opacity:.65}.slower,.regression{color:#dc2626}.faster,.pass{color:#16a34a}
 """
 
 
-def comparison_page(
-    title: str,
-    heading: str,
-    table: tuple[Sequence[str], Sequence[Sequence[str]]],
-    changes: Sequence[Change],
-    baseline: Side | None,
-    candidate: Side,
-) -> str:
-    """All of an HTML file, which needs no network."""
-    after, before = _typical(candidate), None if baseline is None else _typical(baseline)
-    parts = [f"<h1>{markup.text(title)}</h1><div>{markup.text(heading)}</div>"]
-    parts.append(f'<div class="wide">{_table(*table)}</div>')
-    if changes:
-        parts.append(f"<h2>Processes</h2>{svg(changes, title)}")
-    parts.append(_timelines(before, after))
-    if after is not None and before is not None and (found := against(after, before)):
-        lines = "".join(f"<li>{markup.text(row['sentence'])}</li>" for row in found)
-        parts.append(f"<h2>What differs between these two</h2><ul>{lines}</ul>")
-    head = (
-        '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    )
-    return f"{head}<title>{markup.text(title)}</title><style>{STYLE}</style>{''.join(parts)}\n"
+@dataclass(frozen=True)
+class ComparisonView:
+    """What there is to show of two sides."""
+
+    title: str
+    heading: str
+    table: tuple[Sequence[str], Sequence[Sequence[str]]]
+    changes: Sequence[Change]
+    baseline: Side | None
+    candidate: Side
+
+    def picture(self) -> str:
+        return svg(self.changes, self.title)
+
+    def page(self) -> str:
+        """All of an HTML file, which needs no network."""
+        after = _typical(self.candidate)
+        before = None if self.baseline is None else _typical(self.baseline)
+        title = markup.text(self.title)
+        parts = [f"<h1>{title}</h1><div>{markup.text(self.heading)}</div>"]
+        parts.append(f'<div class="wide">{_table(*self.table)}</div>')
+        if self.changes:
+            parts.append(f"<h2>Processes</h2>{self.picture()}")
+        parts.append(_timelines(before, after))
+        if after is not None and before is not None and (found := against(after, before)):
+            lines = "".join(f"<li>{markup.text(row['sentence'])}</li>" for row in found)
+            parts.append(f"<h2>What differs between these two</h2><ul>{lines}</ul>")
+        return f"{HEAD}<title>{title}</title><style>{STYLE}</style>{''.join(parts)}\n"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -14,6 +14,7 @@ from proton.viewer.cli.gate import Picture, draw, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.compare.diff import ERROR, LAUNCHES
 from proton.viewer.compare.diff import diff as compare
+from proton.viewer.compare.page import ComparisonView
 from proton.viewer.compare.report import (
     NUMBERS,
     change_table,
@@ -90,5 +91,6 @@ def diff(
         case ComparisonShape.JSON:
             print(document("diff", {"stat": stat, "changes": changes_json(changes)}))
     about = OF_LAUNCHES if by_launches else ""
-    draw(picture, f"{baseline} and {candidate}", about, (columns, rows), changes, *sides)
+    title = f"{baseline} and {candidate}"
+    draw(picture, ComparisonView(title, about, (columns, rows), changes, *sides))
     warn(*sides)
