@@ -81,14 +81,14 @@ class MMA(Default):
 
 @dataclass(frozen=True)
 class PCSampling:
-    """Triton's mode that samples program counters: refused."""
+    """Triton's mode that samples program counters, every `interval` cycles: a power of two here,
+    the next one."""
 
     interval: int = 1000
 
     def options(self) -> dict[str, object]:
-        raise ProfileError(
-            "mode 'pcsampling' is not there: scopes in the kernel say where its time goes"
-        )
+        """The same as options of a session."""
+        return {"pc_sampling": 1 << max(int(self.interval) - 1, 0).bit_length()}
 
 
 @dataclass(frozen=True)

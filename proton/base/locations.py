@@ -70,6 +70,11 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
     yield text[start:], True
 
 
+def ptx_files(text: str) -> list[str]:
+    """The files that lines of PTX are of."""
+    return [file for _, file in _PTX_FILE.findall(text)]
+
+
 def _of_assembly(text: str) -> Iterator[tuple[Place, ...]]:
     files = dict(_PTX_FILE.findall(text))
     place: tuple[Place, ...] = ()

@@ -29,7 +29,7 @@ def find(knob: str, relative: str, package: str) -> Path:
         if not Path(override).exists():
             raise ProtonError(f"{knob} names {override}, which does not exist")
         return Path(override)
-    if (found_in_wheel := _in_wheels(relative)) is not None:
+    if (found_in_wheel := in_wheels(relative)) is not None:
         return found_in_wheel
     candidates = []
     if knobs.cuda_home is not None:
@@ -59,7 +59,7 @@ def _wheels() -> list[Path]:
 
 
 @functools.cache
-def _in_wheels(relative: str) -> Path | None:
+def in_wheels(relative: str) -> Path | None:
     files = (Path(folder, relative) for folder in _wheels())
     return next((file for file in files if file.exists()), None)
 
@@ -126,7 +126,7 @@ def _version_of(path: Path, wheel: str) -> tuple[int, int]:
 
 def include_folders() -> list[str]:
     """Where `cuda.h` lies: in a wheel, or in the toolkit of CUDA_HOME."""
-    found = [_in_wheels("include/cuda.h")]
+    found = [in_wheels("include/cuda.h")]
     if knobs.cuda_home is not None:
         found.append(Path(knobs.cuda_home, "include", "cuda.h"))
     return [str(file.parent) for file in found if file is not None and file.exists()]

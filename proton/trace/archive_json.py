@@ -15,6 +15,7 @@ from proton.trace.model import (
     HostSlice,
     Kernel,
     PayloadField,
+    PCSamples,
     RawRun,
     Scope,
     Strategy,
@@ -27,6 +28,7 @@ GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 FIRST_WITH_COUNTERS = 7  # and that of counters
 FIRST_WITH_VISITS = 9  # and that of runs of scopes that are several slices
+FIRST_WITH_PC_SAMPLES = 11  # and that of program counters
 FIRST_WITH_CODE = 10  # and that of kernels' code and source
 FIRST_WITH_PEERS = 8  # and that of the GPU by whose clock another one's is
 MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
@@ -192,6 +194,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "clock_bits": kernel.clock_bits,
         "options": kernel.options,
         "code": kernel.code,
+        "pc_samples": [] if kernel.pc_samples is None else [_pcs_to_json(kernel.pc_samples)],
     }
 
 
@@ -200,6 +203,8 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
     strategy = fields.text("strategy")
     known = ["none", *(entry.value for entry in Strategy)]
     require(strategy in known, where, f"strategy must be one of {known}", strategy)
+    sampled = fields.items("pc_samples") if schema >= FIRST_WITH_PC_SAMPLES else []
+    require(len(sampled) <= 1, where, "pc_samples must be one entry or none", len(sampled))
     kernel = Kernel(
         name=fields.text("name"),
         key=fields.text("key"),
@@ -216,9 +221,48 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
         clock_bits=fields.integer("clock_bits"),
         options=fields.object("options"),
         code=_texts_by_name(fields, "code", where) if schema >= FIRST_WITH_CODE else {},
+        pc_samples=_pcs_from_json(sampled[0], f"{where}, pc_samples") if sampled else None,
     )
     fields.done()
     return kernel
+
+
+def _pcs_to_json(samples: PCSamples) -> dict[str, Json]:
+    return {
+        "cycles": samples.cycles,
+        "launches": samples.launches,
+        "dropped": samples.dropped,
+        "functions": list(samples.functions),
+        "reasons": list(samples.reasons),
+        "rows": [list(row) for row in samples.rows],
+        "cubin": samples.cubin,
+    }
+
+
+def _pcs_from_json(value: Json, where: str) -> PCSamples:
+    fields = Fields(value, where)
+    functions, reasons = (
+        texts(fields.items(name), f"{where}, {name}") for name in ("functions", "reasons")
+    )
+    rows = fields.items("rows")
+    for row in rows:
+        good = isinstance(row, list) and len(row) == 4
+        require(good, where, "a row must be [function, offset, reason, samples]", row)
+        function, offset, reason, count = (integer(entry, f"{where}, rows") for entry in row)
+        good = 0 <= function < len(functions) and 0 <= reason < len(reasons)
+        good = good and offset >= 0 and count >= 0
+        require(good, where, "a row must name a function and a reason, and count samples", row)
+    samples = PCSamples(
+        cycles=fields.integer("cycles"),
+        launches=fields.integer("launches"),
+        dropped=fields.integer("dropped"),
+        functions=functions,
+        reasons=reasons,
+        rows=tuple(map(tuple, rows)),
+        cubin=fields.text("cubin"),
+    )
+    fields.done()
+    return samples
 
 
 def _scope_from_json(value: Json, where: str, schema: int) -> Scope:

@@ -120,6 +120,12 @@ def _check_interval(name: str, value: object) -> int:
     return value
 
 
+def _check_cycles(name: str, value: object) -> int:
+    if type(value) is not int or value & (value - 1) or not (value == 0 or 32 <= value <= 1 << 31):
+        raise ProfileError(f"{name} must be 0 or a power of two from 32 to 2^31, got {value!r}")
+    return value
+
+
 def _check_nothing(name: str, value: object) -> object:
     return value
 
@@ -310,6 +316,29 @@ class SessionOptions(Instrumentation):
             )
         },
     )
+
+    pc_sampling: int = field(
+        default=0,
+        kw_only=True,
+        metadata={
+            "option": Option(
+                "Each second launch of a kernel without records, and each of one without scopes, "
+                "samples each SM once in so many cycles, a power of two such as 1024: which "
+                "instruction a warp is at, and what it waits for (`run.pc_samples`). By CUPTI (pip "
+                "install 'proton-tile[cupti]'); such a launch is waited for. 0: none.",
+                _check_cycles,
+                on_gpu=True,
+            )
+        },
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pc_sampling and self.compare_run_time:
+            raise ProfileError(
+                "pc_sampling and compare_run_time both need the launches without records, and "
+                "sampled ones are slower: ask for one of the two"
+            )
 
     @classmethod
     def of(cls, given: object) -> "SessionOptions":

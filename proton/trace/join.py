@@ -38,6 +38,11 @@ def join(runs: Sequence[RawRun]) -> RawRun:
             of.append(numbers.setdefault(kernel.key, len(kernels)))
             if of[-1] == len(kernels):
                 kernels.append(kernel)
+            elif kernel.pc_samples is not None:
+                known = kernels[of[-1]]
+                first_, more = known.pc_samples, kernel.pc_samples
+                both = more if first_ is None else first_ + more
+                kernels[of[-1]] = replace(known, pc_samples=both)
         launches += [replace(launch, kernel=of[launch.kernel]) for launch in run.launches]
     launches.sort(key=lambda launch: launch.host_start)
     kernels, launches = _as_launched(kernels, launches)

@@ -3,6 +3,8 @@
 The runtime fills these; `proton.trace.records` decodes them, `proton.viewer` shows them.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,6 +80,66 @@ class Scope:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PCSamples:
+    """Where warps of a kernel were in launches without records, and what they waited for (option
+    `pc_sampling`): each SM was sampled once in so many `cycles`.
+
+    A row of `rows` is the number of a function, the offset of an instruction in it, in bytes, the
+    number of a reason, and how many samples say so. `cubin` is the code in base 64, which is not
+    that of launches with records. `dropped` samples the hardware had no room for.
+    """
+
+    cycles: int
+    launches: int
+    dropped: int
+    functions: tuple[str, ...]
+    reasons: tuple[str, ...]
+    rows: tuple[tuple[int, int, int, int], ...]
+    cubin: str
+
+    @staticmethod
+    def of(
+        counts: Mapping[tuple[str, int, str], int],
+        *,
+        cycles: int,
+        launches: int,
+        dropped: int,
+        cubin: str,
+    ) -> "PCSamples":
+        """Of how many samples there are by function, offset and reason."""
+        functions = tuple(sorted({function for function, _, _ in counts}))
+        reasons = tuple(sorted({reason for _, _, reason in counts}))
+        return PCSamples(
+            cycles=cycles,
+            launches=launches,
+            dropped=dropped,
+            functions=functions,
+            reasons=reasons,
+            rows=tuple(
+                (functions.index(function), offset, reasons.index(reason), samples)
+                for (function, offset, reason), samples in sorted(counts.items())
+            ),
+            cubin=cubin,
+        )
+
+    @property
+    def counts(self) -> Counter[tuple[str, int, str]]:
+        """How many samples there are by function, offset and reason."""
+        names, reasons = self.functions, self.reasons
+        return Counter({(names[f], offset, reasons[r]): n for f, offset, r, n in self.rows})
+
+    def __add__(self, other: "PCSamples") -> "PCSamples":
+        """Both, of the same code."""
+        return PCSamples.of(
+            self.counts + other.counts,
+            cycles=self.cycles,
+            launches=self.launches + other.launches,
+            dropped=self.dropped + other.dropped,
+            cubin=self.cubin,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """A compiled kernel: what is needed to read the records of its launches.
 
@@ -97,6 +159,7 @@ class Kernel:
     options: dict[str, object] = field(default_factory=dict)
     # Levels of its code, by name, those of MLIR with locations; "cubin" in base 64.
     code: dict[str, str] = field(default_factory=dict)
+    pc_samples: PCSamples | None = None
 
     @property
     def schema(self) -> RecordSchema:

@@ -15,6 +15,7 @@ REFUSED = {
     "compare_run_time": "budget compares run times by itself",
     "activities": "CUPTI keeps all that a process does",
     "counters": "the sampler keeps all samples to its end",
+    "pc_sampling": "a launch that is sampled is waited for",
 }
 
 

@@ -5,14 +5,22 @@ function that gives a run; its argument says how bad it is, and what is left out
 healthy kernel.
 """
 
+import base64
 import random
+import subprocess
+import tempfile
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run, ticks
 
-from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, RawRun, Scope
+from proton.base.nvidia_tools import disassemble, ptxas
+from proton.base.targets import GPUTarget
+from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, PCSamples, RawRun, Scope
+from proton.viewer.tables.pc_samples import instructions
 
 FILE = "/src/matmul.py"
 
@@ -91,6 +99,52 @@ def gpu(
         now = max(free) + pause
     raw = run([owner], found)
     raw.gpus = [replace(chip.clock(slice_cost_cycles=cost), name="a GPU")]
+    return raw
+
+
+@cache
+def cubin() -> str:
+    """A function with an instruction of line 14 and one of line 15 of FILE, in base 64."""
+    ptx = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry matmul(.param .u64 p) {{
+  .reg .b64 %p; .reg .b32 %x;
+  ld.param.u64 %p, [p];
+  .loc 1 14 0
+  ld.global.u32 %x, [%p];
+  .loc 1 15 0
+  st.global.u32 [%p+64], %x;
+  ret;
+}}
+.file 1 "{FILE}"
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "k.ptx"), Path(folder, "k.cubin")
+        source.write_text(ptx)
+        words = ["-arch=sm_90", "-lineinfo", str(source), "-o", str(made)]
+        subprocess.run([str(ptxas(GPUTarget("cuda", 90))), *words], check=True)
+        return base64.b64encode(made.read_bytes()).decode()
+
+
+def offset_of(opcode: str) -> int:
+    """Of the instruction of `cubin` that begins so."""
+    code = instructions(disassemble(base64.b64decode(cubin())))
+    return next(at for (_, at), (text, _) in code.items() if text.startswith(opcode))
+
+
+def sampled(raw: RawRun, reason: str, part: int) -> RawRun:
+    """A run whose kernel was sampled 100 times: `part` of these wait for a reason at the load of
+    line 14, the others are of warps that issue in line 15."""
+    counts = {("matmul", offset_of("LDG"), reason): part,
+              ("matmul", offset_of("STG"), "selected"): 100 - part}  # fmt: skip
+    samples = PCSamples.of(
+        {key: count for key, count in counts.items() if count},
+        cycles=1024, launches=2, dropped=3, cubin=cubin(),
+    )  # fmt: skip
+    raw.kernels = [replace(kernel, pc_samples=samples) for kernel in raw.kernels]
+    raw.sources = {FILE: "\n" * 13 + "    x = load(p)\n    store(p, x)\n"}
     return raw
 
 

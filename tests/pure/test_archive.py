@@ -103,7 +103,7 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
-@pytest.mark.parametrize("schema", range(2, 10))
+@pytest.mark.parametrize("schema", range(2, 11))
 def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     raw = random_run(6)
     contents = members(Run(raw).save(tmp_path / "run.proton").read_bytes())
@@ -211,9 +211,9 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         (
             "run.json",
             b'{"schema": 1}',
-            "schema must be 2 or 3 or 4 or 5 or 6 or 7 or 8 or 9 or 10, got 1",
+            "schema must be 2 or 3 or 4 or 5 or 6 or 7 or 8 or 9 or 10 or 11, got 1",
         ),
-        ("run.json", b'{"schema": 11}', "10, got 11; a newer Proton wrote it: update this one"),
+        ("run.json", b'{"schema": 12}', "11, got 12; a newer Proton wrote it: update this one"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

@@ -6,7 +6,18 @@ from collections.abc import Callable
 
 import faults
 import pytest
-from faults import barriers, counted, cpu, gpu, loads, loop, pieces, roles, with_flops
+from faults import (
+    barriers,
+    counted,
+    cpu,
+    gpu,
+    loads,
+    loop,
+    pieces,
+    roles,
+    sampled,
+    with_flops,
+)
 from synthetic import gpu_run, pieces_run, random_run
 from test_cli import call
 
@@ -62,6 +73,11 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
                     "1 program for 2 threads: 50 %"),
     "spills": ("spills", lambda: gpu(loop(), spills=24), lambda: gpu(loop()),
                "24 registers of a limit of 128"),
+    "a load that is waited for": (
+        "stalls", lambda: sampled(gpu(loop()), "long_scoreboard", 80),
+        lambda: sampled(gpu(loop()), "not_selected", 80),
+        r"80 % of samples are at x = load\(p\), and 100 % .* global .*\(matmul.py:14\) load ear",
+    ),
     "shared memory limits": ("occupancy", lambda: gpu(loads(1500)),
                              lambda: gpu(loads(40)), "limited by shared memory: 96 KB"),
     "registers limit": ("occupancy", lambda: gpu(loads(1500), shared=1024, registers=255),

@@ -165,7 +165,7 @@ def test_the_source_shows_the_time_of_its_lines() -> None:
     lines = answer(run, "page.source.data.listings[0].lines.filter(line => line.length > 3)")
     table = run.lines().set_index("line")
     assert {line[0] for line in lines} == set(table.index) == {4, 7}
-    for number, _, _, visits, own, wait, share, scope, _ in lines:
+    for number, _, _, visits, own, wait, share, scope, *_ in lines:
         row = table.loc[number]
         assert (visits, own, wait) == (row["visits"], row["self_ns"], row["wait_ns"])
         assert (share, scope) == (row["share"], row["scope"])

@@ -20,7 +20,7 @@ from proton.viewer import Run, cli
 from proton.viewer.cli.app import app
 
 RUN, OTHER, OUT = "RUN", "OTHER", "OUT"
-SKIPPED = {"diff", "check", "history", "measure", "open"}  # these have tests of their own
+SKIPPED = {"diff", "check", "history", "measure", "open", "samples"}  # have tests of their own
 COMMANDS = (
     ("summary", RUN),
     ("list", RUN),

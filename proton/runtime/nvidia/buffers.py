@@ -168,6 +168,7 @@ class RingBuffer(Generic[Taken]):
         self.most, self.size = most, 0
         self.address = 0  # of the first buffer
         self.growing = threading.Lock()
+        self.fetching = threading.Lock()  # the thread calls the driver only under it
         self.host = 0  # the staging memory
         self.stream = 0
         self.head = self.used = 0  # where the next one lies; bytes of `buffers`
@@ -313,8 +314,10 @@ class RingBuffer(Generic[Taken]):
         with cuda.capture_aside():  # another thread may be capturing a graph
             while not self.is_over:
                 self.bell.acquire(timeout=PAUSE_S)
-                while self._go_on():
-                    pass
+                goes_on = True
+                while goes_on:
+                    with self.fetching:
+                        goes_on = self._go_on()
 
     def _go_on(self) -> bool:
         """Sees which kernels have ended, and waits for one if none has; fetches a part of their

@@ -110,6 +110,12 @@ def _primary_context(device: int) -> SupportsInt:
     return _call(driver.cuDevicePrimaryCtxRetain, _call(driver.cuDeviceGet, device))
 
 
+def context_of(device: int) -> int:
+    """The driver's handle of this thread's context, which is one of the device's."""
+    enter_primary_context(device)
+    return int(_call(_driver().cuCtxGetCurrent))
+
+
 def enter_primary_context(device: int) -> None:
     """Makes the device's primary context current in this thread, unless one of its contexts is."""
     if not _is_current(device):

@@ -1,27 +1,35 @@
-"""What a session asks of a GPU besides the records of launches: what CUPTI sees of all work, and
-counters of the hardware."""
+"""What a session asks of a GPU besides the records of launches: what CUPTI sees of all work,
+counters of the hardware, and program counters."""
 
 import contextlib
 import sys
+import threading
+from collections.abc import Callable, Iterable
 
+from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError
 from proton.runtime.nvidia import cuda, cupti
 from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
+from proton.runtime.nvidia.pc_sampling import Counts, PCSampler
 from proton.trace.instrumentation import SessionOptions
-from proton.trace.model import ACTIVITIES, CounterSamples, HostSlice
+from proton.trace.model import ACTIVITIES, CounterSamples, HostSlice, PCSamples
 
 
 class HardwareRecorder:
-    """The options `activities` and `counters` of one session."""
+    """The options `activities`, `counters` and `pc_sampling` of one session."""
 
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
         self.samplers: dict[int, Sampler] = {}  # by GPU
+        self.pc_samplings: dict[int, PCSampler] = {}  # by GPU
+        self.pc_sampled: dict[int, Counts] = {}  # by the kernel's number in the run
         self.activities: Collector | None = None
         self.no_activities = ""  # why nothing listens to CUPTI, where that was asked for
         if options.counters:
             check_counters()
+        if options.pc_sampling and not cuda.device_count():
+            raise ProfileError("pc_sampling is of NVIDIA GPUs, and this process can use none")
 
     def listen(self) -> None:
         """Asks CUPTI for all work from now on, if that is asked for."""
@@ -33,6 +41,33 @@ class HardwareRecorder:
         if options.counters and device not in self.samplers:
             interval = options.counter_interval_ns
             self.samplers[device] = Sampler(device, options.counters, interval)
+        if options.pc_sampling and device not in self.pc_samplings:
+            with cuda.on_device(device):
+                self.pc_samplings[device] = PCSampler(device, options.pc_sampling)
+
+    def sample_launch(
+        self,
+        device: int,
+        number: int,
+        kernel: GPUKernel,
+        launch: Callable[[], object],
+        others: Iterable[threading.Lock],
+    ) -> None:
+        """Launches a kernel, the run's of this number, and samples program counters meanwhile;
+        under the locks of `others` that call the driver."""
+        counts = self.pc_sampled.setdefault(number, Counts(kernel.asm["cubin"]))
+        with contextlib.ExitStack() as quiet:
+            for lock in others:
+                quiet.enter_context(lock)
+            self.pc_samplings[device].sample(launch, counts)
+
+    def pc_samples(self) -> dict[int, PCSamples]:
+        """What kernels were sampled at, by their numbers; the sampling is over."""
+        for device, sampling in self.pc_samplings.items():
+            with cuda.on_device(device), contextlib.suppress(ProfileError):
+                sampling.close()  # after an error of the device there is nothing to end
+        cycles = self.options.pc_sampling
+        return {number: counts.kept(cycles) for number, counts in self.pc_sampled.items()}
 
     def seen(self, machine: dict[str, object]) -> list[HostSlice]:
         """What CUPTI saw, once the GPU of this thread has done what it was asked for; where it saw

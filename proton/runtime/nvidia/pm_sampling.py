@@ -252,10 +252,10 @@ def of_other_release() -> str:
     """Says so where the library that was loaded is older than the package, else nothing: one that
     is refuses structures of the other."""
     package = re.match(r"(\d+)\.(\d+)", _package_version())
-    found = _library()
-    if package is None or found is None:
+    path = loaded_library()
+    version = _version_of(path) if path is not None else None
+    if package is None or version is None:
         return ""
-    path, version = found
     library = divmod(version // 100, 100) if version >= 10_000 else (12, 0)  # 12.9 says 28
     if library >= tuple(map(int, package.groups())):
         return ""
@@ -275,15 +275,21 @@ def _package_version() -> str:
         return ""
 
 
-def _library() -> tuple[str, int] | None:
-    """Where the CUPTI lies that this process loaded first, and its version."""
+def loaded_library() -> Path | None:
+    """Where the CUPTI lies that this process loaded first; None if it loaded none."""
     try:
         maps = Path("/proc/self/maps").read_text()
-        found = re.search(r"(/\S*/libcupti\.so\S*)$", maps, re.MULTILINE)
-        if found is None:
-            return None
-        version = ctypes.c_uint32()
-        ctypes.CDLL(found[1]).cuptiGetVersion(ctypes.byref(version))
+    except OSError:
+        return None
+    found = re.search(r"(/\S*/libcupti\.so\S*)$", maps, re.MULTILINE)
+    return Path(found[1]) if found is not None else None
+
+
+def _version_of(library: Path) -> int | None:
+    """What a CUPTI says of itself; None if it says nothing."""
+    version = ctypes.c_uint32()
+    try:
+        ctypes.CDLL(str(library)).cuptiGetVersion(ctypes.byref(version))
     except (OSError, AttributeError):
         return None
-    return found[1], version.value
+    return version.value

@@ -2,6 +2,7 @@
 through ctypes: it takes a fifth of the time that `cuda.bindings` takes."""
 
 import ctypes
+import sys
 from collections.abc import Callable
 
 from proton.runtime.nvidia.cuda import raise_error
@@ -147,3 +148,13 @@ class Queue:
 def _check(status: int, doing: str) -> None:
     if status:
         raise_error(status, doing)
+
+
+def capturing_by_torch() -> Callable[[], bool] | None:
+    """What says whether the current stream is being captured into a graph, where launches go to
+    torch's stream: it asks the driver in a fifth of the time that ctypes takes. None without."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    ask: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
+    return ask

@@ -10,7 +10,6 @@ that fetches records (buffers.py).
 import contextlib
 import functools
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from proton.runtime.nvidia.graph import CapturedLaunch, capture
 from proton.runtime.nvidia.hardware import HardwareRecorder
 from proton.runtime.nvidia.peer_exchange import peer_pair
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
-from proton.runtime.nvidia.queue import Queue
+from proton.runtime.nvidia.queue import Queue, capturing_by_torch
 from proton.runtime.nvidia.run_times import RunTimes
 from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import GPUVariant, InstrumentedVariant
@@ -48,11 +47,13 @@ class GPURecorder(Recorder):
 
     def __init__(self, state: SessionState) -> None:
         self.state, self.instrumentation = state, state.instrumentation
-        self.compares_run_times = state.options.compare_run_time
+        self.samples_pcs = bool(state.options.pc_sampling)
+        # Each second launch of a kernel runs without records.
+        self.has_plain_launches = state.options.compare_run_time or self.samples_pcs
         self.has_budget = state.budget is not None
         if not state.takes_all:
             self.launch = self._launch_chosen  # type: ignore[method-assign]
-        self.is_timed = self.compares_run_times or self.has_budget
+        self.is_timed = state.options.compare_run_time or self.has_budget
         self.flush_memory: int = knobs.profile_flush_memory
         self.devices: dict[int, Device] = {}
         self.kernels: dict[InstrumentedVariant, ProfiledKernel] = {}
@@ -78,20 +79,12 @@ class GPURecorder(Recorder):
         """The driver's calls, which only a process that uses a GPU has."""
         return Queue()
 
-    @functools.cached_property
-    def ask_torch(self) -> Callable[[], bool] | None:
-        """Whether the current stream is being captured into a graph, by torch, where launches go to
-        torch's stream: it asks the driver in a fifth of the time that ctypes takes."""
-        torch = sys.modules.get("torch")
-        if torch is None or not torch.cuda.is_initialized():
-            return None
-        ask: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
-        return ask
+    ask_torch = functools.cached_property(lambda self: capturing_by_torch())
 
     @functools.cached_property
     def run_times(self) -> RunTimes:
         """What is measured where run times are compared."""
-        return RunTimes(self.queue, MOST_TIMINGS if self.has_budget else math.inf)
+        return RunTimes(self.queue, self.state, MOST_TIMINGS if self.has_budget else math.inf)
 
     # A launch
 
@@ -111,7 +104,7 @@ class GPURecorder(Recorder):
         except AttributeError:
             thread = self._meet_caller(device)
         kernel = self.kernels.get(variant)
-        if kernel is None or self.compares_run_times:
+        if kernel is None or self.has_plain_launches:
             kernel = self._kernel(variant, device, stream)
             if kernel is None:
                 return self._launch_plain(plain, variant, device, stream, grid, passed)
@@ -177,7 +170,7 @@ class GPURecorder(Recorder):
         is_new = device not in self.devices and self.queue.is_capturing(stream)
         if not times.is_recorded or not variant.has_scopes or is_new:
             launch = functools.partial(plain.launch, *grid, stream, *passed)
-            self._timed(times.add, device, stream, lambda: times.called(launch))
+            self.run_times.around(times.add, device, stream, lambda: times.called(launch))
             return plain.kernel
         args = plain, variant, device, stream, grid, passed
         return times.called(lambda: GPURecorder.launch(self, *args))
@@ -191,7 +184,7 @@ class GPURecorder(Recorder):
         if self.state.budget is not None and (of := self.state.budget.of(name, grid)):
             tell = of.recorded.add
         launch = functools.partial(kernel.launch, grid, stream, passed, added)
-        self._timed(tell, kernel.device.device, stream, launch)
+        self.run_times.around(tell, kernel.device.device, stream, launch)
 
     def _end(self, recording: GPURecording, launched: bool | None) -> None:
         """Has the launch's records fetched; one that failed, or that the session did not wait for,
@@ -245,7 +238,7 @@ class GPURecorder(Recorder):
             kernel = self.kernels.get(variant)
             if kernel is None:
                 kernel = self._profiled(variant, device, stream)
-            if self.compares_run_times and self.run_times.is_plain_launch(kernel.number, stream):
+            if self.has_plain_launches and self.run_times.is_plain_launch(kernel.number, stream):
                 state.begun += 1
                 return None
             return kernel
@@ -263,33 +256,40 @@ class GPURecorder(Recorder):
         runs without records in its turn."""
         launch = functools.partial(plain.launch, *grid, stream, *passed)
         kernel = self.kernels.get(variant)
-        if kernel is not None:
-            self._timed(self.run_times.of(kernel.number, False), device, stream, launch)
+        if kernel is not None and not self.samples_pcs:
+            tell = self.run_times.of(kernel.number, False)
+            self.run_times.around(tell, device, stream, launch)
             return plain.kernel
         start = time.perf_counter_ns()
-        launch()
-        self._keep_plain(variant, plain.kernel, grid, device, start)
+        if self.samples_pcs:
+            self._sample(plain.kernel, variant, device, stream, launch)
+        else:
+            launch()
+        if kernel is None:
+            self._keep_plain(variant, plain.kernel, grid, device, start)
         return plain.kernel
 
-    def _timed(
+    def _sample(
         self,
-        tell: Callable[[int], None],
+        plain: GPUKernel,
+        variant: InstrumentedVariant,
         device: int,
         stream: int,
         launch: Callable[[], object],
     ) -> None:
-        """A launch between two events, where that can be; `tell` gets its time, ns."""
-        state, timing, launched = self.state, None, False
+        """A launch whose program counters are sampled, unless it is captured into a graph."""
+        state = self.state
         with state.lock:
-            if not state.is_finished:
-                timing = self.run_times.begin(device, tell, stream)
-        try:
+            is_over = state.is_forked or state.is_finished
+            is_sampled = not is_over and not self.queue.is_capturing(stream)
+            if is_sampled:
+                self._prepare(device)
+                number = self._number(variant, plain)
+        if not is_sampled:
             launch()
-            launched = True
-        finally:
-            if timing is not None:
-                with state.lock:
-                    self.run_times.end(timing, stream, launched and not state.is_finished)
+            return
+        fetching = [used.ring.fetching for used in self.devices.values()]
+        self.hardware.sample_launch(device, number, plain, launch, fetching)
 
     def _capture(self, recording: GPURecording) -> tuple[int, ...] | None:
         """A buffer of the graph's own, as `ProfiledKernel.place` gives it."""
@@ -309,7 +309,7 @@ class GPURecorder(Recorder):
         profile = variant.variant.kernel.profile
         assert profile is not None
         slab = slab_bytes(profile, self.flush_memory)
-        number, of = self._number(variant), self.devices[device]
+        number, of = self._number(variant, variant.variant.kernel), self.devices[device]
         slabs = of.take_slabs(slab) if slab else None
         bytes_ = profile.block.bytes
         found = ProfiledKernel(
@@ -318,8 +318,10 @@ class GPURecorder(Recorder):
         self.kernels[variant] = found
         return found
 
-    def _number(self, variant: InstrumentedVariant) -> int:
-        kernel = variant.variant.kernel
+    def _number(self, variant: InstrumentedVariant, plain: GPUKernel) -> int:
+        """The number of a kernel in the run: of the one with records, or where it has no scopes of
+        the plain one. Under the lock."""
+        kernel = variant.variant.kernel if variant.has_scopes else plain
         return self.state.kernel_number(kernel, self.instrumentation, variant.perturbation)
 
     def _prepare(self, device: int, stream: int = 0) -> None:
@@ -356,9 +358,8 @@ class GPURecorder(Recorder):
         with state.lock:
             if not state.begins():
                 return
-            noted = variant.perturbation
             launch = Launch(
-                kernel=state.kernel_number(kernel, self.instrumentation, noted),
+                kernel=self._number(variant, kernel),
                 grid=grid,
                 capacity=0,
                 host_start=start,
@@ -404,7 +405,7 @@ class GPURecorder(Recorder):
 
     def disown(self) -> None:
         self.devices, self.kernels, self.pending, self.plain = {}, {}, [], []
-        self.captured, self.hardware.samplers = [], {}
+        self.captured, self.hardware.samplers, self.hardware.pc_samplings = [], {}, {}
 
     def finish(self) -> Recorded:
         """The launches whose records have arrived, and the clocks of their devices.
@@ -419,6 +420,7 @@ class GPURecorder(Recorder):
             launches=self.plain,
             counters=counters,
             host=self.hardware.seen(machine),
+            pc_samples=self.hardware.pc_samples(),
             gpus=gpus,
             machine=machine,
         )

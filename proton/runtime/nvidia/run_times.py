@@ -9,6 +9,7 @@ import numpy as np
 
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.queue import Queue
+from proton.runtime.session.recording import SessionState
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Timing:
 class RunTimes:
     """The times of launches in one session, which are not captured into a graph."""
 
-    def __init__(self, queue: Queue, most: float = math.inf) -> None:
+    def __init__(self, queue: Queue, state: SessionState, most: float = math.inf) -> None:
         """`most` timings are under way at once; launches beyond are not timed."""
-        self.queue, self.most = queue, most
+        self.queue, self.state, self.most = queue, state, most
         self.timings: deque[Timing] = deque()
         # Where each second launch of a kernel runs without records: launches so far, and times
         # with records and without, by kernel.
@@ -45,15 +46,31 @@ class RunTimes:
         """Who keeps the times of a kernel to the end."""
         return self.times.setdefault(kernel, ([], []))[not is_recorded].append
 
-    def begin(self, device: int, tell: Callable[[int], None], stream: int) -> Timing | None:
-        """Queues the event before a launch, if that can be; then `end` follows."""
+    def around(
+        self, tell: Callable[[int], None], device: int, stream: int, launch: Callable[[], object]
+    ) -> None:
+        """A launch between two events, where that can be; `tell` gets its time, ns."""
+        state, timing, launched = self.state, None, False
+        with state.lock:
+            if not state.is_finished:
+                timing = self._begin(device, tell, stream)
+        try:
+            launch()
+            launched = True
+        finally:
+            if timing is not None:
+                with state.lock:
+                    self._end(timing, stream, launched and not state.is_finished)
+
+    def _begin(self, device: int, tell: Callable[[int], None], stream: int) -> Timing | None:
+        """Queues the event before a launch, if that can be; then `_end` follows."""
         if len(self.timings) >= self.most or self.queue.is_capturing(stream):
             return None
         begin, end = (self.queue.new_event(is_timed=True) for _ in range(2))
         self.queue.record(begin, stream)
         return Timing(device, tell, begin, end)
 
-    def end(self, timing: Timing, stream: int, counts: bool) -> None:
+    def _end(self, timing: Timing, stream: int, counts: bool) -> None:
         """Queues the event behind the launch, if its time `counts`."""
         if counts:
             self.queue.record(timing.end, stream)

@@ -11,13 +11,17 @@ from pathlib import Path
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.knobs import knobs
+from proton.base.locations import ptx_files
 from proton.trace.model import BOOT, COMMIT, ROLES, Kernel
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def kernel_model(kernel: CompiledKernel, noted: dict[str, object]) -> Kernel:
-    """A compiled kernel as the run keeps it; `noted` is what else is said of it."""
+def kernel_model(
+    kernel: CompiledKernel, noted: dict[str, object], *, keeps_code: bool = False
+) -> Kernel:
+    """A compiled kernel as the run keeps it; `noted` is what else is said of it. Of one without
+    scopes the code is kept where that is asked for."""
     profile = kernel.profile
     stages = kernel.metadata.get("num_stages")
     noted = noted if stages is None else {"num_stages": stages, **noted}
@@ -28,6 +32,7 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, object]) -> Kernel:
         strategy=None,
         scopes=(),
         options={"signature": kernel.metadata.get("signature", ""), **noted},
+        code=kernel.asm.for_runs() if keeps_code or profile is not None else {},
     )
     if profile is None:
         return model
@@ -42,13 +47,16 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, object]) -> Kernel:
         unit_warps=profile.unit_warps,
         payload_slots=profile.schema.payload_slots,
         clock_bits=profile.schema.clock_bits,
-        code=kernel.asm.for_runs(),
     )
 
 
 def source_files(kernels: Iterable[Kernel]) -> dict[str, str]:
-    """The text of the files that scopes are in, and of cells of notebooks, as Python read them."""
+    """The text of the files that scopes are in, or code that was sampled, and of cells of
+    notebooks, as Python read them."""
     files = dict.fromkeys(s.file for kernel in kernels for s in kernel.scopes if s.file)
+    for kernel in kernels:
+        if kernel.pc_samples is not None:
+            files |= dict.fromkeys(ptx_files(kernel.code.get("ptx", "")))
     return {file: text for file in files if (text := "".join(linecache.getlines(file)))}
 
 

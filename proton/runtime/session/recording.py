@@ -22,7 +22,15 @@ from proton.runtime.session.described import kernel_model
 from proton.runtime.session.host_scopes import HostRecorder
 from proton.runtime.session.launch_budget import KernelGate, LaunchBudget, TimedLaunches
 from proton.trace.instrumentation import Instrumentation, SessionOptions
-from proton.trace.model import Clock, CounterSamples, GPUClock, HostSlice, Kernel, Launch
+from proton.trace.model import (
+    Clock,
+    CounterSamples,
+    GPUClock,
+    HostSlice,
+    Kernel,
+    Launch,
+    PCSamples,
+)
 from proton.trace.monitor_options import MonitorOptions
 
 PATIENCE_S = 10.0  # after which a wait says what it waits for
@@ -172,7 +180,8 @@ class SessionState(ABC):
             if self.budget is not None:
                 said["budget"] = self.budget.budget
             said |= instrumentation.noted() | (noted or {})
-            self.kernels.append(kernel_model(kernel, said))
+            model = kernel_model(kernel, said, keeps_code=bool(self.options.pc_sampling))
+            self.kernels.append(model)
         return number
 
 
@@ -188,6 +197,7 @@ class Recorded:
     counters: list[CounterSamples] = field(default_factory=list)
     machine: dict[str, object] = field(default_factory=dict)  # facts for display
     measured: dict[int, dict[str, int]] = field(default_factory=dict)  # facts of kernels, by number
+    pc_samples: dict[int, PCSamples] = field(default_factory=dict)  # of kernels, by number
 
 
 class Recorder(ABC):

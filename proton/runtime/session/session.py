@@ -124,6 +124,8 @@ class Session(SessionState):
             machine |= found.machine
             for number, facts in found.measured.items():
                 self.kernels[number].options.update(facts)
+            for number, samples in found.pc_samples.items():
+                self.kernels[number] = replace(self.kernels[number], pc_samples=samples)
         launches = [launch for found in recorded for launch in found.launches]
         return RawRun(
             name=self.options.name,

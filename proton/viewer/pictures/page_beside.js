@@ -25,8 +25,8 @@ const source = { data: null, listing: 0, level: 0, lines: [], slices: [], rows: 
 
 const levelsOf = listing => source.data.levels[listing.kernel] || [];
 
-// A line is [number, text, last line of the block that it opens], and where it has time [..., visits,
-// self, wait, share, scope, parts].
+// A line is [number, text, last line of the block that it opens], and where it has time or samples
+// [..., visits, self, wait, share, scope, parts, percent of samples, what they wait for].
 const isTimed = line => line && line.length > 3;
 const blockOf = (listing, number) => {
   const first = listing.lines.find(line => line && line[0] === number);
@@ -47,11 +47,14 @@ function codeOf(listing, level, lines) {
 
 function showListing(number) {
   source.listing = number; source.lines = []; source.slices = []; source.rows.clear();
-  const listing = source.data.listings[number], table = made("table");
+  const listing = source.data.listings[number], table = made("table"), isSampled = listing.lines.some(line => isTimed(line) && line[9]);
   for (const line of listing.lines) {
     const row = made("tr"), times = isTimed(line);
     if (line) {
-      row.append(made("td", String(line[0])), ...(times ? [duration(line[4]), line[5] ? duration(line[5]) : "", line[3].toLocaleString("en")] : ["", "", ""]).map(text => made("td", text)), made("td", line[1]));
+      const told = times && line[3] ? [duration(line[4]), line[5] ? duration(line[5]) : "", line[3].toLocaleString("en")] : ["", "", ""];
+      if (isSampled) told.push(times && line[9] ? `${line[9].toFixed(1)} %` : "");
+      row.append(made("td", String(line[0])), ...told.map(text => made("td", text)), made("td", line[1]));
+      if (times && line[9]) row.title = line[10];
       row.onclick = () => choose(line[0]);
       source.rows.set(line[0], row);
     } else row.append(made("td", "..."));
@@ -59,7 +62,7 @@ function showListing(number) {
     table.append(row);
   }
   const head = made("tr");
-  head.append(...["line", "self", "wait", "visits", "source"].map(text => made("th", text)));
+  head.append(...["line", "self", "wait", "visits", ...(isSampled ? ["samples"] : []), "source"].map(text => made("th", text)));
   table.prepend(head);
   byId("lines").replaceChildren(table);
   const timed = listing.lines.filter(isTimed).sort((a, b) => b[4] - a[4]);
@@ -99,7 +102,8 @@ function choose(number, scrolls = true) {
   source.rows.get(number).scrollIntoView?.({ block: "nearest" });
   mark(scrolls);
   const about = [];
-  if (isTimed(line)) about.push(`${line[7]}: ${duration(line[4])}`, ...line[8].map(([name, ns]) => `${name} ${duration(ns)}`));
+  if (isTimed(line) && line[3]) about.push(`${line[7]}: ${duration(line[4])}`, ...line[8].map(([name, ns]) => `${name} ${duration(ns)}`));
+  if (isTimed(line) && line[9]) about.push(`samples ${line[9].toFixed(1)} %: ${line[10]}`);
   const note = made("span", about.join(" \u00b7 "), "faint"), buttons = [];
   if (source.slices.length) {
     let at = -1;

@@ -8,7 +8,6 @@ line    self    wait  visits
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ from proton.trace.model import Kernel
 from proton.viewer.pictures.selection import matching
 from proton.viewer.tables import Tables
 from proton.viewer.tables.labels import kernel_labels, variant_numbers
-from proton.viewer.tables.source import lines_of
+from proton.viewer.tables.pc_samples import by_line, sampled_code
+from proton.viewer.tables.source import depth_of, end_of_block, lines_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 AROUND = 2  # lines shown before and behind one with time
 BAR = 5  # columns of a bar
 SLICES = 3  # of a line, that are named
+LEAST_SAMPLED = 1.0  # percent of a kernel's samples that a line of text says
 GAP = "..."
-LEVELS = ("ttir", "ttsir", "ttgir", "ptx", "sass")
+LEVELS = ("ttir", "ttsir", "ttgir", "ptx", "sass", "samples")
 MOST_CODE = 8  # kernels with most time, whose code a page has: to disassemble one takes 0.3 s
 Level = tuple[str, str, list[tuple[Place, ...]]]  # name, text, and the places of each line
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceLine:
-    """A line of a file, and its time, where it has some (`visits` is above 0)."""
+    """A line of a file, and its time, where it has some (`visits` is above 0), or samples."""
 
     number: int
     text: str
@@ -52,6 +53,8 @@ class SourceLine:
     wait_ns: float = 0.0
     share: float = 0.0
     parts: tuple[tuple[str, float], ...] = ()  # self time by warp, or what was asked for
+    sampled: float = 0.0  # of the samples of program counters, percent
+    stalls: str = ""  # what the most of these wait for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +80,34 @@ class SourceView:
         """`kernel`: a regex that is in the names of those that are shown; `rows`: the slices whose
         time counts, None for all."""
         self.tables, self.by, self.kernel = tables, by, kernel
-        self.table = _of_kernels(kernel, lines_of(tables.raw, tables.records, rows=rows))
+        self.not_sampled = ""  # why samples that are there are not shown
+        self.table = _of_kernels(kernel, self._with_samples(
+            lines_of(tables.raw, tables.records, rows=rows)
+        ))  # fmt: skip
         self.parts = _of_kernels(kernel, lines_of(tables.raw, tables.records, by)) if by else None
         kernels, labels = tables.raw.kernels, kernel_labels(tables.raw.kernels)
         names = [(kernel.name, number) for kernel, number
                  in zip(kernels, variant_numbers(kernels), strict=True)]  # fmt: skip
         self._labels = dict(zip(names, labels, strict=True))
         self._kernels: dict[str, Kernel] = dict(zip(labels, kernels, strict=True))
+
+    def _with_samples(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Lines, and those that have samples alone."""
+        if all(kernel.pc_samples is None for kernel in self.tables.raw.kernels):
+            return table
+        try:
+            sampled = by_line(self.tables.pc_samples_of_all)
+        except ProtonError as error:  # no disassembler
+            self.not_sampled = str(error)
+            return table
+        keys = ["kernel", "variant", "file", "line"]
+        found = table.astype({"kernel": str, "file": str, "scope": str}).merge(
+            sampled, "outer", keys, suffixes=("", "_sampled")
+        )
+        found["scope"] = found["scope"].fillna(found.pop("scope_sampled"))
+        found = found.fillna({"stalls": ""}).fillna(0)
+        order = ["self_ns", "sampled"]
+        return found.sort_values(order, ascending=False, kind="stable", ignore_index=True)
 
     def listings(self, code: Sequence[Place] = ()) -> Iterator[Listing]:
         """Those with time, the most first, with some lines around; also the places of `code`."""
@@ -104,7 +128,7 @@ class SourceView:
                 found.append(None)
             content = text[number - 1] if 1 <= number <= len(text) else ""
             row = of.get(number)
-            end = _end_of_block(text, number)
+            end = end_of_block(text, number)
             if row is None:
                 found.append(SourceLine(number=number, text=content, end=end))
                 continue
@@ -114,7 +138,8 @@ class SourceView:
                     scope=str(row["scope"]),
                     visits=int(row["visits"]), self_ns=float(row["self_ns"]),
                     wait_ns=float(row["wait_ns"]), share=float(row["share"]),
-                    parts=self._parts(row, number),
+                    parts=self._parts(row, number), sampled=float(row.get("sampled", 0)),
+                    stalls=str(row.get("stalls", "")),
                 )
             )  # fmt: skip
         return found
@@ -153,6 +178,11 @@ class SourceView:
                 yield f"{numbers} {shown}"[:width].rstrip()
                 for name, ns in line.parts:
                     yield f"{'':>5}{duration(ns):>9}  {name}"
+                if line.sampled >= LEAST_SAMPLED:
+                    told = f"{'':>5}{line.sampled:>7.1f} %  of samples: {line.stalls}"
+                    yield told[:width].rstrip()
+        if self.not_sampled:
+            yield from ("", f"samples are not shown: {printable(self.not_sampled)}"[:width])
 
     def data(self) -> dict[str, object]:
         """What a page shows: listings, and of each kernel the levels of its code. A line of code
@@ -226,7 +256,13 @@ def _levels(kernel: Kernel) -> list[Level]:
             code["sass"] = disassemble(base64.b64decode(code.pop("cubin")))
         except (ProtonError, ValueError) as error:  # no disassembler, or a broken file
             code["sass"] = str(error)
-    return [(name, *places(name, code[name])) for name in LEVELS if name in code]
+    levels = [(name, *places(name, code[name])) for name in LEVELS if name in code]
+    if kernel.pc_samples is not None:
+        try:
+            levels.append((LEVELS[-1], *sampled_code(kernel.pc_samples)))
+        except (ProtonError, ValueError) as error:
+            levels.append((LEVELS[-1], str(error), [()] * (1 + str(error).count("\n"))))
+    return levels
 
 
 def _shown(text: str) -> list[str]:
@@ -240,32 +276,14 @@ def _row(line: SourceLine | None) -> list[object] | None:
     text, scope = printable(line.text.expandtabs(4)), printable(line.scope)
     parts = [[printable(name), ns] for name, ns in line.parts]
     times = [line.visits, line.self_ns, line.wait_ns, line.share, scope, parts]
-    return [line.number, text, line.end, *(times if line.visits else [])]
+    times += [line.sampled, printable(line.stalls)]
+    return [line.number, text, line.end, *(times if line.visits or line.sampled else [])]
 
 
 def _of_kernels(kernel: str, table: pd.DataFrame) -> pd.DataFrame:
     return table[np.array(matching(kernel, [*table["kernel"]]), bool)]
 
 
-def _end_of_block(text: Sequence[str], number: int) -> int:
-    """The last line of the block that a line opens: of `with proton.scope("load"):` that of what is
-    inside; of other lines the line itself."""
-    if not 1 <= number <= len(text) or not re.search(r":\s*(#.*)?$", text[number - 1]):
-        return number
-    depth, end = _depth(text[number - 1]), number
-    for at in range(number, len(text)):
-        if text[at].strip():
-            if _depth(text[at]) <= depth:
-                break
-            end = at + 1
-    return end
-
-
-def _depth(line: str) -> int:
-    line = line.expandtabs(4)
-    return len(line) - len(line.lstrip())
-
-
 def _indent(lines: Sequence[str]) -> int:
     """How many spaces all lines begin with that have text."""
-    return min((_depth(line) for line in lines if line.strip()), default=0)
+    return min((depth_of(line) for line in lines if line.strip()), default=0)

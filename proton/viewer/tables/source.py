@@ -3,6 +3,8 @@ recorded, stands."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,3 +89,22 @@ def is_at(records: RecordTable, line: int, file: str = "") -> np.ndarray:
     rows = np.flatnonzero(records.kind == RecordKind.SLICE)
     of = [s.line == line and s.file.endswith(file) for s in records.scopes]
     return np.array([*of, False], bool)[records.scope[rows]]
+
+
+def end_of_block(text: Sequence[str], number: int) -> int:
+    """The last line of the block that a line opens: of `with proton.scope("load"):` that of what is
+    inside; of other lines the line itself."""
+    if not 1 <= number <= len(text) or not re.search(r":\s*(#.*)?$", text[number - 1]):
+        return number
+    depth, end = depth_of(text[number - 1]), number
+    for at in range(number, len(text)):
+        if text[at].strip():
+            if depth_of(text[at]) <= depth:
+                break
+            end = at + 1
+    return end
+
+
+def depth_of(line: str) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())

@@ -11,7 +11,16 @@ from proton.base.words import counted
 from proton.trace.model import FORKED, LOST_OPERATORS, UNFETCHED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import RecordTable, read
 from proton.trace.wire import RecordKind
-from proton.viewer.tables import counters, critical, flights, placed, rows, source, waiting
+from proton.viewer.tables import (
+    counters,
+    critical,
+    flights,
+    pc_samples,
+    placed,
+    rows,
+    source,
+    waiting,
+)
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -160,6 +169,19 @@ class Tables:
         path."""
         own = source.is_at(self.records, line, file)
         return self.frame.iloc[len(self.frame) - own.size :][own]
+
+    def pc_samples(self, by: str | Sequence[str] = "line") -> pd.DataFrame:
+        """One row a kernel and line (or scope, instruction, reason, several of these): how many
+        samples of program counters there are, and their share of the kernel's in percent (option
+        `pc_sampling`)."""
+        words = by.split(",") if isinstance(by, str) else by
+        return pc_samples.grouped(self.pc_samples_of_all, [word.strip() for word in words])
+
+    @cached_property
+    def pc_samples_of_all(self) -> pd.DataFrame:
+        """One row a kernel, instruction and reason; raises ProtonError where nothing disassembles
+        the code."""
+        return pc_samples.samples_of(self.raw)
 
     @cached_property
     def counters(self) -> pd.DataFrame:

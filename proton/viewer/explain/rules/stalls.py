@@ -1,0 +1,99 @@
+"""The line at which warps of a kernel wait most, by samples of program counters.
+
+The time at stake is that of the samples there which wait for the line's main reason: with other
+programs on an SM less of it is idle.
+"""
+
+from __future__ import annotations
+
+from proton.base.errors import ProtonError
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
+from proton.viewer.explain.rule import Rule
+from proton.viewer.explain.subject import KernelView, Subject
+from proton.viewer.tables.labels import variant_numbers
+
+# What a reason waits for, and what to try. Others are of warps that could issue, or hardly wait.
+REASONS = {
+    "long_scoreboard": (
+        "global or local memory",
+        "load earlier (more num_stages, or other work in between), wider, or with more programs "
+        "on an SM",
+    ),
+    "short_scoreboard": (
+        "shared memory or special functions",
+        "fewer exchanges between threads, or other work between them and what needs them",
+    ),
+    "lg_throttle": ("room for more accesses of global memory", "wider accesses, fewer of them"),
+    "mio_throttle": (
+        "room for more accesses of shared memory and special functions",
+        "wider accesses, fewer exchanges between threads",
+    ),
+    "tex_throttle": ("room for more bulk accesses", "fewer and larger ones"),
+    "math_pipe_throttle": ("a busy arithmetic pipe", "fewer operations of that kind"),
+    "barrier": (
+        "the other warps of the program",
+        "fewer warps, or fewer barriers: fewer exchanges between warps",
+    ),
+    "warpgroup_arrive": ("the other warps of its group", "equal work in the warps of a group"),
+    "gmma": ("tensor cores", "larger blocks, or work of another warp group beside its dots"),
+    "membar": ("its writes to be seen", "fewer atomics and fences"),
+    "no_instruction": ("instructions to arrive", "a smaller loop: fewer unrolled iterations"),
+    "sleeping": ("the end of its sleep", "shorter waits for what other programs write"),
+}
+
+
+def find(subject: Subject) -> Said:
+    """The line of each sampled kernel that waits most."""
+    variants = variant_numbers(subject.tables.kernels)
+    for kernel in subject.kernels:
+        if kernel.kernel.pc_samples is not None:
+            variant = variants[subject.tables.kernels.index(kernel.kernel)]
+            yield from _of(kernel, variant)
+        elif kernel.on_gpu:
+            needs = "which instructions wait, and for what"
+            yield Unrecorded(
+                rule=RULE.name, kernel=kernel.label, needs=needs, option="pc_sampling=1024"
+            )
+
+
+def _of(kernel: KernelView, variant: int) -> Said:
+    tables = kernel.subject.tables
+    try:
+        table = tables.pc_samples("line,reason")
+    except ProtonError as error:  # no disassembler
+        yield Unrecorded(
+            rule=RULE.name, kernel=kernel.label, needs="a disassembler", option=str(error)
+        )
+        return
+    own = table[(table["kernel"] == kernel.kernel.name) & (table["variant"] == variant)]
+    # Where groups of warps do different things, those that are done wait at a barrier.
+    known = REASONS.keys() - ({"barrier"} if kernel.has_roles else set())
+    waits = own[[reason in known for reason in own["reason"]]]
+    if not len(waits) or waits["share"].iloc[0] < 100 * LEAST_PART:
+        return
+    top = waits.iloc[0]
+    at = own[(own["file"] == top["file"]) & (own["line"] == top["line"])]
+    what, advice = REASONS[top["reason"]]
+    text = tables.raw.sources.get(top["file"], "").splitlines()
+    code = text[top["line"] - 1].strip() if 1 <= top["line"] <= len(text) else "this line"
+    yield Finding(
+        rule=RULE.name,
+        kernel=kernel.label,
+        sentence=f"{at['share'].sum():.0f} % of samples are at {code}, and "
+        f"{100 * top['samples'] / at['samples'].sum():.0f} % of these wait for {what} "
+        f"({top['reason']})",
+        gain_ns=kernel.gain(top["share"] / 100),
+        advice=advice,
+        visits=int(own["samples"].sum()),
+        numbers={
+            "line_percent": float(at["share"].sum()),
+            "reason_percent": float(top["share"]),
+            "samples": float(at["samples"].sum()),
+        },
+        slices=kernel.open_launch(kernel.typical_launch),
+        file=top["file"],
+        line=int(top["line"]),
+    )
+
+
+RULE = Rule(name="stalls", about="the line at which warps wait most, by PC sampling", find=find)

@@ -1,0 +1,158 @@
+"""What program counters of kernels were sampled at (option `pc_sampling`): where warps were, and
+what they waited for.
+
+A sample is of an instruction, whose line the code says. Its scope is the innermost one whose block
+in the source has that line: the code that is sampled has no records.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from proton.base.errors import ProtonError
+from proton.base.locations import Place, places
+from proton.base.nvidia_tools import disassemble
+from proton.base.words import did_you_mean
+from proton.trace.model import Kernel, PCSamples, RawRun
+from proton.viewer.tables.labels import variant_numbers
+from proton.viewer.tables.source import end_of_block
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GROUPS = {  # what rows may be of, and the columns that say it
+    "line": ("file", "line", "scope"),
+    "scope": ("scope",),
+    "instruction": ("function", "offset", "file", "line", "scope", "sass"),
+    "reason": ("reason",),
+}
+WIDTH = 8  # of the column with samples, in a disassembly
+MOST = 3  # reasons of a line that are told
+_SECTION = re.compile(r"^\s*\.section\s+(\S+?),")
+_LABEL = re.compile(r"^([\w$.]+):\s*$")
+_CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
+Instruction = tuple[str, tuple[Place, ...]]  # its text, and the places that it is of
+
+
+def samples_of(raw: RawRun) -> pd.DataFrame:
+    """One row a kernel, instruction and reason. Raises ProtonError where nothing disassembles the
+    code."""
+    import pandas as pd
+
+    rows = [
+        {"kernel": kernel.name, "variant": variant, **row}
+        for kernel, variant in zip(raw.kernels, variant_numbers(raw.kernels), strict=True)
+        if kernel.pc_samples is not None
+        for row in _rows(raw, kernel, kernel.pc_samples)
+    ]
+    names = ["kernel", "variant", *(name for of in GROUPS.values() for name in of), "samples"]
+    return pd.DataFrame(rows, columns=list(dict.fromkeys(names)))
+
+
+def grouped(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """One row a kernel and value of `by`, words of GROUPS: how many `samples` there are, and their
+    `share` of the kernel's in percent, the most first. Raises ProtonError for another word."""
+    for word in by:
+        if word not in GROUPS:
+            known = ", ".join(GROUPS)
+            raise ProtonError(
+                f"samples are by words of {known}, got {word!r}{did_you_mean(word, GROUPS)}"
+            )
+    keys = ["kernel", "variant", *dict.fromkeys(name for word in by for name in GROUPS[word])]
+    found = table.groupby(keys, sort=False, as_index=False)["samples"].sum()
+    whole = found.groupby(["kernel", "variant"])["samples"].transform("sum")
+    found["share"] = 100 * found["samples"] / whole
+    return found.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
+
+
+def by_line(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a kernel and line: `sampled`, its share in percent, and `stalls`, as text what the
+    most of them wait for: `long_scoreboard 77 %, wait 12 %`."""
+    found = grouped(table, ("line",)).drop(columns="samples")
+    told: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    keys = ["kernel", "variant", "file", "line"]
+    for row in grouped(table, ("line", "reason")).to_dict("records"):
+        told.setdefault(tuple(row[key] for key in keys), []).append(row)
+    whole = {key: sum(row["share"] for row in rows) for key, rows in told.items()}
+    found["stalls"] = [
+        ", ".join(
+            f"{row['reason']} {100 * row['share'] / whole[key]:.0f} %" for row in told[key][:MOST]
+        )
+        for key in found[keys].itertuples(index=False, name=None)
+    ]
+    return found.rename(columns={"share": "sampled"})
+
+
+def _rows(raw: RawRun, kernel: Kernel, samples: PCSamples) -> Iterator[dict[str, object]]:
+    code = instructions(disassemble(base64.b64decode(samples.cubin)))
+    scope_at = _scopes(raw, kernel)
+    for function, offset, reason, count in samples.rows:
+        name = samples.functions[function]
+        sass, at = code.get((name, offset), ("", ()))
+        file, line = at[0] if at else ("", 0)
+        yield {
+            "function": name, "offset": offset, "file": file, "line": line,
+            "scope": scope_at.get((file, line), ""), "sass": sass,
+            "reason": samples.reasons[reason], "samples": count,
+        }  # fmt: skip
+
+
+def instructions(listing: str) -> dict[tuple[str, int], Instruction]:
+    """Of a disassembly each instruction by its function and the offset there, in bytes."""
+    text, of = places("sass", listing)
+    lines = text.split("\n")
+    found: dict[tuple[str, int], Instruction] = {}
+    for number, names, code in _code_lines(lines):
+        for name in names:
+            found.setdefault(name, (code, of[number]))
+    return found
+
+
+def sampled_code(samples: PCSamples) -> tuple[str, list[tuple[Place, ...]]]:
+    """The disassembly of what was sampled, each instruction behind its number of samples, and the
+    places of each line."""
+    counts: Counter[tuple[str, int]] = Counter()
+    for function, offset, _, count in samples.rows:
+        counts[samples.functions[function], offset] += count
+    text, of = places("sass", disassemble(base64.b64decode(samples.cubin)))
+    lines = text.split("\n")
+    shown = [f"{'':{WIDTH}}{line}" for line in lines]
+    for number, names, _ in _code_lines(lines):
+        count = next((counts[name] for name in names if counts[name]), 0)
+        if count:
+            shown[number] = f"{count:>{WIDTH}}{lines[number]}"
+    return "\n".join(shown), of
+
+
+def _code_lines(lines: Sequence[str]) -> Iterator[tuple[int, list[tuple[str, int]], str]]:
+    """Of each instruction the number of its line, what it may be called, (function, offset), and
+    its text. A label begins a function: what is in a kernel's section has an offset from the
+    kernel, too."""
+    labels, bases, is_code = list[str](), dict[str, int](), False
+    for number, line in enumerate(lines):
+        if match := _SECTION.match(line):
+            labels, bases, is_code = [], {}, match[1].startswith(".text.")
+        elif match := _LABEL.match(line):
+            labels.append(match[1])
+        elif is_code and (match := _CODE.match(line)):
+            offset = int(match[1], 16)
+            bases |= {label: offset for label in labels if not label.startswith(".")}
+            labels = []
+            yield number, [(name, offset - base) for name, base in bases.items()], match[2]
+
+
+def _scopes(raw: RawRun, kernel: Kernel) -> dict[Place, str]:
+    """The innermost scope of each line that is in one."""
+    blocks = []
+    for scope in kernel.scopes:
+        if scope.file and not scope.work and scope.kind in ("slice", "event"):
+            text = raw.sources.get(scope.file, "").splitlines()
+            blocks.append((scope.file, scope.line, end_of_block(text, scope.line), scope.path))
+    found: dict[Place, str] = {}
+    for file, first, last, path in sorted(set(blocks), key=lambda block: block[1]):
+        found |= {(file, line): path for line in range(first, last + 1)}
+    return found
