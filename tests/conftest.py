@@ -24,10 +24,10 @@ _MEMORY, _ROOM = Path("/dev/shm"), 4 << 30  # a file system in memory, and what 
 _AROUND = "PROTON_TEST_FOLDER"  # names the run's folder
 
 
-def _new_cache() -> str:
-    """A folder for the kernels of a test run, or of one of its processes, which never meet those of
-    another. They are 50,000 small files, hardly one of which is read: where there is room these lie
-    in memory. That of a process is in the run's: one that crashes leaves nothing."""
+def _new_folder() -> str:
+    """A folder for the kernels of a test run, and for what a run, or one of its processes, writes
+    besides. The kernels are 50,000 small files, hardly one of which is read: where there is room
+    these lie in memory. What a process writes is in the run's: one that crashes leaves nothing."""
     if around := os.environ.get(_AROUND):
         return tempfile.mkdtemp(dir=around)
     is_there = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK)
@@ -35,9 +35,10 @@ def _new_cache() -> str:
     return tempfile.mkdtemp(prefix="proton-tests-", dir=_MEMORY if in_memory else None)
 
 
-_CACHE = _new_cache()  # before proton is imported by any test
-os.environ.setdefault(_AROUND, _CACHE)
-os.environ["PROTON_CACHE_DIR"] = os.path.join(_CACHE, "kernels")
+_FOLDER = _new_folder()  # before proton is imported by any test
+os.environ.setdefault(_AROUND, _FOLDER)
+# What one process has compiled no other one compiles again.
+os.environ["PROTON_CACHE_DIR"] = os.path.join(os.environ[_AROUND], "kernels")
 settings.load_profile("proton")
 
 # What tests rely on, and whoever starts them may have otherwise (`nohup make test &`, a container
@@ -45,10 +46,10 @@ settings.load_profile("proton")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.umask(0o022)
 os.environ["LC_ALL"] = "C.UTF-8"
-os.environ.setdefault("HOME", _CACHE)
+os.environ.setdefault("HOME", _FOLDER)
 # Without bytecode each start of Python compiles what it imports, which takes seconds.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(_CACHE, "bytecode"))
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(_FOLDER, "bytecode"))
 # Of the processes of `pytest -n`, which there are as many of as cores: others would wait for work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
@@ -59,7 +60,10 @@ TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
 
 def pytest_configure(config: pytest.Config) -> None:
     """Has hypothesis draw from the seed of this run, where one is given. A process of xdist's that
-    crashes ends the run, with the test's name: where another one is started, all wait for ever."""
+    crashes ends the run, with the test's name: where another one is started, all wait for ever.
+    Tests write into the run's folder, unless `--basetemp` names one, which stays."""
+    if config.option.basetemp is None:
+        config.option.basetemp = os.path.join(_FOLDER, "written")
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"
     if draws.IS_SEEDED and config.getoption("--hypothesis-seed", None) is None:
@@ -77,7 +81,7 @@ def pytest_collection_finish() -> None:
     _kept = _resident()
 
 
-_GROWTH = 128 << 20  # bytes that a process may grow by before it looks for what it can give back
+_GROWTH = 512 << 20  # bytes that a process may grow by before it looks for what it can give back
 
 
 def _resident() -> int:
@@ -143,7 +147,7 @@ def _draws(item: pytest.Item) -> bool:
 
 def pytest_unconfigure() -> None:
     """Removes the session's cache."""
-    shutil.rmtree(_CACHE, ignore_errors=True)
+    shutil.rmtree(_FOLDER, ignore_errors=True)
 
 
 # Files of few tests, some of which take more than ten seconds each: the longest first. xdist starts

@@ -51,11 +51,11 @@ def kernels_of(source: str) -> Any:
 
 
 def elementwise(expressions: tuple[str, ...], inputs: int) -> Any:
-    """The kernel out_i[...] = expression i, of the inputs a, b, c (pointers a_ptr, b_ptr, c_ptr).
+    """The kernel out_i[...] = expression i, of the inputs a, b, c, d (pointers a_ptr, ...).
 
     It has one function to compile where a kernel an expression has many.
     """
-    names = "abc"[:inputs]
+    names = "abcd"[:inputs]
     pointers = [f"{x}_ptr, " for x in names] + [f"out_{i}, " for i in range(len(expressions))]
     loads = "".join(f"    {x} = tl.load({x}_ptr + offs, mask=mask)\n" for x in names)
     stores = "".join(

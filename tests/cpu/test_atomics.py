@@ -1,6 +1,6 @@
 """Atomics: their results, the values they return, and contention between threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,41 +30,42 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "xor": np.bitwise_xor,
     "xchg": lambda old, new: new,
 }
-CASES = [(name, dtype) for name in REFERENCE for dtype in ATOMIC_INTEGERS] + [
-    (name, dtype) for name in ("add", "max", "min", "xchg") for dtype in FLOATS
-]
+OF_FLOATS = ("add", "max", "min", "xchg")
 
 
-def atomic_kernel(name: str) -> Any:
+def atomic_kernel(names: Sequence[str], stride: int) -> Any:
+    """Atomic i of the memory that begins at i * stride."""
+    accesses = "".join(
+        f"    old = tl.atomic_{name}(target_ptr + {n * stride} + offs, x, mask=mask)\n"
+        f"    tl.store(old_ptr + {n * stride} + offs, old, mask=mask)\n"
+        for n, name in enumerate(names)
+    )
     return kernels_of(
         f"""
 @proton.jit
 def kernel(x_ptr, target_ptr, old_ptr, n, k, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offs, mask=offs < n)
-    old = tl.atomic_{name}(target_ptr + offs, x, mask=(offs < n) & (offs >= k))
-    tl.store(old_ptr + offs, old, mask=(offs < n) & (offs >= k))
-"""
+    mask = (offs < n) & (offs >= k)
+{accesses}"""
     ).kernel
 
 
-@pytest.mark.parametrize("name, dtype", CASES)
-def test_each_atomic_on_places_of_their_own(
-    rng: np.random.Generator, name: str, dtype: str
-) -> None:
+@pytest.mark.parametrize("dtype", [*ATOMIC_INTEGERS, *FLOATS])
+def test_each_atomic_on_places_of_their_own(rng: np.random.Generator, dtype: str) -> None:
+    names = OF_FLOATS if dtype in FLOATS else tuple(REFERENCE)
+    draw, shape = ordinary if dtype in FLOATS else sample, (len(names), 150)
     for n in (0, 1, 100, 150):
-        if dtype in FLOATS:
-            x, target = ordinary(rng, dtype, 150), ordinary(rng, dtype, 150)
-        else:
-            x, target = sample(rng, dtype, 150), sample(rng, dtype, 150)
-        before, old = target.copy(), np.zeros(150, storage(dtype))
+        x, target = draw(rng, dtype, 150), draw(rng, dtype, len(names) * 150).reshape(shape)
+        before, old = target.copy(), np.zeros(shape, storage(dtype))
         arguments = [pointer(a, dtype) for a in (x, target, old)]
-        atomic_kernel(name)[(3,)](*arguments, n, 10, BLOCK=64)
+        atomic_kernel(names, 150)[(3,)](*arguments, n, 10, BLOCK=64)
         want, taken = before.copy(), slice(10, max(n, 10))
-        result = REFERENCE[name](decode(before, dtype)[taken], decode(x, dtype)[taken])
-        want[taken] = encode(np.asarray(result), dtype)
-        assert (target == want).all()
-        assert (old[taken] == before[taken]).all()
+        for row, name in enumerate(names):
+            result = REFERENCE[name](decode(before[row], dtype)[taken], decode(x, dtype)[taken])
+            want[row, taken] = encode(np.asarray(result), dtype)
+            assert (target[row] == want[row]).all(), (name, n)
+            assert (old[row, taken] == before[row, taken]).all(), (name, n)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -75,7 +76,7 @@ def test_maxima_and_minima_of_special_floats(name: str, dtype: str) -> None:
     target, x = (a.ravel().astype(dtype) for a in np.meshgrid(some, [*some, np.nan, -np.nan]))
     before, old = target.copy(), np.zeros_like(target)
     n = target.size
-    atomic_kernel(name)[(proton.cdiv(n, 64),)](x, target, old, n, 0, BLOCK=64)
+    atomic_kernel([name], n)[(proton.cdiv(n, 64),)](x, target, old, n, 0, BLOCK=64)
     number = np.where(np.isnan(x), before, x)
     np.testing.assert_array_equal(target, REFERENCE[name](before, number))
     assert old.tobytes() == before.tobytes()

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -278,10 +277,9 @@ cache.store(key, {{}}, {{"code.o": b"1"}})
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_entries_of_another_user(cache_dir: Path, tmp_path: Path, umask: int) -> None:
     """They are read where the umask of who wrote them allows it."""
-    path = tmp_path
-    while path != Path(tempfile.gettempdir()):  # pytest's folders are for their user alone
-        path.chmod(path.stat().st_mode | 0o055)
-        path = path.parent
+    for path in (tmp_path, *tmp_path.parents):  # a run's folders are for their user alone
+        if (mode := path.stat().st_mode) & 0o055 != 0o055:
+            path.chmod(mode | 0o055)
     script = OTHER_USER.format(umask=umask, key=KEY)
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -33,8 +33,10 @@ def truncated(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, x, mask=offs < n)
 
 @proton.jit
-def filled(out_ptr, VALUE: tl.constexpr):
-    tl.store(out_ptr + tl.arange(0, 4), tl.full((4,), VALUE, out_ptr.dtype.element_ty))
+def filled(out_ptr, VALUES: tl.constexpr):
+    for n in tl.static_range(len(VALUES)):
+        block = tl.full((4,), VALUES[n], out_ptr.dtype.element_ty)
+        tl.store(out_ptr + 4 * n + tl.arange(0, 4), block)
 
 @proton.jit
 def arithmetic(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
@@ -253,21 +255,15 @@ def test_truth_is_not_being_zero(name: str) -> None:
     np.testing.assert_array_equal(out, values(name) != 0)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("value", [0.0, -0.0, 1.5, -3.0, 1e9, -1e9, 2.0**-9, 2.0**-30, 0.3])
-def test_constants_are_rounded_as_values_are(name: str, value: float) -> None:
-    out = np.zeros(4, np.uint8)
-    launch("filled", as_float8(out, name), VALUE=value)
-    assert out.tolist() == rounded(np.full(4, value), name).tolist()
+CONSTANTS = (0.0, -0.0, 1.5, -3.0, 1e9, -1e9, 2.0**-9, 2.0**-30, 0.3, float("nan"), float("-inf"))
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_constants_that_are_no_numbers(name: str) -> None:
-    out = np.zeros(4, np.uint8)
-    launch("filled", as_float8(out, name), VALUE=float("nan"))
-    assert out.tolist() == rounded(np.full(4, np.nan), name).tolist()
-    launch("filled", as_float8(out, name), VALUE=float("-inf"))
-    assert out.tolist() == rounded(np.full(4, -np.inf), name).tolist()
+def test_constants_are_rounded_as_values_are(name: str) -> None:
+    out = np.zeros((len(CONSTANTS), 4), np.uint8)
+    launch("filled", as_float8(out, name), VALUES=CONSTANTS)
+    for value, found in zip(CONSTANTS, out.tolist(), strict=True):
+        assert found == rounded(np.full(4, value), name).tolist(), value
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -1,7 +1,7 @@
 """tl.extra.libdevice on the CPU: functions against Python's and numpy's, with their specials."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,30 +12,22 @@ import proton.language as tl
 from proton.conversion.triton_arith_to_linalg.extern import RULES, SIGNED, UNSIGNED
 from proton.language import core
 from proton.language.extra import libdevice
+from tests.cpu import harness
 from tests.cpu.harness import kernels_of, sample
+from tests.tables import check_rows
 
-KERNEL = """
-from proton.language.extra import libdevice
 
-@proton.jit
-def kernel({pointers}, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-{loads}
-    tl.store(out_ptr + offs, libdevice.{call}, mask=mask)
-"""
+def apply_all(calls: Iterable[str], *inputs: np.ndarray, out: Any) -> dict[str, np.ndarray]:
+    """libdevice.`call` of a, b, c, d for each of the calls, by one kernel."""
+    names = {call: f"tl.extra.libdevice.{call}" for call in calls}
+    given = [(x, x.dtype.name) for x in inputs]
+    found = harness.apply_all(dict.fromkeys(names.values(), np.dtype(out).name), *given, block=128)
+    return {call: found[name] for call, name in names.items()}
 
 
 def apply(call: str, *inputs: np.ndarray, out: Any) -> np.ndarray:
-    """libdevice.`call` of a, b, c, d."""
-    names = "abcd"[: len(inputs)]
-    loads = "\n".join(f"    {x} = tl.load({x}_ptr + offs, mask=mask)" for x in names)
-    pointers = ", ".join(f"{x}_ptr" for x in names)
-    module = kernels_of(KERNEL.format(pointers=pointers, loads=loads, call=call))
-    size = inputs[0].size
-    result = np.zeros(size, out)
-    module.kernel[(proton.cdiv(size, 128),)](*inputs, result, size, BLOCK=128)
-    return result
+    """The same for one."""
+    return apply_all([call], *inputs, out=out)[call]
 
 
 def in_python(function: Callable[..., Any], *inputs: np.ndarray) -> np.ndarray:
@@ -72,14 +64,24 @@ del UNARY["fabs"]
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 
+def check_functions(functions: dict[str, Any], dtype: str, *inputs: np.ndarray) -> None:
+    """Each function of one kernel against numpy's in fp64."""
+    arguments = ", ".join("ab"[: len(inputs)])
+    got = apply_all([f"{name}({arguments})" for name in functions], *inputs, out=dtype)
+
+    def check(name: str) -> None:
+        with np.errstate(all="ignore"):
+            want = functions[name](*(x.astype(np.float64) for x in inputs))
+        rtol, atol = 8 * EPS[dtype], 4 * EPS[dtype]
+        np.testing.assert_allclose(got[f"{name}({arguments})"], want, rtol=rtol, atol=atol)
+
+    check_rows(check, [(name,) for name in functions])
+
+
 @pytest.mark.parametrize("dtype", EPS)
-@pytest.mark.parametrize("name", UNARY)
-def test_functions_of_one_number(rng: np.random.Generator, name: str, dtype: str) -> None:
+def test_functions_of_one_number(rng: np.random.Generator, dtype: str) -> None:
     x = np.concatenate([rng.uniform(-1, 1, 300), rng.uniform(-9, 9, 300)]).astype(dtype)
-    got = apply(f"{name}(a)", x, out=dtype)
-    with np.errstate(all="ignore"):
-        want = UNARY[name](x.astype(np.float64))
-    np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], atol=4 * EPS[dtype])
+    check_functions(UNARY, dtype, x)
 
 
 def test_special_values_are_those_of_the_c_library() -> None:
@@ -108,13 +110,8 @@ BINARY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("dtype", EPS)
-@pytest.mark.parametrize("name", BINARY)
-def test_functions_of_two_numbers(rng: np.random.Generator, name: str, dtype: str) -> None:
-    x, y = rng.uniform(-4, 4, (2, 500)).astype(dtype)
-    got = apply(f"{name}(a, b)", x, y, out=dtype)
-    with np.errstate(all="ignore"):
-        want = BINARY[name](x.astype(np.float64), y.astype(np.float64))
-    np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], atol=4 * EPS[dtype])
+def test_functions_of_two_numbers(rng: np.random.Generator, dtype: str) -> None:
+    check_functions(BINARY, dtype, *rng.uniform(-4, 4, (2, 500)).astype(dtype))
 
 
 @pytest.mark.interpreted
@@ -243,18 +240,19 @@ ROUNDINGS = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 TARGETS = {"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}
 
 
-@pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_floats_to_integers_saturate(rng: np.random.Generator, target: str, mode: str) -> None:
+def test_floats_to_integers_saturate(rng: np.random.Generator, target: str) -> None:
     info = np.iinfo(TARGETS[target])
     for source, dtype in (("float", "float32"), ("double", "float64")):
         x = sample(rng, dtype, 300)
-        got = apply(f"{source}2{target}_{mode}(a)", x, out=TARGETS[target])
-        with np.errstate(all="ignore"):
-            near = ROUNDINGS[mode](x.astype(np.float64))
-        for value, result in zip(near, got.tolist(), strict=True):
-            want = 0 if math.isnan(value) else min(max(value, float(info.min)), float(info.max))
-            assert result == min(max(int(want), info.min), info.max)
+        calls = {f"{source}2{target}_{mode}(a)": function for mode, function in ROUNDINGS.items()}
+        got = apply_all(calls, x, out=TARGETS[target])
+        for call, function in calls.items():
+            with np.errstate(all="ignore"):
+                near = function(x.astype(np.float64))
+            for value, result in zip(near, got[call].tolist(), strict=True):
+                want = 0 if math.isnan(value) else min(max(value, float(info.min)), float(info.max))
+                assert result == min(max(int(want), info.min), info.max), (call, value)
 
 
 def test_integers_to_floats(rng: np.random.Generator) -> None:

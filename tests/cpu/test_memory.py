@@ -20,7 +20,7 @@ PROGRAMS = 3
 SPAN = BLOCK * PROGRAMS
 MARGIN = 4096  # untouched memory on both sides of everything
 REGION = 2 * MARGIN  # elements of an array
-MASKS_AT_ONCE = 5  # accesses of a kernel, which compile in half the time of kernels of one
+MASKS_AT_ONCE = 8  # accesses of a kernel, which compile in half the time of kernels of one
 
 ADDRESSES = (
     "i",

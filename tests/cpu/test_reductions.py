@@ -27,68 +27,80 @@ from tests.cpu.harness import (
     storage,
     sum_type,
 )
+from tests.tables import check_rows
 
-REDUCE = (
-    OF_TYPE
-    + """
+REDUCE = """
 @proton.jit
-def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, O: tl.constexpr):
+def kernel(x_ptr, {pointers}, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
     i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
     place = (i[:, None, None] * B + j[None, :, None]) * C + k[None, None, :]
     x = tl.load(x_ptr + tl.reshape(place, {shape}))
-    result = {expression}
-    tl.store(out_ptr + tl.arange(0, O), tl.reshape(tl.broadcast_to(result, {out}), (O,)))
 """
-)
+STORE = """
+    tl.store({out} + tl.arange(0, {size}), tl.reshape(tl.broadcast_to({value}, {shape}), ({size},)))
+"""
+
+
+def reduce_all(
+    x: np.ndarray, dtype: str, results: dict[str, tuple[np.ndarray, str]], helper: str = ""
+) -> None:
+    """Runs the expressions of a block x by one kernel; each array has its result's shape, and its
+    dtype is beside it."""
+    shape = tuple(x.shape)
+    a, b, c = (1, 1, *shape)[-3:] if len(shape) < 3 else shape
+    names = [f"out_{n}" for n in range(len(results))]
+    stores = "".join(
+        STORE.format(out=name, size=max(1, out.size), value=value, shape=out.shape or (1,))
+        for name, (value, (out, _)) in zip(names, results.items(), strict=True)
+    )
+    source = OF_TYPE + helper + REDUCE.format(pointers=", ".join(names), shape=shape) + stores
+    given = [pointer(out, out_dtype) for out, out_dtype in results.values()]
+    x_ptr = pointer(np.ascontiguousarray(x), dtype)
+    kernels_of(source).kernel[(1,)](x_ptr, *given, A=a, B=b, C=c)
 
 
 def reduce(expression: str, x: np.ndarray, dtype: str, out: np.ndarray, out_dtype: str) -> None:
-    """Runs the expression of a block x; `out` has the result's shape."""
-    shape = tuple(x.shape)
-    a, b, c = (1, 1, *shape)[-3:] if len(shape) < 3 else shape
-    kept = out.shape or (1,)
-    source = REDUCE.format(shape=shape, expression=expression, out=kept)
-    kernels_of(source).kernel[(1,)](
-        pointer(np.ascontiguousarray(x), dtype),
-        pointer(out, out_dtype),
-        A=a,
-        B=b,
-        C=c,
-        O=max(1, out.size),
-    )
+    """The same of one expression."""
+    reduce_all(x, dtype, {expression: (out, out_dtype)})
 
 
-def check_sum(x: np.ndarray, dtype: str, axis: int | None) -> None:
+def check_sums(x: np.ndarray, dtype: str, *axes: int | None) -> None:
     out_dtype, values = sum_type(dtype), decode(x, dtype)
-    exact = np.asarray(values.astype(np.float64 if dtype in FLOATS else np.int64).sum(axis))
-    out = np.zeros(exact.shape, storage(out_dtype))
-    reduce(f"of_type(tl.sum(x, {axis}), tl.{out_dtype})", x, dtype, out, out_dtype)
-    if dtype in INTEGERS or dtype == "bool":
-        assert_same(out, exact.astype(out_dtype), out_dtype)
-        return
-    magnitude = np.abs(values.astype(np.float64)).sum(axis)
-    eps = {"float16": 2.0**-11, "bfloat16": 2.0**-8}.get(dtype) or float(np.finfo(dtype).eps)
-    count = values.size // max(1, out.size)
-    assert (np.abs(decode(out, dtype) - exact) <= magnitude * eps * (2 + np.log2(count) * 8)).all()
+    wide = values.astype(np.float64 if dtype in FLOATS else np.int64)
+    exact = {axis: np.asarray(wide.sum(axis)) for axis in axes}
+    found = {axis: np.zeros(exact[axis].shape, storage(out_dtype)) for axis in axes}
+    sums = {f"of_type(tl.sum(x, {a}), tl.{out_dtype})": (found[a], out_dtype) for a in axes}
+    reduce_all(x, dtype, sums)
+
+    def check(axis: int | None) -> None:
+        if dtype in INTEGERS or dtype == "bool":
+            assert_same(found[axis], exact[axis].astype(out_dtype), out_dtype)
+            return
+        magnitude = np.abs(values.astype(np.float64)).sum(axis)
+        eps = {"float16": 2.0**-11, "bfloat16": 2.0**-8}.get(dtype) or float(np.finfo(dtype).eps)
+        count = values.size // max(1, found[axis].size)
+        error = np.abs(decode(found[axis], dtype) - exact[axis])
+        assert (error <= magnitude * eps * (2 + np.log2(count) * 8)).all()
+
+    check_rows(check, [(axis,) for axis in axes])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, None])
-def test_sum(rng: np.random.Generator, axis: int | None, dtype: str) -> None:
-    check_sum(ordinary(rng, dtype, (4, 8, 16)), dtype, axis)
+def test_sum(rng: np.random.Generator, dtype: str) -> None:
+    check_sums(ordinary(rng, dtype, (4, 8, 16)), dtype, 0, 1, 2, -1, None)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16"])
 @pytest.mark.parametrize("size", [1, 2, 4, 16, 64, 1024, 4096])
 def test_sum_of_every_size(rng: np.random.Generator, size: int, dtype: str) -> None:
-    check_sum(ordinary(rng, dtype, (size,)), dtype, 0)
+    check_sums(ordinary(rng, dtype, (size,)), dtype, 0)
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("shape", [(1, 64), (64, 1), (128, 32), (2, 2048), (2048, 2)])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sum_of_every_shape(rng: np.random.Generator, axis: int, shape: tuple[int, int]) -> None:
-    check_sum(ordinary(rng, "float32", shape), "float32", axis)
+    check_sums(ordinary(rng, "float32", shape), "float32", axis)
 
 
 def test_sum_in_a_requested_dtype(rng: np.random.Generator) -> None:
@@ -110,18 +122,27 @@ def test_keep_dims(rng: np.random.Generator, axis: int | None) -> None:
     assert (spread == x - x.max(axis, keepdims=True)).all()
 
 
+def check_all(
+    x: np.ndarray, dtype: str, out_dtype: str, wants: dict[str, np.ndarray], check: Any
+) -> None:
+    """Each expression of one kernel against what it is to give, by `check`."""
+    found = {name: np.zeros(want.shape, storage(out_dtype)) for name, want in wants.items()}
+    reduce_all(x, dtype, {name: (out, out_dtype) for name, out in found.items()})
+    check_rows(lambda name: check(found[name], wants[name], out_dtype), [(name,) for name in wants])
+
+
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("name", ["max", "min"])
-@pytest.mark.parametrize("axis", [0, 1, None])
-def test_extrema(rng: np.random.Generator, axis: int | None, name: str, dtype: str) -> None:
+def test_extrema(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 256).reshape(16, 16)
     if dtype in FLOATS:
         x[3, :] = x[:, 5] = encode(np.float32([np.nan]), dtype)  # a row and a column of NaN
     functions: dict[str, Callable[..., Any]] = {"max": np.fmax.reduce, "min": np.fmin.reduce}
-    want = encode(np.asarray(functions[name](decode(x, dtype), axis)), dtype)
-    out = np.zeros(want.shape, storage(dtype))
-    reduce(f"tl.{name}(x, {axis})", x, dtype, out, dtype)
-    assert_number(out, want, dtype)
+    wants = {
+        f"tl.{name}(x, {axis})": encode(np.asarray(function(decode(x, dtype), axis)), dtype)
+        for name, function in functions.items()
+        for axis in (0, 1, None)
+    }
+    check_all(x, dtype, dtype, wants, assert_number)
 
 
 def test_the_extremum_of_nothing_but_nan_is_nan() -> None:
@@ -132,16 +153,16 @@ def test_the_extremum_of_nothing_but_nan_is_nan() -> None:
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("name", ["argmax", "argmin"])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_indices_of_extrema(rng: np.random.Generator, axis: int, name: str, dtype: str) -> None:
+def test_indices_of_extrema(rng: np.random.Generator, dtype: str) -> None:
     x = ordinary(rng, dtype, (16, 32))
     if dtype in INTEGERS:
         x = (x // 10).astype(dtype)  # ties
-    want = getattr(np, name)(decode(x, dtype), axis).astype(np.int32)
-    out = np.zeros(want.shape, np.int32)
-    reduce(f"tl.{name}(x, {axis})", x, dtype, out, "int32")
-    assert_same(out, want, "int32")
+    wants = {
+        f"tl.{name}(x, {axis})": getattr(np, name)(decode(x, dtype), axis).astype(np.int32)
+        for name in ("argmax", "argmin")
+        for axis in (0, 1)
+    }
+    check_all(x, dtype, "int32", wants, assert_same)
 
 
 @pytest.mark.interpreted
@@ -166,8 +187,7 @@ def test_extremum_and_index_together(rng: np.random.Generator, axis: int | None)
     out = np.zeros(want.shape, np.float32)
     expression = f"pair_sum(tl.max(x, {axis}, return_indices=True))"
     helper = "\n@proton.jit\ndef pair_sum(pair):\n    return pair[0] + pair[1]\n\n"
-    source = helper + REDUCE.format(shape=(8, 16), expression=expression, out=want.shape or (1,))
-    kernels_of(source).kernel[(1,)](x, out, A=1, B=8, C=16, O=max(1, want.size))
+    reduce_all(x, "float32", {expression: (out, "float32")}, helper)
     assert (out == want).all()
 
 
@@ -204,14 +224,14 @@ def test_extrema_with_indices_pass_over_nan(
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("axis", [0, 1])
-def test_bitwise_reductions(rng: np.random.Generator, axis: int, dtype: str) -> None:
+def test_bitwise_reductions(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 128).reshape(8, 16)
-    for name, function in (("xor_sum", np.bitwise_xor), ("reduce_or", np.bitwise_or)):
-        want = function.reduce(x, axis)
-        out = np.zeros(want.shape, dtype)
-        reduce(f"tl.{name}(x, {axis})", x, dtype, out, dtype)
-        assert_same(out, want, dtype)
+    wants = {
+        f"tl.{name}(x, {axis})": function.reduce(x, axis)
+        for name, function in (("xor_sum", np.bitwise_xor), ("reduce_or", np.bitwise_or))
+        for axis in (0, 1)
+    }
+    check_all(x, dtype, dtype, wants, assert_same)
 
 
 def test_reduce_or_of_conditions(rng: np.random.Generator) -> None:

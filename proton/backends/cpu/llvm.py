@@ -23,6 +23,8 @@ except ModuleNotFoundError:
 # O3 and unrolling gain nothing here and double the compile time.
 SPEED_LEVEL = 2
 CODEGEN_LEVEL = 2
+# Texts whose code is kept: kernels that differ in the signs of integers alone are often one text.
+_KEPT = 32
 
 # Without bf16 instructions LLVM keeps a bf16 value as fp32 and narrows it by a call of this
 # function of the compiler's run-time library, which is not in the process. What it narrows was
@@ -84,6 +86,7 @@ def _target_machine() -> Any:
     )
 
 
+@functools.lru_cache(_KEPT)
 def emit_object(text: str) -> tuple[bytes, str]:
     """(object code, optimised LLVM IR) of LLVM IR text."""
     with _lock:
