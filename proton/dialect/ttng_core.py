@@ -110,6 +110,12 @@ class SetRegistersOp(TTNG.Operation, name="set_registers", traits=[t.Writes]):
     is_more: ir.IntegerAttr
 
 
+class DelayOp(TTNG.Operation, name="delay", traits=[t.Writes]):
+    """`ttng.delay {cycles}`: a warp goes on when its SM's clock has counted so many cycles."""
+
+    cycles: ir.IntegerAttr
+
+
 # Warp groups that alternate. `ttng.order_begin`, then `order_pass` and `order_wait` by turns, then
 # `ttng.order_end`: every warp of the program comes by each of them equally often.
 

@@ -128,20 +128,20 @@ def longest_work(
         elif isa(op, DOT):
             if wait is not None and cycles > most:
                 most, found = cycles, (wait, op)
-            wait, dots = None, dots + _dot_cycles(op, chip)
+            wait, dots = None, dots + dot_cycles(op, chip)
         else:
-            cycles += sum(_special_cycles(inner, chip) for inner in (op, *all_ops(op)))
+            cycles += sum(special_cycles(inner, chip) for inner in (op, *all_ops(op)))
     return found if lowest * dots <= most <= highest * dots else None
 
 
-def _special_cycles(op: Operation, chip: Chip) -> float:
+def special_cycles(op: Operation, chip: Chip) -> float:
     """The cycles of an SM that special functions take; 0 of other ops."""
     if cost(op) is not Cost.SPECIAL or not is_tensor(op.results[0].type):
         return 0
     return prod(shape_of(op.results[0])) / chip.special_per_cycle
 
 
-def _dot_cycles(op: Operation, chip: Chip) -> float:
+def dot_cycles(op: Operation, chip: Chip) -> float:
     """The cycles of an SM that a dot takes."""
     (depth, _), element, _ = mem_desc_parts(op.operands[1].type)
     return prod(shape_of(op.results[0])) * depth * element.width / (16 * chip.dot_per_cycle)

@@ -51,6 +51,7 @@ from proton.transforms.records.record_work import SEPARATOR, RecordWork
 from proton.transforms.records.sink_into_scopes import SinkIntoScopes
 from proton.transforms.schedule.carry_base_pointers import CarryBasePointers
 from proton.transforms.schedule.schedule_loops import ScheduleLoops
+from proton.transforms.schedule.stagger_partitions import StaggerPartitions
 from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.tile.licm import LICM
@@ -166,6 +167,7 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
         AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),
+        StaggerPartitions(options.target),
         FenceInsertion(),
         OrderCopiedLoads(),
         ShareReciprocals(),

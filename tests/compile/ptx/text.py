@@ -126,7 +126,7 @@ class _Body:
         """Labels of a scope inside may be asked for before they come."""
         if len(self.scopes) > 1:
             inside = body[place : body.index("}\n", place)]
-            for name in re.findall(r"^\s*(\w+):", inside, re.MULTILINE):
+            for name in re.findall(r"(?:^|;)\s*(\w+):", inside, re.MULTILINE):
                 self.scopes[-1][name] = f"{name}.{self.count}"
 
     def _renamed(self, text: str) -> str:

@@ -37,6 +37,17 @@ def _set_registers(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
+@lowers(ttng.DelayOp)
+def _delay(ctx: Lowering, site: Site) -> list[Value]:
+    text = (
+        "{ .reg .u32 begin, passed; .reg .pred waits; mov.u32 begin, %clock; "
+        "again: mov.u32 passed, %clock; sub.u32 passed, passed, begin; "
+        f"setp.lt.u32 waits, passed, {site.number('cycles')}; @waits bra again; }}"
+    )
+    nvidia.assembly(text, "~{memory}", None)
+    return []
+
+
 @lowers(ttg.WarpReturnOp)
 def _warp_return(ctx: Lowering, site: Site) -> list[Value]:
     yield_values()
