@@ -79,7 +79,8 @@ class KeepOperandsInMemory(Pass):
     def _share(self, module: Module, function: Operation, loop: "_Loop") -> None:
         """Values that are converted to several operands of a loop are read from one memory; those
         that wait without room are stored right away, and read where they are multiplied."""
-        converted = loop.converted()
+        if not (converted := loop.converted()):
+            return
         crowded = Crowded(module, function, self.target)
         waiting = _without_room(crowded, converted, loop.products)
         for value, operands in converted.items():
@@ -89,7 +90,8 @@ class KeepOperandsInMemory(Pass):
                 continue
             if desc_bytes(memory) > self._room(module, function, loop):
                 continue
-            with before(following(producer_of(value))):
+            made = producer_of(value)
+            with before(following(made)), made.location:
                 held = ttg.LocalAllocOp(value, memory).result
             for operand in operands:
                 read = _before_transposing(operand)

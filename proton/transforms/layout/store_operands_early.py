@@ -18,8 +18,17 @@ from proton.analysis.cost import widens
 from proton.analysis.pressure import Crowded, registers
 from proton.base.targets import GPUTarget
 from proton.dialect import names_of, ttg
+from proton.dialect.emit import remade
 from proton.dialect.mlir import Module, Operation, Value
-from proton.dialect.walk import defining_op, following, functions, ops_named, users
+from proton.dialect.walk import (
+    before,
+    defining_op,
+    following,
+    functions,
+    ops_named,
+    replace,
+    users,
+)
 from proton.passes import Pass, register
 
 
@@ -37,13 +46,17 @@ class StoreOperandsEarly(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            waiting = _waiting(function, Crowded(module, function, self.target))
+            if not (chains := _chains(function)):
+                continue
+            waiting = _waiting(chains, Crowded(module, function, self.target))
             programs = self._programs(module, function) if waiting else 0
             for value in sorted(waiting, key=lambda w: -w.registers):
                 moved = value.store_early()
                 if self._programs(module, function) < programs:
                     for op, place in reversed(moved):
                         op.move_before(place)
+                else:
+                    value.take_location(moved)
 
     def _programs(self, module: Module, function: Operation) -> int:
         """How many programs an SM holds at once, if a thread has all registers that it may have."""
@@ -80,14 +93,25 @@ class _Waiting:
                 op.move_before(place)
         return moved
 
+    def take_location(self, moved: list[tuple[Operation, Operation]]) -> None:
+        """Makes what moved anew at the op's location: of its scope, not of the product's."""
+        for op, _ in moved:
+            with before(op), self.made.location:
+                replace(op, remade(op, [op.results[0].type], op.operands).results)
 
-def _waiting(function: Operation, crowded: Crowded) -> list[_Waiting]:
-    """The values that wait for their stores alone at a place without room."""
+
+def _chains(function: Operation) -> dict[Value, list[list[Operation]]]:
+    """The stores of each value."""
     chains: dict[Value, list[list[Operation]]] = {}
     for store in ops_named(function, ttg.LocalAllocOp):
         if len(store.operands):
             chain = _chain(store)
             chains.setdefault(chain[0].operands[0], []).append(chain)
+    return chains
+
+
+def _waiting(chains: dict[Value, list[list[Operation]]], crowded: Crowded) -> list[_Waiting]:
+    """The values that wait for their stores alone at a place without room."""
     found = []
     for value, of in chains.items():
         made, firsts = defining_op(value), {chain[0] for chain in of}
