@@ -200,8 +200,8 @@ class _Loop:
 def _without_room(
     crowded: Crowded, converted: dict[Value, dict[Value, int]], products: list[Operation]
 ) -> set[Value]:
-    """Of values that operands are exchanged for those that wait, up to the last product of them,
-    while an op leaves a thread more registers than it has."""
+    """The values that threads exchange for operands, and that wait for the last product of them at
+    a place where a thread has too few registers."""
     found = set[Value]()
     for value, operands in converted.items():
         taking = [op for op in products if any(v in operands for v in op.operands)]

@@ -43,7 +43,8 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     down, across = len(left) // k_steps, len(right) // k_steps
     size = len(total) // (down * across)
     tiles = [total[place : place + size] for place in range(0, len(total), size)]
-    at_once = instruction.inner_bytes // mma.STEP_BYTES or 1
+    # K is outermost: of operands in shared memory registers hold what an instruction takes along k.
+    at_once = max(1, instruction.inner_bytes // mma.STEP_BYTES)
     for first in range(0, k_steps, at_once):
         ks = range(first, min(first + at_once, k_steps))
         for column in range(across):
