@@ -9,6 +9,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton import GPUTarget
+from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.target import GPUKernel
 from tests.compile.ptx.machine import run_on_arrays
 
@@ -98,3 +99,21 @@ def test_what_waits_in_shared_memory_is_right(
         out = np.full((32, 32), np.nan, np.float32)
         run_on_arrays(found.asm["ptx"], (1, 1, 1), 32, found.shared, [a, b, c, out], rng)
         assert np.linalg.norm(out - want) < 4e-3 * np.linalg.norm(want)
+
+
+def test_no_fewer_programs_are_tried_where_a_thread_has_all_registers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ptxas makes room for more programs than shared memory does, whose threads may have all."""
+    assembled = []
+    finish = Assembler.finish
+
+    def noted(assembler: Assembler) -> Cubin:
+        assembled.append(finish(assembler))
+        return assembled[-1]
+
+    monkeypatch.setattr(Assembler, "finish", noted)
+    kernel = compiled(chained, tl.float32, 128, 64, 2)
+    assert kernel.n_regs == HOPPER.facts.max_registers
+    assert kernel.n_spills
+    assert [cubin.registers < kernel.n_regs for cubin in assembled] == [True, False]
