@@ -124,6 +124,12 @@ def parent_of(op: Operation) -> Operation:
     return parent.operation
 
 
+def following(op: Operation) -> Operation:
+    """The op behind one that does not end its block."""
+    ops = [view.operation for view in op.block.operations]
+    return ops[ops.index(op) + 1]
+
+
 def functions(module: Module | Operation) -> list[Operation]:
     """The functions of a module that have a body: kernels, and what they call."""
     return [

@@ -258,15 +258,14 @@ def _unspilled(
         return _with_other_groups(fn, ptx, cubin, options)
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
-    if cubin.registers >= options.target.facts.most_registers(1, threads) or has_least_programs(
-        ptx
-    ):
+    most = options.target.facts.most_registers(1, threads)
+    if cubin.registers >= most or has_least_programs(ptx):
         return ptx, cubin
     fit = max(1, options.target.facts.programs_per_sm(threads, shared))
     room = cubin.threads(options.target, threads) // threads
     best = ptx, cubin
     for programs in dict.fromkeys((fit, 1) if fit < room else (1,)):
-        if not best[1].spills:
+        if not best[1].spills or best[1].registers >= most:  # fewer programs leave it no more
             break
         fewer = with_least_programs(ptx, programs)
         found = _assembled(fn, fewer, options)

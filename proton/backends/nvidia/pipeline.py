@@ -38,6 +38,7 @@ from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConve
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
 from proton.transforms.layout.sink_scalars import SinkScalars
+from proton.transforms.layout.store_operands_early import StoreOperandsEarly
 from proton.transforms.layout.swap_neighbours import SwapNeighbours
 from proton.transforms.layout.unroll_short_loops import UnrollShortLoops
 from proton.transforms.records.compact_iterations import CompactIterations
@@ -107,6 +108,7 @@ def ordered_passes(options: GPUOptions) -> list[Pass]:
         # When waits are where they stay: the former reads beside them, the latter behind loops.
         PlaceLocalLoads(),
         OptimizeAccumulatorInit(),
+        StoreOperandsEarly(options.target),
         # Behind all that writes shared memory; then loads and stores have their final order.
         FenceInsertion(),
         OrderCopiedLoads(),

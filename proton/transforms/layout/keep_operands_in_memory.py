@@ -13,7 +13,8 @@ made of, as it was before it was converted and transposed, where that is: outsid
 that do not change it.
 
 A value that is made in the loop, and converted to several operands, goes to memory once: each is
-read from there, and the value leaves its registers.
+read from there, and the value leaves its registers. So does one, in a loop or not, that waits for
+its product where values in registers are more than a thread has.
 """
 
 from dataclasses import dataclass
@@ -21,20 +22,24 @@ from typing import ClassVar
 
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph, function_name
-from proton.analysis.scratch import desc_bytes, stored_bytes
+from proton.analysis.pressure import Crowded, registers
+from proton.analysis.scratch import desc_bytes, is_exchanged, stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
+from proton.dialect.traits import Loop, has
 from proton.dialect.walk import (
     all_ops,
     before,
     defining_op,
+    following,
     functions,
     ops_named,
     parent_of,
+    producer_of,
     replace,
     users,
 )
@@ -43,15 +48,10 @@ from proton.layout.matrix_memory import matrix_layout
 from proton.passes import Pass, register
 from proton.transforms.layout.matrix_operands import fast_axis
 
-WORD_BITS = 32
 # Programs that an SM keeps where it had them, as far as it has registers for them: one waits while
 # another computes. In blocks of 64 x 64 with two warps one program took 1.46 of the time of two,
 # and spilled less (benchmarks/gpu_operands_in_memory.py, H200, 2aab34e4).
 PROGRAMS = 2
-# Of an operand, registers of all that a thread may have: an iteration reads all of it at once. Of
-# the specimens of fla-core, those of fp32 whose operand has 256 registers spill as much when it is
-# read in the loop (12,168 bytes and 12,504 for 9.0), those of at most 128 less than half as much.
-MOST_OF_OPERAND = 1 / 2
 
 
 @register
@@ -68,8 +68,7 @@ class KeepOperandsInMemory(Pass):
         for function in functions(module):
             by_loop: dict[Operation, list[Operation]] = {}
             for op in ops_named(function, ttng.MmaSyncOp):
-                if (loop := loop_around(op)) is not None:
-                    by_loop.setdefault(loop, []).append(op)
+                by_loop.setdefault(loop_around(op) or function, []).append(op)
             loops = [_Loop(loop, products) for loop, products in by_loop.items()]
             for of in loops:
                 self._share(module, function, of)
@@ -78,20 +77,29 @@ class KeepOperandsInMemory(Pass):
                 self._relieve(module, function, of, held)
 
     def _share(self, module: Module, function: Operation, loop: "_Loop") -> None:
-        """Values of a loop that are converted to several operands are read from one memory."""
-        for value, conversions in _converted(loop.products).items():
-            order = [view.operation for view in next(iter(conversions)).block.operations]
-            first = min(conversions, key=order.index)
-            memory = _memory_type(value, conversions[first])
-            if len(conversions) < 2 or memory is None:
+        """Values that are converted to several operands of a loop are read from one memory; those
+        that wait without room are stored right away, and read where they are multiplied."""
+        if not (converted := loop.converted()):
+            return
+        crowded = Crowded(module, function, self.target)
+        waiting = _without_room(crowded, converted, loop.products)
+        for value, operands in converted.items():
+            memory = _memory_type(value, next(iter(operands.values())))
+            is_shared = loop.op != function and len(operands) > 1
+            if memory is None or not (is_shared or value in waiting):
                 continue
             if desc_bytes(memory) > self._room(module, function, loop):
                 continue
-            with before(first):
+            made = producer_of(value)
+            with before(following(made)), made.location:
                 held = ttg.LocalAllocOp(value, memory).result
-            for op in conversions:
-                with before(op):
-                    replace(op, [ttg.LocalLoadOp(held, op.results[0].type).result])
+            for operand in operands:
+                read = _before_transposing(operand)
+                if value in waiting:
+                    _read_in_loop(operand, held, set(loop.products))
+                elif isa(conversion := producer_of(read), ttg.ConvertLayoutOp):
+                    with before(conversion):
+                        replace(conversion, [ttg.LocalLoadOp(held, read.type).result])
 
     def _relieve(
         self,
@@ -112,7 +120,7 @@ class KeepOperandsInMemory(Pass):
             k_axis = operands[operand] if read == operand else 1 - operands[operand]
             written = _before_converting(read)
             memory = _memory_type(written, k_axis)
-            if memory is None or registers(operand) > 1 + most * MOST_OF_OPERAND:
+            if memory is None:
                 continue
             key = written, memory
             if key not in held:
@@ -126,13 +134,16 @@ class KeepOperandsInMemory(Pass):
     def _room(self, module: Module, function: Operation, loop: "_Loop") -> int:
         """Bytes of shared memory that a program may take besides what it takes at most: what leaves
         an SM as many programs as before, of those that it would have registers for if all operands
-        that could move had."""
+        that could move had. Operands that are too much for a thread by themselves have all memory:
+        each iteration would read them from local memory."""
         facts = self.target.facts
         words = min(facts.max_registers, loop.registers_of_others())
         fit = facts.programs_by_registers(words, self.target.warp_size * ttg.num_warps(module))
         most = facts.most_shared(max(1, min(PROGRAMS, fit)))
         taken = allocate(call_graph(module))[function_name(function)].size
-        return (most if taken <= most else facts.shared_bytes) - taken
+        if taken > most or sum(map(registers, loop.operands())) > facts.max_registers:
+            most = facts.shared_bytes
+        return most - taken
 
 
 @dataclass(frozen=True)
@@ -155,6 +166,27 @@ class _Loop:
             if _is_outside(value, inside)
         }
 
+    def converted(self) -> dict[Value, dict[Value, int]]:
+        """By value that is made in it the operands that it is converted to, as it is or transposed
+        behind that; and the dimension of the value along K of each."""
+        found: dict[Value, dict[Value, int]] = {}
+        for op in self.products:
+            for operand, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True):
+                read = _before_transposing(operand)
+                conversion = defining_op(read)
+                if not isa(conversion, ttg.ConvertLayoutOp) or not self._has(conversion):
+                    continue
+                value = conversion.operands[0]
+                made = defining_op(value)
+                if made is not None and made.block == conversion.block:
+                    found.setdefault(value, {})[operand] = k_axis if read == operand else 1 - k_axis
+        return found
+
+    def _has(self, op: Operation) -> bool:
+        """True if an op is in this loop, and in none inside of it."""
+        around = loop_around(op)
+        return not has(self.op, Loop) if around is None else around == self.op
+
     def registers_of_others(self) -> int:
         """Of what the loop carries, of the largest product that it does not carry, and of the
         largest operand that is made in it."""
@@ -165,20 +197,19 @@ class _Loop:
         return sum(map(registers, carried)) + sum(largest)
 
 
-def _converted(products: list[Operation]) -> dict[Value, dict[Operation, int]]:
-    """By value of a loop the conversions to operands in its block, as they are or transposed
-    behind that; and the dimension of each along K."""
-    found: dict[Value, dict[Operation, int]] = {}
-    for op in products:
-        for operand, k_axis in zip(list(op.operands)[:2], (1, 0), strict=True):
-            producer = defining_op(operand)
-            if isa(producer, tt.TransOp):
-                producer, k_axis = defining_op(producer.operands[0]), 1 - k_axis
-            if isa(producer, ttg.ConvertLayoutOp) and producer.block == op.block:
-                value = producer.operands[0]
-                made = defining_op(value)
-                if loop_around(op) is not None and made is not None and made.block == op.block:
-                    found.setdefault(value, {})[producer] = k_axis
+def _without_room(
+    crowded: Crowded, converted: dict[Value, dict[Value, int]], products: list[Operation]
+) -> set[Value]:
+    """The values that threads exchange for operands, and that wait for the last product of them at
+    a place where a thread has too few registers."""
+    found = set[Value]()
+    for value, operands in converted.items():
+        taking = [op for op in products if any(v in operands for v in op.operands)]
+        types = [_before_transposing(operand).type for operand in operands]
+        if crowded.between(producer_of(value), taking) and any(
+            is_exchanged(value, ttg.layout_of(type_)) for type_ in types
+        ):
+            found.add(value)
     return found
 
 
@@ -190,14 +221,6 @@ def _before_transposing(operand: Value) -> Value:
 def _before_converting(value: Value) -> Value:
     producer = defining_op(value)
     return producer.operands[0] if isa(producer, ttg.ConvertLayoutOp) else value
-
-
-def registers(value: Value) -> int:
-    """Registers of a thread that a value takes; 1 for a scalar."""
-    if not ttg.is_tensor(value.type):
-        return 1
-    bits = 8 * stored_bytes(element_of(value))
-    return max(1, ttg.layout_of(value.type).in_size("register") * bits // WORD_BITS)
 
 
 def _is_outside(value: Value, inside: set[Operation]) -> bool:

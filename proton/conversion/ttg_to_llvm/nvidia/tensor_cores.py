@@ -42,12 +42,17 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     total = mma.accumulator_words(acc)
     down, across = len(left) // k_steps, len(right) // k_steps
     size = len(total) // (down * across)
-    sums: list[Value] = []
-    for column in range(across):
-        for row in range(down):
-            place = (column * down + row) * size
-            steps = [(left[k * down + row], right[column * k_steps + k]) for k in range(k_steps)]
-            sums += mma.mma_chain(types, instruction, steps, total[place : place + size])
+    tiles = [total[place : place + size] for place in range(0, len(total), size)]
+    # K is outermost: of operands in shared memory registers hold what an instruction takes along k.
+    at_once = max(1, instruction.inner_bytes // mma.STEP_BYTES)
+    for first in range(0, k_steps, at_once):
+        ks = range(first, min(first + at_once, k_steps))
+        for column in range(across):
+            for row in range(down):
+                steps = [(left[k * down + row], right[column * k_steps + k]) for k in ks]
+                place = column * down + row
+                tiles[place] = mma.mma_chain(types, instruction, steps, tiles[place])
+    sums = [word for tile in tiles for word in tile]
     return [mma.from_accumulator_words(sums, acc.type)]
 
 
