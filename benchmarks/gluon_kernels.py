@@ -223,7 +223,7 @@ def fetch_heads(
 @gluon.jit
 def attend(
     out_desc, row, steps, scale, q, k, v, q_ready, k_ready, k_empty, v_ready, v_empty,
-    PART: gl.constexpr, N: gl.constexpr, S: gl.constexpr,
+    PART: gl.constexpr, N: gl.constexpr, S: gl.constexpr, WEIGHTS: gl.constexpr,
 ):  # fmt: skip
     """Rows of a half; `scale` is of scores in powers of two."""
     M: gl.constexpr = out_desc.block_type.shape[0]
@@ -245,12 +245,22 @@ def attend(
         mbarrier.arrive(k_empty.index(slot), count=1)
         proton.exit_scope("scores")
         proton.enter_scope("softmax")
-        now = gl.maximum(most, gl.max(scores, 1) * scale)
-        weights = gl.exp2(scores * scale - now[:, None])
-        shrink = gl.exp2(most - now)
-        total = total * shrink + gl.sum(weights, 1)
-        most = now
-        acc = acc * gl.convert_layout(shrink, gl.SliceLayout(1, summed))[:, None]
+        if WEIGHTS == "softmax":
+            now = gl.maximum(most, gl.max(scores, 1) * scale)
+            weights = gl.exp2(scores * scale - now[:, None])
+            shrink = gl.exp2(most - now)
+            total = total * shrink + gl.sum(weights, 1)
+            most = now
+            acc = acc * gl.convert_layout(shrink, gl.SliceLayout(1, summed))[:, None]
+        elif WEIGHTS == "exp":
+            weights = gl.exp2(scores * scale)
+            total = total + gl.sum(weights, 1)
+        elif WEIGHTS == "sigmoid":
+            weights = 1.0 / (1.0 + gl.exp2(scores * -scale))
+            total = total + 1.0 / N
+        else:
+            weights = scores * gl.maximum(scores, 0.0) * scale
+            total = total + 1.0 / N
         weights = gl.convert_layout(weights.to(gl.float16), gl.DotOperandLayout(0, summed, 2))
         proton.exit_scope("softmax")
         proton.enter_scope("weighted sums")
@@ -270,10 +280,12 @@ def attend(
 
 @gluon.jit
 def attention_specialized(
-    q_desc, k_desc, v_desc, out_desc, length, scale, N: gl.constexpr, S: gl.constexpr
+    q_desc, k_desc, v_desc, out_desc, length, scale, N: gl.constexpr, S: gl.constexpr,
+    WEIGHTS: gl.constexpr = "softmax",
 ):  # fmt: skip
     """Attention forward: a program takes two blocks of rows of a head, each by four warps, and one
-    warp copies. Descriptors have all heads below each other."""
+    warp copies. Descriptors have all heads below each other. WEIGHTS are made of scores by softmax,
+    "exp", "sigmoid", or as products with themselves ("square")."""
     heads: gl.constexpr = q_desc.block_type.shape
     q = gl.allocate_shared_memory(q_desc.dtype, [2] + heads, q_desc.layout)
     k = gl.allocate_shared_memory(k_desc.dtype, [S] + k_desc.block_type.shape, k_desc.layout)
@@ -294,9 +306,9 @@ def attention_specialized(
     gl.warp_specialize(
         [
             (attend, (out_desc, row, steps, scale, q, k, v, q_ready, k_ready, k_empty, v_ready,
-                      v_empty, 0, N, S)),
+                      v_empty, 0, N, S, WEIGHTS)),
             (attend, (out_desc, row, steps, scale, q, k, v, q_ready, k_ready, k_empty, v_ready,
-                      v_empty, 1, N, S)),
+                      v_empty, 1, N, S, WEIGHTS)),
             (fetch_heads, (q_desc, k_desc, v_desc, row, first, steps, q, k, v, q_ready, k_ready,
                            k_empty, v_ready, v_empty, N, S)),
         ],
