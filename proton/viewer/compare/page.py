@@ -28,6 +28,7 @@ h1{font-size:1.2em}h2{font-size:1em;margin:1.2em 0 .4em}
 table{border-collapse:collapse}td,th{padding:1px 12px 1px 0;text-align:left;font-weight:normal}
 th{opacity:.65}.slower,.regression{color:#dc2626}.faster,.pass{color:#16a34a}
 .wide{overflow-x:auto}svg{background:#fff;max-width:100%;height:auto}
+@media(prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}
 .sides{display:grid;grid-template-columns:1fr 1fr;gap:12px}
 @media(max-width:900px){.sides{grid-template-columns:1fr}}
 """

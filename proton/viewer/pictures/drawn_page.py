@@ -23,6 +23,7 @@ def to_drawn_page(picture: Picture, name: str) -> str:
     parts = {
         "TITLE": escape(printable(name)),
         "WIDTH": str(picture.width),
+        "CLASS": "scale" if picture.is_scale else "",
         "LEFT": json.dumps(picture.left),
         "FAINT": FAINT,
         "LEGEND": legend,

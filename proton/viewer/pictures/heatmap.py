@@ -114,11 +114,11 @@ def draw(found: Heat) -> Picture:
     bottom = HEAD + ROW * len(found.labels)
     steps = [k / 4 for k in range(5)]
     legend = [(shade(part), f"{part * found.most:.3g} units") for part in steps]
-    picture = Picture(WIDTH, bottom + 30, left=LEFT, legend=legend)
+    picture = Picture(WIDTH, bottom + 30, left=LEFT, legend=legend, is_scale=True)
     if not found.labels:
         picture.write(4, 16, f"{found.title}: no slices", size=13)
         return picture
-    picture.write(4, 16, f"{found.title}; darkest {found.most:.2f}", width=WIDTH - 8, size=13)
+    picture.write(4, 16, f"{found.title}; at most {found.most:.2f}", width=WIDTH - 8, size=13)
     time_axis(picture, found.span, left=LEFT, top=HEAD - FONT - 6, bottom=bottom)
     columns = found.value.shape[1]
     size = (WIDTH - LEFT) / columns

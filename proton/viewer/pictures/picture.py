@@ -53,12 +53,14 @@ class Label:
 @dataclass
 class Picture:
     """What is drawn, in this order: boxes, then labels. A page shows the legend, of colours and
-    what they mean, and can stretch what lies right of `left`."""
+    what they mean, and can stretch what lies right of `left`. Colours may be those of a scale from
+    light to dark, which a dark page has from dark to light."""
 
     width: int
     height: int
     left: int | None = None
     legend: list[tuple[str, str]] = field(default_factory=list)
+    is_scale: bool = False
     boxes: list[Rectangle] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 
