@@ -20,7 +20,7 @@ from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run
 from proton.base.nvidia_tools import disassemble, ptxas
 from proton.base.targets import GPUTarget
 from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, PCSamples, RawRun, Scope
-from proton.viewer.tables.pc_samples import instructions
+from proton.viewer.tables.pc_samples import Code
 
 FILE = "/src/matmul.py"
 
@@ -130,8 +130,8 @@ def cubin() -> str:
 
 def offset_of(opcode: str) -> int:
     """Of the instruction of `cubin` that begins so."""
-    code = instructions(disassemble(base64.b64decode(cubin())))
-    return next(at for (_, at), (text, _) in code.items() if text.startswith(opcode))
+    code = Code(disassemble(base64.b64decode(cubin())))
+    return next(at for (_, at), n in code.numbers.items() if code.texts[n].startswith(opcode))
 
 
 def sampled(raw: RawRun, reason: str, part: int) -> RawRun:

@@ -40,6 +40,8 @@ def test_samples_by_line_scope_instruction_and_reason() -> None:
     code = run.pc_samples("instruction")
     assert code["offset"].tolist() == [offset_of("LDG"), offset_of("STG")]
     assert [text.split(".")[0] for text in code["sass"]] == ["LDG", "STG"]
+    awaited = run.pc_samples("instruction,reason,awaited").set_index("offset")["awaited"]
+    assert awaited[offset_of("STG")] == ""  # it issues
     with pytest.raises(ProtonError, match="did you mean reason"):
         run.pc_samples("reasons")
     assert len(Run(gpu(loop())).pc_samples()) == 0

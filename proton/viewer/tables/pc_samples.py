@@ -1,8 +1,9 @@
 """What program counters of kernels were sampled at (option `pc_sampling`): where warps were, and
 what they waited for.
 
-A sample is of an instruction, whose line the code says. Its scope is the innermost one whose block
-in the source has that line: the code that is sampled has no records.
+A sample is of an instruction, whose line the code says, and the line of what it waits for
+(awaited.py). Its scope is the innermost one whose block in the source has that line: the code that
+is sampled has no records.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from proton.base.locations import Place, places
 from proton.base.nvidia_tools import disassemble
 from proton.base.words import did_you_mean
 from proton.trace.model import Kernel, PCSamples, RawRun
+from proton.viewer.tables.awaited import awaited
 from proton.viewer.tables.labels import variant_numbers
 from proton.viewer.tables.source import end_of_block
 
@@ -29,13 +31,14 @@ GROUPS = {  # what rows may be of, and the columns that say it
     "scope": ("scope",),
     "instruction": ("function", "offset", "file", "line", "scope", "sass"),
     "reason": ("reason",),
+    "awaited": ("awaited",),
 }
 WIDTH = 8  # of the column with samples, in a disassembly
+BARRIER = "mbarrier"  # what an instruction waits for that looks at one
 MOST = 3  # reasons of a line that are told
 _SECTION = re.compile(r"^\s*\.section\s+(\S+?),")
 _LABEL = re.compile(r"^([\w$.]+):\s*$")
 _CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
-Instruction = tuple[str, tuple[Place, ...]]  # its text, and the places that it is of
 
 
 def samples_of(raw: RawRun) -> pd.DataFrame:
@@ -88,61 +91,76 @@ def by_line(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(raw: RawRun, kernel: Kernel, samples: PCSamples) -> Iterator[dict[str, object]]:
-    code = instructions(disassemble(base64.b64decode(samples.cubin)))
+    code = Code(disassemble(base64.b64decode(samples.cubin)))
     scope_at = _scopes(raw, kernel)
     for function, offset, reason, count in samples.rows:
-        name = samples.functions[function]
-        sass, at = code.get((name, offset), ("", ()))
-        file, line = at[0] if at else ("", 0)
+        name, why = samples.functions[function], samples.reasons[reason]
+        number = code.numbers.get((name, offset))
+        file, line = ("", 0) if number is None else code.place(number)
         yield {
             "function": name, "offset": offset, "file": file, "line": line,
-            "scope": scope_at.get((file, line), ""), "sass": sass,
-            "reason": samples.reasons[reason], "samples": count,
+            "scope": scope_at.get((file, line), ""),
+            "sass": "" if number is None else code.texts[number],
+            "reason": why, "awaited": "" if number is None else code.awaited(number, why),
+            "samples": count,
         }  # fmt: skip
 
 
-def instructions(listing: str) -> dict[tuple[str, int], Instruction]:
-    """Of a disassembly each instruction by its function and the offset there, in bytes."""
-    text, of = places("sass", listing)
-    lines = text.split("\n")
-    found: dict[tuple[str, int], Instruction] = {}
-    for number, names, code in _code_lines(lines):
-        for name in names:
-            found.setdefault(name, (code, of[number]))
-    return found
+class Code:
+    """A disassembly: the text of each instruction, its number by its function and the offset there
+    in bytes, and the line of the listing that it is on. A label begins a function: what is in a
+    kernel's section has an offset from the kernel, too."""
+
+    def __init__(self, listing: str) -> None:
+        text, self.places = places("sass", listing)
+        self.lines = text.split("\n")
+        self.texts: list[str] = []
+        self.line_of: list[int] = []
+        self.numbers: dict[tuple[str, int], int] = {}
+        self.labels: dict[str, int] = {}
+        bases, is_code = dict[str, int](), False
+        begun = list[str]()  # functions whose first instruction is next
+        for line, content in enumerate(self.lines):
+            if match := _SECTION.match(content):
+                bases, begun, is_code = {}, [], match[1].startswith(".text.")
+            elif match := _LABEL.match(content):
+                self.labels[match[1]] = len(self.texts)
+                begun += [match[1]] if not match[1].startswith(".") else []
+            elif is_code and (match := _CODE.match(content)):
+                offset = int(match[1], 16)
+                bases |= dict.fromkeys(begun, offset)
+                begun = []
+                for name, base in bases.items():
+                    self.numbers.setdefault((name, offset - base), len(self.texts))
+                self.texts.append(match[2])
+                self.line_of.append(line)
+
+    def place(self, number: int) -> Place:
+        """The line of the source that an instruction is of; ("", 0) if that is not known."""
+        return next(iter(self.places[self.line_of[number]]), ("", 0))
+
+    def awaited(self, number: int, reason: str) -> str:
+        """What a stalled instruction waits for: `barrier`, or the line that makes it, as `line 94`,
+        with the file where that is another one; empty if that is not to be seen."""
+        found = awaited(self.texts, self.labels, number, reason)
+        if found is None:
+            return ""
+        if self.texts[found].startswith("SYNCS"):
+            return BARRIER
+        (file, line), (own, _) = self.place(found), self.place(number)
+        return f"line {line}" if file == own else f"{file.rpartition('/')[2]}:{line}"
 
 
 def sampled_code(samples: PCSamples) -> tuple[str, list[tuple[Place, ...]]]:
     """The disassembly of what was sampled, each instruction behind its number of samples, and the
     places of each line."""
-    counts: Counter[tuple[str, int]] = Counter()
+    code, counts = Code(disassemble(base64.b64decode(samples.cubin))), Counter[int]()
     for function, offset, _, count in samples.rows:
-        counts[samples.functions[function], offset] += count
-    text, of = places("sass", disassemble(base64.b64decode(samples.cubin)))
-    lines = text.split("\n")
-    shown = [f"{'':{WIDTH}}{line}" for line in lines]
-    for number, names, _ in _code_lines(lines):
-        count = next((counts[name] for name in names if counts[name]), 0)
-        if count:
-            shown[number] = f"{count:>{WIDTH}}{lines[number]}"
-    return "\n".join(shown), of
-
-
-def _code_lines(lines: Sequence[str]) -> Iterator[tuple[int, list[tuple[str, int]], str]]:
-    """Of each instruction the number of its line, what it may be called, (function, offset), and
-    its text. A label begins a function: what is in a kernel's section has an offset from the
-    kernel, too."""
-    labels, bases, is_code = list[str](), dict[str, int](), False
-    for number, line in enumerate(lines):
-        if match := _SECTION.match(line):
-            labels, bases, is_code = [], {}, match[1].startswith(".text.")
-        elif match := _LABEL.match(line):
-            labels.append(match[1])
-        elif is_code and (match := _CODE.match(line)):
-            offset = int(match[1], 16)
-            bases |= {label: offset for label in labels if not label.startswith(".")}
-            labels = []
-            yield number, [(name, offset - base) for name, base in bases.items()], match[2]
+        number = code.numbers.get((samples.functions[function], offset))
+        if number is not None:
+            counts[code.line_of[number]] += count
+    shown = [f"{counts[n] or '':>{WIDTH}}{line}" for n, line in enumerate(code.lines)]
+    return "\n".join(shown), code.places
 
 
 def _scopes(raw: RawRun, kernel: Kernel) -> dict[Place, str]:

@@ -23,7 +23,7 @@ def samples(
     file: File,
     by: Annotated[
         str, typer.Option(help=f"Group by these, separated by commas: {', '.join(GROUPS)}.")
-    ] = "line,reason",
+    ] = "line,reason,awaited",
     kernel: drawing.KernelName = "",
     limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 20,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
@@ -32,7 +32,8 @@ def samples(
     """List where warps were when they were sampled, and what they waited for (pc_sampling=1024).
 
     share is of the kernel's samples, in percent. Reasons are NVIDIA's: selected is a warp that
-    issued, not_selected one that could have.
+    issued, not_selected one that could have. awaited is the line that makes what an instruction
+    waits for.
 
     [bold]Examples[/bold]
 

@@ -11,16 +11,17 @@ from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables.labels import variant_numbers
+from proton.viewer.tables.pc_samples import BARRIER
 
 # What a reason waits for, and what to try. Others are of warps that could issue, or hardly wait.
 REASONS = {
     "long_scoreboard": (
-        "global or local memory",
+        "data of global or local memory",
         "load earlier (more num_stages, or other work in between), wider, or with more programs "
         "on an SM",
     ),
     "short_scoreboard": (
-        "shared memory or special functions",
+        "results of shared memory or special functions",
         "fewer exchanges between threads, or other work between them and what needs them",
     ),
     "lg_throttle": ("room for more accesses of global memory", "wider accesses, fewer of them"),
@@ -40,6 +41,10 @@ REASONS = {
     "no_instruction": ("instructions to arrive", "a smaller loop: fewer unrolled iterations"),
     "sleeping": ("the end of its sleep", "shorter waits for what other programs write"),
 }
+BARRIERS = (
+    "an mbarrier",
+    "more slots between the groups of warps, or copies that begin earlier (more num_stages)",
+)
 
 
 def find(subject: Subject) -> Said:
@@ -59,7 +64,7 @@ def find(subject: Subject) -> Said:
 def _of(kernel: KernelView, variant: int) -> Said:
     tables = kernel.subject.tables
     try:
-        table = tables.pc_samples("line,reason")
+        table = tables.pc_samples("line,reason,awaited")
     except ProtonError as error:  # no disassembler
         yield Unrecorded(
             rule=RULE.name, kernel=kernel.label, needs="a disassembler", option=str(error)
@@ -72,17 +77,23 @@ def _of(kernel: KernelView, variant: int) -> Said:
     if not len(waits) or waits["share"].iloc[0] < 100 * LEAST_PART:
         return
     top = waits.iloc[0]
+    gain = kernel.gain(top["share"] / 100)
+    if gain < LEAST_PART * kernel.time_ns:
+        return  # other programs of an SM go on meanwhile
     at = own[(own["file"] == top["file"]) & (own["line"] == top["line"])]
     what, advice = REASONS[top["reason"]]
+    if top["awaited"] == BARRIER:
+        what, advice = BARRIERS
+    made = f", made in {top['awaited']}" if top["awaited"] not in ("", BARRIER) else ""
     text = tables.raw.sources.get(top["file"], "").splitlines()
     code = text[top["line"] - 1].strip() if 1 <= top["line"] <= len(text) else "this line"
     yield Finding(
         rule=RULE.name,
         kernel=kernel.label,
         sentence=f"{at['share'].sum():.0f} % of samples are at {code}, and "
-        f"{100 * top['samples'] / at['samples'].sum():.0f} % of these wait for {what} "
+        f"{100 * top['samples'] / at['samples'].sum():.0f} % of these wait for {what}{made} "
         f"({top['reason']})",
-        gain_ns=kernel.gain(top["share"] / 100),
+        gain_ns=gain,
         advice=advice,
         visits=int(own["samples"].sum()),
         numbers={
