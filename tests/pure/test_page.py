@@ -181,6 +181,22 @@ def test_the_source_has_the_time_of_what_the_page_shows() -> None:
         assert shown == {n: [row["visits"], row["self_ns"]] for n, row in table.iterrows()}
 
 
+def test_the_first_rows_are_some_with_slices_in_view() -> None:
+    ask = """(() => {
+      const [low, high] = page.data.span, to = part => low + part * (high - low);
+      const scrolled = part => {
+        [page.view.from, page.view.to, page.view.scroll] = [to(part), to(part + 0.05), 0];
+        page.scrollToWork();
+        return page.view.scroll;
+      };
+      return [scrolled(0.1), scrolled(0.9)];
+    })()"""
+    lengths = [5_000] * 39 + [20_000]  # the last SM goes on alone
+    early, late = answer(Run(gpu(loop(), lengths=lengths, sms=40, launches=1)), ask)
+    assert early == 0
+    assert late > 500
+
+
 def test_an_iteration_of_a_slice_ends_where_the_next_begins() -> None:
     run = sourced()
     found = answer(
