@@ -2,6 +2,7 @@
 becomes of samples, and what CUPTI's errors say."""
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -164,6 +165,31 @@ def test_a_launch_that_fails_ends_the_range(driver: ProfilingDriver, cupti: Fake
     assert cupti.calls[-1] == "Stop"
     assert not counts.launches
     assert not sampling.lock.locked()
+    cupti.fails = {"Stop": 7}  # as it does where the launch broke the context
+    with pytest.raises(ZeroDivisionError):
+        sampling.sample(lambda: 1 // 0, counts)
+
+
+def test_a_launch_behind_the_end_is_not_sampled(driver: ProfilingDriver, cupti: FakeCUPTI) -> None:
+    """Another thread's, which was on its way when the session ended."""
+    sampling = pc_sampling.PCSampler(0, 32)
+    counts, launched = pc_sampling.Counts(b"\x7fELF"), []
+    during: list[bool] = []
+
+    def launch() -> None:
+        end = threading.Thread(target=sampling.close)
+        end.start()
+        end.join(0.05)
+        during.append("Disable" in cupti.calls)
+        ends.append(end)
+
+    ends: list[threading.Thread] = []
+    sampling.sample(launch, counts)
+    ends[0].join()
+    assert during == [False]
+    assert cupti.calls[-1] == "Disable"
+    sampling.sample(lambda: launched.append(1), counts)
+    assert (launched, counts.launches, cupti.calls[-1]) == ([1], 1, "Disable")
 
 
 @pytest.mark.parametrize(

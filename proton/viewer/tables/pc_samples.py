@@ -7,7 +7,6 @@ in the source has that line: the code that is sampled has no records.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton.base.errors import ProtonError
 from proton.base.locations import Place, places
-from proton.base.nvidia_tools import disassemble
+from proton.base.nvidia_tools import disassemble_text
 from proton.base.words import did_you_mean
 from proton.trace.model import Kernel, PCSamples, RawRun
 from proton.viewer.tables.labels import variant_numbers
@@ -65,7 +64,7 @@ def grouped(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     keys = ["kernel", "variant", *dict.fromkeys(name for word in by for name in GROUPS[word])]
     found = table.groupby(keys, sort=False, as_index=False)["samples"].sum()
     whole = found.groupby(["kernel", "variant"])["samples"].transform("sum")
-    found["share"] = 100 * found["samples"] / whole
+    found["share"] = 100.0 * found["samples"] / whole
     return found.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -88,7 +87,7 @@ def by_line(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(raw: RawRun, kernel: Kernel, samples: PCSamples) -> Iterator[dict[str, object]]:
-    code = instructions(disassemble(base64.b64decode(samples.cubin)))
+    code = instructions(disassemble_text(samples.cubin))
     scope_at = _scopes(raw, kernel)
     for function, offset, reason, count in samples.rows:
         name = samples.functions[function]
@@ -118,7 +117,7 @@ def sampled_code(samples: PCSamples) -> tuple[str, list[tuple[Place, ...]]]:
     counts: Counter[tuple[str, int]] = Counter()
     for function, offset, _, count in samples.rows:
         counts[samples.functions[function], offset] += count
-    text, of = places("sass", disassemble(base64.b64decode(samples.cubin)))
+    text, of = places("sass", disassemble_text(samples.cubin))
     lines = text.split("\n")
     shown = [f"{'':{WIDTH}}{line}" for line in lines]
     for number, names, _ in _code_lines(lines):
