@@ -10,7 +10,7 @@ import pytest
 
 import proton
 from proton.base.errors import ProfileError
-from proton.runtime.nvidia import cuda, pc_sampling
+from proton.runtime.nvidia import cuda, hardware, pc_sampling
 from proton.trace.instrumentation import SessionOptions
 from tests.compile.test_gpu_sessions import ProfilingDriver, driver, kernels
 
@@ -207,6 +207,31 @@ def test_what_cupti_refuses_is_said(
     with pytest.raises(ProfileError, match=words):
         pc_sampling.PCSampler(0, 32)
     assert (cupti.calls[-1] == "Disable") == (call != "Enable")
+
+
+def test_counters_end_where_a_session_cannot_begin(
+    driver: ProfilingDriver, cupti: FakeCUPTI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = []
+
+    class Counters:
+        lost = 0
+
+        def __init__(self, device: int, *_: object) -> None:
+            self.device = device
+
+        def stop(self) -> None:
+            stopped.append(self.device)
+
+    monkeypatch.setattr(hardware, "Sampler", Counters)
+    monkeypatch.setattr(hardware, "check_counters", lambda: None)
+    monkeypatch.setattr(cuda, "device_in_use", lambda: 0)
+    cupti.fails = {"SetConfigurationAttribute": 7}
+    with pytest.raises(ProfileError, match="CUPTI_ERROR_7"):
+        proton.start("run", pc_sampling=32, counters="tensor")
+    assert (stopped, cupti.calls[-1]) == ([0], "Disable")
+    cupti.fails = {}
+    proton.finalize(proton.start("run", pc_sampling=32))
 
 
 @pytest.mark.parametrize("cycles", [1, 16, 33, 1000, 1 << 32, True, 64.0, -32])

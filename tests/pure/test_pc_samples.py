@@ -118,6 +118,11 @@ def test_the_command_lists_them(viewer, tmp_path, monkeypatch) -> None:
     empty = Run(gpu(loop())).save(tmp_path / "b.proton")
     status, _, err = viewer("samples", empty)
     assert (status, "pc_sampling=1024" in err) == (2, True)
+    raw = raw_run()
+    none = [replace(of, pc_samples=replace(of.pc_samples, rows=())) for of in raw.kernels]
+    short = Run(replace(raw, kernels=none)).save(tmp_path / "c.proton")
+    status, _, err = viewer("samples", short)
+    assert (status, "ended before one was taken" in err) == (2, True)
 
 
 def test_the_source_has_them_beside_times(viewer, tmp_path) -> None:

@@ -45,6 +45,11 @@ class HardwareRecorder:
             with cuda.on_device(device):
                 self.pc_samplings[device] = PCSampler(device, options.pc_sampling)
 
+    def give_up(self) -> None:
+        """Ends what a session began that cannot begin."""
+        self.pc_samples()
+        self.sampled({})
+
     def sample_launch(
         self,
         device: int,

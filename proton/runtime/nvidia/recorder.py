@@ -69,7 +69,11 @@ class GPURecorder(Recorder):
         device = cuda.device_in_use()
         self.hardware = HardwareRecorder(state.options)
         if device is not None:
-            self.hardware.sample(device)
+            try:
+                self.hardware.sample(device)
+            except BaseException:
+                self.hardware.give_up()
+                raise
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 self._prepare(device)
         self.hardware.listen()
