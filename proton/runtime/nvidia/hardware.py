@@ -35,6 +35,15 @@ class HardwareRecorder:
         """Asks CUPTI for all work from now on, if that is asked for."""
         self.activities, self.no_activities = _activities(self.options.activities)
 
+    def begin(self, device: int) -> None:
+        """As `sample`, when a session begins, which an error ends."""
+        try:
+            self.sample(device)
+        except BaseException:
+            self.pc_samples()
+            self.sampled({})
+            raise
+
     def sample(self, device: int) -> None:
         """Has the counters of a GPU sampled from now on, if that is asked for."""
         options = self.options
@@ -44,11 +53,6 @@ class HardwareRecorder:
         if options.pc_sampling and device not in self.pc_samplings:
             with cuda.on_device(device):
                 self.pc_samplings[device] = PCSampler(device, options.pc_sampling)
-
-    def give_up(self) -> None:
-        """Ends what a session began that cannot begin."""
-        self.pc_samples()
-        self.sampled({})
 
     def sample_launch(
         self,

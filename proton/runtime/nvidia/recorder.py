@@ -69,11 +69,7 @@ class GPURecorder(Recorder):
         device = cuda.device_in_use()
         self.hardware = HardwareRecorder(state.options)
         if device is not None:
-            try:
-                self.hardware.sample(device)
-            except BaseException:
-                self.hardware.give_up()
-                raise
+            self.hardware.begin(device)
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 self._prepare(device)
         self.hardware.listen()
