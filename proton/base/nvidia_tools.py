@@ -1,5 +1,6 @@
 """Where NVIDIA's programs and files lie: the pinned wheels', the toolkit's, or the path's."""
 
+import base64
 import functools
 import importlib.util
 import re
@@ -146,19 +147,29 @@ def nvdisasm() -> Path:
 
 
 def disassemble(code: bytes) -> str:
-    """SASS with source lines; raises ProtonError where `nvdisasm` is not to be found."""
+    """SASS with source lines; raises ProtonError where `nvdisasm` is not to be found, or takes the
+    code for none."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(code)
         file.flush()
         run = subprocess.run(
             [str(nvdisasm()), "-g", "-c", file.name],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # the name of a file may be any bytes
             check=False,
         )
     if run.returncode:
         raise ProtonError(f"nvdisasm failed: {run.stderr.strip()}")
     return run.stdout
+
+
+def disassemble_text(code: str) -> str:
+    """The same of code in base 64, as runs keep it."""
+    try:
+        return disassemble(base64.b64decode(code))
+    except ValueError as error:
+        raise ProtonError(f"this code is not in base 64: {error}") from None
 
 
 def libdevice() -> Path:

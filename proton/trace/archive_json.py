@@ -32,6 +32,7 @@ FIRST_WITH_PC_SAMPLES = 11  # and that of program counters
 FIRST_WITH_CODE = 10  # and that of kernels' code and source
 FIRST_WITH_PEERS = 8  # and that of the GPU by whose clock another one's is
 MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
+MOST_PC_SAMPLES = 1 << 53  # of a kernel: sums of those of several runs fit in 64 bits
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
 
@@ -250,8 +251,10 @@ def _pcs_from_json(value: Json, where: str) -> PCSamples:
         require(good, where, "a row must be [function, offset, reason, samples]", row)
         function, offset, reason, count = (integer(entry, f"{where}, rows") for entry in row)
         good = 0 <= function < len(functions) and 0 <= reason < len(reasons)
-        good = good and offset >= 0 and count >= 0
+        good = good and offset >= 0 and count > 0
         require(good, where, "a row must name a function and a reason, and count samples", row)
+    whole = sum(row[-1] for row in rows)
+    require(whole <= MOST_PC_SAMPLES, where, f"at most {MOST_PC_SAMPLES} samples", whole)
     samples = PCSamples(
         cycles=fields.integer("cycles"),
         launches=fields.integer("launches"),

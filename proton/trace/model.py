@@ -106,7 +106,8 @@ class PCSamples:
         dropped: int,
         cubin: str,
     ) -> "PCSamples":
-        """Of how many samples there are by function, offset and reason."""
+        """Of how many samples there are by function, offset and reason; none is no row."""
+        counts = {key: samples for key, samples in counts.items() if samples}
         functions = tuple(sorted({function for function, _, _ in counts}))
         reasons = tuple(sorted({reason for _, _, reason in counts}))
         return PCSamples(

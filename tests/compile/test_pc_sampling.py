@@ -2,6 +2,7 @@
 becomes of samples, and what CUPTI's errors say."""
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import proton
 from proton.base.errors import ProfileError
-from proton.runtime.nvidia import cuda, pc_sampling
+from proton.runtime.nvidia import cuda, hardware, pc_sampling
 from proton.trace.instrumentation import SessionOptions
 from tests.compile.test_gpu_sessions import ProfilingDriver, driver, kernels
 
@@ -164,6 +165,31 @@ def test_a_launch_that_fails_ends_the_range(driver: ProfilingDriver, cupti: Fake
     assert cupti.calls[-1] == "Stop"
     assert not counts.launches
     assert not sampling.lock.locked()
+    cupti.fails = {"Stop": 7}  # as it does where the launch broke the context
+    with pytest.raises(ZeroDivisionError):
+        sampling.sample(lambda: 1 // 0, counts)
+
+
+def test_a_launch_behind_the_end_is_not_sampled(driver: ProfilingDriver, cupti: FakeCUPTI) -> None:
+    """Another thread's, which was on its way when the session ended."""
+    sampling = pc_sampling.PCSampler(0, 32)
+    counts, launched = pc_sampling.Counts(b"\x7fELF"), []
+    during: list[bool] = []
+
+    def launch() -> None:
+        end = threading.Thread(target=sampling.close)
+        end.start()
+        end.join(0.05)
+        during.append("Disable" in cupti.calls)
+        ends.append(end)
+
+    ends: list[threading.Thread] = []
+    sampling.sample(launch, counts)
+    ends[0].join()
+    assert during == [False]
+    assert cupti.calls[-1] == "Disable"
+    sampling.sample(lambda: launched.append(1), counts)
+    assert (launched, counts.launches, cupti.calls[-1]) == ([1], 1, "Disable")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +207,31 @@ def test_what_cupti_refuses_is_said(
     with pytest.raises(ProfileError, match=words):
         pc_sampling.PCSampler(0, 32)
     assert (cupti.calls[-1] == "Disable") == (call != "Enable")
+
+
+def test_counters_end_where_a_session_cannot_begin(
+    driver: ProfilingDriver, cupti: FakeCUPTI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = []
+
+    class Counters:
+        lost = 0
+
+        def __init__(self, device: int, *_: object) -> None:
+            self.device = device
+
+        def stop(self) -> None:
+            stopped.append(self.device)
+
+    monkeypatch.setattr(hardware, "Sampler", Counters)
+    monkeypatch.setattr(hardware, "check_counters", lambda: None)
+    monkeypatch.setattr(cuda, "device_in_use", lambda: 0)
+    cupti.fails = {"SetConfigurationAttribute": 7}
+    with pytest.raises(ProfileError, match="CUPTI_ERROR_7"):
+        proton.start("run", pc_sampling=32, counters="tensor")
+    assert (stopped, cupti.calls[-1]) == ([0], "Disable")
+    cupti.fails = {}
+    proton.finalize(proton.start("run", pc_sampling=32))
 
 
 @pytest.mark.parametrize("cycles", [1, 16, 33, 1000, 1 << 32, True, 64.0, -32])

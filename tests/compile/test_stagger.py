@@ -45,28 +45,38 @@ def loops(
 
 
 @gluon.jit
+def pair(out_ptr, a, b, steps, N: gl.constexpr, WORK: gl.constexpr, TILES: gl.constexpr):
+    gl.warp_specialize(
+        [
+            (loops, (out_ptr, a, b, steps, 0, N, WORK, TILES)),
+            (loops, (out_ptr, a, b, steps, 1, N, WORK, TILES)),
+            (rest, (out_ptr, a, b, steps)),
+        ],
+        [4, 1], [160, 24],
+    )  # fmt: skip
+
+
+@gluon.jit
 def kernel(
-    out_ptr, steps, GROUPS: gl.constexpr, N: gl.constexpr, WORK: gl.constexpr, TILES: gl.constexpr
-):
+    out_ptr, steps, GROUPS: gl.constexpr, N: gl.constexpr, WORK: gl.constexpr, TILES: gl.constexpr,
+    TIMES: gl.constexpr,
+):  # fmt: skip
     shape: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)
     wide: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, N], gl.float16)
     a = gl.allocate_shared_memory(gl.float16, [GROUPS, 64, 64], shape)
     b = gl.allocate_shared_memory(gl.float16, [64, N], wide)
     fence_async_shared()
     if GROUPS == 1:
+        loops(out_ptr, a, b, steps, 0, N, WORK, TILES)  # nor these
         gl.warp_specialize(
-            [(loops, (out_ptr, a, b, steps, 0, N, WORK, TILES)), (rest, (out_ptr, a, b, steps))],
-            [1], [24],
+            [(rest, (out_ptr, a, b, steps)), (loops, (out_ptr, a, b, steps, 0, N, WORK, TILES))],
+            [4], [160],
         )  # fmt: skip
+        loops(out_ptr, a, b, steps, 0, N, WORK, TILES)  # no group has these dots
     elif GROUPS == 2:
-        gl.warp_specialize(
-            [
-                (loops, (out_ptr, a, b, steps, 0, N, WORK, TILES)),
-                (loops, (out_ptr, a, b, steps, 1, N, WORK, TILES)),
-                (rest, (out_ptr, a, b, steps)),
-            ],
-            [4, 1], [160, 24],
-        )  # fmt: skip
+        pair(out_ptr, a, b, steps, N, WORK, TILES)
+        if TIMES == 2:
+            pair(out_ptr, a, b, steps, N, WORK, TILES)
     else:
         gl.warp_specialize(
             [
@@ -79,10 +89,10 @@ def kernel(
         )  # fmt: skip
 
 
-def delays(groups: int, n: int, work: str, tiles: bool = False) -> list[int]:
+def delays(groups: int, n: int, work: str, tiles: bool = False, times: int = 1) -> list[int]:
     """The cycles of delays, which all stand ahead of the outermost loop."""
     target = proton.GPUTarget("cuda", 90)
-    compiled: Any = kernel.warmup(float32, 5, groups, n, work, tiles, num_warps=4, grid=(1,),
+    compiled: Any = kernel.warmup(float32, 5, groups, n, work, tiles, times, num_warps=4, grid=(1,),
                                   target=target)  # fmt: skip
     lines = [line.strip() for line in str(compiled.asm["ttgir"]).splitlines()]
     found = [n for n, line in enumerate(lines) if line.startswith('"ttng.delay"')]
@@ -107,3 +117,7 @@ def test_partitions_wait_for_the_dots_of_those_before(
     groups: int, n: int, work: str, tiles: bool, want: list[int]
 ) -> None:
     assert delays(groups, n, work, tiles) == want
+
+
+def test_groups_that_begin_again_wait_for_those_of_that_time() -> None:
+    assert delays(2, 128, "exp", times=2) == [256, 256]

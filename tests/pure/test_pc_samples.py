@@ -1,18 +1,20 @@
 """Samples of program counters: in tables, in files, beside the source, against counts by hand."""
 
+import base64
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults import FILE, gpu, loop, offset_of, sampled
+from faults import FILE, cubin, gpu, loop, offset_of, sampled
 from test_archive import members, plain, repacked
 from test_cli import call
 
 from proton.base.errors import ProtonError
 from proton.trace.errors import TraceFormatError
 from proton.trace.join import join
-from proton.trace.model import RawRun
+from proton.trace.model import PCSamples, RawRun
 from proton.viewer import Run
 
 LOAD, STORE = "    x = load(p)", "    store(p, x)"
@@ -90,6 +92,8 @@ def test_files_keep_them_and_damaged_ones_are_refused(tmp_path: Path) -> None:
         {"rows": [[0, -16, 0, 1]]},
         {"rows": [[0, 16, 2, 1]]},
         {"rows": [[0, 16, 0, -1]]},
+        {"rows": [[0, 16, 0, 0]]},
+        {"rows": [[0, 16, 0, 1 << 62], [0, 32, 0, 1 << 62]]},
         {"rows": [[0, 16, 0, 1.5]]},
         {"functions": [1]},
         {"more": 1},
@@ -116,6 +120,11 @@ def test_the_command_lists_them(viewer, tmp_path, monkeypatch) -> None:
     empty = Run(gpu(loop())).save(tmp_path / "b.proton")
     status, _, err = viewer("samples", empty)
     assert (status, "pc_sampling=1024" in err) == (2, True)
+    raw = raw_run()
+    none = [replace(of, pc_samples=replace(of.pc_samples, rows=())) for of in raw.kernels]
+    short = Run(replace(raw, kernels=none)).save(tmp_path / "c.proton")
+    status, _, err = viewer("samples", short)
+    assert (status, "ended before one was taken" in err) == (2, True)
 
 
 def test_the_source_has_them_beside_times(viewer, tmp_path) -> None:
@@ -135,6 +144,44 @@ def test_the_source_has_them_beside_times(viewer, tmp_path) -> None:
     assert line.split()[1] == "80"
     page = Run(raw).source().page()
     assert '"isSourceFirst": true' in page
+
+
+def test_no_samples_are_no_rows() -> None:
+    run = Run(raw_run(0))
+    (samples,) = [kernel.pc_samples for kernel in run.kernels]
+    more = samples.counts + Counter()
+    more["matmul", offset_of("LDG"), "wait"] = 0
+    rest = {"cycles": 1024, "launches": 1, "dropped": 0, "cubin": samples.cubin}
+    assert PCSamples.of(more, **rest).rows == samples.rows
+    assert run.pc_samples()["line"].tolist() == [15]
+
+
+@pytest.mark.parametrize("code", ["", "abc", "\xe9", base64.b64encode(b"no cubin").decode()])
+def test_code_that_is_none_is_said(viewer, tmp_path, code: str) -> None:
+    raw = raw_run()
+    raw.kernels = [replace(of, code={"cubin": code}, pc_samples=replace(of.pc_samples, cubin=code))
+                   for of in raw.kernels]  # fmt: skip
+    file = Run(raw).save(tmp_path / "a.proton")
+    status, _, err = viewer("samples", file)
+    assert (status, "nvdisasm failed" in err or "not in base 64" in err) == (2, True)
+    for words in (["explain"], ["source"], ["source", "--line", "14"]):
+        assert viewer(words[0], file, *words[1:])[0] == 0
+    assert "samples are not shown" in viewer("source", file)[1]
+    assert '"isSourceFirst": true' in Run.load(file).source().page()
+
+
+def test_names_may_be_any_bytes(viewer, tmp_path) -> None:
+    """Of a file in another encoding, and of a reason."""
+    raw = sampled(gpu(loop()), "wa\x1b[31mit\n", 80)
+    (kernel,) = raw.kernels
+    code = base64.b64decode(cubin()).replace(b"matmul.py", b"m\xe4tmul.py")
+    samples = replace(kernel.pc_samples, cubin=base64.b64encode(code).decode())
+    raw.kernels = [replace(kernel, pc_samples=samples)]
+    file = Run(raw).save(tmp_path / "a.proton")
+    for words in (["samples"], ["samples", "--json"], ["source"], ["explain"]):
+        status, out, _ = viewer(words[0], file, *words[1:])
+        assert (status, "\x1b" in out) == (0, False)
+    assert Run.load(file).pc_samples()["file"].tolist() == ["/src/m\ufffdtmul.py"] * 2
 
 
 def test_without_a_disassembler_the_source_says_so(viewer, tmp_path, monkeypatch) -> None:

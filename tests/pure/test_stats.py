@@ -212,6 +212,9 @@ def test_all_kinds_at_once_are_apart() -> None:
 def test_one_column_may_be_a_string() -> None:
     whole = Run(random_run(5))
     pd.testing.assert_frame_equal(whole.stats(by="scope"), whole.stats(by=["scope"]))
+    for kind in ("scope", None):
+        several = whole.stats(by="scope, program", kind=kind)
+        pd.testing.assert_frame_equal(several, whole.stats(by=["scope", "program"], kind=kind))
 
 
 @pytest.mark.parametrize(
@@ -221,6 +224,8 @@ def test_one_column_may_be_a_string() -> None:
         (["xyz"], "got xyz"),
         (["scope", "scope"], "got scope, scope"),
         ("kernle", "got kernle; did you mean kernel?"),
+        ("scope,kernle", "got scope, kernle; did you mean kernel?"),
+        ("scope,,", "got scope, , "),
         (["scope", "progam"], "got scope, progam; did you mean program?"),
         ([3], "got 3"),
         (3, "got 3"),

@@ -174,7 +174,7 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
         OrderCopiedLoads(),
         ShareReciprocals(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
-        DescribeRoles(num_warps=options.num_warps),
+        DescribeRoles(),
         *record_passes(options),
     ]
 

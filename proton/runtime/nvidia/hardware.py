@@ -35,6 +35,15 @@ class HardwareRecorder:
         """Asks CUPTI for all work from now on, if that is asked for."""
         self.activities, self.no_activities = _activities(self.options.activities)
 
+    def begin(self, device: int) -> None:
+        """As `sample`, when a session begins, which an error ends."""
+        try:
+            self.sample(device)
+        except BaseException:
+            self.pc_samples()
+            self.sampled({})
+            raise
+
     def sample(self, device: int) -> None:
         """Has the counters of a GPU sampled from now on, if that is asked for."""
         options = self.options

@@ -10,6 +10,7 @@ another release knows which fields there are.
 """
 
 import base64
+import contextlib
 import ctypes
 import functools
 import threading
@@ -100,6 +101,7 @@ class PCSampler:
 
     def __init__(self, device: int, cycles: int) -> None:
         self.device, self.library, self.lock = device, _library(), threading.Lock()
+        self.is_over = False
         self.context = cuda.context_of(device)
         self._call("Enable")
         try:
@@ -115,18 +117,26 @@ class PCSampler:
         and behind it. No other thread may call the driver meanwhile: CUPTI's stop then hangs (seen
         with 13.0 and cuMemsetD8Async)."""
         with self.lock:
+            if self.is_over:
+                launch()
+                return
             cuda.synchronize(self.device)
             self._call("Start")
             try:
                 launch()
                 cuda.synchronize(self.device)
-            finally:
-                self._call("Stop")
+            except BaseException:
+                with contextlib.suppress(ProfileError):  # the launch says what is wrong
+                    self._call("Stop")
+                raise
+            self._call("Stop")
             self._take(counts)
 
     def close(self) -> None:
-        """Ends the sampling of this GPU."""
-        self._call("Disable")
+        """Ends the sampling of this GPU, once no launch is sampled; others run as they are."""
+        with self.lock:
+            self.is_over = True
+            self._call("Disable")
 
     def _call(self, name: str, *fields: int) -> None:
         """Calls a function whose structure has the context and, behind it, these."""

@@ -69,7 +69,7 @@ class GPURecorder(Recorder):
         device = cuda.device_in_use()
         self.hardware = HardwareRecorder(state.options)
         if device is not None:
-            self.hardware.sample(device)
+            self.hardware.begin(device)
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 self._prepare(device)
         self.hardware.listen()

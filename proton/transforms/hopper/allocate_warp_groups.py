@@ -85,7 +85,10 @@ class AllocateWarpGroups(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            if ops_named(function, StartWorkersOp):
+            if not ops_named(function, WorkerOp):
+                for op in ops_named(function, StartWorkersOp, JoinWorkersOp):
+                    op.erase()
+            else:
                 module.operation.attributes[NUM_WARPS] = i32_attr(self.program_warps)
                 self._split(function)
 
@@ -125,10 +128,11 @@ class AllocateWarpGroups(Pass):
         with ir.InsertionPoint(mine), function.location:
             WarpReturnOp()
         for workers in groups[:-1]:
-            with ir.InsertionPoint(theirs), workers[0].location:
+            location = workers[0].location if workers else function.location
+            with ir.InsertionPoint(theirs), location:
                 MeetOp()
-            self._run(theirs, workers, workers[0].location)
-            with ir.InsertionPoint(theirs), workers[0].location:
+            self._run(theirs, workers, location)
+            with ir.InsertionPoint(theirs), location:
                 MeetOp()
             for worker in workers:
                 worker.erase()

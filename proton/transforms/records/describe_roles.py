@@ -35,12 +35,10 @@ class DescribeRoles(Pass):
 
     name: ClassVar[str] = "describe-roles"
 
-    num_warps: int = 4
-
     def run(self, module: Module) -> None:
         for function in functions(module):
             if len(function.regions[0].blocks):
-                text = str(_Description(function, self.num_warps))
+                text = str(_Description(function, ttg.num_warps(module)))
                 function.attributes[SCHEDULE] = ir.ArrayAttr.get([ir.StringAttr.get(text)])
 
 
@@ -52,7 +50,7 @@ class _Description:
         self.work = {piece.ops[0]: piece for piece in pieces_of_work(function, _WORDS)}
         self.rest = {op for work in self.work.values() for op in work.ops[1:]}
         self.sections: dict[range, list[str]] = {}
-        self._block(function.regions[0].blocks[0], range(len(self.roles) or num_warps), 1)
+        self._block(function.regions[0].blocks[0], range(num_warps), 1)
 
     def __str__(self) -> str:
         return "\n".join(

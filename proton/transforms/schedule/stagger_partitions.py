@@ -16,9 +16,9 @@ from typing import ClassVar
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Module, Operation
+from proton.dialect.mlir import Module, Operation, Region
 from proton.dialect.traits import Loop, has
-from proton.dialect.ttg import WarpSpecializeOp
+from proton.dialect.ttg import MeetOp, WarpSpecializeOp
 from proton.dialect.ttng import DelayOp
 from proton.dialect.walk import all_ops, before, ops_named, parent_of
 from proton.passes import Pass, register
@@ -41,11 +41,14 @@ class StaggerPartitions(Pass):
             return
         for op in ops_named(module, WarpSpecializeOp):
             if not isa(parent_of(op), WarpSpecializeOp):
-                self._stagger(op)
+                own, others = (_between_meetings(_ops(region)) for region in op.regions)
+                for default, workers in zip(own, others, strict=True):
+                    self._stagger([default, *_partitions(workers)])
 
-    def _stagger(self, op: Operation) -> None:
+    def _stagger(self, partitions: list[list[Operation]]) -> None:
+        """Delays groups of warps that run at once, given the ops of each."""
         cycles = 0.0
-        for partition in _partitions(op):
+        for partition in partitions:
             ops = (inner for outer in partition for inner in (outer, *all_ops(outer)))
             loop = next((inner for inner in ops if _has_dots(inner)), None)
             if loop is None:
@@ -67,14 +70,28 @@ class StaggerPartitions(Pass):
         return dots if work >= LEAST_WORK * dots else 0
 
 
-def _partitions(op: Operation) -> Iterator[list[Operation]]:
+def _ops(region: Region) -> list[Operation]:
+    return [view.operation for view in region.blocks[0].operations]
+
+
+def _between_meetings(ops: list[Operation]) -> list[list[Operation]]:
+    """The ops ahead of the first meeting of all groups, between each two, and behind the last."""
+    found: list[list[Operation]] = [[]]
+    for op in ops:
+        if isa(op, MeetOp):
+            found.append([])
+        else:
+            found[-1].append(op)
+    return found
+
+
+def _partitions(ops: list[Operation]) -> Iterator[list[Operation]]:
     """The ops of each group of warps, in the order of their warps."""
-    for region in op.regions:
-        ops = [view.operation for view in region.blocks[0].operations]
-        nested = [inner for inner in ops if isa(inner, WarpSpecializeOp)]
-        yield [inner for inner in ops if inner not in nested]
-        for inner in nested:
-            yield from _partitions(inner)
+    nested = [op for op in ops if isa(op, WarpSpecializeOp)]
+    yield [op for op in ops if op not in nested]
+    for op in nested:
+        for region in op.regions:
+            yield from _partitions(_ops(region))
 
 
 def _has_dots(op: Operation) -> bool:

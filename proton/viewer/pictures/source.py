@@ -7,7 +7,6 @@ line    self    wait  visits
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 
 from proton.base.errors import ProtonError
 from proton.base.locations import Place, places
-from proton.base.nvidia_tools import disassemble
+from proton.base.nvidia_tools import disassemble_text
 from proton.base.text import printable
 from proton.base.units import duration
 from proton.trace.model import Kernel
@@ -179,7 +178,7 @@ class SourceView:
                 for name, ns in line.parts:
                     yield f"{'':>5}{duration(ns):>9}  {name}"
                 if line.sampled >= LEAST_SAMPLED:
-                    told = f"{'':>5}{line.sampled:>7.1f} %  of samples: {line.stalls}"
+                    told = f"{'':>5}{line.sampled:>7.1f} %  of samples: {printable(line.stalls)}"
                     yield told[:width].rstrip()
         if self.not_sampled:
             yield from ("", f"samples are not shown: {printable(self.not_sampled)}"[:width])
@@ -253,14 +252,14 @@ def _levels(kernel: Kernel) -> list[Level]:
     code = dict(kernel.code)
     if "cubin" in code:
         try:
-            code["sass"] = disassemble(base64.b64decode(code.pop("cubin")))
-        except (ProtonError, ValueError) as error:  # no disassembler, or a broken file
+            code["sass"] = disassemble_text(code.pop("cubin"))
+        except ProtonError as error:  # no disassembler, or a broken file
             code["sass"] = str(error)
     levels = [(name, *places(name, code[name])) for name in LEVELS if name in code]
     if kernel.pc_samples is not None:
         try:
             levels.append((LEVELS[-1], *sampled_code(kernel.pc_samples)))
-        except (ProtonError, ValueError) as error:
+        except ProtonError as error:
             levels.append((LEVELS[-1], str(error), [()] * (1 + str(error).count("\n"))))
     return levels
 

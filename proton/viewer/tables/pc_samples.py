@@ -8,7 +8,6 @@ is sampled has no records.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton.base.errors import ProtonError
 from proton.base.locations import Place, places
-from proton.base.nvidia_tools import disassemble
+from proton.base.nvidia_tools import disassemble_text
 from proton.base.words import did_you_mean
 from proton.trace.model import Kernel, PCSamples, RawRun
 from proton.viewer.tables.awaited import awaited
@@ -68,7 +67,7 @@ def grouped(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     keys = ["kernel", "variant", *dict.fromkeys(name for word in by for name in GROUPS[word])]
     found = table.groupby(keys, sort=False, as_index=False)["samples"].sum()
     whole = found.groupby(["kernel", "variant"])["samples"].transform("sum")
-    found["share"] = 100 * found["samples"] / whole
+    found["share"] = 100.0 * found["samples"] / whole
     return found.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -91,7 +90,7 @@ def by_line(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(raw: RawRun, kernel: Kernel, samples: PCSamples) -> Iterator[dict[str, object]]:
-    code = Code(disassemble(base64.b64decode(samples.cubin)))
+    code = Code(disassemble_text(samples.cubin))
     scope_at = _scopes(raw, kernel)
     for function, offset, reason, count in samples.rows:
         name, why = samples.functions[function], samples.reasons[reason]
@@ -154,7 +153,7 @@ class Code:
 def sampled_code(samples: PCSamples) -> tuple[str, list[tuple[Place, ...]]]:
     """The disassembly of what was sampled, each instruction behind its number of samples, and the
     places of each line."""
-    code, counts = Code(disassemble(base64.b64decode(samples.cubin))), Counter[int]()
+    code, counts = Code(disassemble_text(samples.cubin)), Counter[int]()
     for function, offset, _, count in samples.rows:
         number = code.numbers.get((samples.functions[function], offset))
         if number is not None:

@@ -218,8 +218,11 @@ def describe(
 
 
 def check_groups(by: object) -> list[str]:
-    """The columns to group by; raises ProtonError where one is none."""
-    names: list[Any] = list(by) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
+    """The columns to group by, which a text separates by commas; raises ProtonError where one is
+    none."""
+    given = by.split(",") if isinstance(by, str) else by
+    names: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    names = [name.strip() if isinstance(name, str) else name for name in names]
     unknown = [n for n in names if n not in GROUPS and not str(n).startswith(PAYLOAD)]
     if unknown or not names or len(set(names)) < len(names):
         hint = "".join(did_you_mean(str(name), GROUPS) for name in unknown[:1])

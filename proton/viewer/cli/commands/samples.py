@@ -48,7 +48,10 @@ def samples(
     drawing.check_found("--kernel", kernel, kernel_labels(run.raw.kernels))
     table = run.pc_samples(by)
     if not len(table):
-        raise ProtonError(f"{file} has no samples: a session with pc_sampling=1024 takes them")
+        is_sampled = any(of.pc_samples is not None for of in run.kernels)
+        short = "launches ended before one was taken: sample more launches, or at fewer cycles"
+        hint = short if is_sampled else "a session with pc_sampling=1024 takes them"
+        raise ProtonError(f"{file} has no samples: {hint}")
     table = table[matching(kernel, [*table["kernel"]])]
     shown = table.head(limit) if limit else table
     print_frame(_readable(shown) if format is Shape.TABLE else shown, format, NUMBERS)

@@ -129,7 +129,7 @@ def stats(
         proton-tile stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
     format = Shape.JSON if to_json else format
-    groups = _checked("--by", check_groups, list(map(str.strip, by.split(","))))
+    groups = _checked("--by", check_groups, by)
     peaks = _checked("--peak", parse_peaks, peak)
     _check(sort, kind, tree)
     where = Filter(
