@@ -1,6 +1,7 @@
 """What wrappers of kernels would launch on a GPU, compiled without one."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 import proton.language as tl
 from kernels import arrays
+from proton.backends.nvidia import compiler
+from proton.backends.nvidia.cubin import Cubin
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
@@ -42,3 +45,30 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], GPU
     monkeypatch.setattr(JITFunction, "__getitem__", getitem)
     monkeypatch.setattr(arrays, "on_gpu", lambda array: True)
     return found
+
+
+class NoAssembler:
+    """In the place of ptxas, which takes most of the time and changes no order of PTX."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __enter__(self) -> "NoAssembler":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def feed(self, ptx: str) -> None:
+        pass
+
+    def finish(self) -> Cubin:
+        # With so many registers nothing is assembled again for the sake of another number.
+        return Cubin(b"", registers=64, spills=0, frame=0, log="")
+
+
+@pytest.fixture
+def no_assembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing that is compiled here may be found in the cache later."""
+    monkeypatch.setattr(compiler, "Assembler", NoAssembler)
+    monkeypatch.setenv("PROTON_CACHE_DIR", str(tmp_path))

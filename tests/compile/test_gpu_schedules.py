@@ -3,7 +3,6 @@ and barriers in the same order, for any number of stages; no GPU and no assemble
 
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ from kernels.harness import Case
 from kernels.matmul import matmul
 from kernels.matmul_fused import matmul_fused
 from kernels.matmul_persistent import matmul_persistent
-from proton.backends.nvidia import compiler
-from proton.backends.nvidia.cubin import Cubin
 from proton.base.targets import GPUTarget
 from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
@@ -30,34 +27,9 @@ from tests.compile.test_gpu_records import SIZES, Launched, _takes, compiled, la
 
 __all__ = ["launched"]  # a fixture
 
+pytestmark = pytest.mark.usefixtures("no_assembler")
+
 MODES = {"default": Instrumentation(), "auto": Instrumentation(auto=AUTO)}
-
-
-class NoAssembler:
-    """In the place of ptxas, which takes most of the time and changes no order of PTX."""
-
-    def __init__(self, *_: Any) -> None:
-        pass
-
-    def __enter__(self) -> "NoAssembler":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
-    def feed(self, ptx: str) -> None:
-        pass
-
-    def finish(self) -> Cubin:
-        # With so many registers nothing is assembled again for the sake of another number.
-        return Cubin(b"", registers=64, spills=0, frame=0, log="")
-
-
-@pytest.fixture(autouse=True)
-def no_assembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that is compiled here may be found in the cache later."""
-    monkeypatch.setattr(compiler, "Assembler", NoAssembler)
-    monkeypatch.setenv("PROTON_CACHE_DIR", str(tmp_path))
 
 
 def assert_same_work(found: list[str], expected: list[str], where: str) -> None:

@@ -389,6 +389,7 @@ def _barrier_ops(module: Module) -> list[Operation]:
     return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
 
 
+@pytest.mark.usefixtures("no_assembler")  # others assemble the same
 @pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
 def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any) -> None:
     """For any number of iterations, and for five."""

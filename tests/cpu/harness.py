@@ -93,6 +93,36 @@ def apply(
     return apply_all({expression: out}, *inputs, block=block)[expression]
 
 
+_BLOCK = """
+@proton.jit
+def kernel(x_ptr, {pointers}A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
+    place = (i[:, None, None] * B + j[None, :, None]) * C + k[None, None, :]
+    x = tl.load(x_ptr + tl.reshape(place, {shape}))
+{stores}"""
+_STORE = """
+    tl.store({out} + tl.arange(0, {size}), tl.reshape(tl.broadcast_to({value}, {shape}), ({size},)))
+"""
+
+
+def of_block(
+    x: np.ndarray, dtype: str, results: dict[str, tuple[np.ndarray, str]], helpers: str = ""
+) -> None:
+    """Runs the expressions of a block x by one kernel; each array has its result's shape, and its
+    dtype is beside it. `helpers` is the source of functions that the expressions call."""
+    a, b, c = (1, 1, *x.shape)[-3:]
+    names = [f"out_{n}" for n in range(len(results))]
+    stores = "".join(
+        _STORE.format(out=name, size=max(1, out.size), value=value, shape=out.shape or (1,))
+        for name, (value, (out, _)) in zip(names, results.items(), strict=True)
+    )
+    pointers = "".join(f"{name}, " for name in names)
+    source = _BLOCK.format(pointers=pointers, shape=x.shape, stores=stores)
+    given = [pointer(out, out_dtype) for out, out_dtype in results.values()]
+    x_ptr = pointer(np.ascontiguousarray(x), dtype)
+    kernels_of(OF_TYPE + helpers + source).kernel[(1,)](x_ptr, *given, A=a, B=b, C=c)
+
+
 # Dtypes
 
 

@@ -82,39 +82,42 @@ def test_maxima_and_minima_of_special_floats(name: str, dtype: str) -> None:
     assert old.tobytes() == before.tobytes()
 
 
-WIDE = """
+SEMS = ("relaxed", "acquire", "release", "acq_rel")
+
+
 @proton.jit
-def kernel(
-    x_ptr, target_ptr, old_ptr, n, BLOCK: tl.constexpr, SEM: tl.constexpr, KEEP: tl.constexpr
+def side_by_side(
+    x_ptr, target_ptr, old_ptr, n, SEMS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr
 ):
+    """By each ordering two sums of memories of SIZE; what the second one returns is stored."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask)
-    old = tl.atomic_add(target_ptr + offs, x, mask=mask, sem=SEM)
-    if KEEP:
-        tl.store(old_ptr + offs, old, mask=mask)
-"""
+    for i in tl.static_range(len(SEMS)):
+        tl.atomic_add(target_ptr + 2 * i * SIZE + offs, x, mask=mask, sem=SEMS[i])
+        kept = target_ptr + (2 * i + 1) * SIZE + offs
+        old = tl.atomic_add(kept, x, mask=mask, sem=SEMS[i])
+        tl.store(old_ptr + i * SIZE + offs, old, mask=mask)
 
 
-@pytest.mark.parametrize("sem", ["relaxed", "acquire", "release", "acq_rel"])
 @pytest.mark.parametrize("dtype", [*FLOATS, "int32", "int64"])
-def test_sums_of_elements_side_by_side(rng: np.random.Generator, dtype: str, sem: str) -> None:
+def test_sums_of_elements_side_by_side(rng: np.random.Generator, dtype: str) -> None:
     """Sizes that 16 divides: on a GPU an instruction takes several elements."""
-    kernel, most = kernels_of(WIDE).kernel, 2048
+    most = 2048
     for n in (0, 16, 1008, 1024, 2000):
         # Numbers whose sums are exact in all types.
-        x, target = (encode(rng.integers(-8, 8, most), dtype) for _ in range(2))
-        before = target.copy()
-        for keep in (False, True):
-            old = np.zeros(most, storage(dtype))
-            arguments = [pointer(a, dtype) for a in (x, target, old)]
-            now = target.copy()
-            kernel[(2,)](*arguments, n, BLOCK=1024, SEM=sem, KEEP=keep)
-            assert (old[:n] == now[:n]).all() or not keep
-            assert not old[n if keep else 0 :].any()
+        x = encode(rng.integers(-8, 8, most), dtype)
+        target = encode(rng.integers(-8, 8, (len(SEMS), 2, most)), dtype)
+        before, old = target.copy(), np.zeros((len(SEMS), most), storage(dtype))
+        arguments = [pointer(a, dtype) for a in (x, target, old)]
+        side_by_side[(2,)](*arguments, n, SEMS=SEMS, SIZE=most, BLOCK=1024)
         want = decode(before, dtype).astype(np.float64)
-        want[:n] += 2 * decode(x, dtype)[:n].astype(np.float64)
-        assert (decode(target, dtype).astype(np.float64) == want).all()
+        want[..., :n] += decode(x, dtype)[:n].astype(np.float64)
+        is_right = decode(target, dtype).astype(np.float64) == want
+        for i, sem in enumerate(SEMS):
+            assert is_right[i].all(), (sem, n)
+            assert (old[i, :n] == before[i, 1, :n]).all(), (sem, n)
+            assert not old[i, n:].any(), (sem, n)
 
 
 @proton.jit

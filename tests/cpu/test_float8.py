@@ -1,5 +1,6 @@
 """8-bit floats: all 256 codes, and every rounding, against the formats' definition."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,18 @@ import pytest
 
 import proton
 import proton.language as tl
-from tests.cpu.harness import assert_same, decode, encode, kernels_of, sample, storage
+from tests.cpu.harness import (
+    FLOATS,
+    WIDE_FLOATS,
+    assert_same,
+    decode,
+    encode,
+    kernels_of,
+    pointer,
+    sample,
+    storage,
+)
+from tests.tables import check_rows
 
 # name -> (bits of mantissa, bias, which codes are no numbers)
 FORMATS = {
@@ -20,17 +32,13 @@ FORMATS = {
 
 KERNELS = """
 @proton.jit
-def convert(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+def convert(x_ptrs, out_ptrs, n, BLOCK: tl.constexpr, ROUNDING: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offs, mask=offs < n)
-    tl.store(out_ptr + offs, x, mask=offs < n)
-
-@proton.jit
-def truncated(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offs, mask=offs < n)
-    x = x.to(out_ptr.dtype.element_ty, fp_downcast_rounding="rtz")
-    tl.store(out_ptr + offs, x, mask=offs < n)
+    for i in tl.static_range(len(out_ptrs)):
+        x = tl.load(x_ptrs[i % len(x_ptrs)] + offs, mask=offs < n)
+        if ROUNDING is not None:
+            x = x.to(out_ptrs[i].dtype.element_ty, fp_downcast_rounding=ROUNDING)
+        tl.store(out_ptrs[i] + offs, x, mask=offs < n)
 
 @proton.jit
 def filled(out_ptr, VALUES: tl.constexpr):
@@ -151,85 +159,110 @@ def as_float8(codes: np.ndarray, name: str) -> Any:
     return proton.reinterpret(codes, getattr(tl, name))
 
 
-@pytest.mark.interpreted
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "float64"])
-def test_every_code_has_its_value(name: str, target: str) -> None:
-    codes = np.arange(256, dtype=np.uint8)
-    out = np.zeros(256, storage(target))
-    argument = proton.reinterpret(out, tl.bfloat16) if target == "bfloat16" else out
-    launch("convert", as_float8(codes, name), argument, 256, BLOCK=256)
-    assert_same(out, encode(values(name), target), target)
+def convert(given: list[Any], outs: list[Any], size: int, rounding: str | None = None) -> None:
+    """Arrays of so many elements, or one, each to the one in its place, by one kernel."""
+    grid = (proton.cdiv(size, 1024),)
+    options = {"BLOCK": 1024, "ROUNDING": rounding}
+    kernels_of(KERNELS).convert[grid](tuple(given), tuple(outs), size, **options)
 
 
-def narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = False) -> np.ndarray:
-    out = np.zeros(x.size, np.uint8)
-    argument = proton.reinterpret(x, tl.bfloat16) if dtype == "bfloat16" else x
-    kernel = kernels_of(KERNELS).truncated if to_zero else kernels_of(KERNELS).convert
-    kernel[(proton.cdiv(x.size, 1024),)](argument, as_float8(out, name), x.size, BLOCK=1024)
-    return out
+def widened(codes: np.ndarray, name: str, dtypes: Sequence[str]) -> list[np.ndarray]:
+    """Numbers of a format as those of other types."""
+    outs = [np.zeros(codes.size, storage(dtype)) for dtype in dtypes]
+    targets = [pointer(out, dtype) for out, dtype in zip(outs, dtypes, strict=True)]
+    convert([as_float8(codes, name)], targets, codes.size)
+    return outs
 
 
-def check_narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = False) -> None:
-    got = narrowed(x, dtype, name, to_zero=to_zero)
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
-        numbers = decode(x, dtype).astype(np.float64)
-        want = rounded(numbers, name, to_zero=to_zero)
-    same = (got == want) | (np.isnan(values(name)[got]) & np.isnan(values(name)[want]))
-    # Where a format has no NaN it becomes the largest number; a GPU drops its sign on the way.
-    same |= np.isnan(numbers) & ((got ^ want) & 0x7F == 0)
-    wrong = np.flatnonzero(~same)
-    assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
+CODES = np.arange(256, dtype=np.uint8)
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("to_zero", [False, True], ids=["nearest", "to zero"])
-def test_every_half_rounds_to_its_code(name: str, dtype: str, to_zero: bool) -> None:
-    halves = np.arange(1 << 16, dtype=np.uint16).view(storage(dtype))
-    check_narrowed(halves, dtype, name, to_zero=to_zero)
+def test_every_code_has_its_value(name: str) -> None:
+    rows = zip(widened(CODES, name, FLOATS), FLOATS, strict=True)
+    check_rows(lambda out, dtype: assert_same(out, encode(values(name), dtype), dtype), rows)
+
+
+def narrowed(given: dict[str, np.ndarray], name: str, rounding: str | None = None) -> Any:
+    """Numbers of each type, as many of one as of another, in the format."""
+    size = len(next(iter(given.values())))
+    outs = {dtype: np.zeros(size, np.uint8) for dtype in given}
+    sources = [pointer(x, dtype) for dtype, x in given.items()]
+    convert(sources, [as_float8(out, name) for out in outs.values()], size, rounding)
+    return outs
+
+
+def check_narrowed(given: dict[str, np.ndarray], name: str, rounding: str | None) -> None:
+    codes = narrowed(given, name, rounding)
+
+    def check(dtype: str) -> None:
+        x, got = given[dtype], codes[dtype]
+        with np.errstate(invalid="ignore"):  # of signalling NaNs
+            numbers = decode(x, dtype).astype(np.float64)
+            want = rounded(numbers, name, to_zero=rounding is not None)
+        same = (got == want) | (np.isnan(values(name)[got]) & np.isnan(values(name)[want]))
+        # Where a format has no NaN it becomes the largest number; a GPU drops its sign on the way.
+        same |= np.isnan(numbers) & ((got ^ want) & 0x7F == 0)
+        wrong = np.flatnonzero(~same)
+        assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
+
+    check_rows(check, [(dtype,) for dtype in given])
+
+
+ROUNDINGS = pytest.mark.parametrize("rounding", [None, "rtz"], ids=["nearest", "to zero"])
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("to_zero", [False, True], ids=["nearest", "to zero"])
-def test_numbers_round_once(rng: np.random.Generator, name: str, dtype: str, to_zero: bool) -> None:
+@ROUNDINGS
+def test_every_half_rounds_to_its_code(name: str, rounding: str | None) -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    given = {dtype: halves.view(storage(dtype)) for dtype in ("float16", "bfloat16")}
+    check_narrowed(given, name, rounding)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", FORMATS)
+@ROUNDINGS
+def test_numbers_round_once(rng: np.random.Generator, name: str, rounding: str | None) -> None:
     """Random ones, every code, every tie, and what lies next to those."""
-    finite = values(name)[np.isfinite(values(name))].astype(dtype)
-    order = np.sort(finite)
-    ties = (order[1:] + order[:-1]) / 2
-    exact = np.concatenate([finite, ties])
-    near = np.concatenate([exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf)])
-    scaled = (rng.standard_normal(2048) * np.exp2(rng.integers(-20, 20, 2048))).astype(dtype)
-    numbers = np.concatenate([near, scaled, sample(rng, dtype, 2048)])
-    check_narrowed(numbers, dtype, name, to_zero=to_zero)
+    given = {}
+    for dtype in WIDE_FLOATS:
+        finite = values(name)[np.isfinite(values(name))].astype(dtype)
+        order = np.sort(finite)
+        ties = (order[1:] + order[:-1]) / 2
+        exact = np.concatenate([finite, ties])
+        near = np.concatenate([exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf)])
+        scaled = rng.standard_normal(2048) * np.exp2(rng.integers(-20, 20, 2048))
+        given[dtype] = np.concatenate([near, scaled.astype(dtype), sample(rng, dtype, 2048)])
+    check_narrowed(given, name, rounding)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("other", ["float8e5", "float8e4nv", "float8e4b8"])
-def test_conversions_between_them(name: str, other: str) -> None:
-    if name == other:
-        return  # nothing is converted
-    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
-    launch("convert", as_float8(codes, name), as_float8(out, other), 256, BLOCK=256)
-    want = rounded(values(name), other)
-    np.testing.assert_array_equal(values(other)[out], values(other)[want])
+def test_conversions_between_them(name: str) -> None:
+    others = [other for other in ("float8e5", "float8e4nv", "float8e4b8") if other != name]
+    outs = [np.zeros(256, np.uint8) for _ in others]
+    targets = [as_float8(out, other) for out, other in zip(outs, others, strict=True)]
+    convert([as_float8(CODES, name)], targets, 256)
+    for other, out in zip(others, outs, strict=True):
+        want = rounded(values(name), other)
+        np.testing.assert_array_equal(values(other)[out], values(other)[want], err_msg=other)
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
-def test_integers(rng: np.random.Generator, name: str, dtype: str) -> None:
-    x = sample(rng, dtype, 512)
-    np.testing.assert_array_equal(narrowed(x, dtype, name), rounded(x.astype(np.float64), name))
-    codes = np.arange(256, dtype=np.uint8)
-    fits = np.flatnonzero(np.isfinite(values(name)) & (np.abs(values(name)) <= 120))
-    codes = codes[fits if dtype.startswith("int") else fits[values(name)[fits] >= 0]]
-    out = np.zeros(codes.size, dtype)
-    launch("convert", as_float8(codes, name), out, codes.size, BLOCK=256)
-    np.testing.assert_array_equal(out, np.trunc(values(name)[codes]).astype(dtype))
+def test_integers(rng: np.random.Generator, name: str) -> None:
+    signed, unsigned = ("int8", "int32", "int64"), ("uint8", "uint64")
+    given = {dtype: sample(rng, dtype, 512) for dtype in signed + unsigned}
+    for dtype, out in narrowed(given, name).items():
+        want = rounded(given[dtype].astype(np.float64), name)
+        np.testing.assert_array_equal(out, want, err_msg=dtype)
+    fits = CODES[np.isfinite(values(name)) & (np.abs(values(name)) <= 120)]
+    for codes, some in ((fits, signed), (fits[values(name)[fits] >= 0], unsigned)):
+        for dtype, out in zip(some, widened(codes, name, some), strict=True):
+            want = np.trunc(values(name)[codes]).astype(dtype)
+            np.testing.assert_array_equal(out, want, err_msg=dtype)
 
 
 @pytest.mark.interpreted
@@ -250,8 +283,7 @@ def test_quotients_are_those_of_fp32(rng: np.random.Generator, name: str, other:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_truth_is_not_being_zero(name: str) -> None:
-    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, bool)
-    launch("convert", as_float8(codes, name), out, 256, BLOCK=256)
+    (out,) = widened(CODES, name, ["bool"])
     np.testing.assert_array_equal(out, values(name) != 0)
 
 

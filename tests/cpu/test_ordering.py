@@ -13,31 +13,25 @@ from tests.cpu.harness import (
     assert_same,
     decode,
     encode,
-    kernels_of,
-    pointer,
+    of_block,
     sample,
     storage,
 )
+from tests.tables import check_rows
 
-MOVE = """
-@proton.jit
-def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, SIZE: tl.constexpr):
-    i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
-    place = tl.reshape((i[:, None, None] * B + j[None, :, None]) * C + k[None, None, :], {shape})
-    x = tl.load(x_ptr + place)
-    y = {expression}
-    tl.static_assert(y.dtype == x.dtype)
-    tl.store(out_ptr + tl.arange(0, SIZE), tl.ravel(y))
-"""
+Shape = tuple[int, ...]
 
 
-def moved(expression: str, x: np.ndarray, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The expression of a block x, which has this shape."""
-    a, b, c = (1, 1, *x.shape)[-3:]
-    out = np.zeros(shape, storage(dtype))
-    source = MOVE.replace("{shape}", str(tuple(x.shape))).replace("{expression}", expression)
-    arguments = pointer(np.ascontiguousarray(x), dtype), pointer(out, dtype)
-    kernels_of(source).kernel[(1,)](*arguments, A=a, B=b, C=c, SIZE=out.size)
+def moved_all(shapes: dict[str, Shape], x: np.ndarray, dtype: str) -> list[np.ndarray]:
+    """What expressions of a block x give, which have these shapes and its dtype, by one kernel."""
+    outs = [np.zeros(shape, storage(dtype)) for shape in shapes.values()]
+    typed = [f"of_type({expression}, x.dtype)" for expression in shapes]
+    of_block(x, dtype, {e: (out, dtype) for e, out in zip(typed, outs, strict=True)})
+    return outs
+
+
+def moved(expression: str, x: np.ndarray, dtype: str, shape: Shape) -> np.ndarray:
+    (out,) = moved_all({expression: shape}, x, dtype)
     return out
 
 
@@ -51,11 +45,11 @@ def in_order(x: np.ndarray, dtype: str, axis: int = -1, down: bool = False) -> n
 def test_sort_of_every_dtype(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 64).reshape(4, 16)
     expression = "tl.join(tl.join(tl.sort(x), x.sort(descending=True)), tl.join(tl.flip(x), x))"
-    out = moved(expression, x, dtype, (4, 16, 2, 2))
+    top_4 = "tl.topk(x, 4).to(x.dtype)"
+    out, top = moved_all({expression: (4, 16, 2, 2), top_4: (4, 4)}, x, dtype)
     assert_number(out[..., 0, 0], in_order(x, dtype), dtype)
     assert_number(out[..., 1, 0], in_order(x, dtype, down=True), dtype)
     assert_same(out[..., 0, 1].copy(), np.flip(x, 1).copy(), dtype)
-    top = moved("tl.topk(x, 4).to(x.dtype)", x, dtype, (4, 4))
     assert_number(top, in_order(x, dtype, down=True)[:, :4].copy(), dtype)
 
 
@@ -79,31 +73,30 @@ def test_the_type_of_what_topk_chooses() -> None:
 def test_sort_along_every_axis(rng: np.random.Generator, axis: int) -> None:
     x = sample(rng, "float32", 128).reshape(4, 8, 4)
     want = in_order(x, "float32", axis)
-    assert_number(moved(f"tl.sort(x, {axis})", x, "float32", x.shape), want, "float32")
     largest = np.flip(want, axis).take(range(2), axis)
-    top = moved(f"tl.topk(x, 2, dim={axis})", x, "float32", largest.shape)
+    shapes = {f"tl.sort(x, {axis})": x.shape, f"tl.topk(x, 2, dim={axis})": largest.shape}
+    in_turn, top, flipped = moved_all({**shapes, f"x.flip({axis})": x.shape}, x, "float32")
+    assert_number(in_turn, want, "float32")
     assert_number(top, largest, "float32")
-    flipped = moved(f"x.flip({axis})", x, "float32", x.shape)
     assert_same(flipped, np.flip(x, axis).copy(), "float32")
 
 
 @pytest.mark.parametrize("size", [1, 2, 32, 256])
 def test_sort_of_every_size(rng: np.random.Generator, size: int) -> None:
     x = rng.integers(-9, 9, size).astype(np.int32)  # many are equal
-    out = moved("tl.sort(x, descending=True)", x, "int32", (size,))
-    assert_same(out, np.sort(x)[::-1].copy(), "int32")
-    for k in {1, size // 2 or 1, size}:
-        top = moved(f"tl.topk(x, {k})", x, "int32", (k,))
-        assert_same(top, np.sort(x)[::-1][:k].copy(), "int32")
+    counts = {1, size // 2 or 1, size}
+    shapes = {f"tl.topk(x, {k})": (k,) for k in counts} | {"tl.sort(x, descending=True)": (size,)}
+    for k, out in zip((*counts, size), moved_all(shapes, x, "int32"), strict=True):
+        assert_same(out, np.sort(x)[::-1][:k].copy(), "int32")
 
 
 def test_a_bitonic_block_is_merged(rng: np.random.Generator) -> None:
     x = rng.standard_normal((4, 32)).astype(np.float32)
     turn = int(rng.integers(1, 31))
     x = np.concatenate([np.sort(x[:, :turn]), np.sort(x[:, turn:])[:, ::-1]], 1)
-    for down in (False, True):
-        out = moved(f"tl.bitonic_merge(x, descending={down})", x, "float32", x.shape)
-        assert_same(out, in_order(x, "float32", 1, down).copy(), "float32")
+    both = {f"tl.bitonic_merge(x, descending={down})": x.shape for down in (False, True)}
+    for down, out in enumerate(moved_all(both, x, "float32")):
+        assert_same(out, in_order(x, "float32", 1, bool(down)).copy(), "float32")
 
 
 @proton.jit
@@ -133,14 +126,15 @@ def test_sort_of_float8(rng: np.random.Generator, dtype: Any) -> None:
 def test_interleave_and_cat(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 64).reshape(2, 8, 4)
     other = np.flip(x, 1)
-    out = moved("tl.interleave(x, tl.flip(x, 1))", x, dtype, (2, 8, 8))
-    assert_same(out, np.stack([x, other], -1).reshape(2, 8, 8), dtype)
-    for dim in (0, 1, 2, -1):
-        want = np.concatenate([x, other], dim)
-        out = moved(f"tl.cat(x, tl.flip(x, 1), dim={dim})", x, dtype, want.shape)
-        assert_same(out, want, dtype)
-    out = moved("tl.cat(x, x, can_reorder=True)", x, dtype, (4, 8, 4))
-    assert_same(out, np.concatenate([x, x]), dtype)
+    wants = {
+        f"tl.cat(x, tl.flip(x, 1), dim={dim})": np.concatenate([x, other], dim)
+        for dim in (0, 1, 2, -1)
+    }
+    wants["tl.interleave(x, tl.flip(x, 1))"] = np.stack([x, other], -1).reshape(2, 8, 8)
+    wants["tl.cat(x, x, can_reorder=True)"] = np.concatenate([x, x])
+    outs = moved_all({expression: want.shape for expression, want in wants.items()}, x, dtype)
+    rows = [(expression, out) for expression, out in zip(wants, outs, strict=True)]
+    check_rows(lambda expression, out: assert_same(out, wants[expression], dtype), rows)
 
 
 @proton.jit

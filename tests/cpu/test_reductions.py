@@ -13,55 +13,24 @@ from tests.cpu.harness import (
     FLOATS,
     INTEGERS,
     NUMBERS,
-    OF_TYPE,
     UNSIGNED,
     WIDE_FLOATS,
     assert_number,
     assert_same,
     decode,
     encode,
-    kernels_of,
+    of_block,
     ordinary,
-    pointer,
     sample,
     storage,
     sum_type,
 )
 from tests.tables import check_rows
 
-REDUCE = """
-@proton.jit
-def kernel(x_ptr, {pointers}, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
-    i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
-    place = (i[:, None, None] * B + j[None, :, None]) * C + k[None, None, :]
-    x = tl.load(x_ptr + tl.reshape(place, {shape}))
-"""
-STORE = """
-    tl.store({out} + tl.arange(0, {size}), tl.reshape(tl.broadcast_to({value}, {shape}), ({size},)))
-"""
-
-
-def reduce_all(
-    x: np.ndarray, dtype: str, results: dict[str, tuple[np.ndarray, str]], helper: str = ""
-) -> None:
-    """Runs the expressions of a block x by one kernel; each array has its result's shape, and its
-    dtype is beside it."""
-    shape = tuple(x.shape)
-    a, b, c = (1, 1, *shape)[-3:] if len(shape) < 3 else shape
-    names = [f"out_{n}" for n in range(len(results))]
-    stores = "".join(
-        STORE.format(out=name, size=max(1, out.size), value=value, shape=out.shape or (1,))
-        for name, (value, (out, _)) in zip(names, results.items(), strict=True)
-    )
-    source = OF_TYPE + helper + REDUCE.format(pointers=", ".join(names), shape=shape) + stores
-    given = [pointer(out, out_dtype) for out, out_dtype in results.values()]
-    x_ptr = pointer(np.ascontiguousarray(x), dtype)
-    kernels_of(source).kernel[(1,)](x_ptr, *given, A=a, B=b, C=c)
-
 
 def reduce(expression: str, x: np.ndarray, dtype: str, out: np.ndarray, out_dtype: str) -> None:
-    """The same of one expression."""
-    reduce_all(x, dtype, {expression: (out, out_dtype)})
+    """Runs an expression of a block x."""
+    of_block(x, dtype, {expression: (out, out_dtype)})
 
 
 def check_sums(x: np.ndarray, dtype: str, *axes: int | None) -> None:
@@ -70,7 +39,7 @@ def check_sums(x: np.ndarray, dtype: str, *axes: int | None) -> None:
     exact = {axis: np.asarray(wide.sum(axis)) for axis in axes}
     found = {axis: np.zeros(exact[axis].shape, storage(out_dtype)) for axis in axes}
     sums = {f"of_type(tl.sum(x, {a}), tl.{out_dtype})": (found[a], out_dtype) for a in axes}
-    reduce_all(x, dtype, sums)
+    of_block(x, dtype, sums)
 
     def check(axis: int | None) -> None:
         if dtype in INTEGERS or dtype == "bool":
@@ -127,7 +96,7 @@ def check_all(
 ) -> None:
     """Each expression of one kernel against what it is to give, by `check`."""
     found = {name: np.zeros(want.shape, storage(out_dtype)) for name, want in wants.items()}
-    reduce_all(x, dtype, {name: (out, out_dtype) for name, out in found.items()})
+    of_block(x, dtype, {name: (out, out_dtype) for name, out in found.items()})
     check_rows(lambda name: check(found[name], wants[name], out_dtype), [(name,) for name in wants])
 
 
@@ -187,7 +156,7 @@ def test_extremum_and_index_together(rng: np.random.Generator, axis: int | None)
     out = np.zeros(want.shape, np.float32)
     expression = f"pair_sum(tl.max(x, {axis}, return_indices=True))"
     helper = "\n@proton.jit\ndef pair_sum(pair):\n    return pair[0] + pair[1]\n\n"
-    reduce_all(x, "float32", {expression: (out, "float32")}, helper)
+    of_block(x, "float32", {expression: (out, "float32")}, helper)
     assert (out == want).all()
 
 

@@ -9,21 +9,20 @@ import proton
 from tests.cpu.harness import (
     FLOATS,
     NUMBERS,
-    OF_TYPE,
     assert_same,
     decode,
     encode,
     kernels_of,
+    of_block,
     ordinary,
     pointer,
     sample,
     storage,
     sum_type,
 )
+from tests.tables import check_rows
 
-SCAN = (
-    OF_TYPE
-    + """
+COMBINE = """
 from proton.language.extra import libdevice
 
 @proton.jit
@@ -65,13 +64,10 @@ def branching(a, b):
         result = b
     return result
 
-@proton.jit
-def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
-    i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
-    place = tl.reshape((i[:, None, None] * B + j[None, :, None]) * C + k[None, None, :], {shape})
-    x = tl.load(x_ptr + place)
-    tl.store(out_ptr + place, {expression})
-
+"""
+KERNELS = (
+    COMBINE
+    + """
 @proton.jit
 def pairs(a_ptr, b_ptr, out_a_ptr, out_b_ptr, SIZE: tl.constexpr, REVERSE: tl.constexpr):
     offs = tl.arange(0, SIZE)
@@ -100,18 +96,21 @@ def running(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 )
 
 
+def scan_all(expressions: list[str], x: np.ndarray, dtype: str, out_dtype: str) -> list[Any]:
+    """What expressions of a block x give, which have its shape, as computed by one kernel."""
+    outs = [np.zeros(x.shape, storage(out_dtype)) for _ in expressions]
+    results = {e: (out, out_dtype) for e, out in zip(expressions, outs, strict=True)}
+    of_block(x, dtype, results, COMBINE)
+    return outs
+
+
 def scan(expression: str, x: np.ndarray, dtype: str, out_dtype: str) -> np.ndarray:
-    a, b, c = (1, 1, *x.shape)[-3:]
-    out = np.zeros(x.shape, storage(out_dtype))
-    source = SCAN.replace("{shape}", str(tuple(x.shape))).replace("{expression}", expression)
-    arguments = pointer(np.ascontiguousarray(x), dtype), pointer(out, out_dtype)
-    kernels_of(source).kernel[(1,)](*arguments, A=a, B=b, C=c)
+    (out,) = scan_all([expression], x, dtype, out_dtype)
     return out
 
 
 def helper(name: str) -> Any:
-    source = SCAN.replace("{shape}", "(A, B, C)").replace("{expression}", "x")
-    return getattr(kernels_of(source), name)
+    return getattr(kernels_of(KERNELS), name)
 
 
 def accumulated(function: Any, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
@@ -133,41 +132,54 @@ def assert_summed(got: np.ndarray, want: np.ndarray, dtype: str) -> None:
     np.testing.assert_allclose(got, want, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+DIRECTIONS = [False, True]  # `reverse` of a scan
+
+
 @pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
-def test_cumsum_of_every_dtype(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
+def test_cumsum_of_every_dtype(rng: np.random.Generator, dtype: str) -> None:
     x, out_dtype = ordinary(rng, dtype, (64,)), sum_type(dtype)
-    out = scan(f"of_type(tl.cumsum(x, 0, {reverse}), tl.{out_dtype})", x, dtype, out_dtype)
+    sums = [f"of_type(tl.cumsum(x, 0, {reverse}), tl.{out_dtype})" for reverse in DIRECTIONS]
+    outs = scan_all(sums, x, dtype, out_dtype)
     wide = "float32" if dtype == "bfloat16" else out_dtype
-    want = accumulated(np.add, decode(x, dtype).astype(wide), 0, reverse)
-    assert_summed(out, want, out_dtype)
+
+    def check(reverse: bool, out: np.ndarray) -> None:
+        want = accumulated(np.add, decode(x, dtype).astype(wide), 0, reverse)
+        assert_summed(out, want, out_dtype)
+
+    check_rows(check, zip(DIRECTIONS, outs, strict=True))
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("shape", [(4, 8, 16), (1, 1, 1), (2, 1, 32), (1, 64, 1)])
-def test_cumsum_along_every_axis(
-    rng: np.random.Generator, shape: tuple[int, ...], axis: int, reverse: bool
-) -> None:
+def test_cumsum_along_every_axis(rng: np.random.Generator, shape: tuple[int, ...]) -> None:
     x = ordinary(rng, "float32", shape)
-    out = scan(f"tl.cumsum(x, {axis}, reverse={reverse})", x, "float32", "float32")
-    assert_summed(out, accumulated(np.add, x, axis, reverse), "float32")
+    cases = [(axis, reverse) for axis in (0, 1, 2, -1) for reverse in DIRECTIONS]
+    sums = [f"tl.cumsum(x, {axis}, reverse={reverse})" for axis, reverse in cases]
+    outs = scan_all(sums, x, "float32", "float32")
+
+    def check(axis: int, reverse: bool, out: np.ndarray) -> None:
+        assert_summed(out, accumulated(np.add, x, axis, reverse), "float32")
+
+    check_rows(check, [(*case, out) for case, out in zip(cases, outs, strict=True)])
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "float32"])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_cumprod(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
+def test_cumprod(rng: np.random.Generator, dtype: str) -> None:
     x = ordinary(rng, dtype, (8, 32))
     if dtype in FLOATS:  # of products that neither vanish nor overflow
         x = rng.uniform(0.7, 1.4, x.shape).astype(dtype)
     out_dtype = sum_type(dtype)
-    out = scan(f"of_type(tl.cumprod(x, 1, {reverse}), tl.{out_dtype})", x, dtype, out_dtype)
-    want = accumulated(np.multiply, x.astype(out_dtype), 1, reverse)
-    if dtype in FLOATS:  # in whatever order the products are taken
-        np.testing.assert_allclose(out, want, rtol=32 * float(np.finfo(dtype).eps))
-    else:
-        assert_same(out, want, out_dtype)
+    products = [f"of_type(tl.cumprod(x, 1, {reverse}), tl.{out_dtype})" for reverse in DIRECTIONS]
+    outs = scan_all(products, x, dtype, out_dtype)
+
+    def check(reverse: bool, out: np.ndarray) -> None:
+        want = accumulated(np.multiply, x.astype(out_dtype), 1, reverse)
+        if dtype in FLOATS:  # in whatever order the products are taken
+            np.testing.assert_allclose(out, want, rtol=32 * float(np.finfo(dtype).eps))
+        else:
+            assert_same(out, want, out_dtype)
+
+    check_rows(check, zip(DIRECTIONS, outs, strict=True))
 
 
 def test_cumsum_in_a_dtype_that_is_asked_for(rng: np.random.Generator) -> None:
@@ -177,14 +189,17 @@ def test_cumsum_in_a_dtype_that_is_asked_for(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("reverse", [False, True])
-def test_running_maximum(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
+def test_running_maximum(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 256)
-    out = scan(f"x.associative_scan(0, maximum, {reverse})", x, dtype, dtype)
-    values = decode(x, dtype)
-    want = accumulated(np.fmax if dtype in FLOATS else np.maximum, values, 0, reverse)
-    zero = (decode(out, dtype) == 0) & (want == 0)  # of 0 and -0 either is the maximum
-    assert_same(np.where(zero, out, encode(want, dtype)), out, dtype)
+    maxima = [f"x.associative_scan(0, maximum, {reverse})" for reverse in DIRECTIONS]
+    outs, values = scan_all(maxima, x, dtype, dtype), decode(x, dtype)
+
+    def check(reverse: bool, out: np.ndarray) -> None:
+        want = accumulated(np.fmax if dtype in FLOATS else np.maximum, values, 0, reverse)
+        zero = (decode(out, dtype) == 0) & (want == 0)  # of 0 and -0 either is the maximum
+        assert_same(np.where(zero, out, encode(want, dtype)), out, dtype)
+
+    check_rows(check, zip(DIRECTIONS, outs, strict=True))
 
 
 def test_a_scan_of_truth_values(rng: np.random.Generator) -> None:
@@ -194,10 +209,11 @@ def test_a_scan_of_truth_values(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("reverse", [False, True])
-def test_what_comes_later_is_the_second_argument(reverse: bool) -> None:
+def test_what_comes_later_is_the_second_argument() -> None:
     x = np.arange(32, dtype=np.int32)
-    assert (scan(f"tl.associative_scan(x, 0, last, {reverse})", x, "int32", "int32") == x).all()
+    scans = [f"tl.associative_scan(x, 0, last, {reverse})" for reverse in DIRECTIONS]
+    for out in scan_all(scans, x, "int32", "int32"):
+        assert (out == x).all()
 
 
 @pytest.mark.interpreted
@@ -212,10 +228,10 @@ def test_combine_functions_of_libdevice_and_of_assembly(rng: np.random.Generator
     x[[0, 77]] = -np.inf
     want = np.logaddexp.accumulate(x.astype(np.float64))
     for combine, expected in (("log_of_sums", want), ("assembled", np.maximum.accumulate(x))):
-        out = scan(f"tl.associative_scan(x, 0, {combine})", x, "float32", "float32")
-        np.testing.assert_allclose(out, expected, rtol=1e-5)
-        out = scan(f"x.to(tl.int32) * 0 + tl.reduce(x, 0, {combine})", x, "float32", "float32")
-        np.testing.assert_allclose(out, np.full(256, expected[-1]), rtol=1e-5)
+        both = [f"tl.associative_scan(x, 0, {combine})", f"tl.reduce(x, 0, {combine})"]
+        scanned, reduced = scan_all(both, x, "float32", "float32")
+        np.testing.assert_allclose(scanned, expected, rtol=1e-5)
+        np.testing.assert_allclose(reduced, np.full(256, expected[-1]), rtol=1e-5)
 
 
 @pytest.mark.interpreted
@@ -301,29 +317,39 @@ def test_a_histogram_with_a_mask(rng: np.random.Generator, n: int) -> None:
 
 # Gathers
 
+SHAPES = [((4, 8), (16, 8), 0), ((4, 8), (4, 2), 1), ((1, 1), (64, 1), -2)]
 GATHER = """
 @proton.jit
-def kernel(x_ptr, index_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
-           D: tl.constexpr, AXIS: tl.constexpr):
+def gather(x_ptr, index_ptr, out_ptr, SOURCE: tl.constexpr, TARGET: tl.constexpr,
+           AXIS: tl.constexpr):
+    A: tl.constexpr = SOURCE[0]
+    B: tl.constexpr = SOURCE[1]
+    C: tl.constexpr = TARGET[0]
+    D: tl.constexpr = TARGET[1]
     x = tl.load(x_ptr + tl.arange(0, A)[:, None] * B + tl.arange(0, B)[None, :])
     place = tl.arange(0, C)[:, None] * D + tl.arange(0, D)[None, :]
     out = tl.gather(x, tl.load(index_ptr + place), AXIS)
     tl.store(out_ptr + place, out)
+
+@proton.jit
+def kernel(x_ptrs, index_ptrs, out_ptrs, SHAPES: tl.constexpr):
+    for n in tl.static_range(len(SHAPES)):
+        gather(x_ptrs[n], index_ptrs[n], out_ptrs[n], SHAPES[n][0], SHAPES[n][1], SHAPES[n][2])
 """
 
 
 @pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
-@pytest.mark.parametrize(
-    "shape", [((4, 8), (16, 8), 0), ((4, 8), (4, 2), 1), ((1, 1), (64, 1), -2)]
-)
-def test_gather(rng: np.random.Generator, dtype: str, shape: Any) -> None:
-    source, target, axis = shape
-    x = sample(rng, dtype, source[0] * source[1]).reshape(source)
-    index = rng.integers(0, source[axis], target).astype(rng.choice(["int32", "int64", "uint8"]))
-    out = np.zeros(target, storage(dtype))
-    a, b, c, d = *source, *target
-    kernels_of(GATHER).kernel[(1,)](
-        pointer(x, dtype), index, pointer(out, dtype), A=a, B=b, C=c, D=d, AXIS=axis
-    )
-    want = np.take_along_axis(x, index.astype(np.int64), axis)
-    assert_same(out, want, dtype)
+def test_gather(rng: np.random.Generator, dtype: str) -> None:
+    xs = [sample(rng, dtype, source[0] * source[1]).reshape(source) for source, _, _ in SHAPES]
+    indices = [
+        rng.integers(0, source[axis], target).astype(rng.choice(["int32", "int64", "uint8"]))
+        for source, target, axis in SHAPES
+    ]
+    outs = [np.zeros(target, storage(dtype)) for _, target, _ in SHAPES]
+    sources, targets = (tuple(pointer(a, dtype) for a in arrays) for arrays in (xs, outs))
+    kernels_of(GATHER).kernel[(1,)](sources, tuple(indices), targets, SHAPES=tuple(SHAPES))
+
+    def check(shape: Any, x: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+        assert_same(out, np.take_along_axis(x, index.astype(np.int64), shape[2]), dtype)
+
+    check_rows(check, zip(SHAPES, xs, indices, outs, strict=True))

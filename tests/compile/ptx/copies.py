@@ -188,21 +188,22 @@ class Copies:
                 taken = np.where(op.array(last, "pred")[threads], 0, size)
             else:
                 taken = op.array(last, "u32")[threads].astype(np.int64)
-        data, byte = np.zeros((len(threads), size), np.uint8), np.arange(size)
+        data = np.zeros((len(threads), size), np.uint8)
         reads = np.flatnonzero(taken > 0)
         if len(reads):
             address = op.address(op.operands[1])[threads[reads]]
             assert (taken[reads] == size).all(), f"{op.text}: a part of {size} bytes"
             of = self.globals.places(address, size, threads[reads])
-            data[reads] = self.globals.data[of[:, None] + byte]
-        places = to[:, None] + byte
-        _, first, same = np.unique(to, return_index=True, return_inverse=True)
-        assert (data == data[first[same]]).all(), f"{op.text}: different numbers for one place"
-        is_same = (self.brought[places] == data).all(1)
-        self.brought[places] = data
+            data[reads] = self.globals.data.reshape(-1, size)[of // size]
+        brought, rows = self.brought.reshape(-1, size), to // size
+        is_same = (brought[rows] == data).all(1)
+        brought[rows] = data
+        assert (brought[rows] == data).all(), f"{op.text}: different numbers for one place"
         units = (-(-size // self.shared.unit), len(threads))
         self.shared.note_write(to, size, threads, np.broadcast_to(is_same, units))
-        self.shared.data[places] = self.rng.integers(0, 256, places.shape, np.uint8)
+        garbage = self.rng.integers(0, 256, data.shape, np.uint8)
+        self.shared.data.reshape(-1, size)[rows] = garbage
+        places = to[:, None] + np.arange(size)
         self.open.append(_Copy(threads, places, data))
 
     def _wait(self, mask: np.ndarray, count: int) -> None:

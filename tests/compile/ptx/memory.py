@@ -116,14 +116,15 @@ class Memory:
         # One number for both: numpy looks for places by one index in half the time.
         of_warp = units * self.reader.shape[1] + warp
         reader, (at, warp_at) = self.reader.reshape(-1), self.read_at.reshape(2, -1)
-        known = reader[of_warp]
+        known = reader.take(of_warp)
         is_other = (known != threads) & (known != _NOBODY)
         if is_other.any():
-            is_other &= (at[of_warp] == now) & (warp_at[of_warp] == warp_now)
-        reader[of_warp] = np.where(is_other, _SEVERAL, threads)
+            is_other &= (at.take(of_warp) == now) & (warp_at.take(of_warp) == warp_now)
+        reader[of_warp] = threads
         # Of several that read in this instruction one is noted: were there more?
-        is_other |= reader[of_warp] != threads
-        reader[of_warp[is_other]] = _SEVERAL
+        is_other |= reader.take(of_warp) != threads
+        if is_other.any():
+            reader[of_warp[is_other]] = _SEVERAL
         at[of_warp], warp_at[of_warp] = now, warp_now
 
     def note_write(
@@ -134,11 +135,10 @@ class Memory:
         self._check_writer(units, threads, "a write", is_same)
         now, warp_now = clock.program[threads], clock.warp[threads]
         if self.checks_races:
-            readers, each = self.reader[units], threads[:, None]  # [unit, thread, warp]
-            bad = (
-                (readers != _NOBODY) & (readers != each) & (self.read_at[0, units] == now[:, None])
-            )
+            bad = self.read_at[0].take(units, axis=0) == now[:, None]  # [unit, thread, warp]
             if bad.any():
+                readers, each = self.reader[units], threads[:, None]
+                bad &= (readers != _NOBODY) & (readers != each)
                 is_own = clock.warp_of[each] == np.arange(readers.shape[-1])
                 bad &= ~(is_own & (self.read_at[1, units] != warp_now[:, None]))
                 for warp in np.flatnonzero(bad.any(axis=(0, 1))).tolist():
@@ -173,14 +173,15 @@ class Memory:
     ) -> None:
         if not self.checks_races:
             return
-        writer, clock = self.writer[units], self.clock
-        is_other = (writer >= 0) & (writer != threads)
-        if not is_other.any():
+        writer, clock = self.writer.take(units), self.clock
+        bad = (writer >= 0) & (writer != threads)
+        bad &= self.written[0].take(units) == clock.program[threads]
+        if not bad.any():
             return
-        is_other &= (self.written[0, units] == clock.program[threads]) & ~np.asarray(is_same)
+        bad &= ~np.asarray(is_same)
         is_own_warp = clock.warp_of[np.maximum(writer, 0)] == clock.warp_of[threads]
-        is_apart = is_own_warp & (self.written[1, units] != clock.warp[threads])
-        self._check(is_other & ~is_apart, units, threads, writer, what)
+        bad &= ~(is_own_warp & (self.written[1, units] != clock.warp[threads]))
+        self._check(bad, units, threads, writer, what)
 
     def _check(
         self, bad: np.ndarray, units: np.ndarray, threads: np.ndarray, other: np.ndarray, what: str
