@@ -13,7 +13,7 @@ from typing import Any
 
 from proton.base.errors import ProfileError
 from proton.base.words import did_you_mean
-from proton.trace.instrumentation import Option, SessionOptions
+from proton.trace.instrumentation import LEAST_CYCLES, Option, SessionOptions
 
 # What a compiler may do for the cost or the place of records. Ours does each where it serves,
 # asked or not; 32 bits are its default.
@@ -87,8 +87,10 @@ class PCSampling:
     interval: int = 1000
 
     def options(self) -> dict[str, object]:
-        """The same as options of a session."""
-        return {"pc_sampling": 1 << max(int(self.interval) - 1, 0).bit_length()}
+        """The same as options of a session; raises ProfileError for no number of cycles."""
+        if type(self.interval) is not int or self.interval < 1:
+            raise ProfileError(f"interval is a number of cycles, 1 or more, got {self.interval!r}")
+        return {"pc_sampling": max(LEAST_CYCLES, 1 << (self.interval - 1).bit_length())}
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ AUTO = ("loads", "dots", "copies", "barriers", "loops", "stages")
 # Of a GPU's hardware; proton/runtime/nvidia/counters.py has CUPTI's names of them.
 COUNTERS = ("sm", "issue", "tensor", "l2", "dram")
 LEAST_INTERVAL_NS = 1000
+LEAST_CYCLES = 32  # from one sample of program counters to the next
 BUFFERS = ("auto", "shared", "global")
 MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 
@@ -121,7 +122,8 @@ def _check_interval(name: str, value: object) -> int:
 
 
 def _check_cycles(name: str, value: object) -> int:
-    if type(value) is not int or value & (value - 1) or not (value == 0 or 32 <= value <= 1 << 31):
+    is_known = type(value) is int and (value == 0 or LEAST_CYCLES <= value <= 1 << 31)
+    if type(value) is not int or not is_known or value & (value - 1):
         raise ProfileError(f"{name} must be 0 or a power of two from 32 to 2^31, got {value!r}")
     return value
 

@@ -370,8 +370,9 @@ def test_an_older_library_than_the_package_is_named(
     package.refuses = {"pm_sampling_set_config": refusal}
     monkeypatch.setattr(pm_sampling, "_package_version", lambda: "13.4.0")
     for version, is_older in ((130_000, True), (28, True), (130_400, False), (0, False)):
-        found = ("/usr/lib/libcupti.so.13", version) if version else None
-        monkeypatch.setattr(pm_sampling, "_library", functools.partial(lambda of: of, found))
+        path = Path("/usr/lib/libcupti.so.13") if version else None
+        monkeypatch.setattr(pm_sampling, "loaded_library", lambda path=path: path)
+        monkeypatch.setattr(pm_sampling, "_version_of", lambda _, version=version: version)
         with pytest.raises(ProfileError, match="cannot sample 'sm'") as raised:
             profiled(driver, counters="sm")
         said = f"libcupti.so.13 (cuptiGetVersion says {version}), which is older than"

@@ -155,6 +155,8 @@ class SourceView:
 
     def text(self, width: int) -> Iterator[str]:
         """Lines of at most so many columns."""
+        if not len(self.table):
+            yield "no line has slices or samples"[:width]
         for listing in self.listings():
             lines = listing.lines
             has_wait = any(line is not None and line.wait_ns for line in lines)
