@@ -81,7 +81,7 @@ def pytest_collection_finish() -> None:
     _kept = _resident()
 
 
-_GROWTH = 256 << 20  # bytes that a process may grow by before it looks for what it can give back
+_GROWTH = 512 << 20  # bytes that a process may grow by before it looks for what it can give back
 
 
 def _resident() -> int:

@@ -20,7 +20,7 @@ from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run
 from proton.base.nvidia_tools import disassemble, ptxas
 from proton.base.targets import GPUTarget
 from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, PCSamples, RawRun, Scope
-from proton.viewer.tables.pc_samples import Code
+from proton.viewer.tables.pc_samples import Disassembly
 
 FILE = "/src/matmul.py"
 
@@ -130,7 +130,7 @@ def cubin() -> str:
 
 def offset_of(opcode: str) -> int:
     """Of the instruction of `cubin` that begins so."""
-    code = Code(disassemble(base64.b64decode(cubin())))
+    code = Disassembly(disassemble(base64.b64decode(cubin())))
     return next(at for (_, at), n in code.numbers.items() if code.texts[n].startswith(opcode))
 
 

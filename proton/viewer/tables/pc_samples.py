@@ -90,7 +90,7 @@ def by_line(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(raw: RawRun, kernel: Kernel, samples: PCSamples) -> Iterator[dict[str, object]]:
-    code = Code(disassemble_text(samples.cubin))
+    code = Disassembly(disassemble_text(samples.cubin))
     scope_at = _scopes(raw, kernel)
     for function, offset, reason, count in samples.rows:
         name, why = samples.functions[function], samples.reasons[reason]
@@ -105,7 +105,7 @@ def _rows(raw: RawRun, kernel: Kernel, samples: PCSamples) -> Iterator[dict[str,
         }  # fmt: skip
 
 
-class Code:
+class Disassembly:
     """A disassembly: the text of each instruction, its number by its function and the offset there
     in bytes, and the line of the listing that it is on. A label begins a function: what is in a
     kernel's section has an offset from the kernel, too."""
@@ -153,7 +153,7 @@ class Code:
 def sampled_code(samples: PCSamples) -> tuple[str, list[tuple[Place, ...]]]:
     """The disassembly of what was sampled, each instruction behind its number of samples, and the
     places of each line."""
-    code, counts = Code(disassemble_text(samples.cubin)), Counter[int]()
+    code, counts = Disassembly(disassemble_text(samples.cubin)), Counter[int]()
     for function, offset, _, count in samples.rows:
         number = code.numbers.get((samples.functions[function], offset))
         if number is not None:
