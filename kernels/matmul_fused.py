@@ -113,9 +113,11 @@ def reference(
         x = x + bias
     if activation == "relu":
         return np.maximum(x, 0)
+    exact = x.astype(np.float64)  # of a tail 1 + tanh(x) leaves few bits of fp32
     if activation == "gelu":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return x / (1 + np.exp(-x)) if activation == "silu" else x
+        tanh = np.tanh(math.sqrt(2 / math.pi) * (exact + 0.044715 * exact**3))
+        return (0.5 * exact * (1 + tanh)).astype(x.dtype)
+    return (exact / (1 + np.exp(-exact))).astype(x.dtype) if activation == "silu" else x
 
 
 CASE = Case(

@@ -33,7 +33,7 @@ from kernels.matmul_persistent import matmul_persistent
 from kernels.softmax import reference, softmax
 from kernels.transpose import transpose
 from kernels.vector_add import vector_add
-from tests import processes
+from tests import draws, processes
 from tests.perfetto_equality import assert_trace_equals_tables
 from tests.tables import check_rows
 
@@ -207,9 +207,9 @@ SCRIPTS = sorted({p.stem for p in (ROOT / "kernels").glob("*.py")} - SHARED)
 
 RUN_ALL = """
 import pathlib, runpy, sys, traceback
-folder, *names = sys.argv[1:]
+folder, seed, *names = sys.argv[1:]
 for name in names:
-    sys.argv = [name, "--profile", name + ".pftrace"]
+    sys.argv = [name, "--profile", name + ".pftrace", "--seed", seed]
     try:
         runpy.run_path(f"{folder}/{name}.py", run_name="__main__")
     except BaseException:
@@ -222,7 +222,8 @@ for name in names:
 
 def test_the_scripts_check_and_profile(tmp_path: Path) -> None:
     """All in one process, which starts once; one that fails leaves the others alone."""
-    done = processes.python("-c", RUN_ALL, ROOT / "kernels", *SCRIPTS, cwd=tmp_path, timeout=300)
+    given = [ROOT / "kernels", str(draws.SEED), *SCRIPTS]
+    done = processes.python("-c", RUN_ALL, *given, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
 
     def check(name: str) -> None:
