@@ -12,18 +12,7 @@ from proton.gluon import language as gl
 from proton.gluon.language.nvidia.hopper import mbarrier
 from proton.language import int32
 from tests.compile.ptx.emulation import Emulation
-
-
-@gluon.jit
-def put(y, bar, value):
-    gl.store(y, value)
-    mbarrier.arrive(bar, count=1)
-
-
-@gluon.jit
-def add(y, bar, phase):
-    mbarrier.wait(bar, phase)
-    gl.store(y, gl.load(y) + 1)
+from tests.cpu.test_gluon_partitions import add, put
 
 
 @gluon.jit

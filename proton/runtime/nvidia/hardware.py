@@ -45,7 +45,7 @@ class HardwareRecorder:
             raise
 
     def sample(self, device: int) -> None:
-        """Has the counters of a GPU sampled from now on, if that is asked for."""
+        """Has the counters and program counters of a GPU sampled from now on, as asked."""
         options = self.options
         if options.counters and device not in self.samplers:
             interval = options.counter_interval_ns

@@ -38,7 +38,7 @@ REASONS = {
     "warpgroup_arrive": ("the other warps of its group", "equal work in the warps of a group"),
     "gmma": ("tensor cores", "larger blocks, or work of another warp group beside its dots"),
     "membar": ("its writes to be seen", "fewer atomics and fences"),
-    "no_instruction": ("instructions to arrive", "a smaller loop: fewer unrolled iterations"),
+    "no_instructions": ("instructions to arrive", "a smaller loop: fewer unrolled iterations"),
     "sleeping": ("the end of its sleep", "shorter waits for what other programs write"),
 }
 BARRIERS = (
@@ -66,9 +66,9 @@ def _of(kernel: KernelView, variant: int) -> Said:
     try:
         table = tables.pc_samples("line,reason,awaited")
     except ProtonError as error:  # no disassembler
-        yield Unrecorded(
-            rule=RULE.name, kernel=kernel.label, needs="a disassembler", option=str(error)
-        )
+        # The samples are there; their lines are not without it.
+        option, needs = "pc_sampling with a disassembler", f"lines that wait: {error}"
+        yield Unrecorded(rule=RULE.name, kernel=kernel.label, needs=needs, option=option)
         return
     own = table[(table["kernel"] == kernel.kernel.name) & (table["variant"] == variant)]
     # Where groups of warps do different things, those that are done wait at a barrier.
