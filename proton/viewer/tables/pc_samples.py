@@ -139,7 +139,7 @@ class Disassembly:
         return next(iter(self.places[self.line_of[number]]), ("", 0))
 
     def awaited(self, number: int, reason: str) -> str:
-        """What a stalled instruction waits for: `barrier`, or the line that makes it, as `line 94`,
+        """What a stalled instruction waits for: `mbarrier`, or the line that makes it (`line 94`),
         with the file where that is another one; empty if that is not to be seen."""
         found = awaited(self.texts, self.labels, number, reason)
         if found is None:
