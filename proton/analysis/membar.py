@@ -10,10 +10,12 @@ that only to another part of the memory. Groups of warps that run at once meet
 before and behind, and each is looked at by itself: what they pass to each other they wait for by
 other means. Callees come first; a caller sees what a callee touches before its first barrier,
 whether every way through it meets one, and what it leaves pending. Loops are followed until nothing
-changes.
+changes. Where a barrier ahead of a loop makes one in it needless, it stands there, ahead of the
+outermost such loop: an iteration meets nobody for what was written before the first one.
 """
 
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from proton.analysis.allocation import Allocation
@@ -22,7 +24,7 @@ from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect import isa
 from proton.dialect.mlir import Operation, func
-from proton.dialect.regions import If
+from proton.dialect.regions import If, loop_around
 from proton.dialect.traits import (
     AllocatesShared,
     AwaitsOrder,
@@ -31,6 +33,7 @@ from proton.dialect.traits import (
     SharedEffects,
     has,
 )
+from proton.dialect.walk import parent_of
 
 Interval = tuple[int, int]  # bytes [start, end) of the function's shared memory
 Intervals = frozenset[Interval]
@@ -82,14 +85,34 @@ def _shifted(intervals: Intervals, offset: int) -> Intervals:
 
 
 def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Operation]:
-    """The ops of a module before which a barrier must go."""
+    """The ops of a module before which a barrier must go. One ahead of a loop takes the place of
+    one in it that is there for what was written ahead of the loop."""
     if not any(allocation.offsets for allocation in allocations.values()):
         return []  # nothing is in shared memory
+    needed, ahead = _missing(graph, allocations, ()), list[Operation]()
+    for loop in dict.fromkeys(loop for op in needed for loop in _loops_around(op)):
+        found = _missing(graph, allocations, (*ahead, loop))
+        if len(found) < len(needed):
+            needed = found
+            ahead.append(loop)
+    return [*ahead, *needed]
+
+
+def _loops_around(op: Operation) -> list[Operation]:
+    """The loops that an op is in, the outermost one first."""
+    loop = loop_around(op)
+    return [] if loop is None else [*_loops_around(parent_of(loop)), loop]
+
+
+def _missing(
+    graph: CallGraph, allocations: dict[str, Allocation], ahead: Collection[Operation]
+) -> list[Operation]:
+    """The ops before which a barrier must go, with those of `ahead` behind one."""
     summaries: dict[str, FunctionSummary] = {}
     needed: list[Operation] = []
     for function in graph.callees_first():
         name = function_name(function)
-        dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries)
+        dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries, ahead)
         end = dataflow.block(function.regions[0].blocks[0], State(fresh=True))
         summaries[name] = FunctionSummary(
             frozenset(dataflow.first_reads), frozenset(dataflow.first_writes), end
@@ -102,9 +125,14 @@ class _Dataflow(ForwardDataflow[State]):
     """The state through one function."""
 
     def __init__(
-        self, allocation: Allocation, aliases: SharedAliases, summaries: dict[str, FunctionSummary]
+        self,
+        allocation: Allocation,
+        aliases: SharedAliases,
+        summaries: dict[str, FunctionSummary],
+        ahead: Collection[Operation],
     ) -> None:
         self.allocation, self.aliases, self.summaries = allocation, aliases, summaries
+        self.ahead = ahead
         # The ops that name shared memory, or a token: the others have no effect on it.
         named = [*aliases.memory, *aliases.copies]
         self.users = {use.owner.operation for value in named for use in value.uses}
@@ -116,6 +144,8 @@ class _Dataflow(ForwardDataflow[State]):
         return left.join(right)
 
     def visit(self, op: Operation, state: State) -> State:
+        if op in self.ahead:
+            state = state.behind_a_barrier()
         if not has(op, Concurrent):
             return super().visit(op, state)
         ends = [self.block(block, State()) for block in If(op).blocks]

@@ -69,6 +69,11 @@ class OptimizationBarrierOp(
         return given == kept or reject(op, f"result must have type {given}, got {kept}")
 
 
+class SchedBarrierOp(ProtonGPU.Operation, name="sched_barrier", traits=[Records]):
+    """`proton_gpu.sched_barrier`: the assembler moves nothing across it, as across a clock
+    sample."""
+
+
 class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     """`proton_gpu.read_counter`: the clock now; work does not move across it."""
 

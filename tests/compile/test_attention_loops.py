@@ -1,5 +1,7 @@
 """The loops of attention: products are not waited for one by one, and rows take no way around."""
 
+import itertools
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -98,6 +100,24 @@ def test_records_do_not_hold_up_a_turn() -> None:
     reading = min(n for n in places("CS2R") if n > scores)
     assert reading < fence < told < turn, "the scores' slice ends ahead of it"
     assert len([n for n in places("FMNMX") if fence < n < told]) > 8
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sampling", [{"sample_programs": 16}, {"every": 8}], ids=str)
+def test_what_is_not_sampled_waits_behind_the_weights(
+    sampling: dict[str, int], causal: bool
+) -> None:
+    """In each version of the loop a dot runs beside the exponentials, as it does with records."""
+    kernel = forward(128, causal, False, 128, 128, 8, 3, records=Instrumentation(**sampling))
+    found = re.findall(r"HGMMA|WARPGROUP\.DEPBAR|MUFU\.EX2", kernel.asm["sass"])
+    runs = [(name, len(list(same))) for name, same in itertools.groupby(found)]
+    beside = [n for n, run in enumerate(runs) if run == ("HGMMA", 16)]  # two dots of 128
+    assert len(beside) >= 2, "with records and without"
+    for n in beside:
+        (waited, _), (weights, count) = runs[n + 1 : n + 3]
+        assert (waited, weights) == ("WARPGROUP.DEPBAR", "MUFU.EX2")
+        assert runs[n + 1][1] == 1, "for the scores alone"
+        assert count >= 64, "a thread's weights of 128 columns"
 
 
 @pytest.mark.parametrize("head", [64, 128])

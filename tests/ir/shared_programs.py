@@ -109,8 +109,8 @@ class Program:
 
 
 def executed(module: Any, rng: np.random.Generator) -> Iterator[tuple[Any, list[Any]]]:
-    """The ops of one run, each with the calls that it is in; loops run 0 to 3 times and branches
-    are taken at random."""
+    """The ops of one run, each with the calls that it is in; loops, which come themselves first,
+    run 0 to 3 times and branches are taken at random."""
     functions = {
         ir.StringAttr(f.operation.attributes["sym_name"]).value: f.operation
         for f in module.body.operations
@@ -120,6 +120,7 @@ def executed(module: Any, rng: np.random.Generator) -> Iterator[tuple[Any, list[
         for view in of.operations:
             op = view.operation
             if op.name == "scf.for":
+                yield op, calls
                 for _ in range(int(rng.integers(4))):
                     yield from block(op.regions[0].blocks[0], calls)
             elif op.name == "scf.if":

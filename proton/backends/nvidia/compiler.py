@@ -62,6 +62,7 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 # became 32 for 8 of 72 registers, each exchange waited for the one before it, and the loop of
 # fused_recurrent_delta_rule (fla-core) took 1.5 of the time. Of few programs, one more is more.
 _GAIN = 2  # times the share of registers given up: the share of programs gained, at least
+_FEW_SPILLS = 128
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 
@@ -311,7 +312,7 @@ def _one_more(
         found = _assembled(fn, limited, options)
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
-    is_worse = found.spills or (found.is_serialised and not cubin.is_serialised)
+    is_worse = found.spills > _FEW_SPILLS or (found.is_serialised and not cubin.is_serialised)
     return (ptx, cubin) if is_worse else (limited, found)
 
 

@@ -26,6 +26,7 @@ from proton.transforms.hopper.tma_lowering import TMALowering
 from proton.transforms.layout.accelerate_matmul import AccelerateMatmul
 from proton.transforms.layout.coalesce import Coalesce
 from proton.transforms.layout.hoist_operand_conversions import HoistOperandConversions
+from proton.transforms.layout.keep_gathered_in_memory import KeepGatheredInMemory
 from proton.transforms.layout.keep_operands_in_memory import KeepOperandsInMemory
 from proton.transforms.layout.keep_reread_blocks import KeepRereadBlocks
 from proton.transforms.layout.membar import Membar
@@ -100,6 +101,7 @@ def ordered_passes(options: GPUOptions) -> list[Pass]:
         _warp_groups(options),
         # Buffers of pipelines have shared memory first.
         KeepOperandsInMemory(options.target),
+        KeepGatheredInMemory(options.target),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),  # what no pipeline took

@@ -36,6 +36,7 @@ from proton.dialect.regions import ForLoop, If, end_of, yield_values
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import all_ops, before, ops_named
 from proton.passes import Pass, register
+from proton.transforms.records.hold_waits import hold_waits
 
 
 @register
@@ -97,6 +98,7 @@ def _fork(loop: Operation, ahead: dict[Operation, int], every: int) -> None:
         for record in ops_named(copy.op, *RECORDS):
             if SAMPLED in record.attributes and record.attributes[SAMPLED].value != kept:
                 record.erase()
+        hold_waits(copy.op)
         if kept is not None:
             with before(end_of(copy.blocks[0])), loop.location:
                 WritePendingOp()

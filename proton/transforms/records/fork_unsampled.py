@@ -29,6 +29,7 @@ from proton.dialect.proton_gpu import SampledOp
 from proton.dialect.regions import If, end_of, yield_values
 from proton.dialect.walk import called_functions, functions, ops_named
 from proton.passes import Pass, register
+from proton.transforms.records.hold_waits import hold_waits
 
 
 @register
@@ -80,6 +81,7 @@ class _PlainFunctions:
         """Takes the records out of an op or a function; what it calls become their copies."""
         for op in ops_named(root, *RECORDS):
             op.erase()
+        hold_waits(root)
         for call in ops_named(root, func.CallOp):
             function = self.known.get(callee_name(call))
             if function is not None and _records(function):

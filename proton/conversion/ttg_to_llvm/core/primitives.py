@@ -165,5 +165,8 @@ class RecordPrimitives(Primitives, Protocol):
     def fetch_add(self, address: Value, number: int, note: str) -> Value:
         """Adds to an i32 in global memory; what it was before."""
 
+    def sched_barrier(self) -> None:
+        """A place that the assembler moves nothing across."""
+
     def optimization_barrier(self, words: Sequence[Value]) -> list[Value]:
         """Words of 32 bits that LLVM and the assembler move nothing across."""

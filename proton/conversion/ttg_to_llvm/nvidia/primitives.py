@@ -479,6 +479,11 @@ def widened_from_float8(pair: Value, name: str) -> Value:
     return assembly(f"cvt.rn.f16x2.{name}x2 $0, $1;", "=r,h", v.integer(32), pair, effects=False)
 
 
+def sched_barrier() -> None:
+    """An event for counters that nobody counts: ptxas moves no other instruction across it."""
+    assembly("pmevent 0;", "", None)
+
+
 def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Value] = []

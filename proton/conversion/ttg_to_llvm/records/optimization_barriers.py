@@ -1,4 +1,4 @@
-"""Optimization barriers: empty inline assembly on data.
+"""Barriers for those who order instructions: on data empty inline assembly.
 
 LLVM and the assembler move no arithmetic across it.
 """
@@ -12,6 +12,12 @@ from proton.dialect.mlir import Value
 @lowers(pg.OptimizationBarrierOp)
 def _optimization_barrier(ctx: Lowering, site: Site) -> list[Value]:
     return [_kept(ctx, site.operands[0])]
+
+
+@lowers(pg.SchedBarrierOp)
+def _sched_barrier(ctx: Lowering, site: Site) -> list[Value]:
+    ctx.recording.sched_barrier()
+    return []
 
 
 def _kept(ctx: Lowering, value: Value) -> Value:

@@ -189,3 +189,25 @@ func.func @calls(%x: tensor<128xf32, #a>) attributes {tt.kernel} {
   return
 }
 }
+
+// What is written ahead of loops is waited for ahead of the outermost one.
+
+// CHECK-LABEL: func.func @nested_loops_read(
+// CHECK: "ttg.local_alloc"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: "ttg.dot"
+// CHECK-NOT: "ttg.barrier"
+// CHECK: return
+func.func @nested_loops_read(%x: tensor<8x8xf32, #acc>, %n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %0 = "ttg.local_alloc"(%x) : (tensor<8x8xf32, #acc>) -> !square
+  scf.for %i = %zero to %n step %one : i32 {
+    scf.for %j = %zero to %n step %one : i32 {
+      %1 = "ttg.dot"(%0, %0, %x) : (!square, !square, tensor<8x8xf32, #acc>) -> tensor<8x8xf32, #acc>
+    }
+  }
+  return
+}

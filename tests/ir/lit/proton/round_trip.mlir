@@ -81,6 +81,8 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   "proton_gpu.forget_iterations"(%l) : (!proton_gpu.iterations) -> ()
   // CHECK: "proton_gpu.write_pending"() : () -> ()
   "proton_gpu.write_pending"() : () -> ()
+  // CHECK: "proton_gpu.sched_barrier"() : () -> ()
+  "proton_gpu.sched_barrier"() : () -> ()
   // CHECK: "proton_gpu.sampled"() : () -> i1
   %sampled = "proton_gpu.sampled"() : () -> i1
   // CHECK: "proton_gpu.finalize"(%[[S]]) : (!proton_gpu.segment) -> ()
