@@ -188,7 +188,6 @@ func.func @calls(%x: tensor<128xf32, #a>) attributes {tt.kernel} {
   %0 = "ttg.convert_layout"(%x) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>
   return
 }
-}
 
 // What is written ahead of loops is waited for ahead of the outermost one.
 
@@ -210,4 +209,6 @@ func.func @nested_loops_read(%x: tensor<8x8xf32, #acc>, %n: i32) {
     }
   }
   return
+}
+
 }
