@@ -21,7 +21,8 @@ Banks take the rest.
 Of the choices of V the one is taken whose accesses occupy shared memory for the least time, and
 then the one with the fewest. If V is the run of 16 bytes that one side has, and the other uses no
 more than a word of what is common, matrices may take the place of the narrow accesses of that side
-(`matrix_access.py`).
+(`matrix_access.py`). Where lanes of one side have rows of 16 bytes that are columns of the other's,
+V is such a row, and both move matrices, one side transposed.
 """
 
 import functools
@@ -31,7 +32,7 @@ from dataclasses import dataclass
 from proton.base.chips.chip import ACCESS_BYTES
 from proton.layout.banks import BANK_BYTES, ROW_BYTES, extend, flat, served, wavefronts
 from proton.layout.linear import LinearLayout, log2
-from proton.layout.matrix_access import MOST, matrix_access
+from proton.layout.matrix_access import MOST, TRANSPOSED_BYTES, matrix_access
 
 
 @dataclass(frozen=True)
@@ -271,6 +272,11 @@ def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> lis
                 vector = (common + extend(common, flat(wide, "register")))[:most]
                 if common == both or _are_rows(vector, narrow, len(common)):
                     choices[tuple(vector), len(common)] = None
+    for straight, turned in ((source, target), (target, source)):
+        row = _row(straight)
+        is_column = row == tuple(flat(turned, "lane")[2:]) and len(extend([], [*row])) == len(row)
+        if element_bytes == TRANSPOSED_BYTES and is_column:
+            choices[row, 0] = None
     return [_arranged(source, target, *choice, element_bytes) for choice in choices]
 
 
@@ -278,6 +284,11 @@ def _are_rows(vector: list[int], layout: LinearLayout, common: int) -> bool:
     """True if a vector, beyond what a thread has of it, is what lanes of a matrix have in a row."""
     lanes = flat(layout, "lane")
     return vector[common:] == lanes[:2] or vector[common:] == lanes[2:]
+
+
+def _row(layout: LinearLayout) -> tuple[int, ...]:
+    """What the lanes of a straight matrix of 16-bit elements have in a row."""
+    return *flat(layout, "register")[:1], *flat(layout, "lane")[:2]
 
 
 def _arranged(
@@ -351,6 +362,8 @@ def _phase(layout: LinearLayout, vector: tuple[int, ...], access_bytes: int) -> 
     lanes, registers = flat(layout, "lane"), flat(layout, "register")
     if tuple(lanes[2:]) == vector and registers:  # the rows of transposed matrices
         return [*registers[:1], *lanes[:2]]
+    if _row(layout) == vector:  # of straight ones
+        return lanes[2:]
     return [column for column in lanes[: served(access_bytes)] if column]
 
 

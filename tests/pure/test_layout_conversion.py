@@ -259,6 +259,31 @@ def test_rows_of_results_are_loaded_by_16_bytes(
     check_conflicts(way, source, target, 2, has_stmatrix)
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        mma_v2((64, 32), (4, 1)),
+        mma_v2((64, 64), (4, 1)),
+        mma_v2((64, 32), (2, 2)),
+        wgmma_accumulator((64, 64), 64, (4, 1)),
+    ],
+    ids=["4 x 1", "4 x 1, wide", "2 x 2", "wgmma"],
+)
+def test_results_become_right_operands_by_matrices(
+    result: LinearLayout,
+) -> None:
+    """Lanes have rows of a result side by side, and columns of a right operand: both sides move
+    matrices, one of them transposed, and so they do the other way round."""
+    rows, columns = (size for _, size in result.outs)
+    operand = WarpTiling((rows, columns), (1, 4)).operand_b(rows, 16)
+    for first, second in ((result, operand), (operand, result)):
+        way = exchange(first, second, 2, has_stmatrix=True)
+        np.testing.assert_array_equal(carried_out(way, first, second), flat(second))
+        sides = [matrix_access(x.invert_and_compose(way.shared), 2) for x in (first, second)]
+        assert sorted(side.is_transposed for side in sides if side) == [False, True]
+        check_conflicts(way, first, second, 2, has_stmatrix=True)
+
+
 def test_runs_along_the_other_dimension_are_moved_whole_by_one_side() -> None:
     """Matrices whose threads have nothing in common: 8 columns of a row, 8 rows of a column."""
     source = blocked((32, 32), (1, 8), (8, 4), (4, 1), (1, 0))
