@@ -11,7 +11,8 @@ from kernels.attention import attention_kernel
 from kernels.matmul import matmul_kernel
 from proton import GPUTarget
 from proton.backends.nvidia import compiler
-from proton.backends.nvidia.cubin import Assembler
+from proton.backends.nvidia.cubin import Assembler, Cubin
+from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import GPUKernel
 
 TARGET = GPUTarget("cuda", 90)
@@ -94,3 +95,22 @@ def test_one_more_program_fits(monkeypatch: pytest.MonkeyPatch) -> None:
         plain = attention()
         assert 128 < plain.n_regs <= 144
         assert ".maxnreg" not in plain.asm["ptx"]
+
+
+@pytest.mark.parametrize(
+    ("warps", "registers", "spills", "is_taken"),
+    [
+        (8, 131, 0, True), (8, 131, 16, True), (8, 131, 24, False),  # two programs, not one
+        (4, 144, 0, True), (4, 144, 8, False),  # four programs, not three
+        (8, 160, 0, False),  # too many registers to give up
+    ],
+)  # fmt: skip
+def test_what_one_more_program_may_spill(
+    monkeypatch: pytest.MonkeyPatch, warps: int, registers: int, spills: int, is_taken: bool
+) -> None:
+    monkeypatch.setattr(compiler, "_assembled", lambda *_: Cubin(b"", 128, spills, spills, ""))
+    options = GPUOptions(TARGET, num_warps=warps)
+    ptx, cubin = ".entry kernel()\n.maxntid 256\n{\n}\n", Cubin(b"", registers, 0, 0, "")
+    found, code = compiler._one_more(attention_kernel, ptx, cubin, options, 32 << 10)
+    assert (code.registers == 128) == is_taken
+    assert (".maxnreg 128" in found) == is_taken
