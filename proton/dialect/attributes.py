@@ -16,6 +16,8 @@ ASSERTIONS = "proton.assertions"  # the messages, by status - 1
 BOUNDS = "proton.bounds"  # each access that is checked
 SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
 SCHEDULE = "proton.schedule"  # the schedules of its loops, as text (proton/schedule/plan.py)
+# Of a load, what a pass asks of the first-level cache alone, in the place of an eviction policy.
+EVICT_FIRST_FROM_L1, EVICT_LAST_FROM_L1 = "l1_evict_first", "l1_evict_last"
 REREAD_BYTES = "ttg.reread_bytes"  # i64: what a program reads until it begins to read it again
 SCOPES = "proton.scopes"  # all scope paths, in source order
 SCOPES_AROUND = "proton.scopes_around"  # the scope that all calls of the function are in

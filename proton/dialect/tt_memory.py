@@ -1,5 +1,6 @@
 """Ops of the `tt` dialect that access global memory through pointers."""
 
+from proton.dialect.attributes import EVICT_FIRST_FROM_L1, EVICT_LAST_FROM_L1
 from proton.dialect.builtin import integer, optional_operand
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
@@ -14,6 +15,7 @@ CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}
 MASKS |= {"ttg.async_copy_global_to_local": 2, "ttg.local_atomic_scatter": 3}
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
+_EVICTIONS = (*EVICTION_POLICIES, EVICT_FIRST_FROM_L1, EVICT_LAST_FROM_L1)
 
 
 def _verify_access(op: OpView, mask: Value | None = None, **values: Value | None) -> bool:
@@ -41,7 +43,7 @@ def _verify_block_access(op: OpView, mask: object, **values: Value | None) -> bo
 
 def _verify_caching(op: OpView) -> bool:
     return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
-        op, "evict", op.evict, EVICTION_POLICIES
+        op, "evict", op.evict, _EVICTIONS
     )
 
 

@@ -66,6 +66,9 @@ def test_an_access_is_as_wide_as_mask_and_type_allow(dtype: Any, n: int, expecte
     assert branches(ptx) == 0
 
 
+HINT = ".L2::cache_hint"
+
+
 @proton.jit
 def copy(
     x_ptr,
@@ -97,8 +100,9 @@ def copy(
         (".cg", "", ".cg", "global.cg", "global.cg"),
         (".cv", "", ".wt", "global.cv", "global.wt"),
         ("", "", ".cs", "global", "global.cs"),
-        ("", "evict_first", "", "global.L1::evict_first", "global.L1::evict_first"),
-        ("", "evict_last", "", "global.L1::evict_last", "global.L1::evict_last"),
+        ("", "evict_normal", "", "global.L1::evict_normal", "global.L1::evict_normal"),
+        ("", "evict_first", "", f"global.L1::evict_first{HINT}", f"global.L1::evict_first{HINT}"),
+        ("", "evict_last", "", f"global.L1::evict_last{HINT}", f"global.L1::evict_last{HINT}"),
         (".cg", "evict_last", ".cs", "global.cg", "global.cs"),  # PTX takes one of the two
     ],
 )
@@ -107,6 +111,30 @@ def test_modifiers_are_those_of_the_source(
 ) -> None:
     ptx = ptx_of(copy, tl.float32, tl.float32, 512, 512, cache, evict, write, False)
     assert accesses(ptx) == [f"@%p ld.{load}.v4.b32", f"@%p st.{store}.v4.b32"]
+    policies = re.findall(r"createpolicy\.fractional\.L2::(\w+)\.b64 (%rd\d+), 1\.0;", ptx)
+    hinted = re.findall(r"L2::cache_hint.*, (%rd\d+);", ptx)
+    assert [name for name, _ in policies] == [evict] * bool(hinted), "one for all accesses"
+    assert set(hinted) == {policy for _, policy in policies}
+
+
+@proton.jit
+def shifted(x_ptr, out_ptr, n, TIMES: tl.constexpr):
+    """Sums of neighbours that are far apart: an address of x for each."""
+    at = tl.program_id(0) * 128 + tl.arange(0, 128)
+    total = tl.load(x_ptr + at)
+    for k in tl.static_range(1, TIMES):
+        total += tl.load(x_ptr + at * k % n)
+    tl.store(out_ptr + at, total)
+
+
+@pytest.mark.parametrize(("times", "fused"), [(1, 2), (2, 3), (5, 1)])
+def test_addresses_of_few_begin_at_uniform_registers(times: int, fused: int) -> None:
+    """One instruction adds to a parameter, which ptxas keeps in a uniform register then."""
+    ptx = ptx_of(shifted, tl.float32, tl.float32, 1000, times)
+    parameters = re.findall(r"ld\.param\.b64 \t(%rd\d+)", ptx)
+    bases = re.findall(r"mad\.wide\.[su]32 \t%rd\d+, %r\d+, 4, (%rd\d+);", ptx)
+    assert set(bases) <= set(parameters)
+    assert len(bases) == fused, "of x unless there are more than two, and of out"
 
 
 def test_a_volatile_load_is_one() -> None:

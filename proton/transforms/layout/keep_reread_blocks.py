@@ -1,10 +1,10 @@
 """Blocks that a program loads twice stay in the first-level cache until they are loaded last.
 
     scf.for ... {                         scf.for ... {
-      %x = tt.load %p                       %x = tt.load %p {evict = "evict_last"}
+      %x = tt.load %p                       %x = tt.load %p {evict = "l1_evict_last"}
     }                             =>      }
     scf.for ... {                         scf.for ... {
-      %y = tt.load %q                       %y = tt.load %q {evict = "evict_first"}
+      %y = tt.load %q                       %y = tt.load %q {evict = "l1_evict_first"}
     }                                     }
 
 where %p and %q are the same in each iteration: a row is loaded for its sum, and again for what is
@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from proton.analysis.loop_iterations import iterations_of
 from proton.dialect import isa, tt, ttg
-from proton.dialect.attributes import REREAD_BYTES
+from proton.dialect.attributes import EVICT_FIRST_FROM_L1, EVICT_LAST_FROM_L1, REREAD_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Module, Operation, Value, func, ir, scf
@@ -30,7 +30,7 @@ from proton.dialect.walk import all_ops, defining_op, functions, ops_named, pare
 from proton.passes import Pass, register
 
 _CONVERSION = ttg.ConvertLayoutOp
-_KEEP, _LEAVE = "evict_last", "evict_first"
+_KEEP, _LEAVE = EVICT_LAST_FROM_L1, EVICT_FIRST_FROM_L1
 _CACHED = "", ".ca"  # modifiers of loads that the first-level cache keeps as it likes
 
 

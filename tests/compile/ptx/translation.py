@@ -202,6 +202,7 @@ class Translation:
 
     def _access(self, parts: tuple[str, ...], operands: tuple[str, ...], guard: str) -> list[str]:
         type_ = parts[-1]
+        operands = operands[:2]  # behind these is a hint, which nothing looks at
         place, of = operands if parts[0] == "st" else operands[::-1]
         base, offset = address_of(place)
         if "param" in parts:

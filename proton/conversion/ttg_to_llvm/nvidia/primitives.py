@@ -10,6 +10,7 @@ from typing import Any
 from proton.base.chips.nvidia import MAX_GRID
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.nvidia.libdevice import function as function
+from proton.dialect.attributes import EVICT_FIRST_FROM_L1, EVICT_LAST_FROM_L1
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import effect
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
@@ -34,12 +35,16 @@ _ATOMICS = {
     "xor": "xor b{bits}",
     "xchg": "exch b{bits}",
 }
-# tt's eviction policy -> PTX's (PTX ISA, "Cache Eviction Priority Hints").
+# tt's eviction policy -> PTX's (PTX ISA, "Cache Eviction Priority Hints"), of both caches where the
+# kernel's author asks, as in Triton: what was loaded to be evicted last is there in a later launch.
 _MODIFIERS = {
     "evict_normal": ".L1::evict_normal",
-    "evict_first": ".L1::evict_first",
-    "evict_last": ".L1::evict_last",
+    "evict_first": ".L1::evict_first.L2::cache_hint",
+    "evict_last": ".L1::evict_last.L2::cache_hint",
+    EVICT_FIRST_FROM_L1: ".L1::evict_first",
+    EVICT_LAST_FROM_L1: ".L1::evict_last",
 }
+_L2_HINT = ".L2::cache_hint"
 # Of fp32; docs/math.md has their errors.
 _APPROXIMATE = {
     "divide": "div.full.f32",
@@ -296,6 +301,22 @@ def _letter(word: Type) -> str:
     return _FLOATS["f32"] if isinstance(word, ir.F32Type) else _LETTERS[word.width]
 
 
+def cache_policy(priorities: str, share: float = 1.0) -> Value:
+    """What an access tells the second-level cache of its lines, such as ".L2::evict_last" for a
+    share of them."""
+    text = f"createpolicy.fractional{priorities}.b64 $0, {share};"
+    return assembly(text, "=l", v.integer(64), effects=False)
+
+
+def _l2_hint(policy: str, number: int, operands: list[Value]) -> str:
+    """The text of an operand of that number, which it appends to the others, with what tt's
+    eviction policy tells the second-level cache; empty without."""
+    if not _MODIFIERS.get(policy, "").endswith(_L2_HINT):
+        return ""
+    operands.append(cache_policy(f".L2::{policy}"))
+    return f", ${number}"
+
+
 def load(
     address: Value,
     word: Type,
@@ -320,10 +341,13 @@ def load(
         guard = f"@${count + 1} "
         operands += [predicate, *otherwise]
         constraints += ",b" + "".join(f",{number}" for number in range(count))
+    hint = _l2_hint(modifiers, count + len(operands), operands)
     modifiers = _MODIFIERS.get(modifiers, modifiers)
     kind = f"ld.volatile.{space}" if modifiers == "volatile" else f"ld.{space}{modifiers}"
     place = f"${count}+{offset}" if offset else f"${count}"
-    text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [{place}];"
+    kind += _suffix(count, bits or word.width)
+    text = f"{guard}{kind} {_listed(0, count)}, [{place}]{hint};"
+    constraints += ",l" if hint else ""
     type_ = word if count == 1 else v.struct([word] * count)
     result = assembly(text, constraints, type_, *operands, note=note)
     return [result] if count == 1 else [v.member(result, n, word) for n in range(count)]
@@ -350,7 +374,9 @@ def store(
         constraints += ",b"
     kind = f"st.{space}{_MODIFIERS.get(modifiers, modifiers)}{_suffix(count, bits or width)}"
     place = f"$0+{offset}" if offset else "$0"
-    text = f"{guard}{kind} [{place}], {_listed(1, count)};"
+    hint = _l2_hint(modifiers, len(operands), operands)
+    text = f"{guard}{kind} [{place}], {_listed(1, count)}{hint};"
+    constraints += ",l" if hint else ""
     assembly(text, constraints, None, *operands, note=note)
 
 

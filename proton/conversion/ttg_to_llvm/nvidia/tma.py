@@ -33,9 +33,7 @@ def _policy(site: Site) -> list[Value]:
     if ttng.L2_PRIORITIES not in site.op.attributes:
         return []
     words = "".join(f".L2::{word.value}" for word in site.op.attributes[ttng.L2_PRIORITIES])
-    share = site.op.attributes[ttng.L2_SHARE].value
-    text = f"createpolicy.fractional{words}.b64 $0, {share};"
-    return [nvidia.assembly(text, "=l", v.integer(64), effects=False)]
+    return [nvidia.cache_policy(words, site.op.attributes[ttng.L2_SHARE].value)]
 
 
 def _hint(policy: Sequence[Value], number: int) -> tuple[str, str, str]:

@@ -6,10 +6,10 @@
 // CHECK-LABEL: func.func @row(
 // CHECK-SAME: attributes {ttg.reread_bytes = 1024 : i64}
 // CHECK: scf.for
-// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "evict_last"
+// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "l1_evict_last"
 // CHECK-NEXT: "tt.load"(%{{.*}}) {cache = "", evict = "evict_first"
 // CHECK: scf.for
-// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "evict_first"
+// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "l1_evict_first"
 // CHECK-NEXT: "tt.load"(%{{.*}}) {cache = "", evict = ""
 // CHECK: "tt.store"
 func.func @row(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %stride: i32, %n: i32, %zero: i32, %step: i32) {
@@ -45,8 +45,8 @@ func.func @row(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %stride: i32, %n: i32, %zero:
 // Pointers that loops carry; and loops around them that count alike, as channels of a group.
 
 // CHECK-LABEL: func.func @carried(
-// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "evict_last"
-// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "evict_first"
+// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "l1_evict_last"
+// CHECK: "tt.load"(%{{.*}}) {cache = "", evict = "l1_evict_first"
 func.func @carried(%x: !tt.ptr<f32>, %n: i32, %zero: i32, %step: i32, %move: tensor<256xi32>) {
   %pid = "tt.get_program_id"() {axis = 0 : i32} : () -> i32
   %row = "tt.addptr"(%x, %pid) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
