@@ -69,7 +69,7 @@ def check_global(name: str, value: object) -> object:
         return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value
-    if isinstance(value, types.FunctionType) and value.__module__ in _OF_TYPES:
+    if isinstance(value, types.FunctionType) and value.__globals__["__name__"] in _OF_TYPES:
         return value  # such as tl.core.get_int_dtype
     kinds = (ty.constexpr, *_GLOBAL_KINDS)
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
