@@ -45,7 +45,8 @@ PYTHON_BUILTINS: dict[str, object] = {
 
 OF_LAYOUT = ("layout", "nbytes_per_cta")  # attributes of Gluon's descriptors
 TENSOR_ATTRIBUTES = ("shape", "dtype", "type", "numel", "T")
-_OF_TYPES = (ty.__name__, ty.unwrap.__module__)  # whose functions are about what is known
+# Modules whose functions are about what is known. As Triton's, the functions say other ones.
+_OF_TYPES = tuple(of.__globals__["__name__"] for of in (ty.str_to_ty, ty.unwrap))
 _NUMBERS = (ty.constexpr, bool, int, float, str)
 _GLOBAL_KINDS = (
     types.ModuleType,

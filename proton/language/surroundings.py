@@ -105,7 +105,8 @@ def is_mutable(value: Any) -> bool:
 def is_of_language(value: Any) -> bool:
     """True if a value is part of the language: those never change."""
     if inspect.ismodule(value):
-        return value.__name__ == "proton" or value.__name__.startswith((*OF_LANGUAGE, "proton.profiler"))
+        parts = (*OF_LANGUAGE, "proton.profiler")
+        return value.__name__ == "proton" or value.__name__.startswith(parts)
     if inspect.isclass(value):
         return value.__module__.startswith(OF_LANGUAGE)
     is_function = hasattr(value, "source_key") or hasattr(value, "__wrapped__")

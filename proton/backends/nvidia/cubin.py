@@ -31,9 +31,9 @@ _SERIALISED = re.compile(r"\(C75\d\d\) Potential Performance Loss")
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code, the symbol of its kernel, and what the assembler says of it. `spills`: bytes that a thread's registers
-    take in local memory, stored and loaded, as the instructions say; `frame`: bytes of local memory
-    that a thread has."""
+    """Machine code, the symbol of its kernel, and what the assembler says of it. `spills`: bytes
+    that a thread's registers take in local memory, stored and loaded, as the instructions say;
+    `frame`: bytes of local memory that a thread has."""
 
     code: bytes
     symbol: str
