@@ -200,7 +200,7 @@ class _Loader(Loader):
             module.__dict__.update({name: getattr(extras, name) for name in _EXTRAS[self.name]})
         for part in _PARTS.get(self.name, ()):
             importlib.import_module(f"{self.name}.{part}")
-        if self.name.startswith(f"{NAME}.language"):
+        if self.name.startswith((f"{NAME}.language", f"{NAME}.compiler.errors")):
             names = importlib.import_module("proton.compat.triton.names")
             names.name_as_triton(module, self.name)
 

@@ -1,20 +1,27 @@
-"""What the language's types and functions are called where Proton stands for Triton.
+"""What types, functions and errors of the language are called where Proton stands for Triton.
 
 torch writes the source of a kernel, and of what it uses, into a file of its own: `from __module__
-import __name__` for what says that it is of Triton, and `repr` for types.
+import __name__` for what says that it is of Triton, and `repr` for types. Of an error of another
+process it has the text.
 """
 
 from types import ModuleType
 
+from proton.base.errors import CompilationError
 from proton.language.types import dtype
 
 _OURS = "proton.language"
-_LANGUAGE = "triton.language"
+_LANGUAGE, _ERRORS = "triton.language", "triton.compiler.errors"
 _PARTS = ("core", "math", "random", "standard", "libdevice", "extra.libdevice")
 
 
 def name_as_triton(module: ModuleType, name: str) -> None:
-    """Has what is defined in a module of the language say that it is of Triton's module `name`."""
+    """Has what is defined in a module say that it is of Triton's module `name`."""
+    if name == _ERRORS:
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, CompilationError):
+                value.__module__ = name
+        return
     dtype.__repr__ = _as_expression  # type: ignore[method-assign]
     if name == _LANGUAGE:
         name = f"{_LANGUAGE}.core"  # has all that is not named yet
