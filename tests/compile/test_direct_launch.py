@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import sys
+import types as types_
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import proton
 import proton.language as tl
 from proton.compat.triton.compiler import TritonASTSource
 from proton.compat.triton.compiler import compile as triton_compile
+from proton.compat.triton.inductor import show_static_launcher
 from proton.compat.triton.targets import GPUTarget
 from proton.compiling.cache import base32
 from proton.runtime.backend import backend_named
@@ -100,13 +102,20 @@ def test_the_cpu_takes_descriptors(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(out, x[6] * 3)
 
 
-def test_a_kernel_says_what_it_is_of_and_lies_where_its_hash_says() -> None:
+def test_a_kernel_says_what_it_is_of_and_lies_where_its_hash_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kernel = weigh.warmup(F32, F32, 1000, 0.5, BLOCK=128, target=proton.GPUTarget("cuda", 90))
     types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "factor": "fp32"}
     assert kernel.src == (weigh, types | {"BLOCK": "constexpr"}, {"BLOCK": 128})
     folder = Path(proton.knobs.cache_dir) / base32(kernel.hash)
     assert (folder / "code.cubin").read_bytes() == kernel.asm["cubin"]
     assert kernel.metadata["symbol"] == "weigh"
+    strict = types_.SimpleNamespace(strict_static_triton_launcher=True)
+    monkeypatch.setitem(sys.modules, "torch._inductor.config", strict)
+    for _ in range(2):
+        show_static_launcher(kernel)
+    assert (folder / "weigh.cubin").read_bytes() == kernel.asm["cubin"]
 
 
 SECOND = """

@@ -68,7 +68,7 @@ def show_static_launcher(kernel: Any) -> None:
         files = cache.paths(kernel.hash, kernel.asm.file_names)
         if "cubin" in files:
             code = Path(files["cubin"])
-            with contextlib.suppress(FileExistsError):
+            with contextlib.suppress(OSError):  # it is there, or links are not
                 os.link(code, code.with_name(f"{kernel.src.fn.__name__}.cubin"))
 
 
