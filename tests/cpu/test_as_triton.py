@@ -147,6 +147,7 @@ for value in (*found, tl.core.get_int_dtype, libdevice.fast_dividef):
     assert value.__module__.startswith("triton.language"), value
     assert getattr(importlib.import_module(value.__module__), value.__name__) is value
 
+assert triton.tools.tensor_descriptor.TensorDescriptor.from_tensor
 get_int_dtype = triton.constexpr_function(tl.core.get_int_dtype)
 
 @triton.jit

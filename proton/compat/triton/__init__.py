@@ -92,6 +92,7 @@ _PARTS = {
     "triton.runtime": (
         *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
     ),
+    "triton.tools": ("tensor_descriptor",),
 }
 # What is added to modules of Proton under the names of Triton's: `extras` has it.
 _EXTRAS = {
