@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from proton.base import markup
 from proton.base.errors import CompilationError, LaunchError, ProtonError
@@ -145,6 +145,15 @@ class Metadata(dict[str, Any]):
         return dict(self)
 
 
+class SourceOfKernel(NamedTuple):
+    """`kernel.src`: the function and what it was compiled for: types by their short names, of
+    constants "constexpr", of a tuple those of its elements; and the constants."""
+
+    fn: Any
+    signature: Mapping[str, Any]
+    constants: Mapping[str, object]
+
+
 @dataclass
 class CompiledKernel:
     """A kernel for one signature and set of options: `kernel[grid](...)` launches it.
@@ -165,6 +174,19 @@ class CompiledKernel:
         """Notes what it was compiled from."""
         self.fn, self.signature, self.options = fn, signature, options
         self.metadata.options = options
+
+    @property
+    def src(self) -> SourceOfKernel:
+        """What it was compiled from, as Triton's kernels say it."""
+        types, tuples = self.signature.types, self.signature.tuples
+
+        def said(name: str) -> Any:
+            if name in tuples:
+                return tuple(map(said, tuples[name].names(name)))
+            return types[name].mangle() if name in types else "constexpr"
+
+        signature = {name: said(name) for name in self.fn.arg_names}
+        return SourceOfKernel(self.fn, signature, self.signature.constants)
 
     def __getstate__(self) -> dict[str, object]:
         """What a pickle has of it: all but what a process makes of it when it launches it."""

@@ -23,6 +23,13 @@ def mangled(name: str) -> str:
     return plain + END
 
 
+def unmarked(symbol: str) -> str:
+    """What a symbol is in finished machine code, where no other is: that of a name of letters,
+    digits and `_` is the name. Tools and other launchers go by it."""
+    plain = symbol.removesuffix(END)
+    return symbol if END in plain else plain
+
+
 def written(symbol: str) -> str:
     """The name of a function by its symbol; a symbol that is none of ours as it is."""
     if not symbol.endswith(END):

@@ -13,6 +13,7 @@ to change, and one that another user owns (but for root), or may write, is not l
 warning, unless `PROTON_CACHE_SHARED` says that the cache is shared on purpose.
 """
 
+import base64
 import contextlib
 import errno
 import functools
@@ -72,8 +73,14 @@ def make_key(parts: dict[str, object]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def base32(key: str) -> str:
+    """A hash, in base 16, as the name of a folder: Triton's, where torch looks for a kernel's files
+    to keep them with the graph that launches it."""
+    return base64.b32encode(bytes.fromhex(key)).decode().rstrip("=")
+
+
 def _folder(key: str, within: str = "") -> Path:
-    return Path(knobs.cache_dir) / within / key[:2] / key
+    return Path(knobs.cache_dir) / within / base32(key)
 
 
 # What it is when something else has the name of a folder, or of a file in it. Other problems (no

@@ -45,7 +45,8 @@ PYTHON_BUILTINS: dict[str, object] = {
 
 OF_LAYOUT = ("layout", "nbytes_per_cta")  # attributes of Gluon's descriptors
 TENSOR_ATTRIBUTES = ("shape", "dtype", "type", "numel", "T")
-_OF_TYPES = (ty.__name__, ty.unwrap.__module__)  # whose functions are about what is known
+# Modules whose functions are about what is known. As Triton's, the functions say other ones.
+_OF_TYPES = tuple(of.__globals__["__name__"] for of in (ty.str_to_ty, ty.unwrap))
 _NUMBERS = (ty.constexpr, bool, int, float, str)
 _GLOBAL_KINDS = (
     types.ModuleType,
@@ -69,7 +70,7 @@ def check_global(name: str, value: object) -> object:
         return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value
-    if isinstance(value, types.FunctionType) and value.__module__ in _OF_TYPES:
+    if isinstance(value, types.FunctionType) and value.__globals__["__name__"] in _OF_TYPES:
         return value  # such as tl.core.get_int_dtype
     kinds = (ty.constexpr, *_GLOBAL_KINDS)
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):

@@ -29,7 +29,7 @@ from proton.interpreter.steps import Rule, key_of, plan, result_of
 from proton.interpreter.values import Value
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
-from proton.language.surroundings import is_of_language
+from proton.language.surroundings import OF_LANGUAGE, is_of_language
 from proton.language.value import tensor
 from proton.trace.wire import NO_ITERATION
 
@@ -427,7 +427,7 @@ def _bounds(
 
 def _is_of_library(fn: DeviceFunction) -> bool:
     """True if a function is one of the language's own."""
-    return fn.__module__.startswith("proton.language")
+    return fn.__module__.startswith(OF_LANGUAGE)
 
 
 def _is_hashable(value: object) -> bool:

@@ -16,7 +16,8 @@ from proton.language.source import code_text
 from proton.language.types import constexpr, dtype, unwrap
 
 _DEEPEST = 16  # objects inside of objects that are described
-_OF_LANGUAGE = ("proton.language", "proton.profiler")
+# Modules of the language, and what its parts say where Proton stands for Triton.
+OF_LANGUAGE = ("proton.language", "triton.language")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _PLAIN = (bool, int, float, complex, str, bytes, enum.Enum, dtype, type(None))
 _MOST_BYTES = 4096  # of an array whose elements are looked at in each launch
@@ -104,11 +105,12 @@ def is_mutable(value: Any) -> bool:
 def is_of_language(value: Any) -> bool:
     """True if a value is part of the language: those never change."""
     if inspect.ismodule(value):
-        return value.__name__ == "proton" or value.__name__.startswith(_OF_LANGUAGE)
+        parts = (*OF_LANGUAGE, "proton.profiler")
+        return value.__name__ == "proton" or value.__name__.startswith(parts)
     if inspect.isclass(value):
-        return value.__module__.startswith("proton.language")
+        return value.__module__.startswith(OF_LANGUAGE)
     is_function = hasattr(value, "source_key") or hasattr(value, "__wrapped__")
-    return type(value).__module__.startswith("proton.language") and not (
+    return type(value).__module__.startswith(OF_LANGUAGE) and not (
         is_function or is_dataclass(value) or isinstance(value, (constexpr, *_PLAIN))
     )
 

@@ -3,26 +3,21 @@
 A key names a folder, below that of the kernels, whose cache is `proton.compiling.cache`.
 """
 
-import base64
 import json
 import os
 import secrets
 from pathlib import Path
 
 from proton.base.knobs import knobs
+from proton.compiling.cache import base32 as _base32
 from proton.compiling.cache import compiler_version
 
-_FOLDER = "files"  # no kernel's: theirs begin with two digits of base 16
+_FOLDER = "files"  # no kernel's: theirs are of upper case
 
 
 def triton_key() -> str:
     """The key of compiled code besides the kernel: a hash of the compiler."""
     return compiler_version()
-
-
-def _base32(key: str) -> str:
-    """A hash, in base 16, as the name of a folder."""
-    return base64.b32encode(bytes.fromhex(key)).decode().rstrip("=")
 
 
 _base64 = _base32  # Triton's earlier name

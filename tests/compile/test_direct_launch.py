@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import sys
+import types as types_
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ import proton
 import proton.language as tl
 from proton.compat.triton.compiler import TritonASTSource
 from proton.compat.triton.compiler import compile as triton_compile
+from proton.compat.triton.inductor import show_static_launcher
 from proton.compat.triton.targets import GPUTarget
+from proton.compiling.cache import base32
 from proton.runtime.backend import backend_named
 from proton.runtime.nvidia import cuda
 from proton.tools.tensor_descriptor import TensorDescriptor
@@ -42,7 +45,7 @@ def test_a_gpu_gets_the_arguments_in_the_types_of_the_code(monkeypatch: pytest.M
     kernel = weigh.warmup(F32, F32, 1000, 0.5, BLOCK=128, target=target, num_warps=2)
     x, out = (driver.array("float32", address) for address in (0x20000, 0x40000))
     launch = backend_named("cuda").direct(kernel)
-    assert driver.loaded == [("weigh$", 0)]  # before the first launch, which is measured
+    assert driver.loaded == [("weigh", 0)]  # before the first launch, which is measured
     launch((8, 1, 1), 77, (x, out, 1000, 0.25))
     launch((0, 1, 1), 77, (x, out, 1000, 0.25))
     ((found, passed),) = driver.launches
@@ -89,6 +92,30 @@ def test_the_cpu_runs_it_records_it_and_sees_where_arguments_overlap() -> None:
     shared = x[:60].copy()
     turned((1, 1, 1), 0, (shared, shared, 60))  # a block is loaded before it is stored
     np.testing.assert_allclose(shared, x[:60][::-1] + 1)
+
+
+def test_the_cpu_takes_descriptors(rng: np.random.Generator) -> None:
+    x, out = rng.random((10, 64), np.float32), np.zeros(64, np.float32)
+    block = TensorDescriptor(x, (10, 64), (64, 1), (1, 64))
+    launch = backend_named("cpu").direct(rows.warmup(block, out, 3))
+    launch((7, 1, 1), 0, (block, out, 3))  # the last one wins
+    np.testing.assert_array_equal(out, x[6] * 3)
+
+
+def test_a_kernel_says_what_it_is_of_and_lies_where_its_hash_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = weigh.warmup(F32, F32, 1000, 0.5, BLOCK=128, target=proton.GPUTarget("cuda", 90))
+    types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "factor": "fp32"}
+    assert kernel.src == (weigh, types | {"BLOCK": "constexpr"}, {"BLOCK": 128})
+    folder = Path(proton.knobs.cache_dir) / base32(kernel.hash)
+    assert (folder / "code.cubin").read_bytes() == kernel.asm["cubin"]
+    assert kernel.metadata["symbol"] == "weigh"
+    strict = types_.SimpleNamespace(strict_static_triton_launcher=True)
+    monkeypatch.setitem(sys.modules, "torch._inductor.config", strict)
+    for _ in range(2):
+        show_static_launcher(kernel)
+    assert (folder / "weigh.cubin").read_bytes() == kernel.asm["cubin"]
 
 
 SECOND = """

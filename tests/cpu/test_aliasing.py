@@ -48,7 +48,7 @@ def test_what_no_comparison_of_arguments_can_tell_is_compiled_once(cache_dir: Pa
     out = np.array([5, 0, 0, 0], np.float32)
     kernel = through_a_table[(1,)](np.array([out.ctypes.data]), out)
     assert not kernel.metadata["disjoint"]
-    assert len([*cache_dir.glob("??/*/llvm.mlir")]) == 1
+    assert len([*cache_dir.glob("*/llvm.mlir")]) == 1
 
 
 @proton.jit

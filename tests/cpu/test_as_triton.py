@@ -1,5 +1,6 @@
 """Programs that import triton: they get Proton, and classes of theirs around kernels work."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,50 @@ def test_import_triton_brings_its_modules_along() -> None:
     )
     names = "True", "Autotuner", "sqrt of libdevice", "CompilationError", "None"
     assert all(name in shown.stdout for name in names), shown.stdout
+
+
+NAMED = """
+import proton
+proton.install_as_triton()
+import importlib
+import numpy as np
+import triton
+import triton.compiler.errors
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.language.core import _unwrap_if_constexpr, dtype
+
+for type_ in (tl.int1, tl.float32, tl.float8e5, tl.uint64):
+    assert eval(repr(type_)) is type_ and getattr(tl, type_.name) is type_, repr(type_)
+found = (tl.load, tl.sum, tl.cdiv, tl.rand, tl.exp, tl.sort, dtype, tl.constexpr, tl.tensor)
+for value in (*found, tl.core.get_int_dtype, libdevice.fast_dividef):
+    assert value.__module__.startswith("triton.language"), value
+    assert getattr(importlib.import_module(value.__module__), value.__name__) is value
+
+assert triton.tools.tensor_descriptor.TensorDescriptor.from_tensor
+get_int_dtype = triton.constexpr_function(tl.core.get_int_dtype)
+
+@triton.jit
+def bits(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, tl.core._unwrap_if_constexpr(N))
+    same = get_int_dtype(32, True)
+    tl.store(out_ptr + at, tl.load(x_ptr + at).to(same, bitcast=True))
+
+x, out = np.random.rand(16).astype(np.float32), np.zeros(16, np.int32)
+bits[(1,)](x, out, 16)
+assert (out == x.view(np.int32)).all()
+bits[(1,)](x, out, 15)
+"""
+
+
+def test_the_language_says_that_it_is_of_triton(tmp_path: Path) -> None:
+    """By that and by `repr` of types torch writes the source of a program's kernels. What workers
+    raise it knows by their text."""
+    (tmp_path / "named.py").write_text(NAMED)
+    done = processes.python("named.py", cwd=tmp_path)
+    assert re.search(
+        r"^triton\.compiler\.errors\.CompilationError: .*named\.py:", done.stderr, re.M
+    )
 
 
 def test_import_triton_loads_nothing_before_it_is_asked_for() -> None:

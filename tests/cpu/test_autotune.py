@@ -207,6 +207,7 @@ def accumulate_rows(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         ({"perf_model": lambda BLOCK, **_: -BLOCK, "top_k": 2}, [128, 64]),
         ({"perf_model": lambda BLOCK, n, **_: abs(BLOCK - n), "top_k": 0.5}, [64, 32]),
         ({"perf_model": lambda BLOCK, **_: BLOCK, "top_k": 0.1}, [16]),
+        ({"perf_model": lambda BLOCK, **_: -BLOCK, "configs_top_k": 3}, [128, 64, 32]),
         ({"early_config_prune": lambda found, args, **kw: found[: args["n"] // 20]}, [16, 32, 64]),
     ],
 )

@@ -132,7 +132,7 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def entry_of(cache_dir: Path, key: str) -> Path:
-    return cache_dir / key[:2] / key
+    return cache_dir / cache.base32(key)
 
 
 def test_a_thousand_damaged_entries(cache_dir: Path, session_seed: int) -> None:
@@ -156,7 +156,7 @@ def test_a_thousand_damaged_entries(cache_dir: Path, session_seed: int) -> None:
         assert all(f"the cache entry {entry} is damaged" in text for text in texts)
         found["anew" if loaded is None else "right"] += 1
     assert found["right"] < DAMAGED / 10, "truncating nothing, or swapping a file with itself"
-    assert sorted(path.name for path in entry.parent.iterdir()) == [KEY, OTHER]
+    assert sorted(path.name for path in entry.parent.iterdir()) == [entry.name, other.name]
     assert cache.load(OTHER) == (DATA, OTHER_FILES)
 
 

@@ -11,7 +11,10 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import BadArguments
-from proton.runtime.launch.jit import mangle_type
+from proton.runtime.launch.jit import mangle_type, specialize_impl
+from proton.tools.tensor_descriptor import TensorDescriptor
+
+BLOCK = TensorDescriptor(np.zeros((8, 4), np.float32), (8, 4), (4, 1), (2, 4))
 
 
 class Pair(NamedTuple):
@@ -94,6 +97,7 @@ def test_bases_of_values_and_types() -> None:
         (None, "constexpr", "constexpr"),
         (np.zeros(3, np.float16), "*fp16", "*fp16"),
         (np.zeros(3, np.uint8), "*u8", "*u8"),
+        (BLOCK, *["tensordesc<fp32[2, 4]>"] * 2),
         ((1, 2.0, (None, 7)), *[("constexpr", "fp32", ("constexpr", "i32"))] * 2),
         (Pair(1, 2), *[Pair("constexpr", "i32")] * 2),
     ],
@@ -102,6 +106,11 @@ def test_mangle_type(value: Any, plain: Any, specialized: Any) -> None:
     assert mangle_type(value) == plain
     assert mangle_type(value, specialize=True) == specialized
     assert type(mangle_type(value)) is type(plain)
+
+
+def test_code_depends_on_nothing_else_of_a_descriptor() -> None:
+    found = specialize_impl(BLOCK, lambda *_, **__: "D")
+    assert found == ("tensordesc<fp32[2, 4]>", None)
 
 
 @pytest.mark.parametrize("value", ["text", [1, 2], tl.float32, object(), 1j])

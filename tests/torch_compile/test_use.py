@@ -13,6 +13,8 @@ import torch
 import triton
 import triton.language as tl
 from torch._higher_order_ops import triton_kernel_wrap
+from triton.language.extra.libdevice import fast_dividef
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 import proton
 
@@ -58,11 +60,32 @@ def chosen_kernel(a_ptr, b_ptr, out_ptr, n, take, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, tl.load(source + at, mask=at < n), mask=at < n)
 
 
-def _accesses(kernel: Any, **arguments: Any) -> tuple[set[str], set[str]]:
+@triton.jit
+def blocks_kernel(x_desc, out_desc, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK
+    out_desc.store([at], x_desc.load([at]) * 2)
+
+
+HALF: tl.constexpr = tl.constexpr(0.5)
+integer_of = triton.constexpr_function(tl.core.get_int_dtype)
+
+
+@triton.jit
+def names_kernel(x_ptr, out_ptr, n, dtype: tl.constexpr, BLOCK: tl.constexpr):
+    """Names that torch has to bring along into the file that it writes."""
+    at = tl.arange(0, BLOCK)
+    x = fast_dividef(tl.load(x_ptr + at, mask=at < n), 4.0) * HALF
+    bits = x.to(integer_of(bitwidth=x.dtype.primitive_bitwidth, signed=True), bitcast=True)
+    tl.store(out_ptr + at, bits.to(dtype, bitcast=True), mask=at < n)
+
+
+def _accesses(
+    kernel: Any, told: dict[str, Any] | None = None, /, **arguments: Any
+) -> tuple[set[str], set[str]]:
     identify = getattr(triton_kernel_wrap, "identify_accessed_tensors", None)
     if identify is None:
         pytest.skip("this torch does not ask what a kernel reads")
-    found = identify(kernel, arguments, {}).read_writes
+    found = identify(kernel, arguments, told or {}).read_writes
     return {dep.name for dep in found.reads}, {dep.name for dep in found.writes}
 
 
@@ -80,6 +103,32 @@ def test_torch_learns_which_arguments_a_kernel_reads_and_writes() -> None:
     )
     many = {"a_ptr": x, "b_ptr": x, "out_ptr": x, "n": 40, "take": 3, "BLOCK": 64}
     assert _accesses(chosen_kernel, **many) == ({"a_ptr", "b_ptr"}, {"a_ptr", "b_ptr", "out_ptr"})
+
+
+def test_torch_learns_which_descriptors_a_kernel_stores_through() -> None:
+    describe = getattr(triton_kernel_wrap, "create_tma_stable_metadata", None)
+    if describe is None:
+        pytest.skip("this torch has no descriptors of the host")
+    x = torch.randn(64)
+    told = {name: describe([16]) for name in ("x_desc", "out_desc")}
+    given = {"x_desc": x, "out_desc": x, "BLOCK": 16}
+    assert _accesses(blocks_kernel, told, **given) == ({"x_desc"}, {"out_desc"})
+    made, _ = triton_kernel_wrap.generate_ttir(blocks_kernel, given, told)
+    assert "out_desc" in str(made)
+    assert "BLOCK" not in str(made)
+
+
+def test_descriptors_and_names_of_the_program_are_in_one_graph_with_torchs() -> None:
+    def of(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        pair = (TensorDescriptor.from_tensor(t, [16]) for t in (x, out))
+        blocks_kernel[(4,)](*pair, BLOCK=16)
+        last = torch.empty_like(out)
+        names_kernel[(1,)](out, last, out.numel(), tl.float32, BLOCK=64)
+        return last + 1
+
+    x = torch.randn(64)
+    torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), x / 4 + 1)
 
 
 def test_kernels_of_the_program_are_in_one_graph_with_torchs() -> None:
@@ -190,6 +239,10 @@ def test_hooks_hear_of_launches_of_compiled_functions() -> None:
 PROGRAM = """
 import sys
 import proton
+from proton.backends.cpu import llvm
+
+emitted, emit = [], llvm.emit_object
+llvm.emit_object = lambda text: emitted.append(text) or emit(text)
 proton.install_as_triton()
 import torch
 from torch._inductor.async_compile import AsyncCompile
@@ -210,23 +263,29 @@ CachingAutotuner.run = noted
 x = torch.randn(40, 33)
 of = lambda x: torch.softmax(x * 3, -1).sum(0)
 torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), of(x))
-print(sorted(set(kinds)))
+print(sorted(set(kinds)), any("triton_" in text for text in emitted))
 """
 
 
 def test_processes_that_compile_and_caches_on_disk(tmp_path: Path) -> None:
-    """The first program has its kernels compiled by other processes, the second finds them."""
+    """The first program has its kernels compiled by other processes, the second finds them, the
+    third in torch's cache of graphs."""
     (tmp_path / "program.py").write_text(PROGRAM)
     more = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TORCH_WARM_POOL": "1"}
     path = os.pathsep.join(
         [str(Path(proton.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
     environment = os.environ | more | {"PYTHONPATH": path}
-    for threads, kind in (("2", "LateFunction"), ("1", "JITFunction")):
+    del environment["PROTON_CACHE_DIR"]  # kernels lie where torch looks for them
+    for threads, kind in (("2", "LateFunction"), ("1", "JITFunction"), ("1", "JITFunction")):
         command = [sys.executable, str(tmp_path / "program.py"), threads]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr[-3000:]
-        assert done.stdout.strip() == f"['{kind}']"
+        assert done.stdout.strip() == f"['{kind}'] False"
+        (kernels,) = (tmp_path / "inductor" / "triton").iterdir()
+        moved = kernels.rename(tmp_path / f"{len(list(tmp_path.iterdir()))}")
+        if threads == "2":
+            moved.rename(kernels)
 
 
 def test_tritonparse_follows_compilations_and_launches(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """NVIDIA GPUs as a target: what their kernels are, and who compiles them."""
 
 from dataclasses import fields
+from functools import cached_property
 from typing import Any, ClassVar
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
@@ -31,7 +32,7 @@ class GPUKernel(CompiledKernel):
         """Bytes of local memory that a thread keeps registers in."""
         return int(self.metadata["n_spills"])
 
-    @property
+    @cached_property
     def shared(self) -> int:
         """Bytes of shared memory of a program."""
         return int(self.metadata["shared"])

@@ -88,10 +88,11 @@ _PARTS = {
     ),
     "triton.backends": ("compiler", "nvidia.compiler"),
     "triton.compiler": ("code_generator", "compiler", "errors"),
-    "triton.language": ("extra.cuda",),
+    "triton.language": ("core", "standard", "random", "math", "extra.cuda"),
     "triton.runtime": (
         *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
     ),
+    "triton.tools": ("tensor_descriptor",),
 }
 # What is added to modules of Proton under the names of Triton's: `extras` has it.
 _EXTRAS = {
@@ -200,6 +201,9 @@ class _Loader(Loader):
             module.__dict__.update({name: getattr(extras, name) for name in _EXTRAS[self.name]})
         for part in _PARTS.get(self.name, ()):
             importlib.import_module(f"{self.name}.{part}")
+        if self.name.startswith((f"{NAME}.language", f"{NAME}.compiler.errors")):
+            names = importlib.import_module("proton.compat.triton.names")
+            names.name_as_triton(module, self.name)
 
 
 class _Distribution(Distribution):

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import proton.compiler
 from proton.backends.compiler import CompiledKernel as Kernel
+from proton.backends.compiler import SourceOfKernel
 from proton.base.errors import ProtonError
 from proton.base.targets import Target
-from proton.compat.triton.inductor import launch_as_operator
+from proton.compat.triton.inductor import launch_as_operator, show_static_launcher
 from proton.compat.triton.libtriton import AccessModule, access_module
 from proton.compat.triton.targets import GPUTarget as GPUTarget
 from proton.compat.triton.targets import make_backend as make_backend
@@ -65,14 +66,6 @@ class TritonASTSource(proton.compiler.ASTSource):
         """What torch reads of the kernel's IR; the other arguments are what Triton needs for it."""
         signature = Signature(self.signature, self.constants, self.divisible)
         return access_module(self.fn, signature, target)
-
-
-class SourceOfKernel(NamedTuple):
-    """`kernel.src`: the function and what it was compiled for, as the program said it."""
-
-    fn: Any
-    signature: Mapping[Any, str]
-    constants: Mapping[Any, object]
 
 
 class _AnyKernel(type):
@@ -226,7 +219,10 @@ def compile(
     """As `proton.compile`; of a source it gives a kernel with Triton's launch interface."""
     given = {name: of for name, of in (options or {}).items() if name not in _MEANINGLESS}
     kernel = driver.compile(src, target, given)
-    return TritonCompiledKernel(kernel, src.given) if isinstance(src, TritonASTSource) else kernel
+    if not isinstance(src, TritonASTSource):
+        return kernel
+    show_static_launcher(kernel)
+    return TritonCompiledKernel(kernel, src.given)
 
 
 ASTSource, CompiledKernel = TritonASTSource, TritonCompiledKernel

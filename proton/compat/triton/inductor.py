@@ -7,6 +7,7 @@ ops. With `INDUCTOR_PROVENANCE=1`, which `python -m proton --as-triton` sets, it
 the program, too, also of graphs from its cache.
 """
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -19,8 +20,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from proton.base.knobs import set_environment
+from proton.compiling import cache
 from proton.language import profiling
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
@@ -55,6 +58,18 @@ def show_workers(folder: str) -> None:
         return found | {"PYTHONPATH": os.pathsep.join([folder, found["PYTHONPATH"]])}
 
     utils.python_subprocess_env = with_folder  # type: ignore[attr-defined]
+
+
+def show_static_launcher(kernel: Any) -> None:
+    """Has torch's static launcher find the machine code of a kernel, where torch's options insist
+    on it: those launches are in no profile."""
+    config = sys.modules.get("torch._inductor.config")
+    if any(getattr(config, f"strict_static_{kind}_launcher", False) for kind in ("triton", "cuda")):
+        files = cache.paths(kernel.hash, kernel.asm.file_names)
+        if "cubin" in files:
+            code = Path(files["cubin"])
+            with contextlib.suppress(OSError):  # it is there, or links are not
+                os.link(code, code.with_name(f"{kernel.src.fn.__name__}.cubin"))
 
 
 def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:

@@ -116,12 +116,13 @@ class Uses:
 class AccessModule:
     """A function that loads and stores through its arguments as a kernel does."""
 
-    def __init__(self, name: str, arguments: int, uses: Uses) -> None:
-        self.name, self.uses = name, uses
-        values = tuple(_Named(number) for number in range(arguments))
-        region = _Named(arguments)
-        self._region, self._block = region, _Named(arguments + 1, values, region)
-        self._free = arguments + 2
+    def __init__(self, name: str, arguments: list[str], uses: Uses) -> None:
+        self.name, self.arguments, self.uses = name, arguments, uses
+        count = len(arguments)
+        values = tuple(_Named(number) for number in range(count))
+        region = _Named(count)
+        self._region, self._block = region, _Named(count + 1, values, region)
+        self._free = count + 2
 
     def verify(self) -> bool:
         """True if it is IR."""
@@ -147,7 +148,7 @@ class AccessModule:
         return BuilderOp(name, self._block, (self._block.arguments[argument],), made)
 
     def __str__(self) -> str:
-        return f"{self.name}: loads {self.uses.loads}, stores {self.uses.stores}"
+        return f"{self.name}({', '.join(dict.fromkeys(self.arguments))}): {self.uses}"
 
 
 def access_module(fn: DeviceFunction, signature: Signature, target: Target) -> AccessModule:
@@ -165,7 +166,9 @@ def access_module(fn: DeviceFunction, signature: Signature, target: Target) -> A
         module = build_module(fn, signature, target=target, num_warps=4)
         passes = [RewriteTensorPointer(), RewriteTensorDescriptorToPointer()]
         uses = _uses(Pipeline(passes, fn.__name__).run(module), arguments)
-    return AccessModule(fn.__name__, sum(_torch_count(of) for of in signature.types.values()), uses)
+    types = signature.types.items()
+    names = [name for name, type_ in types for _ in range(_torch_count(type_))]
+    return AccessModule(fn.__name__, names, uses)
 
 
 def _torch_count(type_: ty.dtype) -> int:

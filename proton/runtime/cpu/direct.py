@@ -8,7 +8,8 @@ from typing import Any
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.compiler import compile_function, compile_lock
-from proton.runtime.cpu.arguments import memory_of
+from proton.language import types as ty
+from proton.runtime.cpu.arguments import classify, memory_of
 from proton.runtime.cpu.launch import (
     CPUVariant,
     chosen_for,
@@ -18,6 +19,7 @@ from proton.runtime.cpu.launch import (
     variant_of,
 )
 from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.launch.arguments import Parameter
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -28,8 +30,13 @@ class CPUDirectLaunch:
     def __init__(self, kernel: CPUKernel) -> None:
         self.kernel = kernel
         self._options: CPUOptions = kernel.options  # type: ignore[assignment]
-        types = enumerate(kernel.signature.types.items())
+        types = [*enumerate(kernel.signature.types.items())]
         self._pointers = [(number, name) for number, (name, of) in types if of.is_ptr()]
+        self._described = [
+            (number, Parameter.plain(name, number))
+            for number, (name, of) in types
+            if isinstance(of, ty.tensor_descriptor_type)
+        ]
         self._variants: dict[tuple[bool | None, Instrumentation | None], CPUVariant] = {}
 
     def __call__(self, grid: tuple[int, int, int], stream: int, values: tuple[object, ...]) -> None:
@@ -49,6 +56,8 @@ class CPUDirectLaunch:
         given: list[Any] = list(values)
         for number, name in self._pointers:
             given[number] = memory_of(name, values[number])
+        for number, parameter in self._described:
+            given[number] = classify(parameter, values[number])[1]
         disjoint = self._options.disjoint
         variant = self._variant(disjoint, instrumentation)
         if variant.kernel.metadata["disjoint"] and not is_disjoint(variant, given):

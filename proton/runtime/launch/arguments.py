@@ -217,6 +217,13 @@ class Parameter:
         self.num, self.default = num, default
         self._elements: dict[TupleForm, list[Parameter]] = {}
 
+    @staticmethod
+    def plain(name: str, num: int = 0, specialize: bool = False) -> "Parameter":
+        """One of which the source says nothing."""
+        return Parameter(
+            name, constexpr=False, type=None, const_pointer=False, specialize=specialize, num=num
+        )
+
     @property
     def is_constexpr(self) -> bool:
         """True if the code is specialized on its value."""

@@ -23,6 +23,7 @@ from proton.language.function import DeviceFunction
 from proton.language.signature import TupleForm
 from proton.runtime.backend import HOST, Launcher, backend_named, default_backend, owner_of
 from proton.runtime.launch.arguments import Constant, Parameter, addressed_element, refused
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 Source = ASTSource  # which a kernel has by that name, too
 _DIVISIBLE = "D"  # of 16, in what a binder says of an argument
@@ -33,20 +34,20 @@ _NUMBERS = {"i32": (16, 17), "i64": (1 << 40, (1 << 40) + 1), "u64": (1 << 63, (
 def mangle_type(arg: Any, specialize: bool = False) -> Any:
     """The type that a kernel is compiled for where it is given `arg`, as Triton's tools name it:
     "*fp32", "i32", "u1" of a bool, "constexpr" of None and, with `specialize`, of 1; of a tuple
-    those of its elements.
+    those of its elements, and "tensordesc<fp32[64, 32]>" of a descriptor.
 
     Raises BadArguments for what no kernel takes.
     """
     if isinstance(arg, tuple):
         types = [mangle_type(element, True) for element in arg]
         return type(arg)(*types) if hasattr(arg, "_fields") else tuple(types)
-    parameter = Parameter(
-        "arg", constexpr=False, type=None, const_pointer=False, specialize=specialize
-    )
+    parameter = Parameter.plain("arg", specialize=specialize)
     found = parameter.scalar(arg)
     if found is not None:
         key = found[0]
         return "constexpr" if isinstance(key, Constant) else {"i1": "u1"}.get(key, key)
+    if isinstance(arg, TensorDescriptor):
+        return arg.key(parameter, addressed_element("arg", arg.base))
     if not hasattr(arg, "dtype") or (not hasattr(arg, "data_ptr") and owner_of(arg) is None):
         raise refused("arg", arg)
     return parameter.pointer(addressed_element("arg", arg))

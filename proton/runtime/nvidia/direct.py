@@ -57,7 +57,7 @@ class GPUDirectLaunch:
         found: list[Any] = []
         for number, ((name, of), value) in enumerate(zip(self._arguments, values, strict=True)):
             if _is_descriptor(of):
-                found += read_descriptor(_parameter(name, number), value)[0]
+                found += read_descriptor(Parameter.plain(name, number), value)[0]
             else:
                 found.append(_address(name, value) if of.is_ptr() else value)
         return found
@@ -100,12 +100,6 @@ def _passer(in_memory: tuple[bool, ...]) -> Callable[..., tuple[Any, ...]]:
 
 def _is_descriptor(type_: ty.dtype) -> bool:
     return isinstance(type_, ty.tensor_descriptor_type)
-
-
-def _parameter(name: str, number: int) -> Parameter:
-    return Parameter(
-        name, constexpr=False, type=None, const_pointer=False, specialize=False, num=number
-    )
 
 
 def _address(name: str, value: Any) -> int:

@@ -54,7 +54,8 @@ class Config:
         return tuple((n, repr(v)) for n, v in self.all_kwargs().items()), self.pre_hook
 
 
-_PRUNERS = ("early_config_prune", "perf_model", "top_k")
+# The last is what an Autotuner has `top_k` as: torch gives a new one what another has.
+_PRUNERS = ("early_config_prune", "perf_model", "top_k", "configs_top_k")
 
 
 class Pruning:
@@ -64,13 +65,13 @@ class Pruning:
         by = by or {}
         for name in by:
             if name not in _PRUNERS:
-                guess = did_you_mean(name, _PRUNERS) or f"; there are {', '.join(_PRUNERS)}"
+                guess = did_you_mean(name, _PRUNERS) or f"; there are {', '.join(_PRUNERS[:-1])}"
                 raise ValueError(f"prune_configs_by has no entry {shown(name)}{guess}")
         self.early, self.model = by.get("early_config_prune"), by.get("perf_model")
         for name, value in (("early_config_prune", self.early), ("perf_model", self.model)):
             if value is not None and not callable(value):
                 raise ValueError(f"prune_configs_by: {name} is a function, got {shown(value)}")
-        self.most = by.get("top_k", 1.0)
+        self.most = by.get("top_k", by.get("configs_top_k", 1.0))
         is_share = isinstance(self.most, float) and 0 < self.most <= 1
         if not is_share and not (type(self.most) is int and self.most > 0):
             raise ValueError(
