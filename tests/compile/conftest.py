@@ -64,7 +64,7 @@ class NoAssembler:
 
     def finish(self) -> Cubin:
         # With so many registers nothing is assembled again for the sake of another number.
-        return Cubin(b"", "", registers=64, spills=0, frame=0, log="")
+        return Cubin(b"", registers=64, spills=0, frame=0, log="")
 
 
 @pytest.fixture

@@ -275,7 +275,7 @@ def test_the_cubin_asks_for_its_shared_memory(driver: FakeDriver) -> None:
         tl.store(x_ptr + i[:, None] * N + i[None, :], tl.trans(tl.exp(x)))
 
     transpose[1,](driver.array("float32"), 64)
-    assert driver.loaded == [("transpose", 64 * 64 * 4)]
+    assert driver.loaded == [("transpose$", 64 * 64 * 4)]
     assert driver.launches[0][0].shared == 64 * 64 * 4
 
 

@@ -14,7 +14,6 @@ from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import GPUKernel
-from proton.base.symbols import mangled
 
 TARGET = GPUTarget("cuda", 90)
 
@@ -86,7 +85,7 @@ def test_one_more_program_fits(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel = attention()
         assert (kernel.n_regs, kernel.n_spills) == (128, 0)
         assert ".maxnreg 128\n" in kernel.asm["ptx"]
-        with Assembler(TARGET, "attention_kernel", mangled("attention_kernel")) as assembler:
+        with Assembler(TARGET, "attention_kernel", kernel.metadata["symbol"]) as assembler:
             assembler.feed(kernel.asm["ptx"])
             assert assembler.finish().registers == 128
         # The user's limit stands, and more shared memory than two programs have needs no limit.

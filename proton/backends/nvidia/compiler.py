@@ -106,7 +106,6 @@ def compile_kernel(
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
     data = {
-        "symbol": cubin.symbol,
         "target": str(target),
         **_of_launches(options),
         "num_stages": options.num_stages,
@@ -335,12 +334,12 @@ def _more_loads(
         return ptx, cubin
     if cubin.threads(options.target, threads) <= half or threads > half:
         return ptx, cubin
-    before = loads_of(cubin.code, cubin.symbol)
+    before = loads_of(cubin.code, mangled(fn.__name__))
     if before.waits < 2 or 2 * before.most_bytes > before.all_bytes:
         return ptx, cubin
     limited = with_most_registers(ptx, facts.most_registers(half // threads, threads))
     found = _assembled(fn, limited, options)
-    after = loads_of(found.code, found.symbol)
+    after = loads_of(found.code, mangled(fn.__name__))
     most = facts.programs_per_sm(threads, shared) * threads
     bytes_before, bytes_after = (
         min(one.threads(options.target, threads), most) * loads.most_bytes

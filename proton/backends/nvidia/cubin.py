@@ -31,12 +31,11 @@ _SERIALISED = re.compile(r"\(C75\d\d\) Potential Performance Loss")
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code, the symbol of its kernel, and what the assembler says of it. `spills`: bytes
-    that a thread's registers take in local memory, stored and loaded, as the instructions say;
-    `frame`: bytes of local memory that a thread has."""
+    """Machine code and what the assembler says of it. `spills`: bytes that a thread's registers
+    take in local memory, stored and loaded, as the instructions say; `frame`: bytes of local memory
+    that a thread has."""
 
     code: bytes
-    symbol: str
     registers: int
     spills: int
     frame: int
@@ -131,13 +130,12 @@ class Assembler:
         if registers is None or spills is None:
             raise PassError(f"ptxas says nothing about the registers of {self.name}: {log}")
         frame, stored, read = map(int, spills.groups())
-        code, symbol = with_plain_symbol(_content(self.result), self.symbol)
-        return Cubin(code, symbol, int(registers[1]), stored + read, frame, log)
+        return Cubin(_content(self.result), int(registers[1]), stored + read, frame, log)
 
 
 def with_plain_symbol(code: bytes, symbol: str) -> tuple[bytes, str]:
     """Machine code, an ELF file, in which the function with a symbol has another, and that: its
-    name, as tools and other launchers know it, where nothing else in there has it."""
+    name, as launchers other than Proton's know it, where nothing else in there has it."""
     plain = unmarked(symbol)
     (table,) = struct.unpack_from("<Q", code, _SECTIONS_AT)
     size, count = struct.unpack_from("<HH", code, _SECTION_SIZE_AT)

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from proton.backends.nvidia.cubin import with_plain_symbol
 from proton.base.knobs import set_environment
 from proton.compiling import cache
 from proton.language import profiling
@@ -67,9 +68,12 @@ def show_static_launcher(kernel: Any) -> None:
     if any(getattr(config, f"strict_static_{kind}_launcher", False) for kind in ("triton", "cuda")):
         files = cache.paths(kernel.hash, kernel.asm.file_names)
         if "cubin" in files:
-            code = Path(files["cubin"])
-            with contextlib.suppress(OSError):  # it is there, or links are not
-                os.link(code, code.with_name(f"{kernel.src.fn.__name__}.cubin"))
+            name = kernel.src.fn.__name__
+            code, symbol = with_plain_symbol(kernel.asm["cubin"], kernel.metadata["symbol"])
+            file = Path(files["cubin"]).with_name(f"{name}.cubin")
+            if symbol == name and not file.exists():
+                with contextlib.suppress(OSError):  # torch says that there is none
+                    file.write_bytes(code)
 
 
 def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:
