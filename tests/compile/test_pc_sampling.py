@@ -97,7 +97,6 @@ def cupti(driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch) -> FakeCUPTI
     fake = FakeCUPTI()
     monkeypatch.setattr(pc_sampling, "_library", lambda: fake)
     monkeypatch.setattr(cuda, "context_of", lambda device: CONTEXT)
-    pc_sampling._crc.cache_clear()
     return fake
 
 

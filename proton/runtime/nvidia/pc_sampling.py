@@ -77,9 +77,11 @@ class _Attribute(ctypes.Structure):
 @dataclass
 class Counts:
     """What launches of a kernel were sampled at: how many samples there are by function, offset and
-    reason; `dropped` are those that the hardware had no room for."""
+    reason; `dropped` are those that the hardware had no room for. `crc`: what CUPTI knows the
+    machine code by, once it was asked."""
 
     cubin: bytes
+    crc: int | None = None
     samples: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     launches: int = 0
     dropped: int = 0
@@ -194,12 +196,13 @@ class PCSampler:
 
     def _take(self, counts: Counts) -> None:
         """Adds what is there of a kernel's code since the range began."""
-        crc = _crc(self.library, counts.cubin)
+        if counts.crc is None:
+            counts.crc = _crc(self.library, counts.cubin)
         counts.launches += 1
         counts.dropped += self.data.dropped_samples
         while self.data.count:
             for pc in self.data.pcs[: self.data.count]:
-                if pc.cubin_crc == crc:
+                if pc.cubin_crc == counts.crc:
                     name = ctypes.string_at(pc.function_name).decode()
                     for reason in pc.reasons[: pc.reason_count]:
                         if reason.index in self.reasons:
@@ -208,7 +211,6 @@ class PCSampler:
             self._call("GetData", ctypes.addressof(self.data))
 
 
-@functools.cache
 def _crc(library: ctypes.CDLL, cubin: bytes) -> int:
     """What CUPTI knows a cubin by."""
     memory = ctypes.create_string_buffer(cubin, len(cubin))
