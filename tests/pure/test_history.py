@@ -113,7 +113,7 @@ def test_what_is_no_history_is_an_error(
     assert "got p5" in call(monkeypatch, capsys, "history", tmp_path, "--stat", "p5")[2]
     status, out, _ = call(monkeypatch, capsys, "history", tmp_path)
     assert status == 0
-    assert "no change in 1 run of 0 commits" in out
+    assert "no change in 1 run of 0 commits: too few to show one" in out
 
 
 def test_bars_have_a_place_for_what_is_missing() -> None:

@@ -77,6 +77,14 @@ def history(side: Side, stat: str) -> list[Trend]:
     )
 
 
+def are_too_few(trends: list[Trend]) -> bool:
+    """True if not even runs each of which is slower than all before would show a change of any of
+    these scopes."""
+    longest = max((int((~np.isnan(trend.values)).sum()) for trend in trends), default=0)
+    ranks, begins = np.arange(1.0, longest + 1), np.arange(1, longest)
+    return not trends or not _cuts(ranks, begins, ERROR / len(trends))
+
+
 def _joined(side: Side) -> Side:
     """The runs with one variant of each kernel that no run has several of, whatever its constants
     were."""

@@ -11,6 +11,7 @@ from proton.viewer.cli import terminal
 from proton.viewer.cli.app import Json, app
 from proton.viewer.cli.gate import write
 from proton.viewer.cli.table import print_table
+from proton.viewer.compare.history import are_too_few
 from proton.viewer.compare.history import history as trends_of
 from proton.viewer.compare.history_report import COLUMNS, NUMBERS, fields, page, row, sentence
 from proton.viewer.compare.samples import STATS, SUFFIX, Side, runs_in
@@ -64,6 +65,8 @@ def history(
     commits = len({process.commit for process in side.processes} - {""})
     said = counted(len(changes), "change", "changes") if changes else "no change"
     runs = counted(len(side.processes), "run", "runs")
-    terminal.print_title(console, f"{said} in {runs} of {counted(commits, 'commit', 'commits')}")
+    few = ": too few to show one" if not changes and are_too_few(trends) else ""
+    title = f"{said} in {runs} of {counted(commits, 'commit', 'commits')}{few}"
+    terminal.print_title(console, title)
     for line in changes:
         console.print(terminal.markup(line), soft_wrap=True)
