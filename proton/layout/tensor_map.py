@@ -113,7 +113,7 @@ def box_of(block: tuple[int, ...], element_bytes: int) -> Box | None:
         if found is not None:
             row = found.swizzle // element_bytes
             box = min(block[0], MAX_BOX), row
-            return Box(block, element_bytes, box, found.swizzle, found.layout)
+            return Box(block, element_bytes, box, found.swizzle, matrix)
     sizes = tuple(min(size, MAX_BOX) for size in block)
     fastest_first = tuple(reversed(range(len(block))))
     layout = shared_row_major(sizes, fastest_first)
