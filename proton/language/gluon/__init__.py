@@ -313,6 +313,8 @@ from proton.language.memory import (
 from proton.language.memory import (
     atomic_xor as atomic_xor,
 )
+from proton.language.function import builtin as builtin
+from proton.language.gluon import layouts as _layouts  # noqa: F401  (of Triton's name)
 from proton.language.standard import (
     atomic_poll as atomic_poll,
 )
