@@ -397,16 +397,52 @@ def atomic(
 def atomic_load(
     ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
 ) -> Value:
-    """An integer of global memory, read at once; 0 where the predicate does not hold."""
-    word = v.integer(max(16, width := v.bits_of(type_)))  # the narrowest register
-    operands, constraints, guard = [address], f"={_LETTERS[word.width]},l", ""
+    """An integer of global memory, or several side by side, each read at once; 0 where the
+    predicate does not hold."""
+    words, width = _atomic_words(type_)
+    word = v.integer(max(16, width))  # the narrowest register
+    letter, operands, guard = _LETTERS[word.width], [address], ""
+    constraints = ",".join([f"={letter}"] * words + ["l"])
     if predicate is not None:
-        guard = "@$2 "
-        operands += [predicate, v.constant(0, word)]
-        constraints += ",b,0"
-    text = f"{guard}ld.{ordering}.{scope}.global.b{width} $0, [$1];"
-    found = assembly(text, constraints, word, *operands)
-    return found if word.width == width else v.create(arith.TruncIOp, type_, found)
+        guard = f"@${words + 1} "
+        operands += [predicate, *[v.constant(0, word)] * words]
+        constraints += ",b" + "".join(f",{number}" for number in range(words))
+    kind = f"ld.{ordering}.{scope}.global{_suffix(words, width)}"
+    text = f"{guard}{kind} {_listed(0, words)}, [${words}];"
+    result = assembly(text, constraints, word if words == 1 else v.struct([word] * words), *operands)
+    found = [result] if words == 1 else [v.member(result, n, word) for n in range(words)]
+    if word.width > width:
+        found = [v.create(arith.TruncIOp, v.integer(width), one) for one in found]
+    return v.bitcast(found[0] if words == 1 else v.from_elements(found), type_)
+
+
+def atomic_store(
+    ordering: str, scope: str, address: Value, value: Value, predicate: Value | None
+) -> None:
+    """Writes an integer to global memory, or several side by side, each at once."""
+    words, width = _atomic_words(value.type)
+    packed = v.bitcast(value, v.integer(width) if words == 1 else v.vector(words, v.integer(width)))
+    given = [packed] if words == 1 else v.to_elements(packed)
+    if width < 16:
+        given = [v.create(arith.ExtUIOp, v.integer(16), one) for one in given]
+    operands, guard = [address, *given], ""
+    constraints = "l" + f",{_LETTERS[max(16, width)]}" * words
+    if predicate is not None:
+        guard = f"@${words + 1} "
+        operands.append(predicate)
+        constraints += ",b"
+    kind = f"st.{ordering}.{scope}.global{_suffix(words, width)}"
+    assembly(f"{guard}{kind} [$0], {_listed(1, words)};", constraints, None, *operands)
+
+
+def _atomic_words(type_: Type) -> tuple[int, int]:
+    """(words, bits of a word) of atomic accesses side by side: words of 32 bits, if elements are
+    not wider."""
+    is_vector = v.is_vector(type_)
+    count = v.count_of_type(type_) if is_vector else 1
+    bits = v.bits_of(type_.element_type if is_vector else type_)
+    width = max(bits, min(32, bits * count))
+    return bits * count // width, width
 
 
 def compare_and_swap(
