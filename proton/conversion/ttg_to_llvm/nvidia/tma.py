@@ -32,7 +32,9 @@ def _policy(site: Site) -> list[Value]:
     """The hint of a copy for the second-level cache, if it has one."""
     if ttng.L2_PRIORITIES not in site.op.attributes:
         return []
-    words = "".join(f".L2::{word.value}" for word in site.op.attributes[ttng.L2_PRIORITIES])
+    first, second = (word.value for word in site.op.attributes[ttng.L2_PRIORITIES])
+    rest = "" if second == "evict_unchanged" else f".L2::{second}"  # which is the default
+    words = f".L2::{first}{rest}"
     share = site.op.attributes[ttng.L2_SHARE].value
     text = f"createpolicy.fractional{words}.b64 $0, {share};"
     return [nvidia.assembly(text, "=l", v.integer(64), effects=False)]
