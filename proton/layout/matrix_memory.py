@@ -159,10 +159,10 @@ def core_matrices(
             first *= size
         else:
             read = [min(own) for own in zip(shape, tile or shape, strict=True)]
-            steps = [_step(places, axis, core[axis], read[axis], first) for axis in (0, 1)]
-            if None not in steps:
-                own = [step * element_bytes for step in steps if step]
-                return MatrixMemory(places, element_bytes, order, 0, (own[0], own[1]))
+            down, across = (_step(places, n, core[n], read[n], first) for n in (0, 1))
+            if down is not None and across is not None:
+                steps = down * element_bytes, across * element_bytes
+                return MatrixMemory(places, element_bytes, order, 0, steps)
     return None
 
 

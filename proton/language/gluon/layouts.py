@@ -377,8 +377,9 @@ class PaddedSharedLayout(SharedLayout):
         return tuple((interval, padding) for interval, padding in self.interval_padding_pairs)
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        others = [basis for basis in self.cga_layout if any(basis)]  # no copies
-        return _of_offsets([*self.offset_bases, *others], shape)
+        part = _shape_per_cta(list(shape), self.cga_layout)
+        steps = [[n * size for n, size in zip(b, part, strict=True)] for b in self.cga_layout]
+        return _of_offsets([*self.offset_bases, *filter(any, steps)], shape)  # no copies
 
     @staticmethod
     @constexpr_function
@@ -439,7 +440,9 @@ def warps_per_cta(layout: Any, shape: Sequence[int]) -> list[int]:
     not count."""
     if isinstance(layout, DistributedLinearLayout):
         counts = [1] * len(shape)
-        for axis in (next((a for a, step in enumerate(b) if step), None) for b in layout.warp_bases):
+        for axis in (
+            next((a for a, step in enumerate(b) if step), None) for b in layout.warp_bases
+        ):
             if axis is not None:
                 counts[axis] *= 2
         return counts

@@ -409,7 +409,9 @@ def atomic_load(
         constraints += ",b" + "".join(f",{number}" for number in range(words))
     kind = f"ld.{ordering}.{scope}.global{_suffix(words, width)}"
     text = f"{guard}{kind} {_listed(0, words)}, [${words}];"
-    result = assembly(text, constraints, word if words == 1 else v.struct([word] * words), *operands)
+    result = assembly(
+        text, constraints, word if words == 1 else v.struct([word] * words), *operands
+    )
     found = [result] if words == 1 else [v.member(result, n, word) for n in range(words)]
     if word.width > width:
         found = [v.create(arith.TruncIOp, v.integer(width), one) for one in found]
