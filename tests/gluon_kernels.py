@@ -229,6 +229,46 @@ def rows_of_memory_of_two_dimensions(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def gathered(
+    x, places, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, source: gl.constexpr,
+    target: gl.constexpr,
+):  # fmt: skip
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, source))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, source))[None, :]
+    k = gl.arange(0, M, layout=gl.SliceLayout(1, target))[:, None]
+    m = gl.arange(0, N, layout=gl.SliceLayout(0, target))[None, :]
+    found = gl.gather(gl.load(x + i * N + j), gl.load(places + k * N + m), AXIS)
+    gl.store(y + k * N + m, found)
+
+
+@check
+def gathers_within_warps(rng: np.random.Generator) -> None:
+    m, n = 32, 16
+    columns = gl.BlockedLayout([1, 1], [32, 1], [1, 4], [0, 1])
+    spread = gl.DistributedLinearLayout(
+        [[0, 4], [8, 0]], [[1, 0], [16, 0], [0, 1], [4, 0], [2, 0]], [[0, 2], [0, 8]], [], [m, n]
+    )
+    moved = gl.DistributedLinearLayout(
+        [[2, 0], [0, 4]], [[8, 0], [4, 0], [0, 1], [16, 0], [1, 0]], [[0, 2], [0, 8]], [], [m, n]
+    )
+    rows = gl.BlockedLayout([1, 2], [4, 8], [4, 1], [1, 0])
+    for source, target, axis, dtype in (
+        (columns, columns, 0, np.float32),
+        (spread, spread, 0, np.float16),
+        (spread, moved, 0, np.int8),
+        (moved, spread, 0, np.int64),
+        (moved, spread, 1, np.float32),
+        (rows, rows, 1, np.int16),
+        (rows, rows, 0, np.float32),
+    ):
+        x = rng.integers(-99, 99, (m, n)).astype(dtype)
+        places = rng.integers(0, x.shape[axis], (m, n), np.int32)
+        y = np.zeros_like(x)
+        gathered[(1,)](x, places, y, m, n, axis, source, target, num_warps=4)
+        assert (y == np.take_along_axis(x, places, axis)).all(), (source, target, axis)
+
+
+@gluon.jit
 def picked(x, places, y, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
     i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
