@@ -28,7 +28,7 @@ def callees(kernel: DeviceFunction, *, keep: bool = True, **constants: object) -
         assert "tt.kernel" in functions[0].attributes
         assert "sym_visibility" not in functions[0].attributes
         for function in functions[1:]:
-            assert "noinline" in function.attributes
+            assert "tt.noinline" in function.attributes
             assert function.attributes["sym_visibility"].value == "private"
         calls = [op.attributes["callee"].value for op in ops_named(module, "func.call")]
         names = [function.attributes["sym_name"].value for function in functions[1:]]
