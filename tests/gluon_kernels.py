@@ -229,6 +229,46 @@ def rows_of_memory_of_two_dimensions(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def gathered(
+    x, places, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, source: gl.constexpr,
+    target: gl.constexpr,
+):  # fmt: skip
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, source))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, source))[None, :]
+    k = gl.arange(0, M, layout=gl.SliceLayout(1, target))[:, None]
+    m = gl.arange(0, N, layout=gl.SliceLayout(0, target))[None, :]
+    found = gl.gather(gl.load(x + i * N + j), gl.load(places + k * N + m), AXIS)
+    gl.store(y + k * N + m, found)
+
+
+@check
+def gathers_within_warps(rng: np.random.Generator) -> None:
+    m, n = 32, 16
+    columns = gl.BlockedLayout([1, 1], [32, 1], [1, 4], [0, 1])
+    spread = gl.DistributedLinearLayout(
+        [[0, 4], [8, 0]], [[1, 0], [16, 0], [0, 1], [4, 0], [2, 0]], [[0, 2], [0, 8]], [], [m, n]
+    )
+    moved = gl.DistributedLinearLayout(
+        [[2, 0], [0, 4]], [[8, 0], [4, 0], [0, 1], [16, 0], [1, 0]], [[0, 2], [0, 8]], [], [m, n]
+    )
+    rows = gl.BlockedLayout([1, 2], [4, 8], [4, 1], [1, 0])
+    for source, target, axis, dtype in (
+        (columns, columns, 0, np.float32),
+        (spread, spread, 0, np.float16),
+        (spread, moved, 0, np.int8),
+        (moved, spread, 0, np.int64),
+        (moved, spread, 1, np.float32),
+        (rows, rows, 1, np.int16),
+        (rows, rows, 0, np.float32),
+    ):
+        x = rng.integers(-99, 99, (m, n)).astype(dtype)
+        places = rng.integers(0, x.shape[axis], (m, n), np.int32)
+        y = np.zeros_like(x)
+        gathered[(1,)](x, places, y, m, n, axis, source, target, num_warps=4)
+        assert (y == np.take_along_axis(x, places, axis)).all(), (source, target, axis)
+
+
+@gluon.jit
 def picked(x, places, y, M: gl.constexpr, N: gl.constexpr, memory: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 1], [2, 16], [4, 1], [1, 0])
     i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))
@@ -636,8 +676,13 @@ def multiplied(
     gl.store(c + ct, acc)
 
 
-def _core_matrices(rows: int, columns: int, bits: int) -> Any:
-    """Memory without a swizzle, as `wgmma` takes it: 16 bytes, all rows, then the next 16 bytes."""
+def _core_matrices(rows: int, columns: int, bits: int, axis: int | None = None) -> Any:
+    """Memory without a swizzle, as `wgmma` takes it: 16 bytes, all rows, then the next 16 bytes. In
+    that of two blocks of a cluster the second one has the other half along `axis`."""
+    if axis is not None:
+        half = [rows >> (axis == 0), columns >> (axis == 1)]
+        other = [size if a == axis else 0 for a, size in enumerate(half)]
+        return gl.SharedLinearLayout(_core_matrices(*half, bits).offset_bases, [other])
     chunk = 128 // bits
     inner = [[0, 1 << b] for b in range(chunk.bit_length() - 1)]
     down = [[1 << b, 0] for b in range(rows.bit_length() - 1)]
@@ -667,6 +712,7 @@ def dots_of_warp_groups(rng: np.random.Generator) -> None:
         (f16, f32, (128, 64, 32), [8, 1], (32, 64), True, True),
         (f16, f32, (64, 128, 64), [4, 2], (128, 32), False, False),
         (f16, f32, (128, 32, 32), [4, 1], (0, 0), False, False),
+        (f16, f32, (128, 128, 32), [4, 1], None, False, False),
         (f16, f32, (64, 64, 32), [8, 1], (64, 128), False, True),  # two groups hold one result
         (f16, f32, (64, 32, 32), [8, 1], (64, 64), True, False),
         (gl.bfloat16, f32, (64, 64, 32), [4, 1], (64, 128), True, False),
@@ -678,10 +724,13 @@ def dots_of_warp_groups(rng: np.random.Generator) -> None:
         bits = dtype.primitive_bitwidth
         result = gl.NVMMADistributedLayout([3, 0], warps, [16, min(n // warps[1], 64), 256 // bits])
         k_major = bits != 16  # other elements lie along the inner dimension
-        memories = [gl.NVMMASharedLayout(swizzles[0] or 32, bits),
-                    gl.NVMMASharedLayout(swizzles[1] or 32, bits, transposed=k_major)]  # fmt: skip
-        if not swizzles[0]:
+        if swizzles is None:
+            memories = [_core_matrices(m, k, bits, 0), _core_matrices(k, n, bits, 1)]
+        elif not swizzles[0]:
             memories = [_core_matrices(m, k, bits), _core_matrices(k, n, bits)]
+        else:
+            memories = [gl.NVMMASharedLayout(swizzles[0], bits),
+                        gl.NVMMASharedLayout(swizzles[1], bits, transposed=k_major)]  # fmt: skip
         a, left = _numbers(rng, (m, k), dtype)
         b, right = _numbers(rng, (k, n), dtype)
         kind = {gl.float16: np.float16, gl.int32: np.int32}.get(acc, np.float32)
@@ -691,6 +740,37 @@ def dots_of_warp_groups(rng: np.random.Generator) -> None:
                                 num_warps=warps[0] * warps[1])  # fmt: skip
             wanted = 2 * (left.astype(np.float64) @ right.astype(np.float64)) + (grid > 1)
             np.testing.assert_allclose(c, wanted, rtol=1e-2, atol=1e-3)
+
+
+@gluon.jit
+def summed_halves(
+    a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, memory: gl.constexpr,
+    b_memory: gl.constexpr,
+):  # fmt: skip
+    result: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, N, 16])
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    at = gl.arange(0, 2 * M)[:, None] * K + gl.arange(0, K)[None, :]
+    bt = gl.arange(0, K)[:, None] * N + gl.arange(0, N)[None, :]
+    left = gl.load(gl.set_auto_layout(a + at, layout))
+    right = gl.load(gl.set_auto_layout(b + bt, layout))
+    whole = gl.allocate_shared_memory(gl.float16, [2 * M, K], memory, left)
+    b_smem = gl.allocate_shared_memory(gl.float16, [K, N], b_memory, right)
+    fence_async_shared()
+    acc = gl.zeros([M, N], gl.float32, result)
+    for half in gl.static_range(2):
+        acc = warpgroup_mma(whole.slice(half * M, M), b_smem, acc)
+    gl.store(c + gl.arange(0, M)[:, None] * N + gl.arange(0, N)[None, :], acc)
+
+
+@check
+def dots_of_parts_of_memory(rng: np.random.Generator) -> None:
+    m, n, k = 64, 32, 32
+    a, b = (rng.integers(-8, 8, shape).astype(np.float16) for shape in ((2 * m, k), (k, n)))
+    b_memory = gl.NVMMASharedLayout(64, 16)
+    for memory in (gl.NVMMASharedLayout(64, 16), _core_matrices(2 * m, k, 16)):
+        c = np.zeros((m, n), np.float32)
+        summed_halves[(1,)](a, b, c, m, n, k, memory, b_memory, num_warps=4)
+        assert (c == (a[:m] + a[m:]).astype(np.float32) @ b.astype(np.float32)).all(), memory
 
 
 @gluon.jit

@@ -15,6 +15,7 @@ from proton.dialect.traits import AllocatesShared, PassesMemory, has
 from proton.dialect.walk import users
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, Parts, Permutation, exchange, in_parts, plan
+from proton.layout.gather import gather_in_warp
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
 from proton.layout.reduction import plan_reduction
 from proton.layout.shared_view import matrix_of
@@ -129,7 +130,10 @@ def scratch_bytes(op: Operation) -> int:
             (bins,) = shape_of(op.results[0])
             return _aligned(bins * 4)
         case tt.GatherOp.OPERATION_NAME:
-            source = op.operands[0]
+            source, index = op.operands
+            layouts = ttg.layout_of(source.type), ttg.layout_of(index.type)
+            if gather_in_warp(*layouts, axis_of(op)) is not None:
+                return 0
             return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
         case (
             tt.AtomicRMWOp.OPERATION_NAME

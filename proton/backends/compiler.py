@@ -87,7 +87,7 @@ class Asm(Mapping[str, Any]):
         content = self._files[file]
         if level in self._compiler.binary:
             return content
-        text = content.decode()
+        text = self._compiler.shown(level, content.decode())
         return LevelText.of(level, without_locations(text) if level in LOCATED else text)
 
     def for_runs(self) -> dict[str, str]:
@@ -281,6 +281,10 @@ class Compiler(ABC, Generic[Options, Kernel]):
     def chosen(self, target: Target, options: dict[str, Any]) -> Options:
         """The options for a target, from those that a launch may be given by name."""
         raise ProtonError(f"kernels for {target} are compiled by launches and warmup alone")
+
+    def shown(self, level: str, text: str) -> str:
+        """The text of a level as `kernel.asm` has it, from that of its file."""
+        return text
 
     def check_source(self, text: IRText | None, target: Target) -> None:
         """Raises CompilationError where compiling for a target cannot begin at the level of a

@@ -148,6 +148,11 @@ class LaunchError(ProtonError, RuntimeError):
     """A launch was given an argument, grid or option it cannot take."""
 
 
+class InvalidDescriptor(LaunchError, AssertionError):
+    """A tensor descriptor has a shape, a block or a layout that it cannot have; Triton asserts
+    it."""
+
+
 class ArgumentOverflow(LaunchError, OverflowError):
     """An integer argument has more than 64 bits."""
 

@@ -79,7 +79,7 @@ def _outline(
     name = f"{function_name(kernel)}_{role}_{len(found.roles)}"
     with ir.InsertionPoint(module.body), worker.location:
         function = func.FuncOp(name, ([], []), visibility="private").operation
-    function.attributes[NOINLINE] = ir.UnitAttr.get()
+    function.attributes[NOINLINE] = ir.BoolAttr.get(True)
     function.attributes[PARTITION] = i32_attr(len(found.roles) + 1)
     body = worker.regions[0].blocks[0]
     captured = _captured(worker)

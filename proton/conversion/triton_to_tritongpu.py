@@ -27,7 +27,8 @@ from proton.passes import Pass, register
 
 # Elements of one block in a thread. A thread has 255 registers: beyond that it spills, and beyond
 # this the assembler's time grows with the square of the block: exp of a masked load, 4 warps, takes
-# it 0.5, 1.5 and 10 s for 256, 512 and 1024 elements (two cores, ptxas 13.5.37, 2026-11-21).
+# it 0.5, 1.5 and 10 s for 256, 512 and 1024 elements (two cores, ptxas 13.5.37, 2026-11-21). A
+# program that is written for several blocks of threads has so many for each.
 MAX_ELEMENTS = 512
 
 
@@ -51,6 +52,7 @@ class TritonToTritonGPU(Pass):
 
     num_warps: int = 4
     program_warps: int = 0  # those of groups that run beside these, too; 0: there are none
+    num_ctas: int = 1  # blocks of threads that the program is written for
     lanes: int = WARP_SIZE
 
     def run(self, module: Module) -> None:
@@ -81,7 +83,8 @@ class TritonToTritonGPU(Pass):
     def _check_sizes(self, ops: list[Operation]) -> None:
         """Raises OutOfResources where a block does not fit into the threads."""
         threads = self.lanes * self.num_warps
-        largest = MAX_ELEMENTS * threads
+        each = MAX_ELEMENTS * self.num_ctas
+        largest = each * threads
         shapes = [(op, tuple(r.type.shape)) for op in ops for r in op.results if is_tensor(r.type)]
         large = [(op, shape) for op, shape in shapes if math.prod(shape) > largest]
         if not large:
@@ -93,7 +96,7 @@ class TritonToTritonGPU(Pass):
         raise OutOfResources(
             f"a block of {list(shape)} with num_warps={self.num_warps} has "
             f"{math.prod(shape) // threads} elements per thread, and a thread "
-            f"takes {MAX_ELEMENTS}: {largest} elements in all",
+            f"takes {each}: {largest} elements in all",
             spans[which] if spans[which].file else None,
             "loop over smaller blocks, or pass a larger num_warps to the launch",
         )

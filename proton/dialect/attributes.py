@@ -6,7 +6,7 @@ THREADS_PER_WARP = "ttg.threads-per-warp"  # i32: lanes, where they are not 32
 
 # On a function
 KERNEL = "tt.kernel"  # unit: it is launched, not called
-NOINLINE = "tt.noinline"  # unit: calls of it stay calls
+NOINLINE = "tt.noinline"  # true: calls of it stay calls
 PARTITION = "proton.partition"  # i32: its number; a call begins it (outline_workers.py)
 ROLES = "proton.roles"  # of each warp, on a CPU of each partition, what its author calls it
 ABI = "proton.abi"  # the arguments that passes added, by name (abi.py)

@@ -14,6 +14,7 @@ from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
 from proton.frontend.gluon import memory
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed
+from proton.frontend.operators import OF_TENSORS
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
@@ -112,8 +113,8 @@ def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
             return shapes.transpose(owner)
         if name in TENSOR_ATTRIBUTES:
             return getattr(owner, name)
-        if name in MEMBERS:
-            return Method(owner, MEMBERS[name])
+        if found := MEMBERS.get(name) or OF_TENSORS.get(name):
+            return Method(owner, found)
         guess = did_you_mean(name, (*TENSOR_ATTRIBUTES, *MEMBERS))
         raise error(
             f"a tensor has no attribute {name!r}{guess}",

@@ -132,7 +132,7 @@ def _compile(
     location = ir.Location.file(fn.file, fn.parse().lineno, 1)
     with ir.InsertionPoint(module.body), location:
         function = func.FuncOp(name, (inputs, []), visibility="private")
-        function.attributes[NOINLINE] = ir.UnitAttr.get()
+        function.attributes[NOINLINE] = ir.BoolAttr.get(True)
         block = function.add_entry_block([location] * len(inputs))
     arguments = iter(block.arguments)
     own = {parameter: with_handles(value, arguments) for parameter, value in env.items()}

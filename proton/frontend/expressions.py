@@ -31,7 +31,14 @@ from proton.frontend.facts import call_python
 from proton.frontend.gluon import ampere, assembly, hopper, indexed, partitions, tensors  # noqa: F401
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.numbers import is_typed, untyped
-from proton.frontend.operators import METHODS, UNARY_METHODS, by_method, has_method, kind_of
+from proton.frontend.operators import (
+    METHODS,
+    SYMBOLS,
+    UNARY_METHODS,
+    by_method,
+    has_method,
+    kind_of,
+)
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
@@ -51,31 +58,6 @@ from proton.language.function import (
 from proton.language.gluon.core import ABSENT
 from proton.language.target_info import compiling_for
 from proton.language.value import tensor
-
-_OPERATORS: dict[type, str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "~",
-    ast.Not: "not",
-}
 
 # The methods of an aggregate that say what an operator does, without underscores.
 # What to write in the place of an expression that is not supported.
@@ -135,19 +117,19 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> object:
 
 def binary_op(g: CodeGenerator, op: ast.operator, left: object, right: object) -> object:
     """`left op right`."""
-    if type(op) not in _OPERATORS:
+    if type(op) not in SYMBOLS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
         raise g.unsupported(f"operator {type(op).__name__}", hint)
     if isinstance(left, Aggregate) or isinstance(right, Aggregate):
-        return by_method(functools.partial(call, g), op, _OPERATORS[type(op)], left, right)
-    return binary_checked(g, _OPERATORS[type(op)], left, right)
+        return by_method(functools.partial(call, g), op, SYMBOLS[type(op)], left, right)
+    return binary_checked(g, SYMBOLS[type(op)], left, right)
 
 
 def _unary(g: CodeGenerator, op: ast.unaryop, value: object) -> object:
     method = UNARY_METHODS[type(op)]
     if isinstance(value, Aggregate) and has_method(value, method):
         return call(g, aggregates.member(value, method)[0], [value], {})
-    return arithmetic.unary(_OPERATORS[type(op)], value)
+    return arithmetic.unary(SYMBOLS[type(op)], value)
 
 
 def _compare(g: CodeGenerator, node: ast.Compare) -> object:
@@ -176,9 +158,16 @@ def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
         return at_compile_time(what, BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
+    if isinstance(op, ast.Eq | ast.NotEq):
+        left, right = _as_tuples(left), _as_tuples(right)
     if type(op) in METHODS and (isinstance(left, Aggregate) or isinstance(right, Aggregate)):
-        return by_method(functools.partial(call, g), op, _OPERATORS[type(op)], left, right)
-    return arithmetic.binary(_OPERATORS[type(op)], left, right)
+        return by_method(functools.partial(call, g), op, SYMBOLS[type(op)], left, right)
+    return arithmetic.binary(SYMBOLS[type(op)], left, right)
+
+
+def _as_tuples(value: object) -> object:
+    """A list of Python's as the lists of kernels are."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _and(left: object, right: object) -> object:

@@ -1,11 +1,15 @@
-"""Operators of aggregates, which are methods of their classes."""
+"""Operators by their methods: those of aggregates, which classes have, and those of tensors."""
 
 import ast
 from collections.abc import Callable
 
 from proton.frontend import aggregates
 from proton.frontend.builder import error
+from proton.frontend.interface import CodeGenerator
+from proton.frontend.overflow import binary_checked
+from proton.frontend.rules import generator_rule
 from proton.language.aggregate import Aggregate
+from proton.language.function import Builtin
 from proton.language.value import tensor
 
 Call = Callable[[object, list[object], dict[str, object]], object]
@@ -35,6 +39,55 @@ UNARY_METHODS: dict[type, str] = {
     ast.Invert: "__invert__",
     ast.Not: "logical_not",
 }
+
+SYMBOLS: dict[type, str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+    ast.Not: "not",
+}
+# Those of tensors, by name: `x.__rsub__(y)` is `y - x`.
+OF_TENSORS: dict[str, Builtin] = {}
+
+
+def _of_tensors(name: str, symbol: str, is_reflected: bool) -> None:
+    def method(self, other):  # type: ignore[no-untyped-def]
+        """The operator of this name."""
+
+    method.__name__ = name
+    OF_TENSORS[name] = Builtin(method, member=True)
+
+    @generator_rule(OF_TENSORS[name])
+    def _(g: CodeGenerator, self: object, other: object) -> object:
+        pair = (other, self) if is_reflected else (self, other)
+        return binary_checked(g, symbol, *pair)
+
+
+for _op, (_mine, _theirs) in METHODS.items():
+    if _op in SYMBOLS:
+        _of_tensors(_mine, SYMBOLS[_op], is_reflected=False)
+    if _theirs.startswith("__r"):
+        _of_tensors(_theirs, SYMBOLS[_op], is_reflected=True)
+_of_tensors("__eq__", "==", is_reflected=False)
+_of_tensors("__ne__", "!=", is_reflected=False)
 
 
 def by_method(call: Call, op: ast.AST, symbol: str, left: object, right: object) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton.base.errors import LaunchError
+from proton.base.errors import InvalidDescriptor
 from proton.base.words import shown
 from proton.language import types as ty
 from proton.language.gluon.layouts import NVMMASharedLayout
@@ -38,19 +38,21 @@ class LayoutDescriptor(PlainDescriptor):
         super().__init__(base, shape, strides, block_shape, padding, round_f32_to_tf32)
         self.layout = layout
         if not isinstance(layout, NVMMASharedLayout):
-            raise LaunchError(f"Layout must be NVMMASharedLayout, got {shown(layout)}")
+            raise InvalidDescriptor(f"Layout must be NVMMASharedLayout, got {shown(layout)}")
         if layout.rank != len(block_shape):
-            raise LaunchError(
+            raise InvalidDescriptor(
                 f"layout rank must match block shape rank: {layout.rank} and {len(block_shape)}"
             )
         bits = layout.element_bitwidth
         least = layout.swizzle_byte_width * 8 // bits
         if block_shape[-1] < least:
-            raise LaunchError(
+            raise InvalidDescriptor(
                 f"Expected block_shape[-1] to be at least {least} but got {block_shape[-1]}"
             )
         if layout.fp4_padded:
-            raise LaunchError("fp4_padded requires blackwell or newer, which are not supported")
+            raise InvalidDescriptor(
+                "fp4_padded requires blackwell or newer, which are not supported"
+            )
 
     @property
     def mode(self) -> str:

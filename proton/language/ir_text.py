@@ -11,6 +11,7 @@ from proton.base.errors import ProtonError
 from proton.base.words import shown
 
 _TRITON = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
+_LEVELS = {"glir": "ttir"}  # what Triton calls what the front end of Gluon makes
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class IRText:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, ValueError) as problem:
             raise ProtonError(f"cannot read IR from {path}: {problem}") from None
-        return cls(str(path), Path(path).suffix.removeprefix("."), text)
+        level = Path(path).suffix.removeprefix(".")
+        return cls(str(path), _LEVELS.get(level, level), text)
 
     @cached_property
     def is_triton(self) -> bool:

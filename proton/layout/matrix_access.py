@@ -24,16 +24,25 @@ MOST = 4  # matrices of one instruction
 @dataclass(frozen=True)
 class MatrixAccess:
     """`rows` has for each instruction ("register") and lane the offset of the row, in elements,
-    that the lane is responsible for. The words of a thread are in the order of its registers:
-    `matrices` of them for the first instruction, and so on."""
+    that the lane is responsible for. The words of a thread are in the order of its registers, of
+    which bit i is bit `order[i]` of the tensor's: `matrices` of them for the first instruction, and
+    so on."""
 
     rows: LinearLayout
     matrices: int
     is_transposed: bool
+    order: tuple[int, ...]
 
     @property
     def instructions(self) -> int:
         return self.rows.in_size("register")
+
+    @property
+    def registers(self) -> list[int]:
+        """The tensor's registers in the order of words."""
+        count = 1 << len(self.order)
+        bits = list(enumerate(self.order))
+        return [sum((n >> bit & 1) << own for bit, own in bits) for n in range(count)]
 
 
 @functools.cache
@@ -46,14 +55,19 @@ def matrix_access(places: LinearLayout, element_bytes: int) -> MatrixAccess | No
 
 
 def _straight(places: LinearLayout, element_bytes: int) -> MatrixAccess | None:
-    """Lanes that differ in bits 0 and 1 have words of one row."""
+    """Lanes that differ in bits 0 and 1 have words of one row. Registers of a word come first,
+    whichever they are."""
     count = WORD_BYTES // element_bytes
     word = LinearLayout.identity(count, "register", "offset")
     row = word * LinearLayout.identity(ROW_BYTES // WORD_BYTES, "lane", "offset")
-    if not _divides(places, row):
+    bases = places.bases("register")
+    inside = [bases.index(basis) for basis in word.bases("register") if basis in bases]
+    order = (*inside, *(bit for bit in range(len(bases)) if bit not in inside))
+    moved = dict(places.ins) | {"register": tuple(bases[bit] for bit in order)}
+    if not _divides(LinearLayout.of(moved, dict(places.outs)), row):
         return None
-    left = places.bases("register")[log2(count) :]
-    return _access(places, places.bases("lane")[2:], left, is_transposed=False)
+    left = tuple(bases[bit] for bit in order[log2(count) :])
+    return _access(places, places.bases("lane")[2:], left, order, is_transposed=False)
 
 
 def _transposed(places: LinearLayout, element_bytes: int) -> MatrixAccess | None:
@@ -64,7 +78,8 @@ def _transposed(places: LinearLayout, element_bytes: int) -> MatrixAccess | None
     turned = LinearLayout.of(dict(places.ins) | {"lane": lanes[2:] + lanes[:2]}, dict(places.outs))
     if not _divides(turned, LinearLayout.identity(ROW_BYTES // 2, "lane", "offset")):
         return None
-    return _access(places, (registers[0], *lanes[:2]), registers[1:], is_transposed=True)
+    order = tuple(range(len(registers)))
+    return _access(places, (registers[0], *lanes[:2]), registers[1:], order, is_transposed=True)
 
 
 def _divides(places: LinearLayout, tile: LinearLayout) -> bool:
@@ -76,7 +91,12 @@ def _divides(places: LinearLayout, tile: LinearLayout) -> bool:
 
 
 def _access(
-    places: LinearLayout, rows: tuple[Basis, ...], left: tuple[Basis, ...], *, is_transposed: bool
+    places: LinearLayout,
+    rows: tuple[Basis, ...],
+    left: tuple[Basis, ...],
+    order: tuple[int, ...],
+    *,
+    is_transposed: bool,
 ) -> MatrixAccess:
     """`rows`: what the bits of a row's number add; `left`: what those of a word's number do."""
     matrices = min(MOST, 1 << len(left))
@@ -84,4 +104,4 @@ def _access(
     lanes = [*rows, *left[:chosen]]
     lanes += [(0,)] * (log2(WARP_SIZE) - len(lanes))  # of lanes whose addresses nobody reads
     ins = dict(places.ins) | {"register": left[chosen:], "lane": lanes}
-    return MatrixAccess(LinearLayout.of(ins, dict(places.outs)), matrices, is_transposed)
+    return MatrixAccess(LinearLayout.of(ins, dict(places.outs)), matrices, is_transposed, order)

@@ -90,19 +90,15 @@ def transposing_layout(shape: tuple[int, int], fast: int, num_warps: int) -> Lin
 
 @dataclass(frozen=True)
 class MatrixMemory:
-    """A swizzled matrix: rows run along dimension `order[0]`. Without a swizzle (0) it is made of
-    *core matrices*, 8 rows of 16 bytes, which lie `steps[axis]` bytes apart along a dimension."""
+    """A swizzled matrix: rows run along dimension `order[0]`, and `places` maps an index to its
+    offset, in elements. Without a swizzle (0) it is made of *core matrices*, 8 rows of 16 bytes,
+    which in what an instruction reads lie `steps[axis]` bytes apart along a dimension."""
 
-    layout: LinearLayout
+    places: LinearLayout
     element_bytes: int
     order: tuple[int, int]
     swizzle: int
     steps: tuple[int, int] = (0, 0)
-
-    @functools.cached_property
-    def places(self) -> LinearLayout:
-        """From an index to its offset, in elements."""
-        return self.layout.invert()
 
     def offset(self, row: int, column: int) -> int:
         """Bytes from the beginning to an element."""
@@ -122,7 +118,7 @@ class MatrixMemory:
         stride = ROWS * self.swizzle
         leading = UNIT
         if self.order[0] != k_axis:
-            leading = self.layout.out_size(dim(slow)) * self.swizzle
+            leading = self.places.in_size(dim(slow)) * self.swizzle
         low = _field(leading) << 16
         return low | _field(stride) << 32 | _MODES[self.swizzle] << 62
 
@@ -143,31 +139,36 @@ def matrix_memory(layout: LinearLayout, element_bytes: int) -> MatrixMemory | No
             if shape[order[0]] * element_bytes < swizzle or shape[order[1]] < ROWS:
                 continue
             if shared_nvmma(shape, element_bytes, swizzle, order) == layout:
-                return MatrixMemory(layout, element_bytes, order, swizzle)
-        if (found := _core_matrices(layout, element_bytes, order)) is not None:
-            return found
+                return MatrixMemory(layout.invert(), element_bytes, order, swizzle)
     return None
 
 
-def _core_matrices(
-    layout: LinearLayout, element_bytes: int, order: tuple[int, int]
+def core_matrices(
+    places: LinearLayout, element_bytes: int, tile: tuple[int, int] | None
 ) -> MatrixMemory | None:
-    """A matrix of core matrices, evenly apart along both dimensions; None where it is none."""
-    fast, slow = order
-    chunk = CHUNK_BYTES // element_bytes
-    if layout.out_size(dim(fast)) < chunk or layout.out_size(dim(slow)) < ROWS:
-        return None
-    places = layout.invert()
-    own = {axis: [basis[0] for basis in places.bases(dim(axis))] for axis in order}
-    inside = own[fast][: log2(chunk)], own[slow][: log2(ROWS)]
-    wanted = [1 << bit for bit in range(log2(chunk))], [chunk << bit for bit in range(log2(ROWS))]
-    if inside != wanted:
-        return None
-    steps = [0, 0]
-    for axis, first in ((fast, log2(chunk)), (slow, log2(ROWS))):
-        outside = own[axis][first:]
-        step = outside[0] if outside else chunk * ROWS
-        if outside != [step << bit for bit in range(len(outside))]:
-            return None
-        steps[axis] = step * element_bytes
-    return MatrixMemory(layout, element_bytes, order, 0, (steps[0], steps[1]))
+    """A matrix of core matrices, which in each `tile`, what an instruction reads, by default all of
+    it, are evenly apart along both dimensions; None where it is none."""
+    shape = places.in_size("dim0"), places.in_size("dim1")
+    for order in ((1, 0), (0, 1)):
+        core, first = [0, 0], 1
+        for axis, size in zip(order, (CHUNK_BYTES // element_bytes, ROWS), strict=True):
+            core[axis] = size
+            own = places.bases(dim(axis))[: log2(size)]
+            if own != tuple((first << bit,) for bit in range(log2(size))):
+                break
+            first *= size
+        else:
+            read = [min(own) for own in zip(shape, tile or shape, strict=True)]
+            down, across = (_step(places, n, core[n], read[n], first) for n in (0, 1))
+            if down is not None and across is not None:
+                steps = down * element_bytes, across * element_bytes
+                return MatrixMemory(places, element_bytes, order, 0, steps)
+    return None
+
+
+def _step(places: LinearLayout, axis: int, core: int, size: int, whole: int) -> int | None:
+    """How far apart core matrices lie along a dimension, of which an instruction reads `size`
+    elements; `whole` elements are one of them. None where they are not evenly apart."""
+    own = [basis[0] for basis in places.bases(dim(axis))[log2(core) : log2(max(core, size))]]
+    step = own[0] if own else whole
+    return step if own == [step << bit for bit in range(len(own))] else None

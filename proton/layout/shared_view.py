@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from proton.layout.linear import LinearLayout, log2
-from proton.layout.matrix_memory import MatrixMemory, matrix_memory
+from proton.layout.matrix_memory import MatrixMemory, core_matrices, matrix_memory
 from proton.layout.named import SWIZZLES, dim, shared_nvmma
 
 Paddings = tuple[tuple[int, int], ...]  # (interval, padding), in elements
@@ -106,13 +106,22 @@ class SharedView:
 
 
 @functools.cache
-def matrix_of(view: SharedView, element_bytes: int) -> MatrixMemory | None:
-    """The swizzled matrix that a view is, or is a part of, from rows on that begin a swizzle; None
-    where it is none."""
+def matrix_of(
+    view: SharedView, element_bytes: int, tile: tuple[int, int] | None = None
+) -> MatrixMemory | None:
+    """The swizzled matrix that a view is, or is a part of, from rows on that begin a swizzle; or
+    the one of core matrices, of which an instruction reads a `tile`. None where it is none."""
     if view.paddings or len(view.shape) != 2:
         return None
+    whole = None if view.layout is None else matrix_memory(view.layout, element_bytes)
+    if whole is not None:
+        return whole
+    if view.is_foldable:
+        cores = core_matrices(view.places, element_bytes, tile)
+        if cores is not None:
+            return cores
     if view.layout is not None:
-        return matrix_memory(view.layout, element_bytes)
+        return None
     for order in ((1, 0), (0, 1)):
         for swizzle in SWIZZLES:
             found = _part_of_matrix(view, element_bytes, swizzle, order)
@@ -139,4 +148,4 @@ def _part_of_matrix(
     part = SharedView.of(layout).sliced([0, 0], shape)
     if part.places.ins != view.places.ins:
         return None
-    return MatrixMemory(layout, element_bytes, order, swizzle)
+    return MatrixMemory(layout.invert(), element_bytes, order, swizzle)

@@ -50,6 +50,12 @@ class WarpGroupTiling:
         """The layout of a left operand in registers: those of 16 rows, tiles down, then along k."""
         return wgmma_operand_a((self.shape[0], k), bits, self.warps)
 
+    def read(self, axis: int, bits: int) -> Shape:
+        """The part of an operand in memory that an instruction reads: of the left one (0), of the
+        right one (1)."""
+        k = K_BITS // bits
+        return (GROUP_ROWS, k) if axis == 0 else (k, self.n)
+
     @property
     def tiles(self) -> list[tuple[int, int]]:
         """(row, column) of the tiles of the first group, in the order of registers."""

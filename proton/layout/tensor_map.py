@@ -110,10 +110,10 @@ def box_of(block: tuple[int, ...], element_bytes: int) -> Box | None:
     if len(block) == 2:
         matrix = matrix_layout((block[0], block[1]), element_bytes, (1, 0))
         found = None if matrix is None else matrix_memory(matrix, element_bytes)
-        if found is not None:
+        if matrix is not None and found is not None:
             row = found.swizzle // element_bytes
             box = min(block[0], MAX_BOX), row
-            return Box(block, element_bytes, box, found.swizzle, found.layout)
+            return Box(block, element_bytes, box, found.swizzle, matrix)
     sizes = tuple(min(size, MAX_BOX) for size in block)
     fastest_first = tuple(reversed(range(len(block))))
     layout = shared_row_major(sizes, fastest_first)

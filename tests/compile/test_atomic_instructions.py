@@ -149,3 +149,34 @@ def test_a_fence_is_behind_the_loads_of_a_block() -> None:
     last = ptx.rindex("ld.relaxed.gpu.global.b32")
     assert ptx.count("ld.relaxed.gpu.global.b32") == 4
     assert ptx.index("fence.acq_rel.gpu") > last
+
+
+@proton.jit
+def pass_on(x_ptr, out_ptr, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    mask = offs // GROUP % 2 == 0
+    tl.atomic_store(out_ptr + offs, tl.atomic_load(x_ptr + offs, mask=mask), mask=mask)
+
+
+@pytest.mark.parametrize(
+    "dtype, group, access",
+    [
+        ("int8", 16, "v4.b32"),
+        ("int8", 2, "b16"),
+        ("int1", 1, "b8"),
+        ("float16", 8, "v4.b32"),
+        ("float16", 2, "b32"),
+        ("int32", 2, "v2.b32"),
+        ("float64", 2, "v2.b64"),
+    ],
+)
+def test_neighbours_are_one_atomic_access(dtype: str, group: int, access: str) -> None:
+    """... of as many as a mask agrees on; what nobody reads the old value of is a store."""
+    type_ = getattr(tl, dtype)
+    ptx = ptx_of(pass_on, type_, type_, group, 1024, num_warps=1)
+    for kind in ("ld", "st"):
+        found = set(re.findall(rf"{kind}\.relaxed\.gpu\.global\.(\S+)", ptx))
+        assert found == {access}
+    assert "atom." not in ptx
+    # One fence is behind the loads, and before the stores.
+    assert ptx.rindex("ld.relaxed") < ptx.index("fence.acq_rel.gpu") < ptx.index("st.relaxed")

@@ -39,14 +39,14 @@ OF_L1 = hopper.CachePolicy(l1="evict_last")
         (
             gl.CachePolicy(eviction_policy="evict_first"),
             None,
-            (["L2::evict_first.L2::evict_unchanged 1"], [True, False]),
+            (["L2::evict_first 1"], [True, False]),
         ),
         (
             NORMAL,
             LAST,
             (
                 [
-                    "L2::evict_normal.L2::evict_unchanged 1",
+                    "L2::evict_normal 1",
                     "L2::evict_last.L2::evict_first 0.5",
                 ],
                 [True, True],

@@ -150,6 +150,13 @@ def test_every_level_has_its_text() -> None:
     assert isinstance(kernel.asm["cubin"], bytes)
 
 
+def test_llir_of_triton_is_llvm_ir(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs, "stands_for_triton", True)
+    code = compiled("add").asm["llir"]
+    assert re.findall(r'^define .* @"(.*?)"\(', code, re.M) == [mangled("add")]
+    assert "llvm.func" not in code
+
+
 def test_shared_memory_is_what_the_kernel_exchanges() -> None:
     """Three buffers of a product's operands of 32 x 16 and 16 x 32 floats, a transposed block of
     32 x 32, none."""

@@ -41,6 +41,13 @@ def test_ttir_is_compiled_as_from_python(name: str, target: Any, tmp_path: Path)
     assert code_of(proton.compile(again, target=target).asm["ptx"]) == code_of(kernel.asm["ptx"])
 
 
+def test_what_gluon_makes_is_ttir(tmp_path: Path) -> None:
+    made = [
+        proton.compile(written(tmp_path, "ADD", level), target=HOPPER) for level in ("glir", "ttir")
+    ]
+    assert code_of(made[0].asm["ptx"]) == code_of(made[1].asm["ptx"])
+
+
 @proton.jit
 def add(x_ptr, y_ptr, out_ptr, n):
     i = tl.program_id(0) * 64 + tl.arange(0, 64)

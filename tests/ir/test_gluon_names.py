@@ -9,6 +9,7 @@ import pytest
 import proton
 from proton import gluon
 from proton.gluon import language as gl
+from proton.gluon.nvidia.hopper import TensorDescriptor
 from tests.tables import check_rows
 
 TARGET = proton.GPUTarget("cuda", 90)
@@ -161,3 +162,107 @@ def test_operators_of_aggregates() -> None:
     said = r"unsupported operand type\(s\) for \+: 'Scaled' and 'int'"
     with pytest.raises(proton.CompilationError, match=said):
         operating[(1,)](out, 3, True)
+
+
+@gluon.jit
+def by_method(out, x, y):
+    layout: gl.constexpr = B([1], [32], [4], [0])
+    a = gl.arange(0, 128, layout=layout)
+    gl.store(out + a, a.__rsub__(y).__mul__(x).__radd__(a).__rfloordiv__(1000).__xor__(a))
+    gl.store(out + 128 + a, a.__ge__(y).to(gl.int32) + a.__eq__(x) * 2)
+    gl.static_assert(a.shape == [128])
+    gl.static_assert(a.shape != [64])
+
+
+def test_operators_of_tensors_have_names() -> None:
+    out, a = np.zeros(256, np.int32), np.arange(128)
+    by_method[(1,)](out, 3, 200)
+    assert out[:128].tolist() == ((1000 // (a + (200 - a) * 3)) ^ a).tolist()
+    assert out[128:].tolist() == ((a >= 200) + (a == 3) * 2).tolist()
+
+
+def test_layouts_of_other_chips_have_their_fields() -> None:
+    amd, blackwell = gl.amd, gl.nvidia.blackwell
+
+    def check(layout: Any, fields: dict[str, object]) -> None:
+        assert {name: getattr(layout, name) for name in fields} == fields
+
+    check_rows(check, [
+        (
+            blackwell.TensorMemoryLayout((128, 64), col_stride=1),
+            {"block": (128, 64), "col_stride": 1, "two_ctas": False},
+        ),
+        (
+            amd.AMDMFMALayout(3, [32, 32, 8], True, warps_per_cta=[4, 1]),
+            {"version": 3, "transposed": True, "warps_per_cta": [4, 1], "cga_layout": []},
+        ),
+        (amd.AMDWMMALayout(2, True, [[0, 1]]), {"warp_bases": [[0, 1]], "rank": 2}),
+    ])  # fmt: skip
+    with pytest.raises(TypeError, match="AMDWMMALayout has no 'warps_per_cta'"):
+        amd.AMDWMMALayout(2, True, warps_per_cta=[4, 1])
+
+
+PADDED = gl.PaddedSharedLayout.with_identity_for([[32, 4]], [32, 64], [1, 0])
+
+
+def test_warps_of_layouts_and_layouts_that_have_no_view() -> None:
+    def check(layout: Any, shape: list[int], warps: list[int]) -> None:
+        assert gl._layouts.warps_per_cta(layout, shape) == warps
+
+    check_rows(check, [
+        (MMA, [64, 64], [4, 1]),
+        (S(0, ROWS), [64], [4, 1]),
+        (gl.DotOperandLayout(1, MMA, 2), [16, 64], [4, 1]),
+        (L([[1, 0]], [[0, 1 << i] for i in range(5)], [[2, 0], [0, 0]], [], [4, 32]), [4, 32],
+         [2, 1]),
+    ])  # fmt: skip
+    for layout in (gl.AutoLayout(), gl.CoalescedLayout(), PADDED):
+        for view in (layout.format_tensor_view, layout.format_hardware_view):
+            with pytest.raises(ValueError, match="cannot be visualized"):
+                view([32, 64])
+
+
+@gluon.jit
+def turned(layout: gl.constexpr, after: gl.constexpr):
+    memory = gl.allocate_shared_memory(gl.float16, [64, 128], layout).permute([1, 0])
+    gl.static_assert(memory.type.layout == after, memory.type.layout)
+
+
+def test_views_keep_the_layout_of_blocks() -> None:
+    def check(before: Any, after: Any) -> None:
+        turned.warmup(before, after, grid=(1,), target=TARGET, num_ctas=2)
+
+    rows = [[0, 1 << i] for i in range(6)] + [[1 << i, 0] for i in range(6)]
+    columns = [[b, a] for a, b in rows]
+    check_rows(check, [
+        (gl.SwizzledSharedLayout(8, 1, 4, [1, 0], [[0, 1]]),
+         gl.SwizzledSharedLayout(8, 1, 4, [0, 1], [[1, 0]])),
+        (gl.NVMMASharedLayout(128, 16, 2, cga_layout=[[1, 0]]),
+         gl.NVMMASharedLayout(128, 16, 2, True, cga_layout=[[0, 1]])),
+        (gl.PaddedSharedLayout([[64, 8]], rows, [[0, 1]], [64, 128]),
+         gl.PaddedSharedLayout([[64, 8]], columns, [[1, 0]], [128, 64])),
+    ])  # fmt: skip
+
+
+@gluon.jit
+def large(out, layout: gl.constexpr):
+    gl.store(out, gl.sum(gl.full([1 << 15], 1, gl.int32, layout), 0))
+
+
+def test_a_program_of_several_blocks_has_elements_for_each() -> None:
+    def compiled(blocks: int) -> None:
+        layout = B([4], [32], [1], [0], [[1]] if blocks == 2 else [])
+        large.warmup(gl.int32, layout, grid=(1,), target=TARGET, num_warps=1, num_ctas=blocks)
+
+    compiled(2)
+    with pytest.raises(proton.OutOfResources, match="a thread takes 512"):
+        compiled(1)
+
+
+def test_mistakes_of_descriptors_are_assertions_too() -> None:
+    memory = np.zeros((64, 64), np.float16)
+    layout = gl.NVMMASharedLayout(128, 16, rank=2)
+    with pytest.raises(AssertionError, match="Expected block_shape"):
+        TensorDescriptor.from_tensor(memory, [64, 32], layout)
+    with pytest.raises(proton.LaunchError, match="strides must be multiples of 16 bytes"):
+        TensorDescriptor(memory, [64, 60], [60, 1], [64, 64], layout)

@@ -60,7 +60,7 @@ def check(places: LinearLayout, way: MatrixAccess, element_bytes: int) -> None:
     expected = places.table("register", "lane", "warp")[..., 0]
     for warp in range(expected.shape[2]):
         got = loaded(way, memory, element_bytes, warp)
-        np.testing.assert_array_equal(got, expected[:, :, warp])
+        np.testing.assert_array_equal(got, expected[way.registers, :, warp])
 
 
 def memories(shape: tuple[int, int], element_bytes: int) -> list[LinearLayout]:
@@ -117,6 +117,21 @@ def test_the_transposed_operand_is_read_without_conflict() -> None:
         assert way is not None
         assert way.is_transposed
         assert worst_bank(way, 2) == 1
+
+
+@pytest.mark.parametrize("element_bytes", [1, 2, 4])
+def test_registers_come_in_any_order(element_bytes: int, rng: np.random.Generator) -> None:
+    k = 128 // element_bytes
+    layout = WarpTiling((64, 64), (2, 2)).operand_a(k, 8 * element_bytes)
+    places = layout.invert_and_compose(shared_nvmma((64, k), element_bytes, 128))
+    bases = places.bases("register")
+    for _ in range(4):
+        order = rng.permutation(len(bases))
+        moved = dict(places.ins) | {"register": tuple(bases[bit] for bit in order)}
+        permuted = LinearLayout.of(moved, dict(places.outs))
+        way = matrix_access(permuted, element_bytes)
+        assert way is not None
+        check(permuted, way, element_bytes)
 
 
 def test_small_operands_take_fewer_matrices() -> None:

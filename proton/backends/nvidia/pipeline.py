@@ -167,7 +167,7 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
     """What Gluon's kernels still lack, whose layouts, copies and barriers are the author's."""
     return [
         ResolveAutoEncodings(),
-        TritonToTritonGPU(num_warps=options.num_warps, program_warps=options.program_warps),
+        TritonToTritonGPU(options.num_warps, options.program_warps, num_ctas=options.num_ctas),
         AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
         CreateTensorMaps(),

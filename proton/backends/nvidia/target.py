@@ -8,6 +8,7 @@ from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResul
 from proton.backends.nvidia.options import GPUOptions
 from proton.base import nvidia_tools as tools
 from proton.base.errors import CompilationError
+from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import did_you_mean
 from proton.language.function import DeviceFunction
@@ -59,6 +60,14 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
             "ptxas": tools.identity(tools.ptxas(options.target), tools.PTXAS_WHEEL),
             "libdevice": tools.identity(tools.libdevice(), "nvidia-nvvm"),
         }
+
+    def shown(self, level: str, text: str) -> str:
+        """What Triton calls `llir` is LLVM's text."""
+        if level != "llir" or not knobs.stands_for_triton:
+            return text
+        from proton.backends.nvidia.llvm_ir import llvm_ir
+
+        return llvm_ir(text)
 
     def compile(
         self, fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str

@@ -59,6 +59,7 @@ class Chip:
     mma: tuple[MatrixInstruction, ...] = ()
     atomics: frozenset[tuple[str, str]] = frozenset()  # (element, kind of `tt`) that are one
     atomic_bytes: int = 4  # of neighbours that one atomic adds to, at most
+    atomic_access_bytes: int = 0  # of those that one atomic load or store takes; 0: one element
     has_async_copies: bool = False  # of threads, from global to shared memory
     has_tma: bool = False  # copies of boxes by a unit of their own
     has_matrix_loads: bool = False  # `ldmatrix`

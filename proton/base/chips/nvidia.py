@@ -42,6 +42,7 @@ _AMPERE = Chip(
     shared_unit=128,
     mma=(_MMA, _MMA_F64),
     atomics=_ATOMICS,
+    atomic_access_bytes=16,
     has_async_copies=True,
     has_matrix_loads=True,
     fp32_per_cycle=64,

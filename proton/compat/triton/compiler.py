@@ -127,6 +127,11 @@ class TritonCompiledKernel(metaclass=_AnyKernel):
         return facts
 
 
+def max_shared_mem(device: int) -> int:
+    """The bytes of shared memory that a block of threads may have on a device."""
+    return int(driver.active.utils.get_device_properties(device)["max_shared_mem"])  # type: ignore[call-overload]
+
+
 def _code_of(kernel: Kernel) -> Mapping[str, Any]:
     """`kernel.asm`, without what other launchers than Proton's would launch wrongly."""
     maps = len(kernel.metadata.get("tensor_maps", ()))

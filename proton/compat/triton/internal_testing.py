@@ -63,6 +63,11 @@ def get_current_target() -> Target | None:
     return None if is_interpreter() else active.get_current_target()
 
 
+def is_compile_warmup() -> bool:
+    """False: tests run their kernels."""
+    return False
+
+
 def is_cuda() -> bool:
     """True if kernels run on an NVIDIA GPU."""
     return isinstance(get_current_target(), GPUTarget)

@@ -320,7 +320,7 @@ def _warpgroup_mma(
     right = accessed(b, f"{what}: b")
     left_shape = type_of(left).shape if isinstance(left, shared_memory_descriptor) else left.shape
     check_shapes(left_shape, type_of(right).shape, type_, what)
-    _check_matrix(right, 0, what)
+    _check_matrix(right, 1, tiling, what)
     element = type_of(right).element_ty
     imprecise = 0
     if element.is_fp8():
@@ -343,7 +343,7 @@ def _left(a: object, acc: distributed_type, tiling: WarpGroupTiling, what: str) 
     """The left operand: in swizzled memory, or in registers as `wgmma` takes it."""
     if isinstance(a, shared_memory_descriptor):
         found = accessed(a, what)
-        _check_matrix(found, 1, what)
+        _check_matrix(found, 0, tiling, what)
         return found
     value = operand_of(a, 0, acc, what)
     wanted = tiling.operand_a(value.shape[1], value.dtype.primitive_bitwidth)
@@ -352,18 +352,20 @@ def _left(a: object, acc: distributed_type, tiling: WarpGroupTiling, what: str) 
     return converted(value, DistributedLinearLayout.of(wanted))
 
 
-def _check_matrix(value: tensor, k_axis: int, what: str) -> None:
-    """Raises CompilationError where memory is no swizzled matrix, or is one whose rows run along
-    the other dimension, which only elements of 16 bits may."""
+def _check_matrix(value: tensor, axis: int, tiling: WarpGroupTiling, what: str) -> None:
+    """Raises CompilationError where memory of an operand, the left (0) or right (1) one, is no
+    matrix as `wgmma` reads it, or is one whose rows run along dimension `axis`, which only elements
+    of 16 bits may."""
     own = type_of(value)
     bits = own.element_ty.primitive_bitwidth
-    found = matrix_of(ttg.mem_desc_view(to_ir(own)), max(1, bits // 8))
+    read = tiling.read(axis, max(8, bits))
+    found = matrix_of(ttg.mem_desc_view(to_ir(own)), max(1, bits // 8), read)
     if found is None:
         raise error(
             f"{what}: memory in the layout {own.layout} is no operand of `wgmma`",
             "NVMMASharedLayout.get_default_for(shape, dtype), with rows of 32 bytes at least",
         )
-    if bits != 16 and found.order[0] != k_axis:
+    if bits != 16 and found.order[0] == axis:
         raise error(
             f"{what}: rows of {own.element_ty} must run along the inner dimension",
             "store it transposed, and pass memory.permute((1, 0))",

@@ -5,6 +5,7 @@ the author would call that.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -24,6 +25,7 @@ from proton.language import types as ty
 from proton.language.gluon import core
 from proton.language.gluon.core import shared_memory_descriptor
 from proton.language.gluon.layouts import (
+    Bases,
     NVMMASharedLayout,
     PaddedSharedLayout,
     SharedLayout,
@@ -331,21 +333,23 @@ def _permuted_layout(own: Memory, order: list[int]) -> SharedLayout:
     layout, view = own.layout, _view(own)
     if order == list(range(len(order))):
         return layout
+
+    def moved(bases: Bases) -> Bases:
+        return [[basis[axis] for axis in order] for basis in bases]
+
     if isinstance(layout, SwizzledSharedLayout):
-        moved = [order.index(axis) for axis in layout.order]
-        return SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, moved)
+        places = [order.index(axis) for axis in layout.order]
+        return replace(layout, order=places, cga_layout=moved(layout.cga_layout))
     if isinstance(layout, NVMMASharedLayout) and order == [1, 0]:
-        return NVMMASharedLayout(
-            layout.swizzle_byte_width,
-            layout.element_bitwidth,
-            layout.rank,
-            not layout.transposed,
-            layout.fp4_padded,
-        )
+        transposed = not layout.transposed
+        return replace(layout, transposed=transposed, cga_layout=moved(layout.cga_layout))
     if isinstance(layout, PaddedSharedLayout):
-        bases = [[basis[axis] for axis in order] for basis in layout.offset_bases]
-        shape = [layout.shape[axis] for axis in order]
-        return PaddedSharedLayout(layout.interval_padding_pairs, bases, [], shape)
+        return replace(
+            layout,
+            offset_bases=moved(layout.offset_bases),
+            cga_layout=moved(layout.cga_layout),
+            shape=[layout.shape[axis] for axis in order],
+        )
     found = view.permuted(order).layout
     return layout if found is None else SharedLinearLayout.of(found)
 

@@ -165,9 +165,11 @@ from proton.language.core import (
 from proton.language.core import (
     where as where,
 )
+from proton.language.function import builtin as builtin
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.gluon import amd as amd
 from proton.language.gluon import extra as extra
+from proton.language.gluon import layouts as _layouts  # noqa: F401  (of Triton's name)
 from proton.language.gluon import nvidia as nvidia
 from proton.language.gluon.core import (
     CachePolicy as CachePolicy,

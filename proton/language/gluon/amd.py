@@ -1,5 +1,8 @@
 """What AMD's GPUs have: there by name, and using it in a kernel is an error that says so."""
 
+import sys
+from typing import ClassVar
+
 from proton.language.gluon.core import ForeignModule, OfOtherChip, absent
 
 _WHAT, _INSTEAD = "an op of AMD's GPUs", "kernels run on NVIDIA's GPUs and on x86-64 CPUs"
@@ -8,15 +11,33 @@ _WHAT, _INSTEAD = "an op of AMD's GPUs", "kernels run on NVIDIA's GPUs and on x8
 class AMDMFMALayout(OfOtherChip):
     """A result of AMD's MFMA."""
 
+    FIELDS: ClassVar = dict.fromkeys(("version", "instr_shape", "transposed", "warps_per_cta")) | {
+        "element_bitwidth": 32,
+        "tiles_per_warp": None,
+        "cga_layout": [],
+    }
+
 
 class AMDWMMALayout(OfOtherChip):
     """A result of AMD's WMMA."""
+
+    FIELDS: ClassVar = dict.fromkeys(("version", "transposed", "warp_bases")) | {
+        "reg_bases": [],
+        "instr_shape": [16, 16, 16],
+        "cga_layout": [],
+        "rank": 2,
+    }
 
 
 class PartitionedSharedLayout(OfOtherChip):
     """Memory in partitions."""
 
+    FIELDS: ClassVar = dict.fromkeys(
+        ("num_partitions", "num_groups", "partition_dim", "partition_layout")
+    )
 
+
+_layouts = sys.modules[__name__]  # Triton's name of where layouts are
 _LAYOUTS = {"PartitionedSharedLayout": PartitionedSharedLayout}
 
 

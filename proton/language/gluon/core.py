@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
+from proton.language.constants import unwrap
 from proton.language.function import Builtin, builtin
 from proton.language.gluon.layouts import plain
 from proton.language.gluon.types import (
@@ -271,10 +272,18 @@ def absent(name: str, what: str, instead: str) -> Any:
 
 
 class OfOtherChip:
-    """A layout of a chip that is not supported: the host may make one, and no kernel takes it."""
+    """A layout of a chip that is not supported: the host may make one and ask for its fields,
+    `FIELDS` with their defaults, and no op takes it."""
+
+    FIELDS: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        self.args, self.kwargs = args, kwargs
+        self.args, self.kwargs = tuple(map(unwrap, args)), {n: unwrap(v) for n, v in kwargs.items()}
+        unknown = next((name for name in kwargs if self.FIELDS and name not in self.FIELDS), None)
+        if unknown is not None:
+            raise TypeError(f"{type(self).__name__} has no {unknown!r}")
+        vars(self).update({**self.FIELDS, **dict(zip(self.FIELDS, self.args, strict=False))})
+        vars(self).update(self.kwargs)
 
     def __repr__(self) -> str:
         said = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]

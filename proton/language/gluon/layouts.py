@@ -52,7 +52,8 @@ class _Layout:
         return repr(self)
 
     def format_tensor_view(self, shape: Sequence[int]) -> str:
-        """Of each element of a tensor of a shape the place that holds it, as text."""
+        """Of each element of a tensor of a shape the place that holds it, as text. Raises
+        ValueError of a layout that is no linear one."""
         return "\n".join(f"{index}: {place}" for index, place in _places(self, shape))
 
     def format_hardware_view(self, shape: Sequence[int]) -> str:
@@ -376,8 +377,9 @@ class PaddedSharedLayout(SharedLayout):
         return tuple((interval, padding) for interval, padding in self.interval_padding_pairs)
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
-        others = [basis for basis in self.cga_layout if any(basis)]  # no copies
-        return _of_offsets([*self.offset_bases, *others], shape)
+        part = _shape_per_cta(list(shape), self.cga_layout)
+        steps = [[n * size for n, size in zip(b, part, strict=True)] for b in self.cga_layout]
+        return _of_offsets([*self.offset_bases, *filter(any, steps)], shape)  # no copies
 
     @staticmethod
     @constexpr_function
@@ -433,6 +435,22 @@ class SharedLinearLayout(SharedLayout):
         return cls([list(basis) for basis in layout.bases("offset")])
 
 
+def warps_per_cta(layout: Any, shape: Sequence[int]) -> list[int]:
+    """For how many warps along each dimension a layout of a tensor is; warps that hold copies do
+    not count."""
+    if isinstance(layout, DistributedLinearLayout):
+        counts = [1] * len(shape)
+        for axis in (
+            next((a for a, step in enumerate(b) if step), None) for b in layout.warp_bases
+        ):
+            if axis is not None:
+                counts[axis] *= 2
+        return counts
+    if isinstance(layout, SliceLayout | DotOperandLayout):
+        return warps_per_cta(layout.parent, shape)
+    return [int(warps) for warps in layout.warps_per_cta]
+
+
 def _of_offsets(bases: Bases, shape: Sequence[int]) -> LinearLayout:
     outs = {named.dim(axis): size for axis, size in enumerate(shape)}
     layout = LinearLayout.of({"offset": bases}, outs)
@@ -451,6 +469,8 @@ def _shape_per_cta(shape: list[int], bases: Bases) -> list[int]:
 
 def _places(layout: Any, shape: Sequence[int]) -> list[tuple[tuple[int, ...], str]]:
     """(index, place) of each element of a tensor, by index."""
+    if isinstance(layout, _Chosen | PaddedSharedLayout):
+        raise ValueError(f"{type(layout).__name__} cannot be visualized: it is no linear layout")
     is_shared = isinstance(layout, SharedLayout)
     linear = layout.linear(plain(shape), 8) if is_shared else layout.linear(plain(shape))
     found: dict[tuple[int, ...], list[str]] = {}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proton.base.errors import LaunchError
+from proton.base.errors import InvalidDescriptor, LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
 from proton.runtime.backend import owner_of
@@ -35,40 +35,40 @@ class TensorDescriptor(ArrayArgument):
         rank = len(self.shape)
         for name in ("strides", "block_shape"):
             if len(getattr(self, name)) != rank:
-                raise LaunchError(
+                raise InvalidDescriptor(
                     f"TensorDescriptor: {name} must have {rank} entries, as shape has, got "
                     f"{shown(getattr(self, name))}"
                 )
         try:
             ty.check_block_shape(tuple(self.block_shape))
         except ValueError as problem:
-            raise LaunchError(
+            raise InvalidDescriptor(
                 f"TensorDescriptor: block_shape {shown(self.block_shape)}: {problem}"
             ) from None
         for size in self.shape:
             if not 0 < size <= _MAX_SIZE:
-                raise LaunchError(
+                raise InvalidDescriptor(
                     f"TensorDescriptor: sizes must be from 1 to {_MAX_SIZE}, got {shown(size)}"
                 )
         if self.padding not in _PADDINGS:
-            raise LaunchError(
+            raise InvalidDescriptor(
                 f'TensorDescriptor: padding must be "zero" or "nan", got {shown(self.padding)}'
             )
         if self.round_f32_to_tf32:
-            raise LaunchError(
+            raise InvalidDescriptor(
                 "TensorDescriptor: round_f32_to_tf32 is not supported; tl.dot rounds its operands"
             )
         self._check_strides(_element_bytes(self.base))
 
     def _check_strides(self, size: int) -> None:
         if self.strides[-1] != 1:
-            raise LaunchError(
+            raise InvalidDescriptor(
                 f"TensorDescriptor: the last stride must be 1, got {shown(self.strides[-1])}: pass "
                 "a contiguous tensor, or a transposed view and transpose blocks"
             )
         for stride in self.strides[:-1]:
             if stride * size % ty.DESCRIPTOR_ROW_BYTES:
-                raise LaunchError(
+                raise InvalidDescriptor(
                     f"TensorDescriptor: strides must be multiples of {ty.DESCRIPTOR_ROW_BYTES} "
                     f"bytes, got {stride} x {size} bytes: pad the rows, or pass a pointer"
                 )

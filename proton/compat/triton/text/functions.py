@@ -62,7 +62,7 @@ class FunctionReader:
                 f"{symbol} has no body", token, "put what it calls into the module"
             )
         is_kept = said.get("noinline") == "true"
-        kind = KERNEL if not is_private else NOINLINE if is_kept else INLINED
+        kind = KERNEL if not is_private else f"{NOINLINE} = true" if is_kept else INLINED
         descriptors = {a.name: a for a in arguments if isinstance(a.type, Descriptor)}
         kept, made = list[_Argument](), list[str]()
         for argument in arguments:

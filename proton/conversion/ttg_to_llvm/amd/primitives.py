@@ -213,6 +213,20 @@ def atomic_load(
     return _under(predicate, [type_], one, [v.constant(0, type_)])[0]
 
 
+def atomic_store(
+    ordering: str, scope: str, address: Value, value: Value, predicate: Value | None
+) -> None:
+    """Writes an integer to global memory at once."""
+    size, order = i64_attr(v.bits_of(value.type) // 8), i64_attr(atomics.ORDERINGS[ordering])
+
+    def one() -> list[Value]:
+        given = {"alignment": size, "ordering": order, **_scope(scope)}
+        v.effect(llvm.StoreOp, value, address, **given)
+        return []
+
+    _under(predicate, [], one, [])
+
+
 def compare_and_swap(
     ordering: str, scope: str, given: Sequence[Value], predicate: Value | None
 ) -> Value:

@@ -13,7 +13,7 @@ Where other threads hold copies of a result they read it from shared memory.
 
 from collections.abc import Callable
 
-from proton.analysis.atomics import is_native
+from proton.analysis.atomics import is_native, is_store
 from proton.analysis.scratch import has_copies, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import read_shared, write_shared
@@ -62,16 +62,19 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     mask = site.optional(2)
     kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(ctx, site)
     native = is_native(kind, v.element(value), ctx.chip)
-    # Of one instruction the ordering is its own.
-    several = v.count_of(value) > site.access
+    is_read, is_written = READS in site.op.attributes, is_store(site.op)
+    # Of one instruction the ordering is its own; a load or a store has it of one element.
+    several = v.count_of(value) > (1 if is_read or is_written else site.access)
     inner = "relaxed" if several else ordering
-    is_read = READS in site.op.attributes
 
     def one(predicate: Value | None, address: Value, operand: Value) -> Value:
         if is_read:
             return ctx.primitives.atomic_load(
                 inner, site.text("scope"), address, operand.type, predicate
             )
+        if is_written:
+            ctx.primitives.atomic_store(inner, site.text("scope"), address, operand, predicate)
+            return v.poison(operand.type)
         if native:
             return ctx.primitives.atomic(
                 kind, inner, site.text("scope"), address, operand, predicate

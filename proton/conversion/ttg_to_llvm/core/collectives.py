@@ -1,4 +1,5 @@
-"""Histograms and gathers: every thread may need what any other has, so both use shared memory."""
+"""Histograms and gathers: every thread may need what any other has, so both use shared memory,
+except gathers of what the warp has."""
 
 from functools import partial
 
@@ -8,10 +9,12 @@ from proton.conversion.ttg_to_llvm.core.layouts import read_shared, stored_type,
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import both
 from proton.conversion.ttg_to_llvm.core.shared_memory import contiguous
-from proton.dialect import tt
+from proton.dialect import Kind, tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import layout_of
+from proton.layout.gather import WarpGather, gather_in_warp
+from proton.layout.linear import log2
 from proton.layout.named import shared_row_major
 
 
@@ -68,6 +71,9 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     value, index = site.operands
     source, target = layout_of(site.operand_types[0]), layout_of(site.operand_types[1])
     shape, axis = tuple(size for _, size in source.outs), axis_of(site.op)
+    i32 = v.like(index, v.integer(32))
+    if (way := gather_in_warp(source, target, axis)) is not None:
+        return [_gathered(ctx, value, _as_i32(index, i32), way)]
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))
     base = ctx.shared(ctx.scratch(site))
     element = v.element(value)
@@ -75,7 +81,6 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     width = contiguous(places, v.bits_of(stored_type(element)) // 8)
     write_shared(ctx, value, places, width, base)
     ctx.threads.barrier()
-    i32 = v.like(index, v.integer(32))
     place: Value | None = None
     stride = 1
     for dimension in reversed(range(len(shape))):
@@ -91,6 +96,38 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     if stored != element:
         result = v.create(llvm.TruncOp, v.like(result, element), result)
     return [result]
+
+
+def _gathered(ctx: Lowering, value: Value, index: Value, way: WarpGather) -> Value:
+    """Every result from the lane that its index names, by a shuffle."""
+    count = v.count_of(index)
+    own = [1 << bit for bit in range(log2(ctx.threads.lanes))]
+    for _, bit in way.lanes:
+        own[bit] = 0
+    lanes = v.splat(ctx.threads.bits(tuple(own) + (0,) * log2(ctx.threads.warps)), count)
+
+    def shifted(kind: Kind, moved: Value, by: int) -> Value:
+        return v.binary(kind, moved, v.constant(by, index.type)) if by else moved
+
+    def of_index(first: int, bits: int) -> Value:
+        mask = v.constant((1 << bits) - 1, index.type)
+        return v.binary(llvm.AndOp, shifted(llvm.LShrOp, index, first), mask)
+
+    for first, to, bits in way.runs:
+        lanes = v.binary(llvm.OrOp, lanes, shifted(llvm.ShlOp, of_index(first, bits), to))
+    chosen = [
+        v.to_elements(v.compare("ne", of_index(bit, 1), v.constant(0, index.type)))
+        for bit in way.registers
+    ]
+    results = []
+    for register, lane in enumerate(v.to_elements(lanes)):
+        moved = v.shuffle(value, way.sources[register])
+        found = v.to_elements(ctx.primitives.shuffle_lanes("idx", moved, lane))
+        for is_set in chosen:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [v.select(is_set[register], high, low) for low, high in pairs]
+        results += found
+    return v.from_elements(results)
 
 
 def _as_i32(index: Value, type_: Type) -> Value:

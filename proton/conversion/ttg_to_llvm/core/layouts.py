@@ -418,7 +418,7 @@ def warps_write_shared(
     if way is None:
         write_shared(ctx, value, places, vector, base, view)
         return
-    words = v.to_elements(v.to_words(value))
+    words = v.to_elements(v.to_words(v.shuffle(value, way.registers)))
     starts = addresses(ctx, way.rows, list(range(way.instructions)), base, element, view)
     for number, address in enumerate(starts):
         chosen = words[number * way.matrices : (number + 1) * way.matrices]
@@ -450,5 +450,6 @@ def warps_read_shared(
     rows = list(range(way.instructions))
     for address in addresses(ctx, way.rows, rows, base, element, view):
         words += ctx.primitives.load_matrices(address, way.matrices, way.is_transposed)
-    type_ = v.vector(places.in_size("register"), element)
-    return v.from_words(v.from_elements(words), type_)
+    found = v.from_words(v.from_elements(words), v.vector(len(way.registers), element))
+    place = {register: number for number, register in enumerate(way.registers)}
+    return v.shuffle(found, [place[register] for register in range(len(place))])

@@ -107,7 +107,12 @@ class Primitives(Protocol):
     def atomic_load(
         self, ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
     ) -> Value:
-        """An integer of global memory, read at once; or 0."""
+        """An integer of global memory, or several side by side, each read at once; or 0."""
+
+    def atomic_store(
+        self, ordering: str, scope: str, address: Value, value: Value, predicate: Value | None
+    ) -> None:
+        """Writes an integer, or several side by side, each at once."""
 
     def compare_and_swap(
         self, ordering: str, scope: str, given: Sequence[Value], predicate: Value | None

@@ -5,36 +5,28 @@ inline assembly is convergent, and may copy it into both ways of a branch.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.base.chips.nvidia import MAX_GRID
 from proton.conversion.ttg_to_llvm.core import values as v
+from proton.conversion.ttg_to_llvm.nvidia.atomics import atomic as atomic
+from proton.conversion.ttg_to_llvm.nvidia.atomics import atomic_load as atomic_load
+from proton.conversion.ttg_to_llvm.nvidia.atomics import atomic_store as atomic_store
+from proton.conversion.ttg_to_llvm.nvidia.atomics import compare_and_swap as compare_and_swap
+from proton.conversion.ttg_to_llvm.nvidia.atomics import fetch_add as fetch_add
+from proton.conversion.ttg_to_llvm.nvidia.inline import LETTERS, listed, suffix
+from proton.conversion.ttg_to_llvm.nvidia.inline import assembly as assembly
+from proton.conversion.ttg_to_llvm.nvidia.inline import braced as braced
 from proton.conversion.ttg_to_llvm.nvidia.libdevice import function as function
 from proton.dialect.attributes import EVICT_FIRST_FROM_L1, EVICT_LAST_FROM_L1
-from proton.dialect.builtin import string_attr
 from proton.dialect.emit import effect
-from proton.dialect.mlir import Type, Value, arith, ir, llvm, nvvm
+from proton.dialect.mlir import Type, Value, ir, llvm, nvvm
 
 FULL_MASK = -1  # all lanes of a warp
 MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
 PREDICATES = 7  # that a thread has
 SCOPES = {"cta": "block", "gpu": "device", "sys": ""}  # tt's -> NVPTX's
-_LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
-# tt's kind of an atomic -> what PTX calls it, and its type; of floats elsewhere.
-_ATOMICS = {
-    "add": "add u{bits}",
-    "fadd": "add f{bits}",
-    "max": "max s{bits}",
-    "umax": "max u{bits}",
-    "min": "min s{bits}",
-    "umin": "min u{bits}",
-    "and": "and b{bits}",
-    "or": "or b{bits}",
-    "xor": "xor b{bits}",
-    "xchg": "exch b{bits}",
-}
 # tt's eviction policy -> PTX's (PTX ISA, "Cache Eviction Priority Hints"), of both caches where the
 # kernel's author asks, as in Triton: what was loaded to be evicted last is there in a later launch.
 _MODIFIERS = {
@@ -53,30 +45,6 @@ _APPROXIMATE = {
     "sqrt": "sqrt.approx.f32",
     "rsqrt": "rsqrt.approx.f32",
 }
-
-
-def assembly(
-    text: str,
-    constraints: str,
-    type_: Type | None,
-    *operands: Value,
-    effects: bool = True,
-    note: str = "",
-) -> Any:
-    """Inline PTX; None where `type_` is None."""
-    attributes = {
-        "asm_string": string_attr(f"{text} {note}" if note else text),
-        "constraints": string_attr(constraints),
-    }
-    if effects:
-        attributes["has_side_effects"] = ir.UnitAttr.get()
-    op = ir.Operation.create(
-        llvm.InlineAsmOp.OPERATION_NAME,
-        results=[] if type_ is None else [type_],
-        operands=list(operands),
-        attributes=attributes,
-    )
-    return None if type_ is None else op.result
 
 
 # Numbers
@@ -124,7 +92,7 @@ def _read(register: str, first: int, end: int) -> Value:
 
 def special_register(name: str, bits: int, note: str = "") -> Value:
     """A register that may change while the kernel runs, by PTX's name."""
-    return assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
+    return assembly(f"mov.u{bits} $0, %{name};", f"={LETTERS[bits]}", v.integer(bits), note=note)
 
 
 def clock(bits: int, note: str) -> Value:
@@ -136,7 +104,7 @@ def clock_of_lane(bits: int, note: str, predicate: Value) -> Value:
     """The cycles of the SM so far where a predicate of lanes holds, else 0. What not all lanes have
     alike the assembler does not read into a uniform register, which takes ten cycles more."""
     name = "clock" if bits == 32 else "clock64"
-    text, constraints = f"@$1 mov.u{bits} $0, %{name};", f"={_LETTERS[bits]},b,0"
+    text, constraints = f"@$1 mov.u{bits} $0, %{name};", f"={LETTERS[bits]},b,0"
     type_ = v.integer(bits)
     return assembly(text, constraints, type_, predicate, v.constant(0, type_), note=note)
 
@@ -275,21 +243,6 @@ def store_matrices(address: Value, words: list[Value], is_transposed: bool) -> N
 # Warp groups
 
 
-def _suffix(count: int, bits: int) -> str:
-    """`.v4.b32` and the like."""
-    return (f".v{count}" if count > 1 else "") + f".b{bits}"
-
-
-def braced(first: int, count: int) -> str:
-    """The operands `$first...` as a vector of PTX."""
-    return f"{{{', '.join(f'${first + number}' for number in range(count))}}}"
-
-
-def _listed(first: int, count: int) -> str:
-    """The same; one operand stands alone."""
-    return braced(first, count) if count > 1 else f"${first}"
-
-
 def address(base: Value, index: Value, size: int) -> Value:
     """The address of the element of `size` bytes at a signed i32 index."""
     text = f"mad.wide.s32 $0, $1, {size}, $2;"
@@ -298,7 +251,7 @@ def address(base: Value, index: Value, size: int) -> Value:
 
 def _letter(word: Type) -> str:
     """Of the registers that hold a word in inline assembly."""
-    return _FLOATS["f32"] if isinstance(word, ir.F32Type) else _LETTERS[word.width]
+    return _FLOATS["f32"] if isinstance(word, ir.F32Type) else LETTERS[word.width]
 
 
 def cache_policy(priorities: str, share: float = 1.0) -> Value:
@@ -345,8 +298,8 @@ def load(
     modifiers = _MODIFIERS.get(modifiers, modifiers)
     kind = f"ld.volatile.{space}" if modifiers == "volatile" else f"ld.{space}{modifiers}"
     place = f"${count}+{offset}" if offset else f"${count}"
-    kind += _suffix(count, bits or word.width)
-    text = f"{guard}{kind} {_listed(0, count)}, [{place}]{hint};"
+    kind += suffix(count, bits or word.width)
+    text = f"{guard}{kind} {listed(0, count)}, [{place}]{hint};"
     constraints += ",l" if hint else ""
     type_ = word if count == 1 else v.struct([word] * count)
     result = assembly(text, constraints, type_, *operands, note=note)
@@ -372,90 +325,12 @@ def store(
         guard = f"@${count + 1} "
         operands.append(predicate)
         constraints += ",b"
-    kind = f"st.{space}{_MODIFIERS.get(modifiers, modifiers)}{_suffix(count, bits or width)}"
+    kind = f"st.{space}{_MODIFIERS.get(modifiers, modifiers)}{suffix(count, bits or width)}"
     place = f"$0+{offset}" if offset else "$0"
     hint = _l2_hint(modifiers, len(operands), operands)
-    text = f"{guard}{kind} [{place}], {_listed(1, count)}{hint};"
+    text = f"{guard}{kind} [{place}], {listed(1, count)}{hint};"
     constraints += ",l" if hint else ""
     assembly(text, constraints, None, *operands, note=note)
-
-
-def atomic(
-    kind: str,
-    ordering: str,
-    scope: str,
-    address: Value,
-    value: Value,
-    predicate: Value | None,
-) -> Value:
-    """Combines a value, or several side by side, with global memory; what was there before, and 0
-    where the predicate does not hold. `kind`, `ordering` and `scope` are those of `tt`."""
-    count, element = v.count_of(value), v.element(value)
-    name, type_ = _ATOMICS[kind].format(bits=element.width).split()
-    packed = min(count, max(1, 32 // int(element.width)))
-    if kind == "fadd":
-        name, type_ = f"add{'.noftz' * (element.width == 16)}", str(element) + "x2" * (packed > 1)
-    word, words = v.integer(element.width * packed), count // packed
-    given = v.to_elements(v.bitcast(value, v.vector(words, word))) if count > 1 else [value]
-    given = [v.bitcast(one, word) for one in given]
-    letter = _LETTERS[word.width]
-    operands = [address, *given]
-    constraints = ",".join([f"={letter}"] * words + ["l"] + [letter] * words)
-    guard = ""
-    if predicate is not None:
-        guard = f"@${2 * words + 1} "
-        operands += [predicate, *[v.constant(0, word)] * words]
-        constraints += ",b" + "".join(f",{number}" for number in range(words))
-    vector = f".v{words}" * (words > 1)
-    text = (
-        f"{guard}atom.global.{scope}.{ordering}.{name}{vector}.{type_} {_listed(0, words)}, "
-        f"[${words}], {_listed(words + 1, words)};"
-    )
-    result = assembly(
-        text, constraints, word if words == 1 else v.struct([word] * words), *operands
-    )
-    if words == 1:
-        return v.bitcast(result, value.type)
-    found = [v.member(result, number, word) for number in range(words)]
-    return v.bitcast(v.from_elements(found), value.type)
-
-
-def atomic_load(
-    ordering: str, scope: str, address: Value, type_: Type, predicate: Value | None
-) -> Value:
-    """An integer of global memory, read at once; 0 where the predicate does not hold."""
-    word = v.integer(max(16, width := v.bits_of(type_)))  # the narrowest register
-    operands, constraints, guard = [address], f"={_LETTERS[word.width]},l", ""
-    if predicate is not None:
-        guard = "@$2 "
-        operands += [predicate, v.constant(0, word)]
-        constraints += ",b,0"
-    text = f"{guard}ld.{ordering}.{scope}.global.b{width} $0, [$1];"
-    found = assembly(text, constraints, word, *operands)
-    return found if word.width == width else v.create(arith.TruncIOp, type_, found)
-
-
-def compare_and_swap(
-    ordering: str, scope: str, given: Sequence[Value], predicate: Value | None
-) -> Value:
-    """`given` is an address, what is expected there, and what replaces that. The value that was
-    there, and 0 where the predicate does not hold; `ordering` and `scope` are those of `tt`."""
-    type_ = given[1].type
-    word = v.integer(v.bits_of(type_))
-    letter = _LETTERS[word.width]
-    operands = [given[0], *[v.bitcast(one, word) for one in given[1:]]]
-    constraints, guard = f"={letter},l,{letter},{letter}", ""
-    if predicate is not None:
-        constraints, guard = f"{constraints},b,0", "@$4 "
-        operands += [predicate, v.constant(0, word)]
-    text = f"{guard}atom.global.{ordering}.{scope}.cas.b{word.width} $0, [$1], $2, $3;"
-    return v.bitcast(assembly(text, constraints, word, *operands), type_)
-
-
-def fetch_add(address: Value, number: int, note: str) -> Value:
-    """Adds to an i32 in global memory; what it was before."""
-    text = f"atom.global.add.u32 $0, [$1], {number};"
-    return assembly(text, "=r,l", v.integer(32), address, note=note)
 
 
 # Arithmetic

@@ -66,7 +66,8 @@ class _Memory:
         self, ctx: Lowering, base: Value, type_: Type, tiling: WarpGroupTiling, axis: int
     ) -> None:
         element, view = mem_desc_block(type_)[1], mem_desc_view(type_)
-        found = matrix_of(view, stored_bytes(element))
+        size = stored_bytes(element)
+        found = matrix_of(view, size, tiling.read(axis, 8 * size))
         assert found is not None, "as the pass chose it"
         self.memory: MatrixMemory = found
         self.axis = axis  # the dimension that is not summed over

@@ -32,8 +32,10 @@ def _policy(site: Site) -> list[Value]:
     """The hint of a copy for the second-level cache, if it has one."""
     if ttng.L2_PRIORITIES not in site.op.attributes:
         return []
-    words = "".join(f".L2::{word.value}" for word in site.op.attributes[ttng.L2_PRIORITIES])
-    return [nvidia.cache_policy(words, site.op.attributes[ttng.L2_SHARE].value)]
+    first, second = (word.value for word in site.op.attributes[ttng.L2_PRIORITIES])
+    rest = "" if second == "evict_unchanged" else f".L2::{second}"  # which is the default
+    share = site.op.attributes[ttng.L2_SHARE].value
+    return [nvidia.cache_policy(f".L2::{first}{rest}", share)]
 
 
 def _hint(policy: Sequence[Value], number: int) -> tuple[str, str, str]:

@@ -1,6 +1,8 @@
 """What came with Blackwell (10.0): tensor memory, its dots, launches that go on. It is there by
 name, and calling it in a kernel is an error that says so."""
 
+from typing import ClassVar
+
 from proton.language.gluon.core import ForeignModule, OfOtherChip, absent
 from proton.language.gluon.nvidia.ampere import CachePolicy as CachePolicy
 from proton.language.gluon.nvidia.ampere import FractionalEvictionPolicy as FractionalEvictionPolicy
@@ -24,9 +26,19 @@ _OPS = (
 class TensorMemoryLayout(OfOtherChip):
     """Where a tensor lies in the memory of Blackwell's tensor cores."""
 
+    FIELDS: ClassVar = {
+        "block": None,
+        "col_stride": None,
+        "cga_layout": [],
+        "two_ctas": False,
+        "fp4_padded": False,
+    }
+
 
 class TensorMemoryScalesLayout(OfOtherChip):
     """Where the scales of a dot lie there."""
+
+    FIELDS: ClassVar = {"cga_layout": []}
 
 
 _OF_TMA = {name: of for name, of in vars(_tma).items() if not name.startswith("_")}

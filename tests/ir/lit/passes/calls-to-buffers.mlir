@@ -26,7 +26,7 @@ func.func @caller(%x: tensor<8xf32>, %s: i32, %pid: i32) attributes {tt.kernel, 
 // CHECK: %[[T:.*]] = tensor.empty
 // CHECK-NEXT: bufferization.materialize_in_destination %[[T]] in restrict writable %[[OUT]]
 // CHECK-NEXT: return %[[N]] : i32
-func.func private @callee(%x: tensor<8xf32>, %s: i32, %pid: i32) -> (i32, tensor<4x2xi1>) attributes {tt.noinline, proton.abi = ["program_x"]} {
+func.func private @callee(%x: tensor<8xf32>, %s: i32, %pid: i32) -> (i32, tensor<4x2xi1>) attributes {tt.noinline = true, proton.abi = ["program_x"]} {
   %n = arith.addi %s, %pid : i32
   %c0 = arith.constant 0 : index
   %e = tensor.extract %x[%c0] : tensor<8xf32>
@@ -38,6 +38,6 @@ func.func private @callee(%x: tensor<8xf32>, %s: i32, %pid: i32) -> (i32, tensor
 
 // CHECK-LABEL: func.func private @scalars(%{{.*}}: f32) -> f32
 // CHECK-NEXT: return
-func.func private @scalars(%x: f32) -> f32 attributes {tt.noinline} {
+func.func private @scalars(%x: f32) -> f32 attributes {tt.noinline = true} {
   return %x : f32
 }

@@ -143,11 +143,11 @@ func.func @caller(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %x: f32)
   %y = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<f32>) -> f32
   return
 }
-func.func private @writes(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %x: f32) -> !tt.ptr<f32> attributes {tt.noinline} {
+func.func private @writes(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %x: f32) -> !tt.ptr<f32> attributes {tt.noinline = true} {
   %p = func.call @passes(%b) : (!tt.ptr<f32>) -> !tt.ptr<f32>
   "tt.store"(%p, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
   return %a : !tt.ptr<f32>
 }
-func.func private @passes(%a: !tt.ptr<f32>) -> !tt.ptr<f32> attributes {tt.noinline} {
+func.func private @passes(%a: !tt.ptr<f32>) -> !tt.ptr<f32> attributes {tt.noinline = true} {
   return %a : !tt.ptr<f32>
 }

@@ -26,7 +26,7 @@ func.func @kernel(%x: f32) attributes {tt.kernel} {
 // CHECK-SAME: proton.scopes_around = "outer"
 // CHECK: call @[[INNER:leaf__in.*]](%{{.*}}) {{.*}} loc(#[[PLACE:.*]])
 // CHECK: arith.negf %{{.*}} loc(#[[PLAIN:.*]])
-func.func private @middle(%x: f32) attributes {tt.noinline} {
+func.func private @middle(%x: f32) attributes {tt.noinline = true} {
   func.call @leaf(%x) : (f32) -> () loc("scope:inner"("a.py":9:1))
   %y = arith.negf %x : f32 loc("a.py":10:1)
   return
@@ -42,7 +42,7 @@ func.func private @middle(%x: f32) attributes {tt.noinline} {
 // CHECK: func.func private @leaf(
 // CHECK-NOT: proton.scopes_around
 // CHECK: "proton.record"(){{.*}} scope = "own"
-func.func private @leaf(%x: f32) attributes {tt.noinline} {
+func.func private @leaf(%x: f32) attributes {tt.noinline = true} {
   "proton.record"() {phase = "start", scope = "own", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   "proton.record"() {phase = "end", scope = "own", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
@@ -54,6 +54,6 @@ func.func private @leaf(%x: f32) attributes {tt.noinline} {
 // CHECK: func.func private @silent(
 // CHECK-DAG: #[[PLACE]] = loc("scope:outer/inner"(
 // CHECK-DAG: #[[PLAIN]] = loc("scope:outer"(
-func.func private @silent(%x: f32) attributes {tt.noinline} {
+func.func private @silent(%x: f32) attributes {tt.noinline = true} {
   return
 }

@@ -102,7 +102,7 @@ func.func @caller() attributes {tt.kernel} {
 // CHECK-COUNT-1: memref.alloca
 // CHECK-NOT: memref.alloca
 // CHECK: return
-func.func private @callee() attributes {tt.noinline} {
+func.func private @callee() attributes {tt.noinline = true} {
   %b = memref.alloc() : memref<16400xf32>
   %c = memref.alloc() : memref<8192xf32>
   return

@@ -22,10 +22,10 @@ module {
     call @other(%scheduler) : (i64) -> ()
     return
   }
-  func.func private @send(%scheduler: i64, %x: !llvm.ptr) attributes {proton.partition = 1 : i32, tt.noinline} {
+  func.func private @send(%scheduler: i64, %x: !llvm.ptr) attributes {proton.partition = 1 : i32, tt.noinline = true} {
     return
   }
-  func.func private @other(%scheduler: i64) attributes {tt.noinline} {
+  func.func private @other(%scheduler: i64) attributes {tt.noinline = true} {
     return
   }
 }
