@@ -353,3 +353,55 @@ def test_gather(rng: np.random.Generator, dtype: str) -> None:
         assert_same(out, np.take_along_axis(x, index.astype(np.int64), shape[2]), dtype)
 
     check_rows(check, zip(SHAPES, xs, indices, outs, strict=True))
+
+
+GATHERS_IN_LOOPS = """
+@proton.jit
+def rows_and_columns(x_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + rows * N + columns)
+    acc = tl.zeros((M, N), tl.float32)
+    for k in range(n):
+        row = tl.gather(x, tl.full((1, N), k, tl.int16), 0)
+        column = tl.gather(x, tl.full((M, 1), k, tl.int64), 1)
+        acc += row.to(tl.float32) * column.to(tl.float32)
+    tl.store(out_ptr + rows * N + columns, acc)
+
+@proton.jit
+def named(codes_ptr, table_ptr, out_ptr, n, N: tl.constexpr, SIZE: tl.constexpr):
+    table = tl.load(table_ptr + tl.arange(0, SIZE))
+    place = tl.arange(0, N)
+    for k in range(n):
+        codes = tl.load(codes_ptr + k * N + place).to(tl.int32)
+        if k % 2 == 0:
+            tl.store(out_ptr + k * N + place, tl.gather(table, codes, 0))
+        else:
+            tl.store(out_ptr + k * N + place, tl.gather(table, SIZE - 1 - codes, 0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "times"),
+    [("float16", 32, 16, 13), ("float32", 8, 128, 8), ("int8", 64, 4, 0)],
+)
+def test_gathers_of_a_block_that_a_loop_does_not_change(
+    rng: np.random.Generator, dtype: str, m: int, n: int, times: int
+) -> None:
+    """On a GPU it is written to shared memory once, ahead of the loop."""
+    x = rng.integers(-5, 6, (m, n)).astype(dtype)
+    out = np.empty((m, n), np.float32)
+    kernels_of(GATHERS_IN_LOOPS).rows_and_columns[(1,)](x, out, times, M=m, N=n)
+    exact = x.astype(np.float32)
+    np.testing.assert_array_equal(out, exact[:, :times] @ exact[:times])
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float16", 16), ("int64", 256), ("uint8", 2)])
+def test_tables_that_a_loop_does_not_change(
+    rng: np.random.Generator, dtype: str, size: int
+) -> None:
+    codes = rng.integers(0, size, (5, 512)).astype(np.uint8)
+    table, out = sample(rng, dtype, size), np.zeros(codes.shape, dtype)
+    kernels_of(GATHERS_IN_LOOPS).named[(1,)](codes, table, out, 5, N=512, SIZE=size)
+    exact = table[codes]
+    exact[1::2] = table[size - 1 - codes[1::2]]
+    np.testing.assert_array_equal(out, exact)
