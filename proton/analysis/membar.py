@@ -90,7 +90,10 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     if not any(allocation.offsets for allocation in allocations.values()):
         return []  # nothing is in shared memory
     needed, ahead = _missing(graph, allocations, ()), list[Operation]()
-    for loop in dict.fromkeys(loop for op in needed for loop in _loops_around(op)):
+    loops = dict.fromkeys(loop for op in needed for loop in _loops_around(op))
+    if not loops or len(_missing(graph, allocations, loops)) == len(needed):
+        return needed  # as in most pipelines
+    for loop in loops:
         found = _missing(graph, allocations, (*ahead, loop))
         if len(found) < len(needed):
             needed = found

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from proton.layout.linear import Basis, LinearLayout, log2
 
 # Registers of a lane that may be what an index names. Each is one shuffle, which costs as much as a
-# load from shared memory does; such a load is ahead of a barrier, and of stores before it.
+# load from shared memory does; ahead of such a load are stores and a barrier. Where the two are
+# equal has not been measured.
 MOST = 2
 
 

@@ -15,7 +15,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton import GPUTarget
-from proton.backends.nvidia.cubin import with_plain_symbol
+from proton.backends.nvidia.machine_code import with_plain_symbol
 from proton.base.symbols import LONGEST, mangled
 from tests.compile.cubins import read_cubin
 from tests.cpu.harness import kernels_of

@@ -64,7 +64,7 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 _GAIN = 2  # times the share of registers given up: the share of programs gained, at least
 # Bytes that may be spilled for twice as many programs: a product of int8 with 131 registers and 8
 # warps took 0.76 of the time so. Where less is gained, spills are not worth it: with 104 bytes for
-# four programs in the place of three a gated SiLU took 1.03 (corpus.py, H200).
+# four programs in the place of three a gated SiLU took 1.03 (corpus.py, H200, 03ff931d).
 _FEW_SPILLS = 16
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute

@@ -9,13 +9,11 @@ import fcntl
 import os
 import re
 import signal
-import struct
 from dataclasses import dataclass
 
 from proton.base import nvidia_tools as tools
 from proton.base.errors import PassError, PTXASError
 from proton.base.knobs import environment
-from proton.base.symbols import unmarked
 from proton.base.targets import GPUTarget
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -24,8 +22,6 @@ _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) 
 # which are a tenth of its time. Where the C library or the kernel knows none, it changes nothing.
 _HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"}
 _RESULT = 3  # the descriptor of the machine code, in the assembler
-# Of ELF: where its header says where its sections are, and how large and how many; a kind of them.
-_SECTIONS_AT, _SECTION_SIZE_AT, _STRINGS = 40, 58, 3
 _SERIALISED = re.compile(r"\(C75\d\d\) Potential Performance Loss")
 
 
@@ -131,24 +127,6 @@ class Assembler:
             raise PassError(f"ptxas says nothing about the registers of {self.name}: {log}")
         frame, stored, read = map(int, spills.groups())
         return Cubin(_content(self.result), int(registers[1]), stored + read, frame, log)
-
-
-def with_plain_symbol(code: bytes, symbol: str) -> tuple[bytes, str]:
-    """Machine code, an ELF file, in which the function with a symbol has another, and that: its
-    name, as launchers other than Proton's know it, where nothing else in there has it."""
-    plain = unmarked(symbol)
-    (table,) = struct.unpack_from("<Q", code, _SECTIONS_AT)
-    size, count = struct.unpack_from("<HH", code, _SECTION_SIZE_AT)
-    headers = (struct.unpack_from("<4xI16xQQ", code, table + size * n) for n in range(count))
-    tables = [slice(start, start + length) for kind, start, length in headers if kind == _STRINGS]
-    if plain == symbol or any(f"\0{plain}\0".encode() in code[where] for where in tables):
-        return code, symbol
-    name = re.compile(rb"(?<=[\0.])" + re.escape(f"{symbol}\0".encode()))
-    shorter = f"{plain}\0".ljust(len(symbol) + 1, "\0").encode()
-    found = bytearray(code)
-    for where in tables:
-        found[where] = name.sub(shorter, code[where])
-    return bytes(found), plain
 
 
 def _above_standard(file: int) -> int:

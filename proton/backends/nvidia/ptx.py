@@ -57,7 +57,8 @@ def _with_uniform_bases(ptx: str) -> str:
     """The PTX with one instruction for addresses that begin at a parameter, where few do. ptxas
     adds to a uniform register then, which it loads ahead, and else to one of the thread, for which
     each thread waits behind what it computes: a kernel that stores numbers took 0.95 of its time so
-    (H200, 2^16 numbers). An address takes an instruction more, so bases of many stay as they are.
+    (H200, 0ccd119c, by what became benchmarks/gpu_small.py). An address takes an instruction more,
+    so bases of many stay as they are.
     """
     parameters = set(re.findall(r"ld\.param\.b64 \t(%rd\d+),", ptx))
     begin = Counter(found[2] for found in _ADDRESS.finditer(ptx))

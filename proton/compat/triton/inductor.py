@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from proton.backends.nvidia.cubin import with_plain_symbol
+from proton.backends.nvidia.machine_code import with_plain_symbol
 from proton.base.knobs import set_environment
 from proton.compiling import cache
 from proton.language import profiling
@@ -72,8 +72,10 @@ def show_static_launcher(kernel: Any) -> None:
             code, symbol = with_plain_symbol(kernel.asm["cubin"], kernel.metadata["symbol"])
             file = Path(files["cubin"]).with_name(f"{name}.cubin")
             if symbol == name and not file.exists():
+                part = file.with_name(f"{name}.{os.getpid()}")
                 with contextlib.suppress(OSError):  # torch says that there is none
-                    file.write_bytes(code)
+                    part.write_bytes(code)
+                    part.replace(file)
 
 
 def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:

@@ -60,7 +60,7 @@ class KeepGatheredInMemory(Pass):
                     groups.setdefault((op.operands[0], axis), {})[op] = place
             order = {op: number for number, op in enumerate(all_ops(function))}
             for (source, axis), places in groups.items():
-                if len(places) < 2 and not any(_is_repeated(op) for op in places):
+                if len(places) < 2 and not any(_is_repeated(*pair) for pair in places.items()):
                     continue
                 # The other axes are the fast ones.
                 shape = shape_of(source)
@@ -98,9 +98,8 @@ def _place(gather: Operation) -> Operation | None:
     return op
 
 
-def _is_repeated(gather: Operation) -> bool:
-    """True if a loop is around a gather, and its source is from outside."""
-    op, place = gather, _place(gather)
+def _is_repeated(op: Operation, place: Operation) -> bool:
+    """True if a loop is around a gather in its place, or is that."""
     while op != place:
         op = parent_of(op)
         if has(op, Loop):

@@ -195,7 +195,7 @@ def _take(threads: Threads) -> None:
     """Waits at the own barrier. `ptxas` would wait as early as it may, ahead of the work that the
     group has to do while it is the other's turn."""
     own, _ = _own(threads)
-    nvidia.hold_back(_never(threads))
+    nvidia.sched_barrier(_never(threads))
     nvidia.meet(own, v.i32(2 * GROUP_WARPS * WARP_SIZE))
 
 

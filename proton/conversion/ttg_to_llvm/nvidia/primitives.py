@@ -61,10 +61,12 @@ def lanes_below() -> Value:
     return assembly("mov.u32 $0, %lanemask_lt;", "=r", i32_, effects=False)
 
 
-def hold_back(never: Value) -> None:
-    """Nothing that comes before is computed behind this, and nothing behind it before: `ptxas` does
-    not move work across an event. There is none, as the i1 does not hold."""
-    assembly("@$0 pmevent 0;", "b,~{memory}", None, never)
+def sched_barrier(when: Value | None = None) -> None:
+    """`ptxas` moves no work across an event: nothing that comes before is computed behind this, and
+    nothing behind it before. There is none under an i1 that never holds."""
+    guard, given = ("@$0 ", "b,") if when is not None else ("", "")
+    operands = () if when is None else (when,)
+    assembly(f"{guard}pmevent 0;", f"{given}~{{memory}}", None, *operands)
 
 
 def copied(value: Value) -> Value:
@@ -378,11 +380,6 @@ def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
 def widened_from_float8(pair: Value, name: str) -> Value:
     """Two 8-bit floats in an i16 as two fp16 in an i32."""
     return assembly(f"cvt.rn.f16x2.{name}x2 $0, $1;", "=r,h", v.integer(32), pair, effects=False)
-
-
-def sched_barrier() -> None:
-    """An event for counters that nobody counts: ptxas moves no other instruction across it."""
-    assembly("pmevent 0;", "", None)
 
 
 def optimization_barrier(words: Sequence[Value]) -> list[Value]:
