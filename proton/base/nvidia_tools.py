@@ -149,11 +149,16 @@ def nvdisasm() -> Path:
 def disassemble(code: bytes) -> str:
     """SASS with source lines; raises ProtonError where `nvdisasm` is not to be found, or takes the
     code for none."""
+    return _disassembled(nvdisasm(), code)
+
+
+@functools.lru_cache(8)  # samples, their lines and the page ask for the same, for 0.3 s each
+def _disassembled(program: Path, code: bytes) -> str:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(code)
         file.flush()
         run = subprocess.run(
-            [str(nvdisasm()), "-g", "-c", file.name],
+            [str(program), "-g", "-c", file.name],
             capture_output=True,
             encoding="utf-8",
             errors="replace",  # the name of a file may be any bytes
