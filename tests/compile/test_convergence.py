@@ -52,6 +52,7 @@ LEVELS = {  # of the llvm dialect's ops that become one of these
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("capacity", [0, 8, 64, 1024])
 @pytest.mark.parametrize("arch", [80, 90])
 @pytest.mark.parametrize("kernel", [sums, products, blocks], ids=lambda k: k.__name__)

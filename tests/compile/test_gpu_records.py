@@ -597,6 +597,7 @@ def test_a_kernel_that_fills_no_segment_takes_no_chunks(capacity: int) -> None:
     assert looped.profile.takes_chunks
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("blocks", [(128, 128, 64, 8), (32, 64, 32, 2)], ids=["wgmma", "mma"])
 def test_records_leave_a_pipeline_as_it_is(blocks: tuple[int, int, int, int], mode: str) -> None:

@@ -158,6 +158,7 @@ def _shuffles(kernel: Any, *types: Any, **options: Any) -> int:
     return int(made.asm["ptx"].count("shfl.sync"))
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_most_steps_stay_within_threads() -> None:
     """Where a thread has 16 elements, four bits of their index stay within it."""
     pair = (tl.float32, tl.float32)

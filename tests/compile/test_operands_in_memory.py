@@ -72,6 +72,7 @@ def stays_in_memory(kernel: GPUKernel) -> bool:
     return any(re.search(rf'"ttg.local_load"\({name}\)', loop) for name in held)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("arch", [80, 90])
 def test_an_operand_that_does_not_fit_waits_in_shared_memory(arch: int) -> None:
     large = compiled(attention_like, 64, 32, 128, warps=1, arch=arch)
@@ -137,6 +138,7 @@ def test_shared_operands_are_stored_as_threads_have_them(rng: np.random.Generato
     np.testing.assert_allclose(out, want, rtol=1e-2, atol=0.5)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("warps", [1, 2])
 def test_what_fits_stays_in_registers(warps: int) -> None:
     assert not stays_in_memory(compiled(attention_like, 16, 16, 64, warps=warps))
@@ -174,6 +176,7 @@ def outside_of_loops(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr,
     tl.store(out_ptr + m[:, None] * N + j[None, :], tl.dot(q, tl.trans(last), out))
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_a_product_outside_of_loops_takes_registers() -> None:
     assert not stays_in_memory(compiled(outside_of_loops, 16, 16, 64, warps=1))
     assert stays_in_memory(compiled(outside_of_loops, 64, 64, 128, warps=1))

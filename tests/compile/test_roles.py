@@ -146,6 +146,7 @@ def test_operands_that_threads_read(rng: np.random.Generator) -> None:
     assert "mma.sync" in ptx
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_programs_and_chips_that_have_no_room_for_roles() -> None:
     """A program has 1024 threads at most, and only 9.0 moves registers between groups."""
     desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
@@ -246,6 +247,7 @@ def after_a_flag(a, b, c, flag, n, M: tl.constexpr, HOW: tl.constexpr):
     c.store([0, 0], out.to(tl.float16))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("how", "options", "has_roles"),
     [
@@ -272,6 +274,7 @@ def test_which_loops_have_roles(how: str, options: dict[str, int], has_roles: bo
     assert (ROLES in kernel.asm["ptx"]) == has_roles
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
     """And what the schedule says."""
     desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
@@ -283,7 +286,7 @@ def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
     assert text.count("wait until channel 0 is filled") == text.count("channel 0 is empty") == 1
 
 
-@pytest.mark.filterwarnings("ignore:ptxas")  # what has no room spills
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("n", "k", "options", "text"),
     [
@@ -326,8 +329,8 @@ BARRIERS = (ttng.ArriveOfWarpsOp, ttng.WaitBarrierOp)
 
 
 @pytest.fixture
-def scheduled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Modules behind the schedule, while each is checked."""
+def scheduled(monkeypatch: pytest.MonkeyPatch, no_assembler: None) -> Iterator[list[str]]:
+    """Modules behind the schedule, while each is checked, ahead of the assembler."""
     found: list[str] = []
     goes_on = compiler._with_workers
 
@@ -389,7 +392,6 @@ def _barrier_ops(module: Module) -> list[Operation]:
     return [op for op in all_ops(kernel) if isa(op, *BARRIERS, ttng.WarpGroupDotWaitOp)]
 
 
-@pytest.mark.usefixtures("no_assembler")  # others assemble the same
 @pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
 def test_barriers_of_delayed_dots(scheduled: list[str], kernel: Any) -> None:
     """For any number of iterations, and for five."""

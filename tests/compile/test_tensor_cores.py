@@ -150,6 +150,7 @@ def test_fp64(arch: int, depth: int, instruction: str, count: int, transposed: b
     assert "cp.async" in ptx
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_stages_are_as_many_as_shared_memory_has_room_for() -> None:
     each = (128 + 256) * 64 * 2
     assert matmul(90, tl.float16, "128x256x64", warps=8, stages=2).shared >= 2 * each
