@@ -115,7 +115,7 @@ def test_no_fewer_programs_are_tried_where_a_thread_has_all_registers(
         return assembled[-1]
 
     monkeypatch.setattr(Assembler, "finish", noted)
-    kernel = compiled(chained, tl.float32, 128, 64, 2)
+    kernel = compiled(chained, tl.float32, 128, 16, 1)
     assert kernel.n_regs == HOPPER.facts.max_registers
     assert kernel.n_spills
     assert [cubin.registers < kernel.n_regs for cubin in assembled] == [True, False]
