@@ -2,6 +2,7 @@
 
 import base64
 import json
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from faults import FILE, cubin, gpu, loop, offset_of, sampled
 from test_archive import members, plain, repacked
 from test_cli import call
 
+from proton.base import nvidia_tools
 from proton.base.errors import ProtonError
 from proton.trace.errors import TraceFormatError
 from proton.trace.join import join
@@ -125,6 +127,18 @@ def test_the_command_lists_them(viewer, tmp_path, monkeypatch) -> None:
     short = Run(replace(raw, kernels=none)).save(tmp_path / "c.proton")
     status, _, err = viewer("samples", short)
     assert (status, "ended before one was taken" in err) == (2, True)
+
+
+def test_code_is_disassembled_once(monkeypatch) -> None:
+    """For the samples, by line and by instruction, and for the page."""
+    nvidia_tools._disassembled.cache_clear()
+    starts, start = [], subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **b: starts.append(a) or start(*a, **b))
+    run = Run(raw_run())
+    for by in ("line", "instruction"):
+        assert len(run.pc_samples(by)) == 2
+    assert '"isSourceFirst": true' in run.source().page()
+    assert len(starts) == 1
 
 
 def test_the_source_has_them_beside_times(viewer, tmp_path) -> None:
