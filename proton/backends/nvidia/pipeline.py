@@ -76,7 +76,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         # Before instructions are chosen: operands in shared memory lie in the order of their loads.
         Coalesce(options.target),
         AccelerateMatmul(options.target),
-        RemoveLayoutConversions(),
+        RemoveLayoutConversions(num_stages=options.num_stages),
         SwapNeighbours(),  # of one warp, by the final layouts
         OptimizeThreadLocality(),
         LICM(),
