@@ -237,6 +237,10 @@ def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> Non
     for command in ("timeline", "heatmap", "hist", "occupancy", "analyze"):
         said = call(monkeypatch, capsys, command, file, "--launch", "99")
         assert said == (2, "", "proton-tile: no launch 99: there are 0 to 4\n"), command
+    for command, option, last in (("timeline", "--sm", 3), ("heatmap", "--warp", 0)):
+        status, out, err = call(monkeypatch, capsys, command, file, option, "0", option, "99")
+        assert (status, out) == (2, "")
+        assert err == f"proton-tile: no records of {option} 0 99: there are 0 to {last}\n"
     for command in ("stats", "flame"):
         status, out, err = call(monkeypatch, capsys, command, file, "--include", "matmul/softmx")
         assert (status, out) == (2, "")
