@@ -78,12 +78,16 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
         lambda: sampled(gpu(loop()), "not_selected", 80),
         r"80 % of samples are at x = load\(p\), and 100 % .* global .*\(matmul.py:14\) load ear",
     ),
-    "shared memory limits": ("occupancy", lambda: gpu(loads(1500)),
-                             lambda: gpu(loads(40)), "limited by shared memory: 96 KB"),
-    "registers limit": ("occupancy", lambda: gpu(loads(1500), shared=1024, registers=255),
-                        lambda: gpu(loads(20), shared=1024, registers=255), "limited by"),
+    "shared memory limits": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
+                             lambda: gpu(loads(40)), "limited by shared memory: 128 KB"),
+    "registers limit": ("occupancy", lambda: gpu(loads(9000), shared=1024, registers=255,
+                                                  blocks_per_sm=8, lengths=[200_000] * 9),
+                        lambda: gpu(loads(20), shared=1024, registers=255),
+                        "limited by registers: 255"),
+    "something else limits": ("occupancy", lambda: gpu(loads(1500), shared=1024),
+                              lambda: gpu(loads(40)), "no resource that is on record"),
     "records cost occupancy": ("perturbation", lambda: gpu(loop(), blocks_per_sm_off=2),
-                               lambda: gpu(loop(), blocks_per_sm_off=1), "1 programs fit"),
+                               lambda: gpu(loop(), blocks_per_sm_off=1), "for 1 of .* for 2"),
     "nothing is busy": ("utilization", lambda: counted(gpu(loop()), tensor=22.0, dram=31.0),
                         lambda: counted(gpu(loop()), tensor=81.0, dram=31.0),
                         "tensor 22 %, dram 31 %"),
@@ -276,12 +280,16 @@ def test_what_differs_from_another_run(viewer, tmp_path) -> None:
     assert found["wait copy_ns"]["after"] < found["wait copy_ns"]["before"]
     _, out, _ = viewer("explain", fast, "--against", fast)
     assert "nothing differs" in out
+    other = Run(cpu([9000] * 4)).save(tmp_path / "other.proton")
+    _, out, _ = viewer("explain", fast, "--against", other)
+    assert "matmul: is in this run alone" in out
+    assert "add: is in the other run alone" in out
 
 
 def test_a_run_without_anything_is_explained() -> None:
     found = Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=faults.cpu([1]).clock))
     assert len(found.findings) == 0
-    assert "no finding" in found.findings._repr_html_()
+    assert "no finding: no launch was recorded" in found.findings._repr_html_()
 
 
 def test_there_is_no_such_file(tmp_path) -> None:

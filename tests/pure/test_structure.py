@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from faults import barriers, gpu, loop, pieces
+from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
 
@@ -175,6 +176,32 @@ def test_what_was_not_recorded_is_inconclusive() -> None:
     raw.kernels[0].options.pop("spills")
     ((status, reason),) = verdicts([raw], max_spills=0)
     assert (status, "nothing of the kind" in reason) == (Status.INCONCLUSIVE, True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacks"),
+    [
+        ({"scope": "softmx"}, "no scope is softmx; .*did you mean softmax"),
+        ({"scope": "softmax", "hidden_by": "dot"}, "no scope is dot; .*did you mean dots"),
+        ({"order": ["softmax", "scor"]}, "no scope is scor; .*did you mean scores"),
+        ({"scope": "softmax", "role": "producer"}, "no role is producer; there is none"),
+        ({"scope": "softmax", "warp": 9}, "no warp is 9; there is 0"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused(asked: dict[str, object], lacks: str) -> None:
+    """By whatever limit: none passes because there was nothing to hold to it."""
+    limits = {"min_overlap": 0.1} if "hidden_by" in asked else {"max_visits": 9, "max_share": 0.9}
+    if "order" in asked:
+        limits = {}
+    with pytest.raises(BudgetError, match=f"budget [^ ]*(, warp 9)?: {lacks}"):
+        verdicts([gpu(pieces(100), auto=[], body=3)], **limits, **asked)
+
+
+def test_kernels_without_the_scope_are_not_held_to_it() -> None:
+    raw = raw_run({("add", ""): {"load": [5, 5]}, ("copy", ""): {"all": [9]}})
+    held = [reason for _, reason in verdicts([raw], scope="load", max_visits=2)]
+    assert held == ["2, allowed at most 2"]
+    assert len(verdicts([raw], scope="*", max_visits=2)) == 2
 
 
 @pytest.mark.parametrize(

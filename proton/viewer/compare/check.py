@@ -26,7 +26,7 @@ from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
 from proton.viewer.compare.samples import COUNT, Group, Process, Side
 from proton.viewer.compare.statistics import Estimate
-from proton.viewer.compare.structure import MEASURES, Measure
+from proton.viewer.compare.structure import MEASURES, MOST_NAMES, Measure, unknown
 from proton.viewer.explain.subject import Subject
 
 LARGEST = 100.0  # ratio that is written as it is
@@ -122,7 +122,7 @@ def _covered(rule: Budget, both: Comparison) -> list[Group]:
     if not named:
         known = list(dict.fromkeys(map(str, groups)))
         name = f"{rule.kernel}/{rule.scope}" if rule.scope else rule.kernel
-        there = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "") or "nothing"
+        there = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES) or "nothing"
         hint = did_you_mean(name, known)
         raise BudgetError(f"budget {rule.title}: nothing has that name; there is {there}{hint}")
     return [group for group in named if rule.holds_for(group, _facts(both, group))]
@@ -242,7 +242,7 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
     if not rules:
         return []
     found: dict[tuple[int, str, str], list[float]] = {}
-    named = set[int]()
+    named, lacking = set[int](), dict[int, str]()
     for process in candidate.processes:
         run = process.run()
         variants = dict(zip(map(id, run.kernels), Side.variants(run.kernels), strict=True))
@@ -250,6 +250,9 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
             group = Group(variants[id(view.kernel)], "")
             for number, rule in enumerate(rules):
                 if not rule.is_of_kernel(view.kernel.name):
+                    continue
+                if lacks := unknown(view, rule.asked):
+                    lacking.setdefault(number, lacks)
                     continue
                 named.add(number)
                 if not rule.holds_for(group, candidate.facts(group.variant)):
@@ -260,7 +263,8 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
                     values += [] if value is None else [value]
     for number, rule in enumerate(rules):
         if number not in named:
-            raise BudgetError(f"budget {rule.title}: no kernel has that name")
+            why = lacking.get(number, "no kernel has that name")
+            raise BudgetError(f"budget {rule.title}: {why}")
     verdicts = [_held(rules[number], name, kernel, values, len(candidate.processes), error)
                 for (number, name, kernel), values in found.items()]  # fmt: skip
     skipped = set(range(len(rules))) - {number for number, _, _ in found}

@@ -18,6 +18,7 @@ from proton.viewer.tables import Tables
 
 TOP = 3  # scopes of a kernel that are named
 NOTHING = "no finding: nothing that was recorded stands out"
+EMPTY = "no finding: no launch was recorded"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +91,18 @@ class Explanation:
             yield f"record: {finding.record}"
         yield f"rests on: {basis(finding)}"
 
+    @property
+    def nothing(self) -> str:
+        """What is said where there is no finding."""
+        return NOTHING if self.kernels else EMPTY
+
     def _repr_html_(self) -> str:
         """The findings in a notebook."""
         parts = [
             f"<li><b>{markup.text(title)}</b><br>{'<br>'.join(map(markup.text, below))}</li>"
             for title, below in self.lines("RUN")
         ]
-        found = f"<ol>{''.join(parts)}</ol>" if parts else f"<div>{NOTHING}</div>"
+        found = f"<ol>{''.join(parts)}</ol>" if parts else f"<div>{self.nothing}</div>"
         missing = "".join(f"<div>{markup.text(line)}</div>" for line in unrecorded(self))
         return found + missing + markup.warnings(self.warnings)
 
