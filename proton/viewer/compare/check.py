@@ -24,7 +24,7 @@ from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
-from proton.viewer.compare.samples import COUNT, Group, Process, Side
+from proton.viewer.compare.samples import Group, Process, Side, amount
 from proton.viewer.compare.statistics import Estimate
 from proton.viewer.compare.structure import MEASURES, MOST_NAMES, Measure, unknown
 from proton.viewer.explain.subject import Subject
@@ -215,8 +215,10 @@ def _absolute(
 ) -> Verdict:
     assert rule.max_ns is not None
     found = statistics.level(change.after, error=error)
-    unit = "" if rule.stat == COUNT else " ns"
-    said = f"{found.value:.0f}{unit}, allowed {rule.max_ns:.0f}{unit}"
+    value, most, *ends = (
+        amount(ns, rule.stat) for ns in (found.value, rule.max_ns, found.low, found.high)
+    )
+    said = f"{value}, allowed {most}"
     if found.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(found.processes, None, least)
     elif found.low > rule.max_ns:
@@ -225,7 +227,7 @@ def _absolute(
         status, reason = Status.PASS, said
     else:
         status = Status.INCONCLUSIVE
-        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f}{unit}"
+        reason = f"{said}: it may be anything from {' to '.join(ends)}"
     return Verdict(
         title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
         change=change, source=source,

@@ -10,11 +10,10 @@ from xml.etree import ElementTree
 import numpy as np
 
 from proton.base.text import printable
-from proton.base.units import duration
 from proton.viewer.compare.check import Report, Status, Verdict, percent
 from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Beside, Change
 from proton.viewer.compare.matching import arguments
-from proton.viewer.compare.samples import COUNT
+from proton.viewer.compare.samples import COUNT, amount
 from proton.viewer.compare.statistics import Estimate
 from proton.viewer.documents import document
 
@@ -22,7 +21,6 @@ from proton.viewer.documents import document
 SIDES = ("before", "after", "change")
 REFERENCE = ("reference", "normalised")
 NUMBERS = (*SIDES, *REFERENCE, "value", "interval")
-DIGITS = 4  # of times
 ONE = {PROCESSES: "process", LAUNCHES: "launch"}
 
 
@@ -102,10 +100,7 @@ def typical(values: np.ndarray, stat: str) -> str:
     """The median of what processes measured, with its unit."""
     if not values.size:
         return ""
-    value = float(np.median(values))
-    if stat == COUNT:
-        return f"{value:g}"
-    return duration(value, DIGITS)
+    return amount(float(np.median(values)), stat)
 
 
 def interval(ratio: Estimate | None) -> str:
@@ -135,8 +130,7 @@ def _value(finding: Verdict) -> str:
 
 def _amount(value: float, finding: Verdict) -> str:
     """A time, or a count."""
-    is_count = finding.change is not None and finding.change.stat == COUNT
-    return f"{value:g}" if is_count else duration(value, DIGITS)
+    return amount(value, "" if finding.change is None else finding.change.stat)
 
 
 def _span(finding: Verdict) -> str:
