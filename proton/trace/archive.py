@@ -194,7 +194,10 @@ def _check_kind(path: Path) -> None:
         raise TraceFormatError(f"{path}: is no .proton file: it is empty")
     hint = ""
     if begin.lstrip().startswith(b"["):
-        hint = "; if it is a Hatchet file of Triton's Proton, `proton-tile metrics` opens it"
+        hint = (
+            "; if it is a Hatchet file of Triton's Proton, `proton-tile metrics` opens it, and "
+            'diff, check and history take it; a trace of it (data="trace") has more'
+        )
     raise TraceFormatError(f"{path}: is no .proton file, which is a zip archive{hint}")
 
 

@@ -169,7 +169,7 @@ def test_each_wrong_archive_is_refused_with_its_reason(tmp_path: Path, saved: by
     for content, reason in (
         (b"", "is no .proton file: it is empty"),
         (b"no zip", "is no .proton file, which is a zip archive"),
-        (b' [{"frame": {}}]', "`proton-tile metrics` opens it"),
+        (b' [{"frame": {}}]', 'a trace of it (data="trace") has more'),
     ):
         path.write_bytes(content)
         assert refused(path).endswith(reason)

@@ -25,6 +25,7 @@ from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.explain import rules
+from proton.viewer.explain.explanation import basis
 from proton.viewer.explain.finding import Finding
 
 Make = Callable[[], RawRun]
@@ -119,6 +120,7 @@ def test_a_fault_is_found_by_name_and_its_healthy_kernel_is_not(fault: str) -> N
     assert finding.advice
     assert finding.visits > 0
     assert finding.numbers
+    assert "_" not in basis(finding)
     assert rule not in by_rule(good()), by_rule(good())[rule].sentence
 
 

@@ -117,9 +117,14 @@ def basis(finding: Finding) -> str:
     """What it rests on, in a line."""
     parts = [f"{finding.visits} measured"] if finding.visits else []
     parts += [f"times within {duration(finding.error_ns)}"] if finding.error_ns else []
-    parts += [f"{name.removesuffix('_ns').removesuffix('_percent').removesuffix('_bytes')} "
-              f"{_number(name, value)}" for name, value in finding.numbers.items()]  # fmt: skip
+    parts += [f"{_words(name)} {_number(name, value)}" for name, value in finding.numbers.items()]
     return f"{', '.join(parts)} [{finding.rule}]"
+
+
+def _words(name: str) -> str:
+    for suffix in ("_ns", "_percent", "_bytes"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
 
 
 def _number(name: str, value: float) -> str:
