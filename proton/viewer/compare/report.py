@@ -21,6 +21,7 @@ from proton.viewer.documents import document
 SIDES = ("before", "after", "change")
 REFERENCE = ("reference", "normalised")
 NUMBERS = (*SIDES, *REFERENCE, "value", "interval")
+APART = 0.01  # of ratios, from which both are told
 ONE = {PROCESSES: "process", LAUNCHES: "launch"}
 
 
@@ -76,10 +77,23 @@ def _sides(change: Change) -> dict[str, str]:
     return {
         "before": typical(change.before, change.stat),
         "after": typical(change.after, change.stat),
-        "change": "" if change.ratio is None else percent(change.ratio.value),
+        "change": _change(change),
         "reference": of,
         "normalised": both if beside is None or beside.is_used else f"{both}: noise, not used",
     }
+
+
+def _change(change: Change) -> str:
+    """The estimate of the ratio; with that of the medians beside it where the two are apart, as
+    processes that vary are compared pair by pair."""
+    if change.ratio is None:
+        return ""
+    found, beside = percent(change.ratio.value), change.beside
+    sides = beside.normalised if beside and beside.is_used else (change.before, change.after)
+    before, after = (float(np.median(values)) if values.size else 0.0 for values in sides)
+    if not before or abs(after / before - change.ratio.value) < APART:
+        return found
+    return f"{found} (medians {percent(after / before)})"
 
 
 def name(change: Change) -> str:
