@@ -257,6 +257,17 @@ def test_the_command_says_the_cause_first(viewer, tmp_path, monkeypatch) -> None
     assert not commands  # the JSON names slices, not commands
 
 
+def test_what_kernels_took_adds_up_to_the_summary(viewer, tmp_path) -> None:
+    """A first launch of 54 us among three of 18: what it takes longer is told apart."""
+    file = Run(cpu([9000] * 4, first=3.0)).save(tmp_path / "m.proton")
+    _, out, _ = viewer("explain", file)
+    _, summary, _ = viewer("summary", file, "--json")
+    whole = sum(row["total"] for row in json.loads(summary)["launches"]["rows"])
+    words = re.search(r"(\d+) launches, ([\d.]+) us without ([\d.]+) us of its start", out)
+    assert words
+    assert 1000 * (float(words[2]) + float(words[3])) == pytest.approx(whole, rel=0.01)
+
+
 def test_slices_to_open_can_be_opened(viewer, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Run(gpu(loop(stages=2))).save("m.proton")

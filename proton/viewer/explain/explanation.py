@@ -155,11 +155,13 @@ def unrecorded(found: Explanation) -> list[str]:
     ]
 
 
-def title(kernel: KernelTime) -> str:
-    """What a kernel took, in a line."""
+def title(kernel: KernelTime, found: Explanation) -> str:
+    """What a kernel took, in a line, without what its first launch took longer."""
+    once = sum(f.gain_ns for f in found if f.happens_once and f.kernel == kernel.kernel)
+    without = f" without {duration(once)} of its start" if once else ""
     parts = ", ".join(f"{path} {part:.0f} %" for path, part in kernel.scopes)
     launches = counted(kernel.launches, "launch", "launches")
-    return f"{kernel.kernel}: {launches}, {duration(kernel.time_ns)}" + (
+    return f"{kernel.kernel}: {launches}, {duration(kernel.time_ns)}{without}" + (
         f"; {parts}" if parts else "; no scopes"
     )
 

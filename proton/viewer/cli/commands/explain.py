@@ -68,7 +68,7 @@ def _say(found: Explanation, file: str, limit: int) -> None:
     _print(shown)
     if len(shown) < len(said):
         console.print(f"and {len(said) - len(shown)} more: --limit 0")
-    _below("where the time went", [title(kernel) for kernel in found.kernels])
+    _below("where the time went", [title(kernel, found) for kernel in found.kernels])
     _below("not recorded", unrecorded(found))
 
 
