@@ -170,6 +170,12 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "scopes that are worth it": (
         "fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=12.0),
         lambda: cpu([100_000 - 2000 * 12] * 4, steps=20)),
+    # Of two programs on an SM each works while the other waits, 1,500 ns of 2,500 an iteration.
+    "another program on an SM": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
+                                 lambda: gpu(loads(1500), lengths=[50_000] * 4)),
+    "clocks that stay": ("clocks", lambda: gpu(loop(), rates=(0.5, 0.5, 0.6, 0.6, 0.6),
+                                               slower=(1, 1, 1.2, 1.2, 1.2)),
+                         lambda: gpu(loop(), rates=(0.5,) * 5)),
     "a warm start": ("first-launch", lambda: cpu([9000] * 4, first=3.0), lambda: cpu([9000] * 4)),
 }  # fmt: skip
 
