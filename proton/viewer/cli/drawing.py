@@ -107,8 +107,8 @@ def load(file: Path, where: Selection) -> Run:
         known = sorted({*there.tolist()} - {-1})
         if known and not {*asked} <= {*known}:  # a run of a CPU is drawn as what it is
             names = " ".join(map(str, asked))
-            there = f"there are {known[0]} to {known[-1]}"
-            raise ProtonError(f"no records of --{option} {names}: {there}")
+            range_ = f"{known[0]} to {known[-1]}"
+            raise ProtonError(f"no records of --{option} {names}: there are {range_}")
     check_found("--kernel", where.kernel, kernel_labels(run.raw.kernels))
     check_found("--scope", where.scope, [s.path for k in run.kernels for s in k.scopes])
     return run
