@@ -62,7 +62,8 @@ def load(path: Path) -> RawRun:
     except OSError as error:
         raise TraceFormatError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise TraceFormatError(f"{path}: is no Chrome trace: {error!r}") from None
+        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise TraceFormatError(f"{path}: is no Chrome trace: {why}") from None
     if not launches and not reader.host:
         raise TraceFormatError(
             f"{path}: has no kernel and no scope: a trace of Triton's Proton has events of the "

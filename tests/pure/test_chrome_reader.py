@@ -220,8 +220,8 @@ def test_kernels_of_triton(
     ("text", "words"),
     [
         ('{"traceEvents": []}', "has no kernel and no scope"),
-        ('{"events": []}', "is no Chrome trace"),
-        ('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a"}]}', "is no Chrome trace"),
+        ('{"events": []}', "is no Chrome trace: no 'traceEvents'"),
+        ('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a"}]}', ": no 'ts'"),
         ('{"traceEvents": [1]}', "is no Chrome trace"),
         ('{"traceEvents": [', "is no Chrome trace"),
         ('{"traceEvents": [{"ph": "X", "name": "a (0)", "cat": "program", "pid": 1, "tid": 2, '
