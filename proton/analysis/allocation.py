@@ -15,7 +15,6 @@ that meet to read the one have all read the other.
 `allocate-shared-memory` computes this once, and writes it into the IR; `allocation_of` reads it.
 """
 
-import itertools
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -75,8 +74,8 @@ def allocate(
     for function in graph.callees_first():
         buffers = live_buffers(function, found)
         placed = _place(buffers)
-        most = room(function, placed.size)
-        for reach in _REACHES if len(buffers) > 1 and most > placed.size else ():
+        most = room(function, placed.size) if len(buffers) > 1 else placed.size
+        for reach in _REACHES if most > placed.size else ():
             if (apart := _place(buffers, _neighbours(buffers, function, reach))).size <= most:
                 placed = apart
                 break
@@ -102,12 +101,12 @@ def _neighbours(
             rows.setdefault(function, []).append(buffer.op)
     found: dict[Operation, set[Operation]] = {}
     for around, row in rows.items():
-        pairs = itertools.combinations(range(len(row)), 2)
-        for i, j in pairs:
-            wrapped = len(row) if around == function else len(row) - (j - i)
-            if min(j - i, wrapped) <= reach:
-                found.setdefault(row[i], set()).add(row[j])
-                found.setdefault(row[j], set()).add(row[i])
+        in_turn = row if around == function else row + row
+        for number, op in enumerate(row, 1):
+            for other in in_turn[number : number + reach]:
+                if other != op:
+                    found.setdefault(op, set()).add(other)
+                    found.setdefault(other, set()).add(op)
     return found
 
 
