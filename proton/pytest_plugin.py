@@ -40,8 +40,9 @@ PROCESSES, MOST = 10, 20
 LIMITS = ("mean", "p1", "p50", "p90", "p99", "total", "self", "min")  # p90_ns=... and so on
 SHARED = ("kernel", "scope", "warp", "where")  # by limits of time and of structure
 COLUMNS = ("test", "status", "what", "before", "after", "change", "interval", "why")
-NUMBERS = ("before", "after", "change", "interval")
-WIDTH = 160
+SIDES = ("before", "change")  # of a baseline, where a test has one
+NUMBERS = (*SIDES, "after", "value", "interval")
+WIDTH = 160  # where there is no terminal
 HYPOTHESIS = "hypothesispytest"  # a plugin whose import is 0.6 s of a process's 1.5
 LONGEST_NAME = 80  # of a folder, before the digest that tells tests apart
 
@@ -320,7 +321,12 @@ def _text(report: Report, sides: tuple[Side, Side | None]) -> str:
     return text
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> str:
+def _table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[str],
+    width: int = WIDTH,
+) -> str:
     from io import StringIO
 
     from rich.console import Console
@@ -328,7 +334,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Seque
     from proton.viewer.cli.table import print_table
 
     out = StringIO()
-    print_table(Console(file=out, width=WIDTH, highlight=False), columns, rows, numbers)
+    print_table(Console(file=out, width=width, highlight=False), columns, rows, numbers)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip()) + "\n"
 
 
@@ -351,7 +357,15 @@ class _Table:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.rows:
             terminalreporter.write_sep("-", "proton")
-            terminalreporter.write(_table(COLUMNS, self.rows, NUMBERS))
+            kept = [n for n, column in enumerate(COLUMNS)
+                    if column not in SIDES or any(row[n] for row in self.rows)]  # fmt: skip
+            columns = [COLUMNS[n] for n in kept]
+            if "before" not in columns:
+                columns = ["value" if column == "after" else column for column in columns]
+            rows = [[row[n] for n in kept] for row in self.rows]
+            writer = terminalreporter.config.get_terminal_writer()
+            width = writer.fullwidth if terminalreporter.isatty else WIDTH
+            terminalreporter.write(_table(columns, rows, NUMBERS, width))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

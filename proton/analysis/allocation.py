@@ -8,10 +8,14 @@ intervals of it overlap, in two streams that run at once always. What does not i
 bytes. First fit, largest first, is the greedy method of Gergov's "Algorithms for Compile-Time
 Memory Optimization" (SODA 1999).
 
+Threads meet before they write bytes that others may still read. So where there is room, buffers
+that follow each other, in a loop the first one after the last, have bytes of their own: the threads
+that meet to read the one have all read the other.
+
 `allocate-shared-memory` computes this once, and writes it into the IR; `allocation_of` reads it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
@@ -20,8 +24,11 @@ from proton.analysis.shared_alias import SharedAliases
 from proton.dialect import isa
 from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.mlir import Operation, func, ir, scf
-from proton.dialect.traits import Concurrent, SharedEffects, has
-from proton.dialect.walk import all_ops
+from proton.dialect.regions import loop_around
+from proton.dialect.traits import Concurrent, Loop, SharedEffects, has
+from proton.dialect.walk import all_ops, parent_of
+
+_REACHES = 3, 2, 1  # how far buffers follow each other that have bytes of their own
 
 
 @dataclass(frozen=True)
@@ -58,11 +65,48 @@ class Allocation:
     sizes: dict[Operation, int] = field(default_factory=dict)
 
 
-def allocate(graph: CallGraph) -> dict[str, Allocation]:
-    """The allocation of every function by name."""
+def allocate(
+    graph: CallGraph, room: Callable[[Operation, int], int] = lambda _, size: size
+) -> dict[str, Allocation]:
+    """The allocation of every function by name. `room`: the bytes that a function that needs so
+    many may take, so that threads meet less often."""
     found: dict[str, Allocation] = {}
     for function in graph.callees_first():
-        found[function_name(function)] = _place(live_buffers(function, found))
+        buffers = live_buffers(function, found)
+        placed = _place(buffers)
+        most = room(function, placed.size) if len(buffers) > 1 else placed.size
+        for reach in _REACHES if most > placed.size else ():
+            if (apart := _place(buffers, _neighbours(buffers, function, reach))).size <= most:
+                placed = apart
+                break
+        found[function_name(function)] = placed
+    return found
+
+
+def _neighbours(
+    buffers: list[Buffer], function: Operation, reach: int
+) -> dict[Operation, set[Operation]]:
+    """By op the ops of the buffers that begin up to so many places before or behind its own, in the
+    function and in each loop, where the first one comes behind the last. In the function those that
+    a loop takes are left out: their threads meet once."""
+    rows: dict[Operation, list[Operation]] = {}
+    numbers = {op: number for number, op in enumerate(all_ops(function))}
+    loops = [number for op, number in numbers.items() if has(op, Loop)]
+    for buffer in sorted(buffers, key=lambda buffer: buffer.start):
+        around = buffer.op
+        while (loop := loop_around(parent_of(around))) is not None:
+            rows.setdefault(loop, []).append(buffer.op)
+            around = loop
+        if not any(buffer.start < number < buffer.end for number in loops):
+            rows.setdefault(function, []).append(buffer.op)
+    found: dict[Operation, set[Operation]] = {}
+    for around, row in rows.items():
+        in_turn = row if around == function else row + row
+        for number, op in enumerate(row, 1):
+            for other in in_turn[number : number + reach]:
+                if other != op:
+                    found.setdefault(op, set()).add(other)
+                    found.setdefault(other, set()).add(op)
     return found
 
 
@@ -161,14 +205,17 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
     return last
 
 
-def _place(buffers: list[Buffer]) -> Allocation:
+def _place(
+    buffers: list[Buffer], apart: Mapping[Operation, Container[Operation]] = {}
+) -> Allocation:
+    """Offsets by first fit; `apart`: which others may not share the bytes of an op's buffer."""
     offsets: dict[Operation, int] = {}
     placed: list[Buffer] = []
     for buffer in sorted(buffers, key=lambda b: (-b.size, b.start)):
         taken = sorted(
             (offsets[other.op], offsets[other.op] + other.size)
             for other in placed
-            if other.interferes(buffer)
+            if other.interferes(buffer) or other.op in apart.get(buffer.op, ())
         )
         offset, unit = 0, alignment(buffer.op)
         for start, end in taken:

@@ -20,6 +20,9 @@ from proton.dialect.traits import Loop, has
 from proton.dialect.walk import all_ops, defining_op, parent_of, users
 
 WORD_BITS = 32
+# Registers of addresses, masks and parts of results, beside tensors: 57 and 71 in two loops of
+# parallel_nsa (fla-core 0.6.0), as `keep-operands-in-memory` counts those.
+BESIDE = 64
 
 
 def registers(value: Value) -> int:
@@ -32,7 +35,8 @@ def registers(value: Value) -> int:
 
 class Crowded:
     """Where the tensors of a function take more registers than a thread may have; `position`
-    numbers its ops. It is asked before the operands of an op change."""
+    numbers its ops, `peak` is how many they take at most. It is asked before the operands of an op
+    change."""
 
     def __init__(self, module: Module, function: Operation, target: GPUTarget) -> None:
         ops = all_ops(function)
@@ -52,7 +56,9 @@ class Crowded:
                     changes[end] -= registers(value)
         threads = target.warp_size * ttg.num_warps(module)
         most = target.facts.most_registers(1, threads)
-        self._places = [n for n, words in enumerate(accumulate(changes)) if words > most]
+        taken = list(accumulate(changes))
+        self.peak = max(taken)
+        self._places = [n for n, words in enumerate(taken) if words > most]
 
     def between(self, first: Operation, last: Iterable[Operation]) -> bool:
         """True if a place is behind an op and ahead of the last one of others."""

@@ -2,7 +2,9 @@
 
 A block of fewer elements than there are threads is in a cache once one warp has asked for it, so
 that each thread may load what it needs of it: moving it through shared memory takes two barriers.
-What is computed from such loads by arithmetic is computed again, too.
+What is computed from such loads by arithmetic is computed again, too. What a loop of products
+copies ahead, in stages, for an operand is not: those who read it from shared memory choose their
+layout.
 
 Threads of a program are not in step. Where one loads an element that another one stores, the load
 may see what was stored. So a block is loaded again only if nothing in the function may write to
@@ -13,8 +15,10 @@ would by way of another argument.
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.cost import Cost, cost
 from proton.dialect import isa, tt, ttg
+from proton.dialect.attributes import NUM_STAGES, WARP_SPECIALIZE
 from proton.dialect.diagnostics import block_type, element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, func, ir
+from proton.dialect.regions import loop_around
 from proton.dialect.traits import (
     Accesses,
     Barrier,
@@ -32,10 +36,11 @@ from proton.dialect.walk import all_ops, defining_op
 
 
 class Reloads:
-    """The answers for one function of a program of so many threads."""
+    """The answers for one function of a program of so many threads, whose loops have so many stages
+    where they do not say."""
 
-    def __init__(self, function: Operation, threads: int) -> None:
-        self.function, self.threads = function, threads
+    def __init__(self, function: Operation, threads: int, num_stages: int) -> None:
+        self.function, self.threads, self.num_stages = function, threads, num_stages
         self.known: dict[Value, bool] = {}
         self.roots: Roots | None = None
         self.written: set[int] = set()
@@ -72,10 +77,16 @@ class Reloads:
             return False
         if value not in self.known:
             may_load = cost(op) <= Cost.ARITHMETIC or (
-                self._may_load(op) and not _is_beside_products(op)
+                self._may_load(op) and not self._is_copied_ahead(op)
             )
             self.known[value] = may_load and all(map(self._allow, op.operands))
         return self.known[value]
+
+    def _is_copied_ahead(self, op: Operation) -> bool:
+        """True if stages of a loop may hold what a load loads."""
+        loop = loop_around(op)
+        stages = self.num_stages if loop is None else stages_of(loop, self.num_stages)[0]
+        return stages > 1 and _is_beside_products(op) and feeds_product(op)
 
     def _is_small(self, value: Value) -> bool:
         count = 1
@@ -140,6 +151,13 @@ def feeds_product(op: Operation, *kinds: type[ir.OpView]) -> bool:
                 seen.add(user)
                 work.append(user)
     return False
+
+
+def stages_of(loop: Operation, default: int) -> tuple[int, bool]:
+    """(stages, whether the loop itself asked for them, or for a producer)."""
+    if NUM_STAGES in loop.attributes:
+        return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
+    return default, WARP_SPECIALIZE in loop.attributes
 
 
 def _is_beside_products(op: Operation) -> bool:

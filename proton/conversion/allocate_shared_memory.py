@@ -1,11 +1,14 @@
 """Writes down where the shared memory of every op lies: what `ttg-to-llvm` reads."""
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.allocation import Allocation, allocate
 from proton.analysis.call_graph import call_graph
+from proton.analysis.pressure import BESIDE, Crowded
 from proton.analysis.scratch import conversion_parts, scratch_bytes
+from proton.base.targets import GPUTarget
 from proton.dialect import isa, ttg
 from proton.dialect.attributes import EXCHANGE_PARTS, SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.builtin import i32_attr
@@ -21,21 +24,41 @@ class AllocateSharedMemory(Pass):
 
     Where a function would need more than `limit` bytes, conversions that reach beyond that are done
     in parts (`ttg.exchange_parts`), as far as they can be. 0: there is no limit.
+
+    On a `target`, programs of so many `warps` take more where as many of them fit on an SM
+    nevertheless, so that their threads meet less often.
     """
 
     name: ClassVar[str] = "allocate-shared-memory"
 
     limit: int = 0
+    target: GPUTarget | None = None
+    warps: int = 0
 
     def run(self, module: Module) -> None:
         graph = call_graph(module)
         found = allocate(graph)
         while self._divided(found):
             found = allocate(graph)
+        if self.target is not None:
+            found = allocate(graph, functools.partial(self._room, module))
         for name, allocation in found.items():
             graph.functions[name].attributes[SHARED_BYTES] = i32_attr(allocation.size)
             for op, offset in allocation.offsets.items():
                 op.attributes[SHARED_OFFSET] = i32_attr(offset)
+
+    def _room(self, module: Module, function: Operation, size: int) -> int:
+        """What leaves an SM as many programs, of those that it has registers for, and as much of
+        its first-level cache."""
+        assert self.target is not None
+        facts, threads = self.target.facts, self.target.warp_size * self.warps
+        peak = Crowded(module, function, self.target).peak
+        by_shared = facts.programs_per_sm(threads, size)
+        most, fit = (
+            max(1, min(by_shared, facts.programs_by_registers(words, threads)))
+            for words in (peak, min(peak + BESIDE, facts.max_registers))
+        )
+        return min(facts.most_shared(most), facts.most_beside_cache(fit, size))
 
     def _divided(self, found: dict[str, Allocation]) -> int:
         """Gives the conversions beyond the limit twice as many parts; how many there were."""

@@ -30,9 +30,10 @@ import operator
 from dataclasses import dataclass
 
 from proton.base.chips.chip import ACCESS_BYTES
-from proton.layout.banks import BANK_BYTES, ROW_BYTES, extend, flat, served, wavefronts
+from proton.layout.banks import BANK_BYTES, ROW_BYTES, extend, flat, served
 from proton.layout.linear import LinearLayout, log2
-from proton.layout.matrix_access import MOST, TRANSPOSED_BYTES, matrix_access
+from proton.layout.matrix_access import TRANSPOSED_BYTES
+from proton.layout.thread_memory import access_cost
 
 
 @dataclass(frozen=True)
@@ -254,8 +255,8 @@ class _Way:
     def cost(self, element_bytes: int, has_stmatrix: bool) -> tuple[int, int]:
         """(wavefronts of shared memory that a warp's accesses take, the accesses of a thread)."""
         vectors = self.exchange.store_vector, self.exchange.load_vector
-        stores = _cost(self.stores, vectors[0], element_bytes, has_stmatrix)
-        loads = _cost(self.loads, vectors[1], element_bytes, True)
+        stores = access_cost(self.stores, element_bytes, vectors[0], has_stmatrix)
+        loads = access_cost(self.loads, element_bytes, vectors[1])
         return stores[0] + loads[0], stores[1] + loads[1]
 
 
@@ -335,20 +336,6 @@ def _is_whole(places: LinearLayout, vector: int) -> bool:
         if name != "register"
         for basis in bases
     )
-
-
-def _cost(
-    places: LinearLayout, vector: int, element_bytes: int, has_matrices: bool
-) -> tuple[int, int]:
-    """The same of one side."""
-    matrices = matrix_access(places, element_bytes) if has_matrices else None
-    if matrices is not None:
-        count, lanes = matrices.instructions, flat(matrices.rows, "lane")
-        each = wavefronts(lanes, ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
-    else:
-        count = (1 << len(extend([], flat(places, "register")))) // vector
-        each = wavefronts(flat(places, "lane"), vector * element_bytes, element_bytes)
-    return count * each, count
 
 
 def _common(source: LinearLayout, target: LinearLayout, most: int) -> list[int]:

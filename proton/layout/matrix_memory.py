@@ -33,43 +33,12 @@ def matrix_layout(
 ) -> LinearLayout | None:
     """The widest swizzle that rows along `order[0]` have room for; None where they are shorter
     than 32 bytes."""
-    return _swizzled(shape, element_bytes, order, CHUNK_BYTES)
-
-
-@functools.cache
-def copied_layout(
-    shape: tuple[int, int],
-    element_bytes: int,
-    order: tuple[int, int],
-    readers: tuple[LinearLayout, ...] = (),
-) -> LinearLayout | None:
-    """Like `matrix_layout`, of a matrix that threads copy, and read in the layouts of `readers`:
-    what lanes of those have side by side, of 16 or 32 bytes, moves with the row, so that rows lie
-    in banks of their own."""
-    runs = [_run(reader, order[0]) * element_bytes for reader in readers]
-    chunk = CHUNK_BYTES if not runs else min(2 * CHUNK_BYTES, max(CHUNK_BYTES, *runs))
-    return _swizzled(shape, element_bytes, order, chunk)
-
-
-def _run(layout: LinearLayout, axis: int) -> int:
-    """How many elements along an axis a thread has side by side, and lanes beside each other."""
-    count = 1
-    for name in ("register", "lane"):
-        along = {b[axis] for b in layout.bases(name) if sum(map(bool, b)) == 1}
-        while count in along:
-            count *= 2
-    return count
-
-
-def _swizzled(
-    shape: tuple[int, int], element_bytes: int, order: tuple[int, int], chunk: int
-) -> LinearLayout | None:
     row = shape[order[0]] * element_bytes
     if shape[order[1]] < ROWS:
         return None
     for swizzle in SWIZZLES:
         if row >= swizzle:
-            return shared_nvmma(shape, element_bytes, swizzle, order, chunk)
+            return shared_nvmma(shape, element_bytes, swizzle, order)
     return None
 
 

@@ -247,14 +247,13 @@ def shared_nvmma(
     element_bytes: int,
     swizzle_bytes: int,
     order: Sequence[int] = (1, 0),
-    chunk_bytes: int = CHUNK_BYTES,
 ) -> LinearLayout:
     """Shared memory as `wgmma` and TMA read it: rows of `swizzle_bytes` (32, 64 or 128), in which
     16-byte chunks are permuted by the row; wider matrices are split into such blocks of columns.
     A row runs along dimension `order[0]`.
 
     The pattern repeats after 8 rows: chunk c of row r lies at c XOR (r * swizzle_bytes / 128
-    mod (swizzle_bytes / 16)). Threads may read it in other chunks; hardware knows those of 16.
+    mod (swizzle_bytes / 16)).
     """
     if swizzle_bytes not in SWIZZLES:
         raise ValueError(f"swizzle_bytes must be 32, 64 or 128, got {swizzle_bytes}")
@@ -266,9 +265,9 @@ def shared_nvmma(
     block[fast], block[slow] = width, shape[slow]
     tile = shared_swizzled(
         block,
-        vec=chunk_bytes // element_bytes,
+        vec=CHUNK_BYTES // element_bytes,
         per_phase=128 // swizzle_bytes,
-        max_phase=swizzle_bytes // chunk_bytes,
+        max_phase=swizzle_bytes // CHUNK_BYTES,
         order=order,
     )
     return tile * LinearLayout.identity(shape[fast] // width, "offset", dim(fast))

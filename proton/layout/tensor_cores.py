@@ -146,15 +146,25 @@ def mma_tiling_of(layout: LinearLayout) -> WarpTiling | None:
     return None
 
 
+_LONG = 64  # of the dimension that is summed over
+
+
 @functools.cache
-def warp_tiling(shape: Shape, num_warps: int) -> WarpTiling | None:
-    """Warps where a warp would have most tiles; None where a product is smaller than one."""
+def warp_tiling(shape: Shape, k: int, num_warps: int) -> WarpTiling | None:
+    """Warps where a warp would have most elements; None where a product is smaller than one.
+
+    Of a square of two tiles each warp makes both where `k` is small: that costs less than what
+    exchanges between more warps do that its columns take (chunk_kda_bwd_kernel_intra of fla-core,
+    k = 16, took 1.22 of the time with one each; parallel_nsa_fwd_kernel, k = 128, makes 48
+    instructions of an iteration where 32 do).
+    """
     if shape[0] < MMA_ROWS or shape[1] < MMA_COLUMNS:
         return None
     down = across = 1
     while down * across < num_warps:
-        tiles_down, tiles_across = shape[0] // (MMA_ROWS * down), shape[1] // (MMA_COLUMNS * across)
-        if tiles_down * MMA_ROWS >= tiles_across * MMA_COLUMNS:
+        rows, columns = shape[0] // down, shape[1] // across
+        has_tiles = rows > MMA_ROWS or columns <= MMA_COLUMNS or k < _LONG
+        if rows >= columns and has_tiles:
             down *= 2
         else:
             across *= 2

@@ -21,9 +21,9 @@ from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of, users
-from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box, with_ones
+from proton.layout.thread_memory import thread_memory
 
 COPY_BYTES = 4  # at least, of one `cp.async`
 TMA_LOAD, TMA_STORE = ttng.TMALoadOp, ttng.TMAStoreOp
@@ -142,8 +142,9 @@ class Load:
         order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
         chosen = None
         if len(shape) == 2:
-            readers = tuple(layout_of(op.results[0].type) for op in self.conversions)
-            chosen = copied_layout(shape, stored_bytes(element), (order[0], order[1]), readers)
+            readers = (layout_of(op.results[0].type) for op in self.conversions)
+            by_rows = ((order[0], order[1]),)
+            chosen = thread_memory(shape, stored_bytes(element), by_rows, (layout, *readers))
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
 
     @property

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
+from proton.analysis.reloads import stages_of
 from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.chips.chip import Chip
 from proton.dialect import isa, ttg
-from proton.dialect.attributes import NUM_STAGES, WARP_SPECIALIZE
-from proton.dialect.mlir import Module, Operation, func, ir, scf
+from proton.dialect.mlir import Module, Operation, func, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import AllocatesShared, Loop, has
 from proton.dialect.ttg import num_warps
@@ -151,13 +151,6 @@ class Planner:
         planned += sum(map(_box_bytes, ops))
         planned += sum(scratch_bytes(op) for op in ops if has(op, AllocatesShared))
         return planned + max(scratch_bytes(op) for op in ops if not has(op, AllocatesShared))
-
-
-def stages_of(loop: Operation, default: int) -> tuple[int, bool]:
-    """(stages, whether the loop itself asked for them, or for a producer)."""
-    if NUM_STAGES in loop.attributes:
-        return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
-    return default, WARP_SPECIALIZE in loop.attributes
 
 
 def _bytes_beside(loop: Operation) -> int:

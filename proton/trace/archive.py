@@ -23,12 +23,11 @@ from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
 from proton.trace.model import Chunk, Clock, CounterSamples, Launch, RawRun
 
-SCHEMA = 11
+SCHEMA = 12
 # 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes,
 # 4 no device of a host slice, 5 no work of a scope, 6 no counters, 7 no peer of a GPU, no operators
-# and issuers, 8 no visits, 9 no code,
-# 10 no program counters
-READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, SCHEMA)
+# and issuers, 8 no visits, 9 no code, 10 no program counters, 11 no overflows of these
+READABLE = range(2, SCHEMA + 1)
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",
@@ -195,7 +194,10 @@ def _check_kind(path: Path) -> None:
         raise TraceFormatError(f"{path}: is no .proton file: it is empty")
     hint = ""
     if begin.lstrip().startswith(b"["):
-        hint = "; if it is a Hatchet file of Triton's Proton, `proton-tile metrics` opens it"
+        hint = (
+            "; if it is a Hatchet file of Triton's Proton, `proton-tile metrics` opens it, and "
+            'diff, check and history take it; a trace of it (data="trace") has more'
+        )
     raise TraceFormatError(f"{path}: is no .proton file, which is a zip archive{hint}")
 
 

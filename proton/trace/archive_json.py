@@ -29,6 +29,7 @@ FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 FIRST_WITH_COUNTERS = 7  # and that of counters
 FIRST_WITH_VISITS = 9  # and that of runs of scopes that are several slices
 FIRST_WITH_PC_SAMPLES = 11  # and that of program counters
+FIRST_WITH_OVERFLOWS = 12  # and that of full buffers of these
 FIRST_WITH_CODE = 10  # and that of kernels' code and source
 FIRST_WITH_PEERS = 8  # and that of the GPU by whose clock another one's is
 MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
@@ -56,15 +57,19 @@ def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Jso
 
 
 def run_from_json(
-    document: Json, schemas: Sequence[int], where: str
+    document: Json, schemas: range, where: str
 ) -> tuple[RawRun, tuple[str, ...], dict[str, float]]:
     """The run without its clock pairs and launches, the paths, and the clock's costs."""
     fields = Fields(document, where)
     version = fields.integer("schema")
-    known = " or ".join(map(str, schemas))
     newer = "; a newer Proton wrote it: update this one (pip install -U proton-tile)"
-    hint = newer if version > max(schemas) else ""
-    require(version in schemas, where, f"schema must be {known}", f"{version}{hint}")
+    hint = newer if version > schemas[-1] else ""
+    require(
+        version in schemas,
+        where,
+        f"schema must be {schemas[0]} to {schemas[-1]}",
+        f"{version}{hint}",
+    )
     clock = Fields(fields.take("clock"), f"{where}, clock")
     costs = {name: clock.number(name) for name in CLOCK_COSTS}
     clock.done()
@@ -222,7 +227,7 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
         clock_bits=fields.integer("clock_bits"),
         options=fields.object("options"),
         code=_texts_by_name(fields, "code", where) if schema >= FIRST_WITH_CODE else {},
-        pc_samples=_pcs_from_json(sampled[0], f"{where}, pc_samples") if sampled else None,
+        pc_samples=_pcs_from_json(sampled[0], f"{where}, pc_samples", schema) if sampled else None,
     )
     fields.done()
     return kernel
@@ -233,6 +238,7 @@ def _pcs_to_json(samples: PCSamples) -> dict[str, Json]:
         "cycles": samples.cycles,
         "launches": samples.launches,
         "dropped": samples.dropped,
+        "overflows": samples.overflows,
         "functions": list(samples.functions),
         "reasons": list(samples.reasons),
         "rows": [list(row) for row in samples.rows],
@@ -240,7 +246,7 @@ def _pcs_to_json(samples: PCSamples) -> dict[str, Json]:
     }
 
 
-def _pcs_from_json(value: Json, where: str) -> PCSamples:
+def _pcs_from_json(value: Json, where: str, schema: int) -> PCSamples:
     fields = Fields(value, where)
     functions, reasons = (
         texts(fields.items(name), f"{where}, {name}") for name in ("functions", "reasons")
@@ -259,6 +265,7 @@ def _pcs_from_json(value: Json, where: str) -> PCSamples:
         cycles=fields.integer("cycles"),
         launches=fields.integer("launches"),
         dropped=fields.integer("dropped"),
+        overflows=fields.integer("overflows") if schema >= FIRST_WITH_OVERFLOWS else 0,
         functions=functions,
         reasons=reasons,
         rows=tuple(map(tuple, rows)),

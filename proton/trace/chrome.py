@@ -4,8 +4,9 @@
 
 Times are microseconds. Which of three kinds of trace it is, an event says by its place:
 
-- of scopes in kernels by Triton: pid `add Core3 CTA17`, tid `warp 2 (line 0)`. Times are cycles,
-  and count as ns. A launch ends where a CTA comes again.
+- of scopes in kernels by Triton: pid `add Core3 CTA17`, once with the unit behind it, tid
+  `warp 2 (line 0)`. Times are cycles, and count as ns. A launch ends where a CTA comes again.
+  Events of the categories `async` and `flow` lie across scopes: they are left out, and counted.
 - of kernels by Triton: the category `kernel`, on streams; host scopes have the category `scope`,
   and are on threads. `args.call_stack` has the scopes around a kernel.
 - ours: programs are events of the category `program` with their launch, on a thread, or on a slot
@@ -34,7 +35,8 @@ ROOT = "ROOT"  # of Triton's call stacks
 UNKNOWN_GPU = "gpu:unknown"  # the target of kernels of which a trace says no more
 TIMES = "times in kernels"  # in RawRun.machine
 CYCLES = "cycles, which count as ns"
-_CTA = re.compile(r"(.*) Core(\d+) CTA(\d+)")
+_CTA = re.compile(r"(.*) Core(\d+) CTA(\d+)(?: \[.*\])?")
+_ASYNCHRONOUS = ("async", "flow")
 _WARP = re.compile(r"warps? (\d+)")
 _STREAM = re.compile(r"(CPU Thread|GPU Stream|Graph: Stream) (\d+)")
 _PROGRAM = re.compile(r"(.*) \(([\d, ]+)\)")
@@ -60,7 +62,8 @@ def load(path: Path) -> RawRun:
     except OSError as error:
         raise TraceFormatError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise TraceFormatError(f"{path}: is no Chrome trace: {error!r}") from None
+        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise TraceFormatError(f"{path}: is no Chrome trace: {why}") from None
     if not launches and not reader.host:
         raise TraceFormatError(
             f"{path}: has no kernel and no scope: a trace of Triton's Proton has events of the "
@@ -100,7 +103,10 @@ class _Reader:
         names = _names(self.events)
         if any(_CTA.fullmatch(str(event.get("pid"))) for event in slices):
             self.facts[TIMES] = CYCLES
-            return list(_of_ctas(slices))
+            scopes = [event for event in slices if not _is_asynchronous(event)]
+            if left := len(slices) - len(scopes):
+                self.facts["asynchronous events"] = f"{left} left out"
+            return list(_of_ctas(scopes))
         if any(event.get("cat") == "kernel" for event in slices):
             return self._of_streams(slices, names)
         return self._of_ours(slices, names)
@@ -198,6 +204,12 @@ def _place(event: dict[str, Any]) -> tuple[Any, Any]:
 def _times(event: dict[str, Any]) -> tuple[int, int]:
     start = _ns(event["ts"])
     return start, start + max(_ns(event["dur"]), 0)
+
+
+def _is_asynchronous(event: dict[str, Any]) -> bool:
+    """Whether an event in a kernel is none of its scopes, which have its name as category."""
+    cta = _CTA.fullmatch(str(event.get("pid")))
+    return event.get("cat") in _ASYNCHRONOUS and cta is not None and cta[1] != event["cat"]
 
 
 def _of_ctas(slices: list[dict[str, Any]]) -> Iterator[PackedLaunch]:

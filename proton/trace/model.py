@@ -86,12 +86,14 @@ class PCSamples:
 
     A row of `rows` is the number of a function, the offset of an instruction in it, in bytes, the
     number of a reason, and how many samples say so. `cubin` is the code in base 64, which is not
-    that of launches with records. `dropped` samples the hardware had no room for.
+    that of launches with records. `dropped` samples the hardware had no room for. In `overflows` of
+    the launches its buffer was full: what these lost is not counted.
     """
 
     cycles: int
     launches: int
     dropped: int
+    overflows: int
     functions: tuple[str, ...]
     reasons: tuple[str, ...]
     rows: tuple[tuple[int, int, int, int], ...]
@@ -104,6 +106,7 @@ class PCSamples:
         cycles: int,
         launches: int,
         dropped: int,
+        overflows: int,
         cubin: str,
     ) -> "PCSamples":
         """Of how many samples there are by function, offset and reason; none is no row."""
@@ -114,6 +117,7 @@ class PCSamples:
             cycles=cycles,
             launches=launches,
             dropped=dropped,
+            overflows=overflows,
             functions=functions,
             reasons=reasons,
             rows=tuple(
@@ -136,6 +140,7 @@ class PCSamples:
             cycles=self.cycles,
             launches=self.launches + other.launches,
             dropped=self.dropped + other.dropped,
+            overflows=self.overflows + other.overflows,
             cubin=self.cubin,
         )
 

@@ -247,3 +247,15 @@ def test_a_value_of_several_operands_is_read_from_one_memory(
     out = np.zeros(np.shape(want), np.float32)
     run_on_arrays(made.asm["ptx"], (1, 1, 1), 64, made.shared, [q, k, out, 64], rng)
     np.testing.assert_allclose(out, want, rtol=1e-2, atol=0.5)
+
+
+def test_operands_wait_in_memory_where_more_programs_fit_then() -> None:
+    """Two of 64 registers a thread beside what is loaded in the loop: two programs of four warps
+    have registers, and four without."""
+    types = [tl.float32, tl.float32, tl.float32, 256]
+    options = {"num_warps": 4, "num_stages": 1, "target": GPUTarget("cuda", 90)}
+    kernel = attention_like.warmup(*types, 16, 32, 128, **options)
+    assert stays_in_memory(kernel)
+    facts = options["target"].facts
+    assert facts.programs_by_registers(kernel.n_regs, 128) >= 3
+    assert facts.programs_per_sm(128, kernel.shared) >= 3

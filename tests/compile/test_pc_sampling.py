@@ -30,8 +30,10 @@ class FakeCUPTI:
         self.pcs: list[tuple[int, str, int, dict[int, int]]] = []
         self.fails: dict[str, int] = {}
         self.names: list[Any] = []
+        self.says_so = True  # that the buffer is full, by its status
         self.settings: dict[int, int] = {}
         self.dropped = 0
+        self.full: set[str] = set()  # calls behind which the hardware's buffer is full
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         short = name.removeprefix("cuptiPCSampling")
@@ -45,7 +47,9 @@ class FakeCUPTI:
             if short in self.fails:
                 return self.fails[short]
             getattr(self, f"_{short}", lambda params: None)(params)
-            return 0
+            if short in self.full:
+                pc_sampling._Data.from_address(self.settings[8]).buffer_full = 1
+            return 8 if short in self.full and self.says_so else 0
 
         return call
 
@@ -139,6 +143,29 @@ def test_more_instructions_than_there_is_room_for(
     (kernel,) = run.kernels
     found = {offset: count for (_, offset, _), count in kernel.pc_samples.counts.items()}
     assert found == {16 * number: number + 1 for number in range(8)}
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+@pytest.mark.parametrize("call", ["Stop", "GetData"])
+def test_a_full_buffer_is_counted_and_the_program_goes_on(
+    driver: ProfilingDriver, cupti: FakeCUPTI, call: str, says_so: bool
+) -> None:
+    """With and without CUPTI_ERROR_OUT_OF_MEMORY. PCs that it left in memory count once."""
+    cupti.pcs, cupti.dropped = [(CRC, "rounds$", 0x20, {11: 4})], 2
+    cupti.says_so, cupti.full = says_so, {call}
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run", pc_sampling=32) as run:
+        for number in range(6):
+            if number == 4:
+                cupti.full = set()
+            rounds[2,](x, 5)
+    (samples,) = [kernel.pc_samples for kernel in run.kernels]
+    assert (samples.launches, samples.overflows, samples.dropped) == (3, 2, 6)
+    lost = call == "Stop" and says_so
+    assert samples.counts == {("rounds$", 0x20, "wait"): 4 if lost else 12}
+    assert "2 of 3 launches filled the GPU's buffer" in str(run.loss_warnings())
+    assert run.totals.launches == 3
 
 
 def test_nobody_else_calls_the_driver_meanwhile(

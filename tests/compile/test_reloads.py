@@ -193,3 +193,37 @@ def test_scales_that_the_loop_writes_are_loaded_once() -> None:
     loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
     assert loop.count('"tt.load"') == 1
     assert "ttg.convert_layout" in loop
+
+
+@proton.jit
+def gathered_products(x_ptr, index_ptr, y_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr):
+    """Rows that an index names, those before row 8 left out: an operand, and a mask of it."""
+    m, k = tl.arange(0, M), tl.arange(0, K)
+    y = tl.load(y_ptr + m[:, None] * K + k[None, :])
+    out = tl.zeros((M, K), tl.float32)
+    for start in range(0, n, M):
+        rows = tl.load(index_ptr + start + m)
+        x = tl.load(x_ptr + rows[:, None] * K + k[None, :])
+        weights = tl.where(rows[None, :] >= 8, tl.dot(y, tl.trans(x)), 0.0)
+        out = tl.dot(weights, x, out)
+    tl.store(out_ptr + m[:, None] * K + k[None, :], out)
+
+
+@pytest.mark.parametrize("num_stages", [1, 3])
+def test_indices_of_rows_are_loaded_wherever_they_are_taken(
+    num_stages: int, rng: np.random.Generator
+) -> None:
+    """Where stages copy what an operand is computed from, only once."""
+    types = [tl.float32, tl.int32, tl.float32, tl.float32, 64]
+    kernel = compiled(gathered_products, *types, M=32, K=32, num_stages=num_stages)
+    loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    is_moved = re.search(r'"ttg.convert_layout".*(?:i32|ptr)', loop) is not None
+    assert is_moved == (num_stages > 1)
+    x, y = normal(rng, 40, 32), normal(rng, 32, 32)
+    index, out = rng.permutation(40)[:32].astype(np.int32), np.full((32, 32), np.nan, np.float32)
+    indices = np.concatenate([index, index[::-1]])
+    args = [x, indices, y, out, 64]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, args, rng)
+    rows = x[indices].astype(np.float64)
+    weights = np.where(indices >= 8, y @ rows.T, 0)
+    np.testing.assert_allclose(out, weights @ rows, rtol=2e-2, atol=0.3)

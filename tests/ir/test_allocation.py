@@ -63,16 +63,21 @@ class Memory:
                 )
 
 
+@pytest.mark.parametrize("times", [1, 1.5, 8])
 @pytest.mark.parametrize("callees", [0, 3])
 def test_no_buffer_is_overwritten_before_its_last_read(
-    callees: int, rng: np.random.Generator
+    callees: int, times: float, rng: np.random.Generator
 ) -> None:
+    """`times`: of what a function needs it may take."""
     reads = 0
     for _ in range(40):
         program = Program(rng, callees)
         with mlir_context():
             module = ir.Module.parse(program.text)
-            allocations = allocate(call_graph(module))
+            least = allocate(call_graph(module))
+            allocations = allocate(call_graph(module), lambda _, size: int(times * size))
+            if not callees:
+                assert allocations["kernel"].size <= times * least["kernel"].size
             for _ in range(5):
                 memory = Memory(allocations, allocations["kernel"].size)
                 for op, calls in executed(module, rng):
@@ -96,6 +101,23 @@ def test_no_function_takes_more_than_the_sum_of_its_buffers(rng: np.random.Gener
     assert together < apart / 2, "hardly anything is used again"
 
 
+def test_buffers_that_follow_each_other_lie_apart_where_there_is_room() -> None:
+    """In a loop the first one follows the last; what is alive over a loop has no neighbours."""
+    four = "".join(f"%{n} = {EXCHANGE}\n" for n in range(4))
+    loop = f"scf.for %i = %n to %n step %n : i32 {{ {four} }}"
+    (found,) = allocated(
+        function("kernel", "%n = arith.constant 1 : i32", loop, f"%9 = {EXCHANGE}"), room=2048
+    ).values()
+    starts = list(found.offsets.values())
+    assert sorted(starts[:4]) == [0, 512, 1024, 1536]
+    (less,) = allocated(function("kernel", "%n = arith.constant 1 : i32", loop), room=1024).values()
+    first, *others = less.offsets.values()
+    assert [first != other for other in others] == [True, False, True]
+    assert less.size == 1024
+    (none,) = allocated(function("kernel", "%n = arith.constant 1 : i32", loop), room=1023).values()
+    assert set(none.offsets.values()) == {0}
+
+
 # By hand
 
 LAYOUTS = """
@@ -105,11 +127,11 @@ LAYOUTS = """
 EXCHANGE = '"ttg.convert_layout"(%x) : (tensor<128xf32, #a>) -> tensor<128xf32, #b>'
 
 
-def allocated(functions: str) -> dict[str, Allocation]:
+def allocated(functions: str, room: int = 0) -> dict[str, Allocation]:
     text = f'{LAYOUTS} module attributes {{"ttg.num-warps" = 4 : i32}} {{ {functions} }}'
     with mlir_context():
         module = ir.Module.parse(text)
-        return allocate(call_graph(module))
+        return allocate(call_graph(module), lambda _, size: max(room, size))
 
 
 def function(name: str, *lines: str) -> str:

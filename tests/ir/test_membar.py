@@ -135,6 +135,22 @@ def test_a_barrier_of_a_loop_is_needed_by_some_run(rng: np.random.Generator) -> 
     assert needed > 0.95 * checked, f"{needed} of {checked}"
 
 
+def test_memory_apart_takes_fewer_barriers(rng: np.random.Generator) -> None:
+    """And none that is missing."""
+    counts = {1: 0, 4: 0}
+    for _ in range(40):
+        with mlir_context():
+            module = ir.Module.parse(Program(rng, 1, 1).text)
+            graph = call_graph(module)
+            for times in counts:
+                allocations = allocate(graph, lambda _, size, times=times: times * size)
+                barriers = missing_barriers(graph, allocations)
+                counts[times] += len(barriers)
+                for trace in traces(module, rng, 10):
+                    assert hazard(trace, allocations, barriers) is None
+    assert counts[4] < 0.9 * counts[1]
+
+
 def test_the_pass_puts_them_where_the_analysis_says(rng: np.random.Generator) -> None:
     for _ in range(20):
         with mlir_context():

@@ -141,7 +141,7 @@ def sampled(raw: RawRun, reason: str, part: int) -> RawRun:
               ("matmul", offset_of("STG"), "selected"): 100 - part}  # fmt: skip
     samples = PCSamples.of(
         {key: count for key, count in counts.items() if count},
-        cycles=1024, launches=2, dropped=3, cubin=cubin(),
+        cycles=1024, launches=2, dropped=3, overflows=0, cubin=cubin(),
     )  # fmt: skip
     raw.kernels = [replace(kernel, pc_samples=samples) for kernel in raw.kernels]
     raw.sources = {FILE: "\n" * 13 + "    x = load(p)\n    store(p, x)\n"}

@@ -424,7 +424,7 @@ def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun
 
 def as_schema(document: dict[str, Any], schema: int) -> None:
     """Makes a run's document one of an older schema, which had no kind of a host slice, no work of
-    a scope, no counters, no peer of a GPU, no visits, no code, or no samples."""
+    a scope, no counters, no peer of a GPU, no visits, no code, no samples, or no overflows."""
     document["schema"] = schema
     if schema < 5:
         document["host"] = [entry[:6] for entry in document["host"]]
@@ -435,8 +435,11 @@ def as_schema(document: dict[str, Any], schema: int) -> None:
             del scope["visit"], scope["piece"], scope["waits"], scope["ahead"]
     if schema < 7:
         del document["counters"]
-    for entry in document["kernels"] if schema < 11 else ():
-        del entry["pc_samples"]
+    for entry in document["kernels"]:
+        for samples in entry["pc_samples"] if schema < 12 else ():
+            del samples["overflows"]
+        if schema < 11:
+            del entry["pc_samples"]
     if schema < 10:
         for entry in (document, *document["kernels"]):
             del entry["sources" if entry is document else "code"]

@@ -129,6 +129,28 @@ def test_scopes_in_kernels_of_triton(tmp_path: Path) -> None:
     assert (run.frame["error_ns"] <= 2).all()
 
 
+def test_other_versions_of_triton_say_more(tmp_path: Path) -> None:
+    """The unit behind the name of a CTA, and asynchronous events behind its warps."""
+    launches = drawn(3)
+    plain = of_ctas(launches)
+    with_unit, with_events = (json.loads(json.dumps(plain)) for _ in range(2))
+    for event in with_unit["traceEvents"]:
+        event["pid"] += " [measure in clock cycle (assume 1GHz)]"
+    added: list[Event] = []
+    for number, event in enumerate(with_events["traceEvents"]):
+        added.append(event)
+        later = with_events["traceEvents"][number + 1 :]
+        if not later or later[0]["pid"] != event["pid"]:  # the last of a CTA
+            added.append({**event, "name": "copy", "cat": "async", "tid": "warp 0 (line 1)"})
+            added.append({**event, "name": "full", "cat": "flow", "dur": 0})
+    wanted = slices(Run.load(write(tmp_path / "a.chrome_trace", plain)))
+    assert slices(Run.load(write(tmp_path / "b.chrome_trace", with_unit))) == wanted
+    run = Run.load(write(tmp_path / "c.chrome_trace", {**plain, "traceEvents": added}))
+    assert slices(run) == wanted
+    assert run.summary().facts["asynchronous events"] == f"{4 * 6 * 2} left out"
+    assert run.launches["programs"].tolist() == [6] * 4
+
+
 def test_findings_and_the_gate_take_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -198,8 +220,8 @@ def test_kernels_of_triton(
     ("text", "words"),
     [
         ('{"traceEvents": []}', "has no kernel and no scope"),
-        ('{"events": []}', "is no Chrome trace"),
-        ('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a"}]}', "is no Chrome trace"),
+        ('{"events": []}', "is no Chrome trace: no 'traceEvents'"),
+        ('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a"}]}', ": no 'ts'"),
         ('{"traceEvents": [1]}', "is no Chrome trace"),
         ('{"traceEvents": [', "is no Chrome trace"),
         ('{"traceEvents": [{"ph": "X", "name": "a (0)", "cat": "program", "pid": 1, "tid": 2, '

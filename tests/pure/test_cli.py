@@ -212,6 +212,7 @@ def test_stats_takes_filters_and_shows_a_tree(viewer, saved) -> None:
     status, out, _ = viewer("stats", saved, "-i", "matmul/", "--by", "payload.none,scope")
     assert status == 0
     assert "matmul" not in out
+    assert "nothing that is shown has none" in out
     status, out, _ = viewer("stats", saved, "-i", "^matmul/", "-e", "slice 1", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert {row["kernel"] for row in rows} == {"matmul"}

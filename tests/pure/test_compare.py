@@ -1,6 +1,7 @@
 """What a diff and a check say of runs whose durations are chosen."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -75,6 +76,23 @@ def test_warps_are_apart_where_asked() -> None:
     sides = [Side.of([Run(gpu_run(seed)) for seed in (1, 2)], warps=True) for _ in range(2)]
     warps = {c.group.warp for c in diff(*sides) if c.group.variant.kernel == "attend"}
     assert warps == {-2, 0, 2, 4, 6}
+
+
+def test_a_change_agrees_with_the_medians_or_says_theirs() -> None:
+    """Of processes that vary the estimate is of pairs; where the ratio of the two medians that are
+    shown is another, it stands beside it."""
+    rng, apart = np.random.default_rng(5), 0
+    for spread in (0.0, 0.001, 0.02, 0.5):
+        both = [1e6 * np.exp(rng.normal(0, spread, 7)) for _ in range(2)]
+        sides = [side(one("a", times), first=k) for k, times in enumerate(both)]
+        columns, rows = change_table(diff(*sides))
+        (row,) = [dict(zip(columns, row, strict=True)) for row in rows if row[0] == "add/a"]
+        ratio = np.median(np.round(both[1])) / np.median(np.round(both[0]))
+        told = re.findall(r"([+-][\d.]+) %", row["change"])
+        assert float(told[-1]) == pytest.approx(100 * (ratio - 1), abs=1.1)
+        apart += len(told) == 2
+        assert ("medians" in row["change"]) == (len(told) == 2)
+    assert apart >= 1
 
 
 def test_a_budget_holds_for_each_warp() -> None:

@@ -25,6 +25,7 @@ from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.explain import rules
+from proton.viewer.explain.explanation import basis
 from proton.viewer.explain.finding import Finding
 
 Make = Callable[[], RawRun]
@@ -78,12 +79,16 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
         lambda: sampled(gpu(loop()), "not_selected", 80),
         r"80 % of samples are at x = load\(p\), and 100 % .* global .*\(matmul.py:14\) load ear",
     ),
-    "shared memory limits": ("occupancy", lambda: gpu(loads(1500)),
-                             lambda: gpu(loads(40)), "limited by shared memory: 96 KB"),
-    "registers limit": ("occupancy", lambda: gpu(loads(1500), shared=1024, registers=255),
-                        lambda: gpu(loads(20), shared=1024, registers=255), "limited by"),
+    "shared memory limits": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
+                             lambda: gpu(loads(40)), "limited by shared memory: 128 KB"),
+    "registers limit": ("occupancy", lambda: gpu(loads(9000), shared=1024, registers=255,
+                                                  blocks_per_sm=8, lengths=[200_000] * 9),
+                        lambda: gpu(loads(20), shared=1024, registers=255),
+                        "limited by registers: 255"),
+    "something else limits": ("occupancy", lambda: gpu(loads(1500), shared=1024),
+                              lambda: gpu(loads(40)), "no resource that is on record"),
     "records cost occupancy": ("perturbation", lambda: gpu(loop(), blocks_per_sm_off=2),
-                               lambda: gpu(loop(), blocks_per_sm_off=1), "1 programs fit"),
+                               lambda: gpu(loop(), blocks_per_sm_off=1), "for 1 of .* for 2"),
     "nothing is busy": ("utilization", lambda: counted(gpu(loop()), tensor=22.0, dram=31.0),
                         lambda: counted(gpu(loop()), tensor=81.0, dram=31.0),
                         "tensor 22 %, dram 31 %"),
@@ -115,6 +120,7 @@ def test_a_fault_is_found_by_name_and_its_healthy_kernel_is_not(fault: str) -> N
     assert finding.advice
     assert finding.visits > 0
     assert finding.numbers
+    assert "_" not in basis(finding)
     assert rule not in by_rule(good()), by_rule(good())[rule].sentence
 
 
@@ -164,6 +170,12 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "scopes that are worth it": (
         "fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=12.0),
         lambda: cpu([100_000 - 2000 * 12] * 4, steps=20)),
+    # Of two programs on an SM each works while the other waits, 1,500 ns of 2,500 an iteration.
+    "another program on an SM": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
+                                 lambda: gpu(loads(1500), lengths=[50_000] * 4)),
+    "clocks that stay": ("clocks", lambda: gpu(loop(), rates=(0.5, 0.5, 0.6, 0.6, 0.6),
+                                               slower=(1, 1, 1.2, 1.2, 1.2)),
+                         lambda: gpu(loop(), rates=(0.5,) * 5)),
     "a warm start": ("first-launch", lambda: cpu([9000] * 4, first=3.0), lambda: cpu([9000] * 4)),
 }  # fmt: skip
 
@@ -251,6 +263,17 @@ def test_the_command_says_the_cause_first(viewer, tmp_path, monkeypatch) -> None
     assert not commands  # the JSON names slices, not commands
 
 
+def test_what_kernels_took_adds_up_to_the_summary(viewer, tmp_path) -> None:
+    """A first launch of 54 us among three of 18: what it takes longer is told apart."""
+    file = Run(cpu([9000] * 4, first=3.0)).save(tmp_path / "m.proton")
+    _, out, _ = viewer("explain", file)
+    _, summary, _ = viewer("summary", file, "--json")
+    whole = sum(row["total"] for row in json.loads(summary)["launches"]["rows"])
+    words = re.search(r"(\d+) launches, ([\d.]+) us without ([\d.]+) us of its start", out)
+    assert words
+    assert 1000 * (float(words[2]) + float(words[3])) == pytest.approx(whole, rel=0.01)
+
+
 def test_slices_to_open_can_be_opened(viewer, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Run(gpu(loop(stages=2))).save("m.proton")
@@ -276,12 +299,16 @@ def test_what_differs_from_another_run(viewer, tmp_path) -> None:
     assert found["wait copy_ns"]["after"] < found["wait copy_ns"]["before"]
     _, out, _ = viewer("explain", fast, "--against", fast)
     assert "nothing differs" in out
+    other = Run(cpu([9000] * 4)).save(tmp_path / "other.proton")
+    _, out, _ = viewer("explain", fast, "--against", other)
+    assert "matmul: is in this run alone" in out
+    assert "add: is in the other run alone" in out
 
 
 def test_a_run_without_anything_is_explained() -> None:
     found = Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=faults.cpu([1]).clock))
     assert len(found.findings) == 0
-    assert "no finding" in found.findings._repr_html_()
+    assert "no finding: no launch was recorded" in found.findings._repr_html_()
 
 
 def test_there_is_no_such_file(tmp_path) -> None:

@@ -6,8 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from synthetic import random_run
+from synthetic import gpu_run, random_run
 
+from proton.base import progress
 from proton.trace import files
 from proton.trace.files import replacing
 from proton.viewer import Run
@@ -31,6 +32,24 @@ def test_a_pipe_gets_what_a_file_gets_and_stays_a_pipe(tmp_path: Path, suffix: s
     reader.join(60)
     assert found == [whole.save(tmp_path / f"file{suffix}").read_bytes()]
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+@pytest.mark.parametrize("suffix", [".pftrace", ".csv", ".speedscope.json", ".html"])
+def test_what_takes_long_counts_all_of_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """So that an estimate of the rest ends where the work does."""
+    counters: list[progress.StepCounter] = []
+    step = progress.StepCounter.step
+
+    def counted(self: progress.StepCounter, count: int = 1) -> None:
+        counters.extend([self] if self not in counters else [])
+        step(self, count)
+
+    monkeypatch.setattr(progress.StepCounter, "step", counted)
+    Run(gpu_run(4)).save(tmp_path / f"run{suffix}")
+    assert counters
+    assert [(c.done, c.total) for c in counters] == [(c.total, c.total) for c in counters]
 
 
 def test_a_pipe_that_nobody_reads_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,23 @@ def test_an_iteration_is_wide_enough_to_be_seen() -> None:
     assert median_iteration(Run(raw_of(launched(0, MS))), 0) is None
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_terminal_has_the_first_rows_of_what_is_in_view(seed: int) -> None:
+    """However few they are, and where nothing of these is in view."""
+    timeline = Timeline(Run(gpu_run(seed, mixed=True, crossing=True)))
+    whole, *some = (
+        ["".join(text for text, _ in line).rstrip() for line in draw_text(timeline, 80, rows)]
+        for rows in (0, 1, 4, 40, 1000)
+    )
+    first = next(n for n, line in enumerate(whole) if " us " in line and line.startswith(" ")) + 1
+    end = whole.index("")
+    assert "[" in "".join(whole[first:end])
+    for rows, lines in zip((1, 4, 40, 1000), some, strict=True):
+        last = min(first + rows, end)
+        assert lines[:last] == whole[:last]
+        assert lines[last].startswith(f"and {end - last} more rows" if last < end else "")
+
+
 def test_every_picture_counts_from_the_zero_of_start() -> None:
     """The axis, what is said of a slice, and `--start` have one zero, the run's origin; times have
     the digits that tell neighbours apart."""

@@ -78,3 +78,19 @@ def test_pairs_of_a_file_end_as_they_must(
     rules = gate_noise.budgets(pool, 0.015, warps=False, beside=False)
     assert gate_noise.end(pool.rounds(None, 1.0), rules)[0] is Status.PASS
     assert gate_noise.end(pool.rounds(pool.scopes[0], 1.03), rules)[0] is Status.REGRESSION
+
+
+def test_noise_is_that_of_neighbours_or_of_two_versions(
+    gate_noise, rng: np.random.Generator
+) -> None:
+    """Of processes that vary by 2 %, and drift, the ratio of neighbours varies by sqrt(2) as much;
+    one that is taken within a process has its own noise alone."""
+    import gate_sources
+
+    shape = (400, len(gate_sources.SCOPES), len(gate_sources.QUANTILES))
+    drift = np.linspace(0, 0.5, shape[0])[:, None, None]
+    varied = rng.normal(0, 0.02, shape)
+    apart = gate_sources.noise(gate_sources.Way(), [*(varied + drift)])
+    within = gate_sources.noise(gate_sources.Way(both=True), [*varied])
+    assert apart == pytest.approx(2 * 2**0.5, rel=0.15)
+    assert within == pytest.approx(2, rel=0.15)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout, NotDivisible, named
-from proton.layout.matrix_memory import copied_layout
+from proton.layout.thread_memory import thread_memory
 
 
 @st.composite
@@ -376,11 +376,11 @@ def worst_bank(
 def test_operands_of_fp64_are_read_without_conflict(order: tuple[int, int], depth: int) -> None:
     for shape, operand in (((16, depth), named.mma_operand_a(64)),
                            ((depth, 16), named.mma_operand_b(64))):  # fmt: skip
-        shared = copied_layout(shape, 8, order, (named.fit(operand, shape),))
+        shared = thread_memory(shape, 8, (order,), (named.fit(operand, shape),))
         if shared is not None:
             assert worst_bank(named.fit(operand, shape), shared, 8, 1) == 1
             assert shared.is_invertible
-    assert copied_layout((16, 16), 8, order) is not None
+    assert thread_memory((16, 16), 8, (order,), ()) is not None
 
 
 def test_the_swizzles_of_wgmma_serve_rows_and_columns_without_conflict() -> None:

@@ -70,6 +70,11 @@ def test_the_innermost_scope_counts() -> None:
     assert found.to_dict() == {"outer/inner": 80, "outer": 20}
 
 
+def with_samples(raw: RawRun, **change: object) -> RawRun:
+    raw.kernels = [replace(of, pc_samples=replace(of.pc_samples, **change)) for of in raw.kernels]
+    return raw
+
+
 def test_joined_runs_add_samples() -> None:
     first, second, none = raw_run(80), raw_run(100), gpu(loop())
     (kernel,) = join([first, second]).kernels
@@ -80,6 +85,8 @@ def test_joined_runs_add_samples() -> None:
         (offset_of("STG"), "selected"): 20,
     }
     assert (kernel.pc_samples.launches, kernel.pc_samples.dropped) == (4, 6)
+    full = with_samples(raw_run(), overflows=2)
+    assert join([full, second]).kernels[0].pc_samples.overflows == 2
     assert join([none, first]).kernels[0].pc_samples == first.kernels[0].pc_samples
     assert join([first, none]).kernels[0].pc_samples == first.kernels[0].pc_samples
 
@@ -122,9 +129,7 @@ def test_the_command_lists_them(viewer, tmp_path, monkeypatch) -> None:
     empty = Run(gpu(loop())).save(tmp_path / "b.proton")
     status, _, err = viewer("samples", empty)
     assert (status, "pc_sampling=1024" in err) == (2, True)
-    raw = raw_run()
-    none = [replace(of, pc_samples=replace(of.pc_samples, rows=())) for of in raw.kernels]
-    short = Run(replace(raw, kernels=none)).save(tmp_path / "c.proton")
+    short = Run(with_samples(raw_run(), rows=())).save(tmp_path / "c.proton")
     status, _, err = viewer("samples", short)
     assert (status, "ended before one was taken" in err) == (2, True)
 
@@ -139,6 +144,17 @@ def test_code_is_disassembled_once(monkeypatch) -> None:
         assert len(run.pc_samples(by)) == 2
     assert '"isSourceFirst": true' in run.source().page()
     assert len(starts) == 1
+
+
+def test_a_full_buffer_is_told(viewer, tmp_path) -> None:
+    some = Run(with_samples(raw_run(), overflows=1, dropped=0)).save(tmp_path / "a.proton")
+    for command in ("samples", "summary", "explain", "source"):
+        status, out, err = viewer(command, some)
+        assert status == 0
+        assert "1 of 2 launches filled the GPU's buffer" in " ".join((out + err).split())
+    none = Run(with_samples(raw_run(), overflows=2, rows=())).save(tmp_path / "b.proton")
+    status, _, err = viewer("samples", none)
+    assert (status, "buffer of samples was full: a larger pc_sampling" in err) == (2, True)
 
 
 def test_the_source_has_them_beside_times(viewer, tmp_path) -> None:
@@ -165,7 +181,8 @@ def test_no_samples_are_no_rows() -> None:
     (samples,) = [kernel.pc_samples for kernel in run.kernels]
     more = samples.counts + Counter()
     more["matmul", offset_of("LDG"), "wait"] = 0
-    rest = {"cycles": 1024, "launches": 1, "dropped": 0, "cubin": samples.cubin}
+    rest = {"cycles": 1024, "launches": 1, "dropped": 0, "overflows": 0,
+            "cubin": samples.cubin}  # fmt: skip
     assert PCSamples.of(more, **rest).rows == samples.rows
     assert run.pc_samples()["line"].tolist() == [15]
 

@@ -99,12 +99,29 @@ def test_without_a_baseline_limits_hold(session) -> None:
     session().assert_outcomes(passed=3)
     done = session(times=(6000,))
     done.assert_outcomes(passed=1, failed=2)
-    done.stdout.fnmatch_lines(["*6000 ns, allowed 5000 ns"])
+    done.stdout.fnmatch_lines(["*6 us, allowed 5 us"])
     done.stdout.fnmatch_lines(["*skipped*no --proton-baseline"])
+    table = done.stdout.str().rpartition(" proton --")[2]
+    assert "value" in table
+    assert "before" not in table
     done = session("--proton-baseline", "none")
     done.assert_outcomes(passed=1, failed=2)
     done.stdout.fnmatch_lines(["*has no baseline; measure one with --proton-update"])
     session("--proton-disable", times=(6000,)).assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("isatty", [True, False])
+def test_the_table_is_as_wide_as_the_terminal(isatty: bool) -> None:
+    said: list[str] = []
+    writer = SimpleNamespace(fullwidth=80)
+    reporter = SimpleNamespace(
+        isatty=isatty, write=said.append, write_sep=lambda *words: None,
+        config=SimpleNamespace(get_terminal_writer=lambda: writer),
+    )  # fmt: skip
+    table = pytest_plugin._Table()
+    table.rows = [["test_add", "pass", "add/load p90", "", "1 us", "", "1 us to 1 us", "a " * 30]]
+    table.pytest_terminal_summary(reporter)
+    assert (max(map(len, said[0].splitlines())) <= 80) == isatty
 
 
 BAD_MARKERS = {

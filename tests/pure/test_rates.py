@@ -18,6 +18,7 @@ from proton.trace.model import HostSlice, PayloadField, RawRun, Scope
 from proton.viewer import Run, stats
 from proton.viewer.cli.app import app
 from proton.viewer.cli.commands import stats as _adds_itself  # noqa: F401
+from proton.viewer.tables import rates as peaks
 from proton.viewer.tables.rates import parse_peaks
 from tests.trace_processor import TraceProcessor
 
@@ -49,6 +50,21 @@ def with_work(raw: RawRun) -> RawRun:
 
     raw.kernels = [replace(k, scopes=tuple(map(renamed, k.scopes))) for k in raw.kernels]
     return raw
+
+
+def test_the_finding_has_the_part_of_a_peak_by_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(peaks._KNOWN, "fast", {"gbytes/s": 1e9})
+    raw = with_work(gpu_run(0))
+    raw.gpus = [replace(gpu, name="fast") for gpu in raw.gpus]
+    whole = Run(raw)
+    found = {f.kernel: f for f in whole.findings if f.rule == "utilization"}
+    table = whole.stats(("kernel", "scope"), "dur_ns", rates=True)
+    wanted = table[table["%peak"].notna() & table["kernel"].isin(list(found))]
+    assert len(wanted) == 2
+    for row in wanted.to_dict("records"):
+        finding = found[row["kernel"]]
+        assert finding.numbers[f"{row['scope']}_percent"] == pytest.approx(row["%peak"])
+        assert f"{row['scope']} {row['%peak']:.0f} %" in finding.sentence.partition("scopes")[2]
 
 
 def same(found: float, wanted: float | None) -> bool:

@@ -124,6 +124,7 @@ def test_sources_that_are_gone_show_scopes() -> None:
 def test_a_notebook_has_the_page() -> None:
     cell = Run(nested("a.py")).source()._repr_html_()
     assert cell.startswith("<iframe srcdoc=")
+    assert 'height="720"' in cell  # in 700 pixels of width it is below the timeline
     assert "<script>" not in cell  # the page's own, escaped
     assert "sandbox" in cell
 

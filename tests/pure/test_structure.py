@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from faults import barriers, gpu, loop, pieces
+from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
 
@@ -178,6 +179,32 @@ def test_what_was_not_recorded_is_inconclusive() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "lacks"),
+    [
+        ({"scope": "softmx"}, "no scope is softmx; .*did you mean softmax"),
+        ({"scope": "softmax", "hidden_by": "dot"}, "no scope is dot; .*did you mean dots"),
+        ({"order": ["softmax", "scor"]}, "no scope is scor; .*did you mean scores"),
+        ({"scope": "softmax", "role": "producer"}, "no role is producer; there is none"),
+        ({"scope": "softmax", "warp": 9}, "no warp is 9; there is 0"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused(asked: dict[str, object], lacks: str) -> None:
+    """By whatever limit: none passes because there was nothing to hold to it."""
+    limits = {"min_overlap": 0.1} if "hidden_by" in asked else {"max_visits": 9, "max_share": 0.9}
+    if "order" in asked:
+        limits = {}
+    with pytest.raises(BudgetError, match=f"budget [^ ]*(, warp 9)?: {lacks}"):
+        verdicts([gpu(pieces(100), auto=[], body=3)], **limits, **asked)
+
+
+def test_kernels_without_the_scope_are_not_held_to_it() -> None:
+    raw = raw_run({("add", ""): {"load": [5, 5]}, ("copy", ""): {"all": [9]}})
+    held = [reason for _, reason in verdicts([raw], scope="load", max_visits=2)]
+    assert held == ["2, allowed at most 2"]
+    assert len(verdicts([raw], scope="*", max_visits=2)) == 2
+
+
+@pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"min_overlap": 0.6, "scope": "a"}, "min_overlap and hidden_by go together"),
@@ -237,6 +264,10 @@ def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> Non
     for command in ("timeline", "heatmap", "hist", "occupancy", "analyze"):
         said = call(monkeypatch, capsys, command, file, "--launch", "99")
         assert said == (2, "", "proton-tile: no launch 99: there are 0 to 4\n"), command
+    for command, option, last in (("timeline", "--sm", 3), ("heatmap", "--warp", 0)):
+        status, out, err = call(monkeypatch, capsys, command, file, option, "0", option, "99")
+        assert (status, out) == (2, "")
+        assert err == f"proton-tile: no records of {option} 0 99: there are 0 to {last}\n"
     for command in ("stats", "flame"):
         status, out, err = call(monkeypatch, capsys, command, file, "--include", "matmul/softmx")
         assert (status, out) == (2, "")

@@ -76,7 +76,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         # Before instructions are chosen: operands in shared memory lie in the order of their loads.
         Coalesce(options.target),
         AccelerateMatmul(options.target),
-        RemoveLayoutConversions(),
+        RemoveLayoutConversions(num_stages=options.num_stages),
         SwapNeighbours(),  # of one warp, by the final layouts
         OptimizeThreadLocality(),
         LICM(),
@@ -193,7 +193,7 @@ def record_passes(options: GPUOptions) -> list[Pass]:
     if _is_ready(options):
         # Where barriers are is decided before, so that records make no difference to it, and both
         # versions have the same.
-        passes += [AllocateSharedMemory(limit=options.target.facts.shared_bytes), Membar()]
+        passes += [_allocate(options), Membar()]
     if instrumentation.auto:
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     if instrumentation.is_sampled(options.program_warps):
@@ -203,6 +203,11 @@ def record_passes(options: GPUOptions) -> list[Pass]:
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
     # Both look for the clock samples that `instrument` made.
     return [*passes, instrument, HoistCopyAddresses(), InsertOptimizationBarriers()]
+
+
+def _allocate(options: GPUOptions) -> AllocateSharedMemory:
+    target = options.target
+    return AllocateSharedMemory(target.facts.shared_bytes, target, options.program_warps)
 
 
 def _is_ready(options: GPUOptions) -> bool:
@@ -220,7 +225,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
     passes: list[Pass] = [
         AllocateTensorMaps(),
         AllocateGlobalScratch(),
-        *([] if is_ready else [AllocateSharedMemory(limit=options.target.facts.shared_bytes)]),
+        *([] if is_ready else [_allocate(options)]),
     ]
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.program_warps)

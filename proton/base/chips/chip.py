@@ -50,6 +50,8 @@ class Chip:
     sm_programs: int
     reserved_shared: int = 0  # bytes that each program takes besides its own
     shared_unit: int = 1  # bytes in which shared memory is given out
+    # What of an SM's memory is shared memory, as its programs need; the rest is first-level cache.
+    shared_sizes: tuple[int, ...] = ()
     # Of a thread; of an SM; in such pieces are they given out to a thread.
     max_registers: int = 255
     sm_registers: int = 64 * 1024
@@ -94,6 +96,16 @@ class Chip:
         """The most bytes of shared memory with which an SM holds so many programs at once."""
         taken = self.sm_shared_bytes // programs // self.shared_unit * self.shared_unit
         return min(self.shared_bytes, taken - self.reserved_shared)
+
+    def most_beside_cache(self, programs: int, shared: int) -> int:
+        """The most bytes of shared memory with which so many programs leave the first-level cache
+        what they do with `shared` bytes each."""
+        taken = programs * (
+            -(-shared // self.shared_unit) * self.shared_unit + self.reserved_shared
+        )
+        whole = next((size for size in self.shared_sizes if size >= taken), self.sm_shared_bytes)
+        most = whole // programs // self.shared_unit * self.shared_unit - self.reserved_shared
+        return min(self.shared_bytes, most)
 
     def most_registers(self, programs: int, threads: int) -> int:
         """The most registers of a thread with which so many programs, of so many threads, fit on an

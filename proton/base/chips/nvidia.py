@@ -31,6 +31,9 @@ _ATOMICS = frozenset(
     + [(element, "fadd") for element in ("f32", "f64", "f16")]
 )
 
+# CUDA Programming Guide, "Shared Memory" of each compute capability: of those up to an SM's most.
+_SHARED_SIZES = tuple(size * KIB for size in (0, 8, 16, 32, 64, 100, 132, 164, 196, 228))
+
 _AMPERE = Chip(
     name="sm_80",  # "a" behind a number: the feature set of that one chip
     ptx=84,
@@ -40,6 +43,7 @@ _AMPERE = Chip(
     sm_programs=32,
     reserved_shared=1024,
     shared_unit=128,
+    shared_sizes=_SHARED_SIZES,
     mma=(_MMA, _MMA_F64),
     atomics=_ATOMICS,
     atomic_access_bytes=16,

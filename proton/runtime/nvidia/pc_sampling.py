@@ -29,7 +29,7 @@ LIBRARY = "libcupti.so.13"
 # Attributes of a configuration, and values of them.
 _PERIOD, _MODE, _START_STOP, _FORMAT, _DATA = 1, 5, 6, 7, 8
 _CONTINUOUS, _PARSED = 1, 1
-_INSUFFICIENT_PRIVILEGES = (35, 40)  # CUptiResult
+_OUT_OF_MEMORY, _INSUFFICIENT_PRIVILEGES = 8, (35, 40)  # CUptiResult
 _NAME_BYTES = 128  # of a reason
 MOST_PCS = 1 << 14  # that a call gives at once
 # What names begin with of reasons; others count samples. A reason is there once for all samples,
@@ -77,14 +77,16 @@ class _Attribute(ctypes.Structure):
 @dataclass
 class Counts:
     """What launches of a kernel were sampled at: how many samples there are by function, offset and
-    reason; `dropped` are those that the hardware had no room for. `crc`: what CUPTI knows the
-    machine code by, once it was asked."""
+    reason; `dropped` are those that the hardware had no room for. In `overflows` of the launches
+    its buffer was full, and CUPTI gives no PCs. `crc`: what CUPTI knows the machine code by, once
+    it was asked."""
 
     cubin: bytes
     crc: int | None = None
     samples: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     launches: int = 0
     dropped: int = 0
+    overflows: int = 0
 
     def kept(self, cycles: int) -> PCSamples:
         """The same as a run keeps it; `cycles` lie between samples."""
@@ -93,6 +95,7 @@ class Counts:
             cycles=cycles,
             launches=self.launches,
             dropped=self.dropped,
+            overflows=self.overflows,
             cubin=base64.b64encode(self.cubin).decode(),
         )
 
@@ -123,6 +126,7 @@ class PCSampler:
                 launch()
                 return
             cuda.synchronize(self.device)
+            self.data.count = self.data.dropped_samples = self.data.buffer_full = 0
             self._call("Start")
             try:
                 launch()
@@ -131,8 +135,7 @@ class PCSampler:
                 with contextlib.suppress(ProfileError):  # the launch says what is wrong
                     self._call("Stop")
                 raise
-            self._call("Stop")
-            self._take(counts)
+            self._take(counts, self._call("Stop", may_be_full=True))
 
     def close(self) -> None:
         """Ends the sampling of this GPU, once no launch is sampled; others run as they are."""
@@ -140,13 +143,16 @@ class PCSampler:
             self.is_over = True
             self._call("Disable")
 
-    def _call(self, name: str, *fields: int) -> None:
-        """Calls a function whose structure has the context and, behind it, these."""
+    def _call(self, name: str, *fields: int, may_be_full: bool = False) -> bool:
+        """Calls a function whose structure has the context and, behind it, these. Whether it says
+        that the hardware's buffer is full, where that is no error."""
         count = 3 + len(fields)
         params = (ctypes.c_uint64 * count)(8 * count, 0, self.context, *fields)
         status = getattr(self.library, f"cuptiPCSampling{name}")(params)
         if not status:
-            return
+            return False
+        if status == _OUT_OF_MEMORY and may_be_full:
+            return True
         if status in _INSUFFICIENT_PRIVILEGES:
             raise ProfileError(f"pc_sampling: {PERMISSION}")
         text = ctypes.c_char_p()
@@ -194,13 +200,15 @@ class PCSampler:
             attribute.kind, attribute.value[0] = kind, value
         self._call("SetConfigurationAttribute", len(wanted), ctypes.addressof(attributes))
 
-    def _take(self, counts: Counts) -> None:
-        """Adds what is there of a kernel's code since the range began."""
+    def _take(self, counts: Counts, is_full: bool) -> None:
+        """Adds what is there of a kernel's code since the range began: until CUPTI says that the
+        hardware's buffer is full, and gives no more."""
         if counts.crc is None:
             counts.crc = _crc(self.library, counts.cubin)
         counts.launches += 1
         counts.dropped += self.data.dropped_samples
-        while self.data.count:
+        flagged = bool(self.data.buffer_full)
+        while self.data.count and not is_full:
             for pc in self.data.pcs[: self.data.count]:
                 if pc.cubin_crc == counts.crc:
                     name = ctypes.string_at(pc.function_name).decode()
@@ -208,7 +216,9 @@ class PCSampler:
                         if reason.index in self.reasons:
                             key = name, int(pc.offset), self.reasons[reason.index]
                             counts.samples[key] += reason.samples
-            self._call("GetData", ctypes.addressof(self.data))
+            is_full = self._call("GetData", ctypes.addressof(self.data), may_be_full=True)
+            flagged |= bool(self.data.buffer_full)
+        counts.overflows += is_full or flagged
 
 
 def _crc(library: ctypes.CDLL, cubin: bytes) -> int:

@@ -125,7 +125,9 @@ class _Product:
         if self._is_f32 and self.precision not in ("tf32", *SPLITS):
             return False
         k = shape_of(self.a)[1]
-        return k * self._bits >= K_BITS and warp_tiling(shape_of(self.acc), self.warps) is not None
+        return (
+            k * self._bits >= K_BITS and warp_tiling(shape_of(self.acc), k, self.warps) is not None
+        )
 
     @property
     def _operand(self) -> Type:
@@ -151,7 +153,7 @@ class _Product:
                 in_memory = OperandPlace.SHARED in instruction.left and _loaded(a) is not None
                 left = self._in_memory(a, 1) if in_memory else None
                 return self._warp_groups(tiling, a, left, right, acc)
-        warps = warp_tiling(shape, self.warps)
+        warps = warp_tiling(shape, shape_of(a)[1], self.warps)
         assert warps is not None, "asked before"
         return self._mma(warps, a, b, acc)
 

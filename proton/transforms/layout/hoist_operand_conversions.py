@@ -21,6 +21,7 @@ from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
+from proton.analysis.reloads import stages_of
 from proton.analysis.scratch import is_exchanged
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt
@@ -32,7 +33,6 @@ from proton.dialect.walk import defining_op, functions, ops_named, replace
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.schedule.loads import PRODUCTS, candidates, is_innermost, unwritten
-from proton.schedule.planning import stages_of
 from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
 
 

@@ -7,8 +7,9 @@
 
 Registers hold what a loop carries, its largest product, its largest operand, and the operands from
 outside. Where that is more than a thread has, the assembler spills, and reads the operand from
-local memory in each iteration, element by element. Shared memory gives it four matrices at a time
-(`ldmatrix`), right before they are multiplied, a step of K at a time. It takes what the operand is
+local memory in each iteration, element by element; where it is less, an SM may still have registers
+for fewer programs than without them. Shared memory gives it four matrices at a time (`ldmatrix`),
+right before they are multiplied, a step of K at a time. It takes what the operand is
 made of, as it was before it was converted and transposed, where that is: outside of all loops
 that do not change it.
 
@@ -18,11 +19,12 @@ its product where values in registers are more than a thread has.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph, function_name
-from proton.analysis.pressure import Crowded, registers
+from proton.analysis.pressure import BESIDE, Crowded, registers
 from proton.analysis.scratch import desc_bytes, is_exchanged, stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
@@ -43,8 +45,7 @@ from proton.dialect.walk import (
     replace,
     users,
 )
-from proton.layout.matrix_access import TRANSPOSED_BYTES
-from proton.layout.matrix_memory import matrix_layout
+from proton.layout.thread_memory import thread_memory
 from proton.passes import Pass, register
 from proton.transforms.layout.matrix_operands import fast_axis
 
@@ -84,7 +85,7 @@ class KeepOperandsInMemory(Pass):
         crowded = Crowded(module, function, self.target)
         waiting = _without_room(crowded, converted, loop.products)
         for value, operands in converted.items():
-            memory = _memory_type(value, next(iter(operands.values())))
+            memory = _memory_type(value, operands)
             is_shared = loop.op != function and len(operands) > 1
             if memory is None or not (is_shared or value in waiting):
                 continue
@@ -111,15 +112,16 @@ class KeepOperandsInMemory(Pass):
         """Moves operands of the products of a loop, as far as shared memory goes, until the rest
         fits into the registers of a thread. `held`: memory by what is in it and how."""
         inside, operands = loop.inside(), loop.operands()
-        most = self.target.facts.max_registers
         words = sum(map(registers, operands)) + loop.registers_of_others()
-        for operand in sorted(operands, key=registers, reverse=True):
-            if words <= most:
+        waiting = sorted(operands, key=registers, reverse=True)
+        while waiting:
+            if self._is_enough(module, function, words, waiting):
                 return
+            operand = waiting.pop(0)
             read = _before_transposing(operand)
             k_axis = operands[operand] if read == operand else 1 - operands[operand]
             written = _before_converting(read)
-            memory = _memory_type(written, k_axis)
+            memory = _memory_type(written, {read: k_axis})
             if memory is None:
                 continue
             key = written, memory
@@ -130,6 +132,24 @@ class KeepOperandsInMemory(Pass):
                     held[key] = ttg.LocalAllocOp(*key).result
             words -= registers(operand)
             _read_in_loop(operand, held[key], inside)
+
+    def _is_enough(
+        self, module: Module, function: Operation, words: int, waiting: list[Value]
+    ) -> bool:
+        """True if so many words fit into the registers of a thread, and an SM would not have half
+        as many programs more with these operands in shared memory."""
+        facts, threads = self.target.facts, self.target.warp_size * ttg.num_warps(module)
+        taken = allocate(call_graph(module))[function_name(function)].size
+
+        def programs(words: int, shared: int) -> int:
+            taken = min(words + BESIDE, facts.max_registers)
+            by_registers = facts.programs_by_registers(taken, threads)
+            return min(by_registers, facts.programs_per_sm(threads, shared))
+
+        left = words - sum(map(registers, waiting))
+        with_them = programs(left, taken + sum(map(_bytes, waiting)))
+        is_worth_it = 2 * with_them >= 3 * programs(words, taken)
+        return words <= facts.max_registers and not is_worth_it
 
     def _room(self, module: Module, function: Operation, loop: "_Loop") -> int:
         """Bytes of shared memory that a program may take besides what it takes at most: what leaves
@@ -213,6 +233,10 @@ def _without_room(
     return found
 
 
+def _bytes(operand: Value) -> int:
+    return prod(shape_of(operand)) * stored_bytes(element_of(operand))
+
+
 def _before_transposing(operand: Value) -> Value:
     producer = defining_op(operand)
     return producer.operands[0] if isa(producer, tt.TransOp) else operand
@@ -229,18 +253,19 @@ def _is_outside(value: Value, inside: set[Operation]) -> bool:
     return owner.operation not in inside
 
 
-def _memory_type(value: Value, k_axis: int) -> Type | None:
-    """Swizzled, with rows along K; None where they are too short for it. Matrices of 16 bits are
-    read either way (`ldmatrix`): their rows run as threads write them, many elements at once."""
+def _memory_type(value: Value, operands: dict[Value, int]) -> Type | None:
+    """Swizzled as suits the threads that write the value and read the operands, each with its
+    dimension along K; None where rows are too short for it. Of equal ones that with rows as threads
+    write them."""
     shape, element = shape_of(value), element_of(value)
     if len(shape) != 2:
         return None
-    bytes_ = stored_bytes(element)
-    fast = fast_axis(ttg.layout_of(value.type)) if bytes_ == TRANSPOSED_BYTES else k_axis
-    for axis in dict.fromkeys((fast, k_axis)):
-        if (layout := matrix_layout(shape, bytes_, (axis, 1 - axis))) is not None:
-            return ttg.mem_desc(shape, element, layout)
-    return None
+    written = ttg.layout_of(value.type)
+    axes = dict.fromkeys((fast_axis(written), *operands.values()))
+    orders = tuple((axis, 1 - axis) for axis in axes)
+    readers = [ttg.layout_of(_before_transposing(operand).type) for operand in operands]
+    layout = thread_memory(shape, stored_bytes(element), orders, (written, *readers))
+    return None if layout is None else ttg.mem_desc(shape, element, layout)
 
 
 def _read_in_loop(operand: Value, held: Value, inside: set[Operation]) -> None:

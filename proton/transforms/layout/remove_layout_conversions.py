@@ -43,12 +43,14 @@ class RemoveLayoutConversions(Pass):
 
     name: ClassVar[str] = "tritongpu-remove-layout-conversions"
 
+    num_stages: int = 3
+
     def run(self, module: Module) -> None:
         threads = lanes(module) * num_warps(module)
         for op in module.body.operations:
             if isa(op.operation, func.FuncOp) and len(op.operation.regions[0].blocks):
                 function = op.operation
-                reloads = Reloads(function, threads)
+                reloads = Reloads(function, threads, self.num_stages)
                 rewriter = _Rewriter(preferred_layouts(function, reloads), reloads)
                 rewriter.function(function)
                 _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})

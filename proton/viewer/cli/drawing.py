@@ -102,6 +102,13 @@ def load(file: Path, where: Selection) -> Run:
     """The run of a file. Raises ProtonError where the selection asks for what it does not have."""
     run = Run.load(file)
     check_launches(run, where.launches)
+    tracks = run.records.tracks
+    for option, asked, there in (("sm", where.sms, tracks.sm), ("warp", where.warps, tracks.warp)):
+        known = sorted({*there.tolist()} - {-1})
+        if known and not {*asked} <= {*known}:  # a run of a CPU is drawn as what it is
+            names = " ".join(map(str, asked))
+            range_ = f"{known[0]} to {known[-1]}"
+            raise ProtonError(f"no records of --{option} {names}: there are {range_}")
     check_found("--kernel", where.kernel, kernel_labels(run.raw.kernels))
     check_found("--scope", where.scope, [s.path for k in run.kernels for s in k.scopes])
     return run

@@ -39,7 +39,10 @@ def against(run: Run, other: Run) -> list[Difference]:
             found += _of_kernel(view, before[pairs[variant]])
         else:
             found.append(_said(view.label, "kernel", None, None, "is in this run alone"))
-    return found
+    left = [view for variant, view in before.items() if variant not in pairs.values()]
+    return found + [
+        _said(view.label, "kernel", None, None, "is in the other run alone") for view in left
+    ]
 
 
 def _kernels(run: Run) -> dict[Variant, KernelView]:

@@ -141,7 +141,8 @@ class Budget:
         """What the rule is about, on a line."""
         name = f"{self.kernel}/{self.scope}" if self.scope else self.kernel
         warp = "" if self.warp is None else f", warp {self.warp}"
-        return f"{name}{warp} {self.stat}" + (f" where {self.where}" if self.where else "")
+        stat = f" {self.stat}" if self.is_timed else ""
+        return f"{name}{warp}{stat}" + (f" where {self.where}" if self.where else "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,9 @@ from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
-from proton.viewer.compare.samples import COUNT, Group, Process, Side
+from proton.viewer.compare.samples import Group, Process, Side, amount
 from proton.viewer.compare.statistics import Estimate
-from proton.viewer.compare.structure import MEASURES, Measure
+from proton.viewer.compare.structure import MEASURES, MOST_NAMES, Measure, unknown
 from proton.viewer.explain.subject import Subject
 
 LARGEST = 100.0  # ratio that is written as it is
@@ -122,7 +122,7 @@ def _covered(rule: Budget, both: Comparison) -> list[Group]:
     if not named:
         known = list(dict.fromkeys(map(str, groups)))
         name = f"{rule.kernel}/{rule.scope}" if rule.scope else rule.kernel
-        there = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "") or "nothing"
+        there = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES) or "nothing"
         hint = did_you_mean(name, known)
         raise BudgetError(f"budget {rule.title}: nothing has that name; there is {there}{hint}")
     return [group for group in named if rule.holds_for(group, _facts(both, group))]
@@ -215,8 +215,10 @@ def _absolute(
 ) -> Verdict:
     assert rule.max_ns is not None
     found = statistics.level(change.after, error=error)
-    unit = "" if rule.stat == COUNT else " ns"
-    said = f"{found.value:.0f}{unit}, allowed {rule.max_ns:.0f}{unit}"
+    value, most, *ends = (
+        amount(ns, rule.stat) for ns in (found.value, rule.max_ns, found.low, found.high)
+    )
+    said = f"{value}, allowed {most}"
     if found.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(found.processes, None, least)
     elif found.low > rule.max_ns:
@@ -225,7 +227,7 @@ def _absolute(
         status, reason = Status.PASS, said
     else:
         status = Status.INCONCLUSIVE
-        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f}{unit}"
+        reason = f"{said}: it may be anything from {' to '.join(ends)}"
     return Verdict(
         title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
         change=change, source=source,
@@ -242,7 +244,7 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
     if not rules:
         return []
     found: dict[tuple[int, str, str], list[float]] = {}
-    named = set[int]()
+    named, lacking = set[int](), dict[int, str]()
     for process in candidate.processes:
         run = process.run()
         variants = dict(zip(map(id, run.kernels), Side.variants(run.kernels), strict=True))
@@ -250,6 +252,9 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
             group = Group(variants[id(view.kernel)], "")
             for number, rule in enumerate(rules):
                 if not rule.is_of_kernel(view.kernel.name):
+                    continue
+                if lacks := unknown(view, rule.asked):
+                    lacking.setdefault(number, lacks)
                     continue
                 named.add(number)
                 if not rule.holds_for(group, candidate.facts(group.variant)):
@@ -260,7 +265,8 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
                     values += [] if value is None else [value]
     for number, rule in enumerate(rules):
         if number not in named:
-            raise BudgetError(f"budget {rule.title}: no kernel has that name")
+            why = lacking.get(number, "no kernel has that name")
+            raise BudgetError(f"budget {rule.title}: {why}")
     verdicts = [_held(rules[number], name, kernel, values, len(candidate.processes), error)
                 for (number, name, kernel), values in found.items()]  # fmt: skip
     skipped = set(range(len(rules))) - {number for number, _, _ in found}

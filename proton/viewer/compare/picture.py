@@ -9,10 +9,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from proton.base.text import printable
-from proton.base.units import duration
 from proton.viewer.compare.check import percent
 from proton.viewer.compare.diff import Change
-from proton.viewer.compare.report import DIGITS, interval, name
+from proton.viewer.compare.report import interval, name
+from proton.viewer.compare.samples import amount
 
 # px
 NAMES, TIMES, RATIOS, MARGIN = 260, 340, 260, 12
@@ -83,7 +83,7 @@ def _times(change: Change, top: float) -> list[str]:
             f'fill-opacity="0.6"/>'
             for value in values.tolist()
         ]
-        said = f"{middle:g}" if change.stat == "count" else duration(middle, DIGITS)
+        said = amount(middle, change.stat)
         parts.append(_label(left + TIMES - 70, y + 11, said, colour=colour))
     return parts
 

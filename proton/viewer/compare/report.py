@@ -10,11 +10,10 @@ from xml.etree import ElementTree
 import numpy as np
 
 from proton.base.text import printable
-from proton.base.units import duration
 from proton.viewer.compare.check import Report, Status, Verdict, percent
 from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Beside, Change
 from proton.viewer.compare.matching import arguments
-from proton.viewer.compare.samples import COUNT
+from proton.viewer.compare.samples import COUNT, amount
 from proton.viewer.compare.statistics import Estimate
 from proton.viewer.documents import document
 
@@ -22,7 +21,7 @@ from proton.viewer.documents import document
 SIDES = ("before", "after", "change")
 REFERENCE = ("reference", "normalised")
 NUMBERS = (*SIDES, *REFERENCE, "value", "interval")
-DIGITS = 4  # of times
+APART = 0.01  # of ratios, from which both are told
 ONE = {PROCESSES: "process", LAUNCHES: "launch"}
 
 
@@ -78,10 +77,23 @@ def _sides(change: Change) -> dict[str, str]:
     return {
         "before": typical(change.before, change.stat),
         "after": typical(change.after, change.stat),
-        "change": "" if change.ratio is None else percent(change.ratio.value),
+        "change": _change(change),
         "reference": of,
         "normalised": both if beside is None or beside.is_used else f"{both}: noise, not used",
     }
+
+
+def _change(change: Change) -> str:
+    """The estimate of the ratio; with that of the medians beside it where the two are apart, as
+    processes that vary are compared pair by pair."""
+    if change.ratio is None:
+        return ""
+    found, beside = percent(change.ratio.value), change.beside
+    sides = beside.normalised if beside and beside.is_used else (change.before, change.after)
+    before, after = (float(np.median(values)) if values.size else 0.0 for values in sides)
+    if not before or abs(after / before - change.ratio.value) < APART:
+        return found
+    return f"{found} (medians {percent(after / before)})"
 
 
 def name(change: Change) -> str:
@@ -102,10 +114,7 @@ def typical(values: np.ndarray, stat: str) -> str:
     """The median of what processes measured, with its unit."""
     if not values.size:
         return ""
-    value = float(np.median(values))
-    if stat == COUNT:
-        return f"{value:g}"
-    return duration(value, DIGITS)
+    return amount(float(np.median(values)), stat)
 
 
 def interval(ratio: Estimate | None) -> str:
@@ -135,8 +144,7 @@ def _value(finding: Verdict) -> str:
 
 def _amount(value: float, finding: Verdict) -> str:
     """A time, or a count."""
-    is_count = finding.change is not None and finding.change.stat == COUNT
-    return f"{value:g}" if is_count else duration(value, DIGITS)
+    return amount(value, "" if finding.change is None else finding.change.stat)
 
 
 def _span(finding: Verdict) -> str:

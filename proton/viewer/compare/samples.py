@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from proton.base.errors import ProtonError
+from proton.base.units import duration
 from proton.trace.chrome import SUFFIX as CHROME
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.model import COMMIT, Kernel
@@ -32,6 +33,12 @@ SUFFIXES = (SUFFIX, CHROME, HATCHET)
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
 ALL_WARPS = -2  # -1 is that of the CPU, which has none
+DIGITS = 4  # of times
+
+
+def amount(value: float, stat: str) -> str:
+    """A value of a statistic with its unit: a time, or a count."""
+    return f"{value:g}" if stat == COUNT else duration(value, DIGITS)
 
 
 class Variant(NamedTuple):

@@ -31,11 +31,16 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from proton.base.words import did_you_mean
 from proton.trace.tiles import FIELD as TILE
 from proton.trace.tiles import NO_TILE
 from proton.viewer.explain.subject import KernelView, per_launch
 from proton.viewer.tables.critical import shares
+from proton.viewer.tables.flights import ISSUE
 from proton.viewer.tables.waiting import union
+
+MOST_NAMES = 8  # that an error lists
+WORK = ("copies", "dots")  # asynchronous work that `hidden_by` may name, in flight or not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +76,27 @@ class Measure:
     def shown(self, value: float) -> str:
         """A value with its unit."""
         return f"{100 * value:.1f} %" if self.unit == "%" else f"{value:g}{self.unit}"
+
+
+def unknown(view: KernelView, asked: Asked) -> str:
+    """What is asked for that a kernel does not have, and what it has; empty where it has all."""
+    kernel = view.kernel
+    paths = [*(scope.path for scope in kernel.scopes), *kernel.optimized_out]
+    work = [name for s in kernel.scopes if s.kind == "issue"
+            for name in (s.queue, s.name.removeprefix(ISSUE))]  # fmt: skip
+    warps = [str(warp) for warp in np.unique(view.records.tracks.warp[view.tracks]) if warp >= 0]
+    for what, name, there in (
+        ("scope", asked.scope, paths + work),
+        *(("scope", phase, paths) for phase in asked.order),
+        ("scope", asked.hidden_by, [*paths, *work, *WORK]),
+        ("role", asked.role, kernel.roles),
+        ("warp", "" if asked.warp is None else str(asked.warp), warps),
+    ):
+        if name and not any(fnmatchcase(each, name) for each in there):
+            known = list(dict.fromkeys(there))
+            names = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES)
+            return f"no {what} is {name}; there is {names or 'none'}{did_you_mean(name, known)}"
+    return ""
 
 
 def _rows(view: KernelView, pattern: str, asked: Asked) -> np.ndarray:

@@ -18,6 +18,7 @@ from proton.viewer.tables import Tables
 
 TOP = 3  # scopes of a kernel that are named
 NOTHING = "no finding: nothing that was recorded stands out"
+EMPTY = "no finding: no launch was recorded"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +91,18 @@ class Explanation:
             yield f"record: {finding.record}"
         yield f"rests on: {basis(finding)}"
 
+    @property
+    def nothing(self) -> str:
+        """What is said where there is no finding."""
+        return NOTHING if self.kernels else EMPTY
+
     def _repr_html_(self) -> str:
         """The findings in a notebook."""
         parts = [
             f"<li><b>{markup.text(title)}</b><br>{'<br>'.join(map(markup.text, below))}</li>"
             for title, below in self.lines("RUN")
         ]
-        found = f"<ol>{''.join(parts)}</ol>" if parts else f"<div>{NOTHING}</div>"
+        found = f"<ol>{''.join(parts)}</ol>" if parts else f"<div>{self.nothing}</div>"
         missing = "".join(f"<div>{markup.text(line)}</div>" for line in unrecorded(self))
         return found + missing + markup.warnings(self.warnings)
 
@@ -111,9 +117,14 @@ def basis(finding: Finding) -> str:
     """What it rests on, in a line."""
     parts = [f"{finding.visits} measured"] if finding.visits else []
     parts += [f"times within {duration(finding.error_ns)}"] if finding.error_ns else []
-    parts += [f"{name.removesuffix('_ns').removesuffix('_percent').removesuffix('_bytes')} "
-              f"{_number(name, value)}" for name, value in finding.numbers.items()]  # fmt: skip
+    parts += [f"{_words(name)} {_number(name, value)}" for name, value in finding.numbers.items()]
     return f"{', '.join(parts)} [{finding.rule}]"
+
+
+def _words(name: str) -> str:
+    for suffix in ("_ns", "_percent", "_bytes"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
 
 
 def _number(name: str, value: float) -> str:
@@ -144,11 +155,13 @@ def unrecorded(found: Explanation) -> list[str]:
     ]
 
 
-def title(kernel: KernelTime) -> str:
-    """What a kernel took, in a line."""
+def title(kernel: KernelTime, found: Explanation) -> str:
+    """What a kernel took, in a line, without what its first launch took longer."""
+    once = sum(f.gain_ns for f in found if f.happens_once and f.kernel == kernel.kernel)
+    without = f" without {duration(once)} of its start" if once else ""
     parts = ", ".join(f"{path} {part:.0f} %" for path, part in kernel.scopes)
     launches = counted(kernel.launches, "launch", "launches")
-    return f"{kernel.kernel}: {launches}, {duration(kernel.time_ns)}" + (
+    return f"{kernel.kernel}: {launches}, {duration(kernel.time_ns)}{without}" + (
         f"; {parts}" if parts else "; no scopes"
     )
 

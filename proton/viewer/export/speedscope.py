@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from proton.base.progress import StepCounter, to_terminal
 from proton.base.text import printable
 from proton.trace.nesting import lanes, nest
 from proton.viewer.formats import FileFormat
@@ -35,9 +36,12 @@ def write(tables: Tables, file: BinaryIO, target: Path, where: Selection = EVERY
     }
     file.write(json.dumps(head)[:-1].encode() + b',\n"profiles": [')
     opening = "\n"
-    for profile in _profiles(timeline):
+    count = int((timeline.slices.kind != SliceKind.MARK).sum())
+    progress = StepCounter("slice", count, to_terminal)
+    for profile, some in _profiles(timeline):
         file.write(f"{opening}{json.dumps(profile)}".encode())
         opening = ",\n"
+        progress.step(some)
     file.write(b"\n]}\n")
 
 
@@ -49,8 +53,9 @@ def _frame(text: str, source: str) -> dict[str, object]:
     return frame
 
 
-def _profiles(timeline: Timeline) -> Iterator[dict[str, object]]:
-    """An evented profile for each track, and for each lane where slices cross."""
+def _profiles(timeline: Timeline) -> Iterator[tuple[dict[str, object], int]]:
+    """An evented profile for each track, and for each lane where slices cross; and of how many
+    slices it is."""
     slices = timeline.slices
     rows = np.flatnonzero(slices.kind != SliceKind.MARK)
     # Of those that cover the same time, the outer one is recorded later: nest() expects that.
@@ -73,7 +78,7 @@ def _profiles(timeline: Timeline) -> Iterator[dict[str, object]]:
             {"type": "C" if kinds[i] else "O", "frame": names[i], "at": times[i]}
             for i in range(head, stop)
         ]
-        yield {
+        profile = {
             "type": "evented",
             "name": printable(" / ".join(timeline.tracks[slices.track[index[head]]])),
             "unit": "nanoseconds",
@@ -81,6 +86,7 @@ def _profiles(timeline: Timeline) -> Iterator[dict[str, object]]:
             "endValue": max(times[head:stop]),
             "events": events,
         }
+        yield profile, (stop - head) // 2
 
 
 FORMAT = FileFormat(

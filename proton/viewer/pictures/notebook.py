@@ -25,9 +25,9 @@ def to_html(tables: Tables, summary: Summary, title: str) -> str:
     return f"<div><b>{markup.text(title)}</b></div>{shown}{summary._repr_html_()}"
 
 
-def framed(page: str) -> str:
+def framed(page: str, height: int = HEIGHT) -> str:
     """A page as a part of a notebook, whose scripts and style are its own."""
     return (
         f'<iframe srcdoc="{markup.attribute(page)}" sandbox="allow-scripts" width="100%" '
-        f'height="{HEIGHT}" style="border:1px solid #9ca3af55"></iframe>'
+        f'height="{height}" style="border:1px solid #9ca3af55"></iframe>'
     )

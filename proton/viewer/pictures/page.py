@@ -16,6 +16,7 @@ from importlib import resources
 
 import numpy as np
 
+from proton.base.progress import StepCounter, to_terminal
 from proton.base.text import printable
 from proton.trace.records import NONE
 from proton.viewer.explain.explanation import explain, head
@@ -93,7 +94,7 @@ def _data(timeline: Timeline, view: tuple[int, int]) -> dict[str, object]:
         "findings": _findings(tables, span[0]),
         "palette": PALETTE,
         "fixed": {int(kind): fill for kind, fill in FIXED.items()},
-        "columns": {name: _packed(column) for name, column in _columns(timeline).items()},
+        "columns": _packed_columns(timeline),
     }  # fmt: skip
 
 
@@ -155,6 +156,15 @@ def _columns(timeline: Timeline) -> dict[str, np.ndarray]:
         column[some] = records.payload[rows, slot]
         columns[f"payload{slot}"] = column
     return columns
+
+
+def _packed_columns(timeline: Timeline) -> dict[str, list[str]]:
+    columns, found = _columns(timeline), {}
+    progress = StepCounter("column", len(columns), to_terminal)
+    for name, column in columns.items():
+        found[name] = _packed(column)
+        progress.step()
+    return found
 
 
 def _packed(column: np.ndarray) -> list[str]:

@@ -80,7 +80,7 @@ function showLevel(number) {
       if (place) choose(place[1], false);
     };
     return row;
-  }) : [made("div", "The run has no code of this kernel: it has that of kernels that left records, of those with most time.")];
+  }) : [made("p", "The run has no code of this kernel: it has that of kernels that left records, of those with most time.")];
   byId("code").replaceChildren(...source.code);
   [...byId("levels").children].forEach((tab, at) => { tab.className = at === number ? "on" : ""; });
   mark(true);

@@ -33,16 +33,25 @@ def draw_text(timeline: Timeline, width: int, rows: int) -> list[Line]:
     labels = _labels(timeline)
     room = min(max(map(cell_len, labels)), MOST_LABEL, max(LEAST_LABEL, width // 4))
     columns = width - room - 1
-    shown = len(labels) if not rows else min(rows, len(labels))
+    kept = _kept(timeline, labels)
+    shown = kept[:rows] if rows else kept
     marks = _marks(timeline)
     lines = [*head, [(" " * (room + 1) + axis(timeline.view, columns), "")]]
     drawn = _rows(timeline, shown, columns, marks)
-    for label, line in zip(labels, drawn, strict=False):
-        if label or line:  # an inner level may have nothing in view
-            lines.append([(fitted(label, room) + " ", ""), *line])
-    if shown < len(labels):
-        lines.append([(f"and {len(labels) - shown} more rows: --rows 0 shows all", "")])
+    for row, line in zip(shown.tolist(), drawn, strict=True):
+        lines.append([(fitted(labels[row], room) + " ", ""), *line])
+    if shown.size < kept.size:
+        lines.append([(f"and {kept.size - shown.size} more rows: --rows 0 shows all", "")])
     return lines + _legend(timeline, marks, width)
+
+
+def _kept(timeline: Timeline, labels: list[str]) -> np.ndarray:
+    """The rows that are drawn: the first of each track, and inner levels with something in view."""
+    start, end = timeline.view
+    slices = timeline.slices
+    kept = np.array([bool(label) for label in labels])
+    kept[timeline.row[(slices.end >= start) & (slices.start <= end)]] = True
+    return np.flatnonzero(kept)
 
 
 def _labels(timeline: Timeline) -> list[str]:
@@ -75,27 +84,24 @@ def _marks(timeline: Timeline) -> dict[tuple[int, int], str]:
 
 
 def _rows(
-    timeline: Timeline, shown: int, columns: int, marks: dict[tuple[int, int], str]
+    timeline: Timeline, shown: np.ndarray, columns: int, marks: dict[tuple[int, int], str]
 ) -> list[Line]:
     """The lines without their labels."""
     slices, count = timeline.slices, len(timeline.names)
-    some = np.flatnonzero(timeline.row < shown)
+    some = np.flatnonzero(np.isin(timeline.row, shown))
+    place = np.searchsorted(shown, timeline.row)  # of those that are shown
     cut = cells(slices.start[some], slices.end[some], timeline.view, columns)
     of = some[cut.index]
     # Of each column the slice that has most of it: runs of one slice have room for its name.
-    cell, index = most(timeline.row[of] * columns + cut.column, of, cut.ns)
+    cell, index = most(place[of] * columns + cut.column, of, cut.ns)
     style = slices.kind[of] * count + slices.name[of]
-    _, by_style = most(timeline.row[of] * columns + cut.column, style, cut.ns)
-    lines: list[Line] = [[] for _ in range(shown)]
+    _, by_style = most(place[of] * columns + cut.column, style, cut.ns)
+    lines: list[Line] = [[] for _ in shown]
     row, column = np.divmod(cell, columns)
-    heads = np.flatnonzero(
-        np.append(True, (np.diff(cell) != 1) | (np.diff(index) != 0) | (np.diff(row) != 0))[
-            : cell.size
-        ]
-    )
-    ends = np.append(heads[1:], cell.size)
-    at = [0] * shown
-    for head, end in zip(heads.tolist(), ends.tolist(), strict=True):
+    changes = (np.diff(cell) != 1) | (np.diff(index) != 0) | (np.diff(row) != 0)
+    bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), cell.size] if cell.size else [0]
+    at = [0] * shown.size
+    for head, end in itertools.pairwise(bounds):
         line, first = lines[row[head]], int(column[head])
         if first > at[row[head]]:
             line.append((" " * (first - at[row[head]]), ""))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from proton.base.errors import ProtonError
 from proton.base.locations import Place, places
 from proton.base.nvidia_tools import disassemble_text
-from proton.base.words import did_you_mean
+from proton.base.words import counted, did_you_mean
 from proton.trace.model import Kernel, PCSamples, RawRun
 from proton.viewer.tables.awaited import awaited
 from proton.viewer.tables.labels import variant_numbers
@@ -35,6 +35,7 @@ GROUPS = {  # what rows may be of, and the columns that say it
 WIDTH = 8  # of the column with samples, in a disassembly
 BARRIER = "mbarrier"  # what an instruction waits for that looks at one
 MOST = 3  # reasons of a line that are told
+FEWER = "a larger pc_sampling takes fewer"  # what to do where samples were lost
 _SECTION = re.compile(r"^\s*\.section\s+(\S+?),")
 _LABEL = re.compile(r"^([\w$.]+):\s*$")
 _CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
@@ -53,6 +54,18 @@ def samples_of(raw: RawRun) -> pd.DataFrame:
     ]
     names = ["kernel", "variant", *(name for of in GROUPS.values() for name in of), "samples"]
     return pd.DataFrame(rows, columns=list(dict.fromkeys(names)))
+
+
+def losses(raw: RawRun) -> list[str]:
+    """What samples were lost, a line each."""
+    sampled = [kernel.pc_samples for kernel in raw.kernels if kernel.pc_samples is not None]
+    dropped, full = (sum(getattr(of, name) for of in sampled) for name in ("dropped", "overflows"))
+    launches = counted(sum(of.launches for of in sampled), "launch", "launches")
+    said = {
+        f"{counted(dropped, 'sample', 'samples')} of program counters dropped": dropped,
+        f"{full} of {launches} filled the GPU's buffer of samples, which are lost": full,
+    }
+    return [f"{what}: {FEWER}" for what, is_so in said.items() if is_so]
 
 
 def grouped(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

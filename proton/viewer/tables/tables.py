@@ -265,14 +265,7 @@ class Tables:
         lost = self.raw.machine.get(LOST_OPERATORS)
         if lost:
             lines.append(f"{lost} operators of torch were not recorded: they did not fit")
-        sampled = [kernel.pc_samples for kernel in self.raw.kernels if kernel.pc_samples]
-        dropped = sum(samples.dropped for samples in sampled)
-        if dropped:
-            lines.append(
-                f"{counted(dropped, 'sample', 'samples')} of program counters dropped: a larger "
-                "pc_sampling takes fewer"
-            )
-        return lines + self._dropped_launches()
+        return lines + pc_samples.losses(self.raw) + self._dropped_launches()
 
     def _dropped_launches(self) -> list[str]:
         """A line for each reason why launches left no records."""

@@ -8,7 +8,6 @@ from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import read_shared, stored_type, write_shared
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.core.memory import both
-from proton.conversion.ttg_to_llvm.core.shared_memory import contiguous
 from proton.dialect import Kind, tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Type, Value, ir, llvm
@@ -16,6 +15,7 @@ from proton.dialect.ttg import layout_of
 from proton.layout.gather import WarpGather, gather_in_warp
 from proton.layout.linear import log2
 from proton.layout.named import shared_row_major
+from proton.layout.thread_memory import contiguous
 
 
 @lowers(tt.HistogramOp)

@@ -1,7 +1,6 @@
 """Tensors in shared memory: what is stored there and read again."""
 
 from proton.analysis.scratch import stored_bytes
-from proton.base.chips.chip import ACCESS_BYTES
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import (
     warps_read_shared,
@@ -14,21 +13,7 @@ from proton.layout import LinearLayout
 from proton.layout.linear import log2
 from proton.layout.named import dim
 from proton.layout.shared_view import SharedView
-
-
-def contiguous(places: LinearLayout, element_bytes: int) -> int:
-    """How many consecutive offsets one access may take, 16 bytes at most."""
-    others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
-    registers = {b[0] for b in places.bases("register")}
-    count = 1
-    while (
-        count * element_bytes < ACCESS_BYTES
-        and count in registers
-        and not any(other & count for other in others)
-        and all(r == count or not r & count for r in registers)
-    ):
-        count *= 2
-    return count
+from proton.layout.thread_memory import contiguous
 
 
 def vector_of(places: LinearLayout, view: SharedView, element_bytes: int) -> int:

@@ -11,7 +11,7 @@ from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.cli.table import folded
 from proton.viewer.compare.against import against
 from proton.viewer.documents import document
-from proton.viewer.explain.explanation import NOTHING, Explanation, title, unrecorded
+from proton.viewer.explain.explanation import Explanation, title, unrecorded
 from proton.viewer.run import Run
 
 INDENT = "   "
@@ -64,11 +64,11 @@ def _say(found: Explanation, file: str, limit: int) -> None:
     shown = said[:limit] if limit else said
     console = terminal.stdout()
     if not said:
-        terminal.print_title(console, NOTHING)
+        terminal.print_title(console, found.nothing)
     _print(shown)
     if len(shown) < len(said):
         console.print(f"and {len(said) - len(shown)} more: --limit 0")
-    _below("where the time went", [title(kernel) for kernel in found.kernels])
+    _below("where the time went", [title(kernel, found) for kernel in found.kernels])
     _below("not recorded", unrecorded(found))
 
 

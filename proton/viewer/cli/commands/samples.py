@@ -10,7 +10,7 @@ from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.pictures.selection import matching
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import kernel_labels
-from proton.viewer.tables.pc_samples import GROUPS
+from proton.viewer.tables.pc_samples import FEWER, GROUPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +48,12 @@ def samples(
     drawing.check_found("--kernel", kernel, kernel_labels(run.raw.kernels))
     table = run.pc_samples(by)
     if not len(table):
-        is_sampled = any(of.pc_samples is not None for of in run.kernels)
-        short = "launches ended before one was taken: sample more launches, or at fewer cycles"
-        hint = short if is_sampled else "a session with pc_sampling=1024 takes them"
+        sampled = [of.pc_samples for of in run.kernels if of.pc_samples is not None]
+        hint = "a session with pc_sampling=1024 takes them"
+        if sampled:
+            hint = "launches ended before one was taken: sample more launches, or at fewer cycles"
+        if any(of.overflows for of in sampled):
+            hint = f"the GPU's buffer of samples was full: {FEWER}"
         raise ProtonError(f"{file} has no samples: {hint}")
     table = table[matching(kernel, [*table["kernel"]])]
     shown = table.head(limit) if limit else table

@@ -17,7 +17,7 @@ from proton.viewer.documents import document, statistics
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
-from proton.viewer.tables.rows import CORRECTED, METRICS, RAW
+from proton.viewer.tables.rows import CORRECTED, METRICS, PAYLOAD, RAW
 from proton.viewer.tables.stats import (
     COLUMNS,
     GROUPS,
@@ -161,6 +161,9 @@ def _print(
             print_frame(_readable(table, metric), format, SORTED)
             if len(table):
                 terminal.stdout().print(f"durations {METRICS[run.shown_metric(metric.value)]}")
+            elif named := [name for name in groups if name.startswith(PAYLOAD)]:
+                names = printable(", ".join(name.removeprefix(PAYLOAD) for name in named))
+                terminal.print_title(terminal.stdout(), f"nothing that is shown has {names}")
 
 
 def check_included(run: Run, include: str) -> None:

@@ -41,7 +41,7 @@ def find(subject: Subject) -> Said:
             rule=RULE.name,
             kernel=kernel.label,
             sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} is "
-            f"{duration(mean)} long, its record costs {duration(price)}, and there are {count}",
+            f"{_duration(mean)} long, its record costs {duration(price)}, and there are {count}",
             gain_ns=kernel.time_ns * part,
             advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
             "(every=16)",
@@ -53,6 +53,11 @@ def find(subject: Subject) -> Said:
             file=entry.file,
             line=entry.line,
         )  # fmt: skip
+
+
+def _duration(ns: float) -> str:
+    """Of less than a clock tells nothing but that is true."""
+    return duration(ns) if ns >= 1 else "less than 1 ns"
 
 
 RULE = Rule(name="fine-scopes", about="scopes too short for what a record costs", find=find)

@@ -78,11 +78,14 @@ def _finding(kernel: KernelView, fit: int, rows: np.ndarray) -> Finding | None:
         "registers": "fewer registers: smaller blocks, or maxnreg",
         "shared memory": "less shared memory: smaller blocks, or fewer num_stages",
     }
+    limited = f"limited by {allowed.get(least, least)}"
+    if found[least] > fit:  # the driver, which counts them, knows more
+        least, limited = "", "no resource that is on record limits them"
     return Finding(
         rule=RULE.name,
         kernel=kernel.label,
-        sentence=f"{fit} program{'s' * (fit != 1)} fit on an SM and wait {100 * waited:.0f} % of "
-        f"their time for memory; limited by {allowed.get(least, least)}",
+        sentence=f"an SM has room for {fit} of its programs, which wait {100 * waited:.0f} % of "
+        f"their time for memory; {limited}",
         gain_ns=gain,
         advice=advice.get(least, "fewer warps a program (num_warps)"),
         visits=int(rows.size),

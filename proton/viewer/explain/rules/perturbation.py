@@ -22,7 +22,7 @@ def find(subject: Subject) -> Said:
         spills, spills_off = known.get("spills", (0, 0))
         said = []
         if fit < fit_off:
-            said.append(f"{fit} programs fit on an SM, {fit_off} without it")
+            said.append(f"an SM has room for {fit} of its programs, for {fit_off} without it")
         if spills >= spills_off + LEAST_SPILLS:
             said.append(f"{spills} registers spill, {spills_off} without it")
         if said:

@@ -5,13 +5,19 @@ Counters of the hardware say so, or the work of slices and the chip's peaks (`by
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from proton.viewer.explain.finding import Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import counters
+from proton.viewer.tables.labels import variant_numbers
 from proton.viewer.tables.rates import COLUMNS, PART, RATES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LOW, GOOD = 60.0, 80.0  # percent of a peak: what is little, and what kernels reach
 LEAST_NS = 10_000.0  # of a launch: a shorter one is over before anything is busy
@@ -49,26 +55,42 @@ def _rates(kernel: KernelView) -> dict[str, float]:
     if not fields & set(RATES):
         return {}
     for kind in ("launch", "scope"):
-        table = tables.stats(("kernel", "variant"), "dur_ns", kind, rates=True)
-        own = table[table["kernel"] == kernel.kernel.name]
-        if PART in own and own[PART].notna().any():
+        own = _own(kernel, kind)
+        if len(own):
             rates = [str(name) for name in own if name in COLUMNS[:-1]]
             return {", ".join(rates): float(own[PART].max())}
     return {}
 
 
+def _own(kernel: KernelView, kind: str, *by: str) -> pd.DataFrame:
+    """The rows of its rates that have a part of a peak."""
+    tables = kernel.subject.tables
+    table = tables.stats(("kernel", "variant", *by), "dur_ns", kind, rates=True)
+    variant = variant_numbers(tables.kernels)[tables.kernels.index(kernel.kernel)]
+    own = table[(table["kernel"] == kernel.kernel.name) & (table["variant"] == variant)]
+    return own[own[PART].notna()] if PART in own else own.iloc[:0]
+
+
 def _finding(kernel: KernelView, used: dict[str, float], most: float) -> Finding:
-    said = ", ".join(f"{name} {part:.0f} %" for name, part in used.items())
+    own = _own(kernel, "scope", "scope")
+    scopes = {str(row["scope"]): float(row[PART]) for row in own.to_dict("records")}
+    said, inside = (
+        ", ".join(f"{name} {part:.0f} %" for name, part in parts.items())
+        for parts in (used, scopes)
+    )
     return Finding(
         rule=RULE.name,
         kernel=kernel.label,
-        sentence=f"nothing of the chip is busy: of its peaks the kernel reaches {said}",
+        sentence=f"nothing of the chip is busy: of its peaks the kernel reaches {said}"
+        + (f"; its scopes reach {inside}" if inside else ""),
         gain_ns=kernel.time_ns * max(0.0, 1 - most / GOOD),
         advice="the findings on waits say what it waits for; without any, more programs or warps "
         "on an SM, or more independent work in each",
         visits=len(kernel.launches),
-        numbers={f"{name.replace('/', '_per_').replace(', ', '_')}_percent": part
-                 for name, part in used.items()},
+        numbers={f"{scope}_percent": part for scope, part in scopes.items()} | {
+            f"{name.replace('/', '_per_').replace(', ', '_')}_percent": part
+            for name, part in used.items()
+        },
         slices=kernel.open_launch(kernel.typical_launch),
     )  # fmt: skip
 
