@@ -95,6 +95,7 @@ def main(*cases: Case) -> None:
         help="compare times: with numpy and torch, on a GPU with torch",
     )
     parser.add_argument("--profile", type=Path, metavar="FILE", help="write a trace of launches")
+    parser.add_argument("--small", action="store_true", help="of the benchmark's smallest size")
     parser.add_argument("--seed", type=int, default=None, help="of the random inputs")
     options = parser.parse_args()
     on_gpu = options.device == "cuda"
@@ -110,7 +111,7 @@ def main(*cases: Case) -> None:
         if options.benchmark:
             (compare_on_gpu if on_gpu else compare)(case, rng, case.benchmark)
     if options.profile:
-        profile(cases, rng, place, options.profile)
+        profile(cases, rng, place, options.profile, which=0 if options.small else -1)
 
 
 def missing_for_gpu() -> str:
@@ -204,11 +205,13 @@ def median(action: Callable[[], object], flush: Any) -> float:
     return statistics.median(begin.elapsed_time(end) for begin, end in events)
 
 
-def profile(cases: Sequence[Case], rng: np.random.Generator, place: Place, path: Path) -> None:
-    """Writes a run of some launches of each kernel."""
+def profile(
+    cases: Sequence[Case], rng: np.random.Generator, place: Place, path: Path, which: int
+) -> None:
+    """Writes a run of some launches of each kernel, at one of its benchmark's sizes."""
     with proton.profile(cases[0].name) as run:
         for case in cases:
-            inputs = [place(array) for array in case.inputs(rng, *case.benchmark[-1])]
+            inputs = [place(array) for array in case.inputs(rng, *case.benchmark[which])]
             out = case.launch(*inputs)
             for _ in range(LAUNCHES - 1):
                 case.launch(*inputs, out=out)

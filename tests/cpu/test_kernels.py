@@ -209,7 +209,7 @@ RUN_ALL = """
 import pathlib, runpy, sys, traceback
 folder, seed, *names = sys.argv[1:]
 for name in names:
-    sys.argv = [name, "--profile", name + ".pftrace", "--seed", seed]
+    sys.argv = [name, "--profile", name + ".pftrace", "--small", "--seed", seed]
     try:
         runpy.run_path(f"{folder}/{name}.py", run_name="__main__")
     except BaseException:
