@@ -102,7 +102,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROTON_ALWAYS_COMPILE", "1")
 
 
-@kernels(PROGRAMS // 8)
+@kernels(PROGRAMS // 12)
 @given(drawn=programs())
 def test_random_programs_in_pieces(in_pieces: None, drawn: Drawn) -> None:
     run(drawn)  # interpreted they are in no pieces

@@ -43,7 +43,7 @@ def run(drawn: Drawn) -> None:
         raise AssertionError(f"{how}: {problem}\nwith {program.scalars} in\n{source}") from None
 
 
-@kernels(PROGRAMS)
+@kernels(PROGRAMS // 2)
 @given(programs())
 def test_random_programs(drawn: Drawn) -> None:
     check(drawn)
