@@ -105,7 +105,7 @@ def test_records_leave_pipelines_as_they_are(launched: Launched, name: str) -> N
     assert launched
     for kernel, args, options in launched:
         depths = set()
-        for arch, stages in (ALL if name == "matmul" else FEW):
+        for arch, stages in ALL if name == "matmul" else FEW:
             given = {**options, "num_stages": stages, "target": GPUTarget("cuda", arch)}
             mode = ("default", "auto")[(stages // 2 + (arch == 90)) % 2]
             plain = work(compiled(kernel, *args, **given).asm["ptx"])
