@@ -43,18 +43,26 @@ def matrix_layout(
 
 
 @functools.cache
-def transposing_layout(shape: tuple[int, int], fast: int, num_warps: int) -> LinearLayout:
-    """In which threads carry a matrix of bytes from memory whose rows run along dimension `fast` to
-    one whose rows run along the other: each has squares of 4 x 4, a word of which is read, or
-    written, at once. Of the grids of lanes this one takes the fewest wavefronts of swizzled
-    memory."""
+def transposing_layout(
+    shape: tuple[int, int], element_bytes: int, fast: int, num_warps: int
+) -> LinearLayout:
+    """In which threads carry a matrix from memory with rows along dimension `fast` to one with rows
+    along the other: each has squares of 4 x 4, a row or column of which is read, or written, at
+    once: a word of bytes, or 16 bytes. Of the grids of lanes this one takes the fewest wavefronts
+    of swizzled memory: of those that are served together, all or a quarter of a warp, four lie
+    along the other dimension."""
     lanes, warps, left = [4, 4], [1, 1], num_warps
     lanes[fast] = WARP_SIZE // 4
     for axis in (fast, 1 - fast):
         warps[axis] = min(left, max(1, shape[axis] // (4 * lanes[axis])))
         left //= warps[axis]
     warps[1 - fast] *= left
-    return blocked(shape, (4, 4), lanes, warps, (fast, 1 - fast))
+    found = blocked(shape, (4, 4), lanes, warps, (fast, 1 - fast))
+    if element_bytes == 1:
+        return found
+    bases = found.bases("lane")
+    ins = dict(found.ins) | {"lane": (*bases[3:], *bases[:3])}
+    return LinearLayout.of(ins, dict(found.outs))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ the chunk:
     columns 1, 2, 4         1, 2, 4                            1, 2, 4
     rows 1, 2               4, 8: two lanes a bank             8, 16
 
-So all orders are tried, with rows along either dimension, against what each access of the threads
-takes of shared memory's time.
+So those that the swizzle flips are tried with any bits of the row, and rows along either dimension,
+against what each access of the threads takes of shared memory's time.
 """
 
 import functools
@@ -19,10 +19,10 @@ import itertools
 from collections.abc import Iterator
 
 from proton.base.chips.chip import ACCESS_BYTES
-from proton.layout.banks import extend, flat, wavefronts
-from proton.layout.linear import LinearLayout, log2
+from proton.layout.banks import ROW_BYTES, extend, flat, wavefronts
+from proton.layout.linear import LinearLayout
 from proton.layout.matrix_access import MOST, matrix_access
-from proton.layout.matrix_memory import ROWS, matrix_layout
+from proton.layout.matrix_memory import matrix_layout
 from proton.layout.named import dim
 
 Order = tuple[int, int]
@@ -38,16 +38,23 @@ def thread_memory(
     """The layout of a matrix that threads access in these layouts: rows run along `order[0]`. Of
     equal ones the first, which is `matrix_layout` of the first order; None where rows are shorter
     than 32 bytes in all orders."""
-    found = [layout for order in orders for layout in _swizzles(shape, element_bytes, order)]
-    if not found:
-        return None
+    best: LinearLayout | None = None
+    least = 0, 0
+    for order in orders:
+        for layout in _swizzles(shape, element_bytes, order):
+            offsets = layout.invert()
+            each = [access_cost(a.compose(offsets), element_bytes) for a in accesses]
+            cost = sum(taken for taken, _ in each), sum(count for _, count in each)
+            if best is None or cost < least:
+                best, least = layout, cost
+            if cost[0] <= sum(_bytes(access, element_bytes) for access in accesses) // ROW_BYTES:
+                return best
+    return best
 
-    def cost(layout: LinearLayout) -> tuple[int, int]:
-        offsets = layout.invert()
-        each = [access_cost(a.compose(offsets), element_bytes) for a in accesses]
-        return sum(taken for taken, _ in each), sum(count for _, count in each)
 
-    return min(found, key=cost)
+def _bytes(access: LinearLayout, element_bytes: int) -> int:
+    """What the lanes of a warp take in all."""
+    return element_bytes << len(extend([], [*flat(access, "register"), *flat(access, "lane")]))
 
 
 def _swizzles(shape: tuple[int, int], element_bytes: int, order: Order) -> Iterator[LinearLayout]:
@@ -56,15 +63,15 @@ def _swizzles(shape: tuple[int, int], element_bytes: int, order: Order) -> Itera
     if first is None:
         return
     fast, slow = (first.out_names.index(dim(axis)) for axis in order)
-    bases = list(first.bases("offset"))
-    rows = [number for number, basis in enumerate(bases) if basis[slow]][: log2(ROWS)]
-    flips = [bases[number][fast] for number in rows]
-    for flipped in dict.fromkeys(itertools.permutations(flips)):
-        moved = list(bases)
-        for number, flip in zip(rows, flipped, strict=True):
-            basis = list(bases[number])
-            basis[fast] = flip
-            moved[number] = tuple(basis)
+    bases = first.bases("offset")
+    rows = [number for number, basis in enumerate(bases) if basis[slow]]
+    flips = [bases[number][fast] for number in rows if bases[number][fast]]
+    usual = tuple(number for number in rows if bases[number][fast])
+    for chosen in dict.fromkeys([usual, *itertools.permutations(rows, len(flips))]):
+        flipped = dict.fromkeys(rows, 0) | dict(zip(chosen, flips, strict=True))
+        moved = [list(basis) for basis in bases]
+        for number, flip in flipped.items():
+            moved[number][fast] = flip
         yield LinearLayout.of({"offset": moved}, dict(first.outs))
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from proton.analysis.scratch import desc_bytes, stored_bytes
+from proton.analysis.scratch import desc_bytes
 from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Operation, Type, Value, arith
-from proton.dialect.ttg import layout_of, mem_desc, mem_desc_parts, with_layout
+from proton.dialect.mlir import Operation, Value, arith
+from proton.dialect.ttg import mem_desc, mem_desc_parts, with_layout
 from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp, MemDescViewOp
 from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.ttng_memory import (
@@ -15,8 +15,7 @@ from proton.dialect.ttng_memory import (
     InitBarrierOp,
     barriers,
 )
-from proton.layout.matrix_memory import transposing_layout
-from proton.schedule.loads import Load, fast_axis
+from proton.schedule.loads import Load
 
 
 def start_barriers(count: int, arrivals: int = 1) -> Value:
@@ -74,8 +73,8 @@ def take_from(load: Load, memory: Value) -> None:
             read = LocalLoadOp(memory, user.results[0].type).result
             user.results[0].replace_all_uses_with(read)
             converted.append(user)
-        elif load.other is None and (type_ := _transposing_type(memory, user)) is not None:
-            user.operands[0] = LocalLoadOp(memory, type_).result
+        elif (layout := load.transposed(user, memory.type)) is not None:
+            user.operands[0] = LocalLoadOp(memory, with_layout(value.type, layout)).result
     if len(list(value.uses)) > len(converted):
         read = LocalLoadOp(memory, value.type).result
         if load.other is not None:
@@ -84,25 +83,6 @@ def take_from(load: Load, memory: Value) -> None:
     for user in converted:
         user.erase()
     load.op.erase()
-
-
-def _transposing_type(memory: Value, user: Operation) -> Type | None:
-    """How bytes are read that the user of a load stores in rows of the other dimension; None where
-    it does not."""
-    if not isa(user, ttg.LocalAllocOp):
-        return None
-    type_ = user.operands[0].type
-    shape = tuple(type_.shape)
-    if len(shape) != 2 or stored_bytes(type_.element_type) != 1:
-        return None
-    source, target = (
-        fast_axis(mem_desc_parts(desc)[2].bases("offset"))
-        for desc in (memory.type, user.results[0].type)
-    )
-    if source == target:
-        return None
-    warps = layout_of(type_).in_size("warp")
-    return with_layout(type_, transposing_layout(shape, source, warps))
 
 
 def replace_memory(known: Value, memory: Value) -> None:

@@ -21,11 +21,14 @@ from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of, users
+from proton.layout import LinearLayout
+from proton.layout.matrix_memory import transposing_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box, with_ones
 from proton.layout.thread_memory import thread_memory
 
 COPY_BYTES = 4  # at least, of one `cp.async`
+_SQUARES = 1, 4  # bytes of elements of which threads carry squares of 4 x 4
 TMA_LOAD, TMA_STORE = ttng.TMALoadOp, ttng.TMAStoreOp
 LOADS = (tt.LoadOp, TMA_LOAD)
 PRODUCTS = (ttng.WarpGroupDotOp, ttng.MmaSyncOp)
@@ -142,10 +145,33 @@ class Load:
         order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
         chosen = None
         if len(shape) == 2:
-            readers = (layout_of(op.results[0].type) for op in self.conversions)
+            readers = [layout_of(op.results[0].type) for op in self.conversions]
+            plain = mem_desc(shape, element, shared_row_major(shape, order))
+            readers += filter(None, (self.transposed(user, plain) for user in self._takers))
             by_rows = ((order[0], order[1]),)
             chosen = thread_memory(shape, stored_bytes(element), by_rows, (layout, *readers))
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
+
+    @property
+    def _takers(self) -> list[Operation]:
+        return users(self.op.results[0])
+
+    def transposed(self, user: Operation, memory: Type) -> LinearLayout | None:
+        """How a user reads data from memory to store it in rows of the other dimension, of elements
+        that only threads can transpose; None where it does not."""
+        if not isa(user, ttg.LocalAllocOp) or self.other is not None:
+            return None
+        type_ = self.op.results[0].type
+        shape, element_bytes = tuple(type_.shape), stored_bytes(type_.element_type)
+        if len(shape) != 2 or element_bytes not in _SQUARES:
+            return None
+        source, target = (
+            fast_axis(mem_desc_parts(desc)[2].bases("offset"))
+            for desc in (memory, user.results[0].type)
+        )
+        if source == target:
+            return None
+        return transposing_layout(shape, element_bytes, source, layout_of(type_).in_size("warp"))
 
     @property
     def _box(self) -> Box:

@@ -362,3 +362,48 @@ def test_fp32_in_parts_runs_on_tensor_cores(
     rest = [row for row in range(n) if row not in (2, 5)]
     error = np.abs(c[rest] - a[rest].astype(np.float64) @ b)
     assert (error <= np.abs(a[rest]).astype(np.float64) @ np.abs(b) * 2.0**-digits).all()
+
+
+@proton.jit
+def rows_by_rows(a_ptr, b_ptr, c_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """c = a @ b, both by rows: `wgmma` takes columns of b."""
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    c = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, K):
+        a = tl.load(a_ptr + i[:, None] * n + (start + k)[None, :])
+        b = tl.load(b_ptr + (start + k)[:, None] * N + j[None, :])
+        c = tl.dot(a, b, c)
+    tl.store(c_ptr + i[:, None] * N + j[None, :], c)
+
+
+@proton.jit
+def row_by_row(a_ptr, b_ptr, c_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The same of one block, without a loop."""
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a, b = (
+        tl.load(a_ptr + i[:, None] * K + k[None, :]),
+        tl.load(b_ptr + k[:, None] * N + j[None, :]),
+    )
+    tl.store(c_ptr + i[:, None] * N + j[None, :], tl.dot(a, b))
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize(("kernel", "n"), [(rows_by_rows, 192), (row_by_row, 64)])
+def test_fp32_that_lies_the_other_way_is_transposed_16_bytes_at_a_time(
+    kernel: Any, n: int, warps: int, rng: np.random.Generator
+) -> None:
+    """By threads that have squares, which are read and written without selects."""
+    sizes = {"M": 64, "N": 64, "K": 64}
+    found = kernel.warmup(
+        *[tl.float32] * 3, n, **sizes, num_warps=warps, target=GPUTarget("cuda", 90)
+    )
+    ptx = found.asm["ptx"]
+    assert "wgmma.mma_async" in ptx
+    ahead = ptx[: ptx.rindex("wgmma.mma_async")]
+    assert not re.findall(r"st\.shared\.[bu]32", ahead)
+    assert len(re.findall(r"st\.shared\.v(?:4\.b32|2\.b64)", ahead)) >= 64 * 64 // (4 * 32 * warps)
+    assert "selp.b32" not in ahead
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((64, n), (n, 64)))
+    c = np.full((64, 64), np.nan, np.float32)
+    run_on_arrays(ptx, (1, 1, 1), 32 * warps, found.shared, [a, b, c, n], rng)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-2, atol=0.2)

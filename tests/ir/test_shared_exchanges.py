@@ -209,7 +209,7 @@ def test_bytes_are_transposed_on_the_way_between_memories(shape: tuple[int, int]
     """What a copy brought, by rows, to where rows run along the other dimension."""
     source, target = (spread(shape, run, order, 4) for run, order in
                       (((1, 16), (1, 0)), ((16, 1), (0, 1))))  # fmt: skip
-    between = transposing_layout(shape, 1, 4)
+    between = transposing_layout(shape, 1, 1, 4)
     first, second = (matrix_layout(shape, 1, order) for order in ((1, 0), (0, 1)))
     assert first is not None
     assert second is not None

@@ -66,7 +66,7 @@ def test_memory_is_what_the_descriptor_says(
 @pytest.mark.parametrize("shape", [(64, 128), (128, 64), (32, 32), (128, 256), (8, 16)])
 @pytest.mark.parametrize("fast", [0, 1])
 def test_bytes_are_transposed_by_words(shape: tuple[int, int], fast: int, warps: int) -> None:
-    layout = transposing_layout(shape, fast, warps)
+    layout = transposing_layout(shape, 1, fast, warps)
     assert layout.is_surjective
     assert layout.in_size("warp") == warps
     steps = {1: (1, 0), 2: (2, 0), 4: (0, 1), 8: (0, 2)}

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from proton.layout import LinearLayout, named
-from proton.layout.matrix_memory import matrix_layout
+from proton.layout.matrix_memory import matrix_layout, transposing_layout
 from proton.layout.thread_memory import access_cost, contiguous, thread_memory
 
 ROWS_FIRST, COLUMNS_FIRST = (1, 0), (0, 1)
@@ -93,6 +93,27 @@ def test_none_of_the_swizzles_costs_less(element_bytes: int, seed: int) -> None:
     for order in (ROWS_FIRST, COLUMNS_FIRST):
         usual = matrix_layout(shape, element_bytes, order)
         assert usual is None or cost(chosen) <= cost(usual)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("shape", [(64, 64), (64, 32), (128, 64), (32, 128)])
+@pytest.mark.parametrize("fast", [0, 1])
+def test_squares_are_read_and_written_without_conflicts(
+    shape: tuple[int, int], fast: int, warps: int
+) -> None:
+    """16 bytes at a time, from memory that has its swizzle for them to that of `wgmma`."""
+    squares = transposing_layout(shape, 4, fast, warps)
+    order = (fast, 1 - fast)
+    first = thread_memory(shape, 4, (order,), (squares,))
+    second = matrix_layout(shape, 4, (1 - fast, fast))
+    assert first is not None
+    assert second is not None
+    for memory in (first, second):
+        places = squares.compose(memory.invert())
+        assert contiguous(places, 4) == 4
+        count = squares.in_size("register") // 4
+        assert access_cost(places, 4, has_matrices=False) == (4 * count, count)
+        assert wavefronts(places, 4, 4) == 4 * count
 
 
 def test_without_readers_it_is_the_swizzle_of_wgmma() -> None:

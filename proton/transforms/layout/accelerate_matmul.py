@@ -23,13 +23,15 @@ from proton.base.chips.chip import Chip, MMAKind, OperandPlace
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import filled
+from proton.dialect.emit import filled, remade
 from proton.dialect.layouts import convert
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, math
-from proton.dialect.traits import Elementwise, has
+from proton.dialect.regions import loop_around
+from proton.dialect.traits import Elementwise, Multiplies, has
 from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
-from proton.dialect.walk import before, defining_op, ops_named, replace
+from proton.dialect.walk import before, defining_op, ops_named, replace, users
 from proton.layout import LinearLayout
+from proton.layout.matrix_memory import transposing_layout
 from proton.layout.named import shared_row_major, spread
 from proton.layout.tensor_cores import (
     K_BITS,
@@ -173,10 +175,12 @@ class _Product:
     def _in_memory(self, value: Value, k_axis: int) -> Value | None:
         """An operand in swizzled memory; None where its rows are too short for it. Elements of 16
         bits may lie along either dimension: they stay along that of the load, so that they are
-        copied as they are."""
+        copied as they are. Of 32 bits they are loaded so that threads transpose them."""
         source, is_transposed = _behind_trans(value)
         k = k_axis ^ is_transposed
         fast = k
+        if self._bits == 32:
+            source = _loaded_in_squares(source, k, self.warps)
         if self._bits == 16 and (load := _first_load(source)) is not None:
             ones = len(shape_of(load)) - len(shape_of(source))
             fast = max(0, fast_axis(ttg.layout_of(load.type)) - ones)
@@ -259,6 +263,35 @@ def _loaded(value: Value) -> Operation | None:
     if op is not None and drops_ones(op):
         return _loaded(op.operands[0])
     return op if isa(op, *LOADS) else None
+
+
+def _loaded_in_squares(value: Value, k: int, warps: int) -> Value:
+    """What a load of rows of the other dimension than `k` gives, loaded in squares; the value as it
+    is where it is no such load, where there are more threads than squares, and where others than
+    products take it. In a loop it may be copied to memory: squares are read there, then."""
+    load, shape = defining_op(value), shape_of(value)
+    if not isa(load, tt.LoadOp) or len(shape) != 2 or loop_around(load) is not None:
+        return value
+    if not _is_multiplied(value):
+        return value
+    given, squares = ttg.layout_of(value.type), transposing_layout(shape, 4, 1 - k, warps)
+    if fast_axis(given) == k or any(squares.free_bits().values()):
+        return value
+    with before(load), load.location:
+        operands = [convert(v, squares) if ttg.is_tensor(v.type) else v for v in load.operands]
+        loaded = remade(load, [ttg.with_layout(value.type, squares)], operands).result
+        replace(load, [convert(loaded, given)])
+    return loaded
+
+
+def _is_multiplied(value: Value) -> bool:
+    """True if only products take a value, transposed or as it is, from registers or from memory."""
+    for user in users(value):
+        is_same = isa(user, ttg.ConvertLayoutOp, tt.TransOp)
+        is_taken = isa(user, ttg.LocalAllocOp) or has(user, Multiplies)
+        if not is_taken and not (is_same and _is_multiplied(user.results[0])):
+            return False
+    return True
 
 
 def _first_load(value: Value, depth: int = 8) -> Value | None:
