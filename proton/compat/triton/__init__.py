@@ -68,6 +68,8 @@ _HOMES = {
     "triton.profiler.hooks.launch": "proton.compat.triton.profiler_hooks",
     "triton.profiler.profile": "proton.compat.triton.profiler",
     "triton.profiler.proton": "proton.compat.triton.profiler",
+    "triton.profiler.scope": "proton.compat.triton.profiler_scopes",
+    "triton.profiler.state": "proton.compat.triton.profiler_scopes",
     "triton.profiler.viewer": "proton.compat.triton.profiler_viewer",
     "triton.runtime._allocation": "proton.runtime.launch.allocation",
     "triton.runtime._async_compile": "proton.compat.triton.async_compile",
@@ -89,6 +91,7 @@ _PARTS = {
     "triton.backends": ("compiler", "nvidia.compiler"),
     "triton.compiler": ("code_generator", "compiler", "errors"),
     "triton.language": ("core", "standard", "random", "math", "extra.cuda"),
+    "triton.profiler": ("profile", "scope", "state"),
     "triton.runtime": (
         *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
     ),
@@ -199,8 +202,10 @@ class _Loader(Loader):
         if self.name in _EXTRAS:
             extras = importlib.import_module("proton.compat.triton.extras")
             module.__dict__.update({name: getattr(extras, name) for name in _EXTRAS[self.name]})
+        own = dict(module.__dict__)
         for part in _PARTS.get(self.name, ()):
             importlib.import_module(f"{self.name}.{part}")
+        module.__dict__.update(own)  # `triton.profiler.scope` is a class, and a module of that name
         if self.name.startswith((f"{NAME}.language", f"{NAME}.compiler.errors")):
             names = importlib.import_module("proton.compat.triton.names")
             names.name_as_triton(module, self.name)
