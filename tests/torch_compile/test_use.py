@@ -267,6 +267,51 @@ def test_hooks_hear_of_launches_of_compiled_functions() -> None:
     assert any("sin" in name for name in heard), heard
 
 
+class _Announced:
+    """torch's bindings of NVTX, which those for the CPU have not."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def rangePushA(self, message: str) -> int:
+        self.depth += 1
+        return self.depth - 1
+
+    def rangePop(self) -> int:
+        self.depth -= 1
+        return self.depth
+
+    def markA(self, message: str) -> None:
+        pass
+
+
+def test_ranges_of_nvtx_are_scopes_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nested, or across scopes of the program; those begun before the session are none."""
+    nvtx, x = torch.cuda.nvtx, torch.randn(64)
+    monkeypatch.setattr(nvtx, "_nvtx", _Announced())
+
+    def launch() -> None:
+        add_kernel[(1,)](x, x, torch.empty_like(x), 64, BLOCK=64)
+
+    nvtx.range_push("before")
+    with proton.profile("ranges") as run:
+        with nvtx.range("step/{}", 7):
+            assert nvtx.range_push("") == 2
+            launch()
+            assert nvtx.range_pop() == 2
+        nvtx.range_pop()
+        with proton.scope("mine"):
+            nvtx.range_push("across")
+        launch()
+        nvtx.range_pop()
+        nvtx.mark("here")
+        monkeypatch.setenv("TRITON_ENABLE_NVTX", "0")
+        with nvtx.range("off"):
+            launch()
+    assert list(run.launches["scope"]) == ["step|7/range", "mine/across", ""]
+    assert "here" in set(run.frame["name"])
+
+
 PROGRAM = """
 import sys
 import proton

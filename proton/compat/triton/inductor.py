@@ -33,7 +33,6 @@ from proton.runtime.session import session as sessions
 from proton.trace.model import OPERATOR
 
 _PROVENANCE = "INDUCTOR_PROVENANCE"
-_STATIC = "TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER"
 _TRIES = "torch/_inductor/runtime/benchmarking.py"
 _FRAMES = 16  # between a call in Inductor's code and a launch, at most
 _COMMENTS = 8  # lines above a call that may be its comments
@@ -92,7 +91,7 @@ def _static_launcher_is_wanted() -> bool:
         said = override.get(None) if isinstance(override, ContextVar) else override
         if said is True and multiprocessing.parent_process() is None:
             return True
-    return _STATIC in os.environ and bool(getattr(config, "use_static_cuda_launcher", False))
+    return False
 
 
 def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:
