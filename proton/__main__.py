@@ -295,7 +295,7 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
         if other := owner_of_alias():
             _say(f"{ALIAS} on PATH is {other[1]}'s ({other[0]}): proton-tile reads the run")
         if not recorded.kernels:
-            console.print("no kernel of Proton was launched")
+            console.print("no launch of a kernel of Proton was recorded")
         console.print(f"wrote {printable(str(target))}", soft_wrap=True, markup=False)
     return True
 

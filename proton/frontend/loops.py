@@ -63,23 +63,28 @@ def _parse_range(g: CodeGenerator, node: ast.Call) -> _Range:
     if function not in (range, core.range, core.static_range):
         raise g.unsupported("a for loop over the value of a call that is not range", _RANGE)
     args, kwargs = g.call_arguments(node)
-    names = {"arg1": 0, "arg2": 1, "step": 2}
-    for name, position in names.items():
+    most = 3 + len(_HINTS) * (function is core.range)  # hints come by position, too
+    for position, name in enumerate(("arg1", "arg2", "step")):
         if name in kwargs and position == len(args):
             args.append(kwargs.pop(name))
-    step = kwargs.pop("step", 1)
-    if not 1 <= len(args) <= 3:
+    step = kwargs.pop("step", None)
+    if not 1 <= len(args) <= most:
         raise error(
-            f"range takes 1 to 3 arguments, got {len(args)}", "range(stop), or (start, stop, step)"
+            f"range takes 1 to {most} arguments, got {len(args)}",
+            "range(stop), or (start, stop, step)",
         )
+    kwargs |= dict(zip(_HINTS, args[3:], strict=False))
     if unknown := sorted(set(kwargs) - set(_HINTS)):
         raise error(
             f"tl.range has no argument {unknown[0]!r}{did_you_mean(unknown[0], _HINTS)}",
             f"its hints are {', '.join(sorted(_HINTS))}",
         )
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-    step = args[2] if len(args) == 3 else step
-    if not isinstance(step, tensor) and step == 0:
+    step = args[2] if len(args) > 2 else step
+    step = 1 if step is None else step
+    if isinstance(step, tensor):
+        g.device_assert(compare(">", step, 0), "a step that is known at run time is positive")
+    elif step == 0:
         raise error("the step of a loop cannot be 0", "choose a positive or a negative step")
     return _Range(start, stop, step, _attributes(kwargs), function is core.static_range)
 

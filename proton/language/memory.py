@@ -11,6 +11,7 @@ def load(
     pointer,
     mask=None,
     other=None,
+    *,
     boundary_check=(),
     padding_option="",
     cache_modifier="",
@@ -27,7 +28,7 @@ def load(
 
 
 @member
-def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", eviction_policy=""):
+def store(pointer, value, mask=None, *, boundary_check=(), cache_modifier="", eviction_policy=""):
     """Writes `value` to `pointer` where `mask` is true; to a block pointer, inside of the tensor in
     the dimensions of `boundary_check`."""
 

@@ -4,6 +4,7 @@ Inside a kernel the front end reads them; on the host they record host slices in
 session, which the runtime installs as `host`.
 """
 
+import copy
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -154,19 +155,16 @@ class scope:
                 f"{function.__qualname__}: write `with proton.scope({self.name!r}):` inside it"
             )
 
-        def block() -> scope:
-            return type(self)(self.name, self.payload, when=self.when)
-
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            with block():
+            with copy.copy(self):
                 return function(*args, **kwargs)
 
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-            with block():
+            with copy.copy(self):
                 return await cast("Awaitable[Any]", function(*args, **kwargs))
 
         def generated(*args: P.args, **kwargs: P.kwargs) -> Any:
-            with block():
+            with copy.copy(self):
                 return (yield from cast("Iterator[Any]", function(*args, **kwargs)))
 
         chosen: Callable[P, Any] = call

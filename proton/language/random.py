@@ -130,9 +130,9 @@ def rand(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
 
 
 @DeviceFunction
-def rand4x(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
-    """Four blocks of random fp32, uniform in [0, 1), in the shape of `offset`."""
-    i0, i1, i2, i3 = randint4x(seed, offset, n_rounds)
+def rand4x(seed, offsets, n_rounds: constexpr = N_ROUNDS_DEFAULT):
+    """Four blocks of random fp32, uniform in [0, 1), in the shape of `offsets`."""
+    i0, i1, i2, i3 = randint4x(seed, offsets, n_rounds)
     return (
         uint_to_uniform_float(i0),
         uint_to_uniform_float(i1),

@@ -348,7 +348,7 @@ def sigmoid(x):
 @member
 @DeviceFunction
 def softmax(
-    x, dim: constexpr = None, keep_dims: constexpr = None, ieee_rounding: constexpr = False
+    x, dim: constexpr = None, *, keep_dims: constexpr = None, ieee_rounding: constexpr = False
 ):
     """Softmax along `dim`, by default the first dimension, as in Triton."""
     if keep_dims is not None:

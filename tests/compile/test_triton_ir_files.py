@@ -52,7 +52,8 @@ def test_what_gluon_makes_is_ttir(tmp_path: Path) -> None:
 def add(x_ptr, y_ptr, out_ptr, n):
     i = tl.program_id(0) * 64 + tl.arange(0, 64)
     mask = i < n
-    x, y = tl.load(x_ptr + i, mask), tl.load(y_ptr + i, mask, None, (), "", ".cg", "evict_last")
+    x = tl.load(x_ptr + i, mask)
+    y = tl.load(y_ptr + i, mask, cache_modifier=".cg", eviction_policy="evict_last")
     z = x + y
     tl.store(out_ptr + i, z, mask)
 

@@ -147,15 +147,41 @@ def test_arrays_must_have_the_annotated_type(annotation: str) -> None:
         kernel[(1,)](out(), np.zeros(3, np.float32))
 
 
-def test_pointers_to_const() -> None:
-    source = """
+CONST = """
 @proton.jit
-def kernel(x_ptr: tl.const, out_ptr):
-    tl.store(out_ptr, tl.load(x_ptr) + 1)
+def kernel(x_ptr: {annotation}, out_ptr, WRITES: tl.constexpr):
+    tl.store(x_ptr if WRITES else out_ptr, tl.load(x_ptr) + 1)
 """
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        *("tl.const", '"const"', '"*k"', '"*kfp64"', '"const *fp64"', '"const double*"'),
+        *('"const tl.float64 *"', "tl.pointer_type(tl.float64, const=True)"),
+    ],
+)
+def test_pointers_to_const(annotation: str) -> None:
+    """By Triton's forms of an annotation: what is written through one is refused."""
     x, result = np.ones(1), np.zeros(1)
-    kernels_of(source).kernel[(1,)](x, result)
+    kernel = kernels_of(CONST.format(annotation=annotation)).kernel
+    assert kernel.params[0].is_const
+    kernel[(1,)](x, result, False)
     assert result[0] == 2
+    with pytest.raises(
+        proton.CompilationError, match=r"tl\.const out of the parameter's annotation"
+    ):
+        kernel[(1,)](x, result, True)
+
+
+@pytest.mark.parametrize("annotation", ['"*fp64"', '"double*"', '"tl.float64*"', '"float64 *"'])
+def test_pointers_by_cs_names(annotation: str) -> None:
+    kernel = kernels_of(CONST.format(annotation=annotation)).kernel
+    x = np.ones(1)
+    kernel[(1,)](x, x, True)
+    assert x[0] == 2
+    with pytest.raises(LaunchError, match="argument x_ptr must be"):
+        kernel[(1,)](np.ones(1, np.float32), x, True)
 
 
 class ByDlpack:

@@ -221,6 +221,52 @@ def ranges(out_ptr, start, stop, STEP: tl.constexpr):
     tl.store(out_ptr + 50, position)
 
 
+@proton.jit
+def steps_of_the_run_time(out_ptr, start, stop, step):
+    count = 0
+    for _ in range(start, stop, step):
+        count += 1
+    tl.store(out_ptr, count)
+
+
+def test_a_step_of_the_run_time_is_positive() -> None:
+    """As in Triton; debug=True checks it."""
+    out = np.zeros(1, np.int32)
+    steps_of_the_run_time[(1,)](out, 3, 40, 7, debug=True)
+    assert out[0] == len(range(3, 40, 7))
+    for step in (-7, 0):
+        with pytest.raises(AssertionError, match="a step that is known at run time is positive"):
+            steps_of_the_run_time[(1,)](out, 40, 3, step, debug=True)
+
+
+@proton.jit
+def hints_by_position(out_ptr, n):
+    count = 0
+    for i in tl.range(2, n, None, 3, 1, False, False, False, True):
+        count += i
+    for i in tl.range(n, 2, -2, 2):
+        count += i
+    tl.store(out_ptr, count)
+
+
+def test_hints_of_a_range_come_by_position_too() -> None:
+    out = np.zeros(1, np.int32)
+    hints_by_position[(1,)](out, 20)
+    assert out[0] == sum(range(2, 20)) + sum(range(20, 2, -2))
+    for text, problem in (
+        ("tl.range(0, n, 1, -3)", "num_stages must be a constexpr integer"),
+        ("tl.range(0, n, 1, 3, n)", "loop_unroll_factor must be"),
+        (
+            "tl.range(0, n, 1, 2, 1, False, False, False, False, 7)",
+            "takes 1 to 9 arguments, got 10",
+        ),
+        ("range(0, n, 1, 2)", "takes 1 to 3 arguments, got 4"),
+    ):
+        wrong = kernels_of(f"@proton.jit\ndef kernel(n):\n    for i in {text}:\n        pass\n")
+        with pytest.raises(CompilationError, match=problem):
+            wrong.kernel[(1,)](20)
+
+
 @pytest.mark.parametrize("step", [1, 2, 7, -1, -3])
 @pytest.mark.parametrize("start, stop", [(0, 0), (0, 10), (10, 0), (-5, 8), (3, 4), (8, -8)])
 def test_ranges(start: int, stop: int, step: int) -> None:

@@ -250,3 +250,12 @@ def test_a_run_that_cannot_be_saved_at_the_end_is_a_failure(tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (1, "printed\n")
     missing = f"{tmp_path / 'out' / 'run.proton'}: No such file or directory"
     assert f"the run was not saved: {missing}\n" in done.stderr
+
+
+def test_a_run_without_launches_says_that_none_was_recorded(tmp_path: Path) -> None:
+    """They may have been made: `--every-launch` leaves out the first ones."""
+    for every, count in (("3", 1), ("4", 0)):
+        done, run = profiled(tmp_path, "work[(1,)](x)\n" * 2, "--every-launch", every)
+        assert (done.returncode, run.totals.launches) == (0, count), done.stderr
+        said = "no launch of a kernel of Proton was recorded\n"
+        assert (said in done.stderr) == (count == 0), done.stderr

@@ -61,6 +61,15 @@ def test_deprecated_options_warn(expression: str, text: str) -> None:
         kernel.warmup(tl.int32, tl.float32, target=proton.GPUTarget("cuda", 90))
 
 
+BY_NAME = """
+@proton.jit
+def kernel(x_ptr):
+    at = tl.arange(0, 16)
+    x = tl.load(x_ptr + at)
+    {call}
+"""
+
+
 def test_what_triton_has_no_more_in_3_10() -> None:
     """An option chooses its rules, of which fused multiply-adds are the other one."""
     kernel = kernels_of(SOURCE.format(expression="tl.sum(tl.cat(x, x, can_reorder=True))")).kernel
@@ -95,3 +104,19 @@ def test_a_warning_that_is_an_error_is_the_kernels() -> None:
     kernel = kernels_of(SOURCE.format(expression="tl.where(x, 3, 4)")).kernel
     with pytest.raises(proton.CompilationError, match=f":{LINE}:.*: tl.where with a non-boolean"):
         kernel[(1,)](x, x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'tl.load(x_ptr + at, None, None, ".cg")',
+        'tl.store(x_ptr + at, x, None, ".cg")',
+        '(x_ptr + at).store(x, None, ".cg")',
+        "tl.softmax(x, 0, True)",
+    ],
+)
+def test_options_come_by_name(call: str) -> None:
+    """As in Triton 3.9."""
+    kernel = kernels_of(BY_NAME.format(call=call)).kernel
+    with pytest.raises(proton.CompilationError, match="too many positional arguments"):
+        kernel.warmup(tl.float32, target=proton.GPUTarget("cuda", 90))

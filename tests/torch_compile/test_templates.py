@@ -5,6 +5,7 @@ Torch takes the templates of flex attention and of products by TMA on GPUs only.
 tests have it take them on the CPU.
 """
 
+import contextvars
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +18,12 @@ import torch._inductor.kernel.flex.flex_decoding as decoding
 import torch._inductor.kernel.mm as products
 import torch._inductor.lowering
 import torch.nn.attention.flex_attention as flex
+import triton
+import triton.language as tl
 from torch import Tensor
 from torch._inductor import config
+from torch._inductor.runtime import triton_heuristics
+from triton.backends.compiler import GPUTarget
 
 from tests.torch_compile.conftest import DEVICE, check_on_gpu
 
@@ -153,8 +158,7 @@ def test_launches_of_cuda_graphs() -> None:
 
 
 @needs_gpu
-def test_the_static_launcher_leaves_launches_to_proton() -> None:
-    """So that they are in profiles; who insists on it has it."""
+def test_launches_by_torchs_static_launcher() -> None:
     kind = "triton" if hasattr(config, "use_static_triton_launcher") else "cuda"
     layer, x = Layer(), torch.randn(33, 64)
     with config.patch({f"use_static_{kind}_launcher": True}):
@@ -162,6 +166,55 @@ def test_the_static_launcher_leaves_launches_to_proton() -> None:
         torch._dynamo.reset()
         with config.patch({f"strict_static_{kind}_launcher": True}):
             _equal(torch.compile(layer)(x), layer(x))
+
+
+@triton.jit
+def doubled_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+
+@triton.jit
+def by_maps_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [n, 64], [64, 1], [BLOCK, 64])
+    out = tl.make_tensor_descriptor(out_ptr, [n, 64], [64, 1], [BLOCK, 64])
+    out.store([tl.program_id(0) * BLOCK, 0], x.load([tl.program_id(0) * BLOCK, 0]))
+
+
+def test_the_static_launcher_finds_kernels_where_the_program_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By torch's own test of a kernel for a GPU, which needs none."""
+    if not hasattr(triton_heuristics.StaticTritonCompileResult, "can_statically_launch"):
+        pytest.skip("this torch has another one")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PROTON_CACHE_DIR")
+    block = iter(2**n for n in range(4, 12))
+
+    def found(kernel: Any = doubled_kernel) -> Any:
+        types = {"x_ptr": "*fp16", "out_ptr": "*fp16", "n": "i32", "BLOCK": "constexpr"}
+        aligned = {(number,): [["tt.divisibility", 16]] for number in range(3)}
+        source = triton.compiler.ASTSource(kernel, types, {"BLOCK": next(block)}, aligned)
+        made = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+        meta = {"device_type": "cuda", "device": 0}
+        kind = triton_heuristics.HeuristicType.POINTWISE
+        return triton_heuristics.StaticTritonCompileResult.can_statically_launch(
+            made, {}, meta, kind
+        )
+
+    def check() -> None:
+        assert found() is None
+        with config.patch(use_static_cuda_launcher=False):
+            assert found() is None
+        with config.patch(use_static_cuda_launcher=True):
+            kernel = found()
+            assert kernel.arg_tys == "OOi"
+            assert b"doubled_kernel\0" in Path(kernel.cubin_path).read_bytes()
+            assert found(by_maps_kernel) is None  # takes tensor maps, which torch does not give
+        with config.patch(strict_static_cuda_launcher=True):
+            assert found() is not None
+
+    contextvars.Context().run(check)  # in which no option is set
 
 
 def _packaged(tmp_path: Path, *, dynamic: bool) -> None:
@@ -192,5 +245,5 @@ def test_the_wrapper_in_cpp() -> None:
 
 @pytest.mark.skipif(ON_GPU, reason="of the CPU")
 def test_aotinductor_is_refused_on_the_cpu(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="CPU AOTI requires a Triton CPU backend"):
+    with pytest.raises(Exception, match=r'config\.cpu_backend = "cpp"'):
         _packaged(tmp_path, dynamic=False)

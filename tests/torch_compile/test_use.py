@@ -33,6 +33,23 @@ def scale_kernel(x_ptr, out_ptr, n, by, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * by, mask=at < n)
 
 
+@triton.heuristics({"BLOCK": lambda args: triton.next_power_of_2(args["n"])})
+@triton.heuristics({"EVEN": lambda args: args["n"] == args["BLOCK"]})
+@triton.jit
+def sized_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) + EVEN, mask=at < n)
+
+
+@triton.heuristics({"by": lambda args: args["n"] / 2})
+@triton.autotune([triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.jit
+def halved_kernel(x_ptr, out_ptr, n, by, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=EVEN | (at < n)) * by, mask=at < n)
+
+
 @triton.jit
 def _stored(where, value, mask):
     tl.store(where, value, mask=mask)
@@ -144,6 +161,20 @@ def test_kernels_of_the_program_are_in_one_graph_with_torchs() -> None:
     torch.testing.assert_close(torch.compile(of, fullgraph=True, dynamic=True)(x, y), wanted)
 
 
+def test_heuristics_around_kernels_and_around_autotune_are_in_the_graph() -> None:
+    def of(x: torch.Tensor) -> torch.Tensor:
+        out, last, n = torch.empty_like(x), torch.empty_like(x), x.numel()
+        sized_kernel[(1,)](x, out, n)
+        halved_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](out, last, n)
+        return last * 2
+
+    compiled = torch.compile(of, fullgraph=True)
+    for n in (64, 90):
+        x = torch.randn(n)
+        torch.testing.assert_close(compiled(x), (x + (n == 64)) * n)
+        torch._dynamo.reset()  # a constant of a heuristic is no symbol, in torch
+
+
 def test_a_kernel_that_writes_its_input_changes_it_once() -> None:
     def of(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
         y = x * 1.0
@@ -234,6 +265,51 @@ def test_hooks_hear_of_launches_of_compiled_functions() -> None:
     finally:
         triton.knobs.runtime.launch_enter_hook.remove(hook)
     assert any("sin" in name for name in heard), heard
+
+
+class _Announced:
+    """torch's bindings of NVTX, which those for the CPU have not."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def rangePushA(self, message: str) -> int:
+        self.depth += 1
+        return self.depth - 1
+
+    def rangePop(self) -> int:
+        self.depth -= 1
+        return self.depth
+
+    def markA(self, message: str) -> None:
+        pass
+
+
+def test_ranges_of_nvtx_are_scopes_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nested, or across scopes of the program; those begun before the session are none."""
+    nvtx, x = torch.cuda.nvtx, torch.randn(64)
+    monkeypatch.setattr(nvtx, "_nvtx", _Announced())
+
+    def launch() -> None:
+        add_kernel[(1,)](x, x, torch.empty_like(x), 64, BLOCK=64)
+
+    nvtx.range_push("before")
+    with proton.profile("ranges") as run:
+        with nvtx.range("step/{}", 7):
+            assert nvtx.range_push("") == 2
+            launch()
+            assert nvtx.range_pop() == 2
+        nvtx.range_pop()
+        with proton.scope("mine"):
+            nvtx.range_push("across")
+        launch()
+        nvtx.range_pop()
+        nvtx.mark("here")
+        monkeypatch.setenv("TRITON_ENABLE_NVTX", "0")
+        with nvtx.range("off"):
+            launch()
+    assert list(run.launches["scope"]) == ["step|7/range", "mine/across", ""]
+    assert "here" in set(run.frame["name"])
 
 
 PROGRAM = """

@@ -26,6 +26,7 @@ NAME = "triton"
 FOUND = str(Path(__file__).parent / "found")  # in `sys.path`, where `import triton` gives Proton
 # Torch's processes that compile look into torch's own folder first, where Triton may be, too.
 _WORKERS = "torch._inductor.compile_worker.subproc_pool"
+_NVTX = "torch.cuda.nvtx"
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
     "triton._C": "proton.compat.triton.libtriton",
@@ -68,6 +69,8 @@ _HOMES = {
     "triton.profiler.hooks.launch": "proton.compat.triton.profiler_hooks",
     "triton.profiler.profile": "proton.compat.triton.profiler",
     "triton.profiler.proton": "proton.compat.triton.profiler",
+    "triton.profiler.scope": "proton.compat.triton.profiler_scopes",
+    "triton.profiler.state": "proton.compat.triton.profiler_scopes",
     "triton.profiler.viewer": "proton.compat.triton.profiler_viewer",
     "triton.runtime._allocation": "proton.runtime.launch.allocation",
     "triton.runtime._async_compile": "proton.compat.triton.async_compile",
@@ -89,6 +92,7 @@ _PARTS = {
     "triton.backends": ("compiler", "nvidia.compiler"),
     "triton.compiler": ("code_generator", "compiler", "errors"),
     "triton.language": ("core", "standard", "random", "math", "extra.cuda"),
+    "triton.profiler": ("profile", "scope", "state"),
     "triton.runtime": (
         *("_allocation", "_async_compile", "autotuner", "cache", "driver", "errors", "jit"),
     ),
@@ -159,13 +163,19 @@ class _Triton(ModuleType):
 
 class _Finder(DistributionFinder):
     """Finds `triton` and its modules, and nobody else does. Hears when torch is about to start
-    processes."""
+    processes, and to announce ranges."""
+
+    nvtx: Any = None  # waits for that module
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == _WORKERS:
             importlib.import_module("proton.compat.triton.inductor").show_workers(FOUND)
+        if fullname == _NVTX and self.nvtx is None:
+            self.nvtx = importlib.import_module("proton.compat.triton.nvtx").watch(_NVTX)
+            found: ModuleSpec | None = self.nvtx.find_spec(fullname, path, target)
+            return found
         if fullname.partition(".")[0] != NAME:
             return None
         if fullname != NAME and _home(fullname) is None:
@@ -199,8 +209,10 @@ class _Loader(Loader):
         if self.name in _EXTRAS:
             extras = importlib.import_module("proton.compat.triton.extras")
             module.__dict__.update({name: getattr(extras, name) for name in _EXTRAS[self.name]})
+        own = dict(module.__dict__)
         for part in _PARTS.get(self.name, ()):
             importlib.import_module(f"{self.name}.{part}")
+        module.__dict__.update(own)  # `triton.profiler.scope` is a class, and a module of that name
         if self.name.startswith((f"{NAME}.language", f"{NAME}.compiler.errors")):
             names = importlib.import_module("proton.compat.triton.names")
             names.name_as_triton(module, self.name)

@@ -133,28 +133,35 @@ def max_shared_mem(device: int) -> int:
 
 
 def _code_of(kernel: Kernel) -> Mapping[str, Any]:
-    """`kernel.asm`, without what other launchers than Proton's would launch wrongly."""
-    maps = len(kernel.metadata.get("tensor_maps", ()))
-    return _CodeWithMaps(kernel.asm, kernel.name, maps) if maps else kernel.asm
+    """`kernel.asm`, without what other launchers than Proton's would launch wrongly, or not at
+    all: torch's C++ wrapper and its static launcher."""
+    if maps := len(kernel.metadata.get("tensor_maps", ())):
+        problem = (
+            f"{kernel.name} copies by TMA: its machine code takes tensor maps ({maps}) that only "
+            "Proton's launches give. For AOTInductor and the C++ wrapper leave out descriptors "
+            "(USE_TMA, enable_persistent_tma_matmul); to look at the code: kernel.compiled.asm"
+        )
+        return _Code(kernel.asm, {"cubin": problem})
+    if "obj" in kernel.asm:
+        problem = (
+            f"{kernel.name} is compiled for the CPU in this process, and to no shared library: for "
+            'AOTInductor and the C++ wrapper set torch._inductor.config.cpu_backend = "cpp", or '
+            "export the model on a GPU"
+        )
+        return _Code(kernel.asm, dict.fromkeys(("so", "launcher.so"), problem))
+    return kernel.asm
 
 
 @dataclass(frozen=True)
-class _CodeWithMaps(Mapping[str, Any]):
-    """The levels of a kernel whose machine code takes tensor maps behind its arguments: torch's C++
-    wrapper and its static launcher would give it none."""
+class _Code(Mapping[str, Any]):
+    """The levels of a kernel; to ask for some is an error that says what to do instead."""
 
     levels: Mapping[str, Any]
-    name: str
-    maps: int
+    refused: dict[str, str]
 
     def __getitem__(self, level: str) -> Any:
-        if level == "cubin":
-            raise ProtonError(
-                f"{self.name} copies by TMA: its machine code takes tensor maps ({self.maps}) that "
-                "only Proton's launches give. For AOTInductor and the C++ wrapper leave out "
-                "descriptors (USE_TMA, enable_persistent_tma_matmul); to look at the code: "
-                "kernel.compiled.asm"
-            )
+        if level in self.refused:
+            raise ProtonError(self.refused[level])
         return self.levels[level]
 
     def __contains__(self, level: object) -> bool:

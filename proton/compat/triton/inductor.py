@@ -13,11 +13,13 @@ import gc
 import importlib
 import json
 import linecache
+import multiprocessing
 import os
 import re
 import sys
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -62,10 +64,9 @@ def show_workers(folder: str) -> None:
 
 
 def show_static_launcher(kernel: Any) -> None:
-    """Has torch's static launcher find the machine code of a kernel, where torch's options insist
-    on it: those launches are in no profile."""
-    config = sys.modules.get("torch._inductor.config")
-    if any(getattr(config, f"strict_static_{kind}_launcher", False) for kind in ("triton", "cuda")):
+    """Has torch's static launcher find the machine code of a kernel, where the program has asked
+    for it: those launches are in no profile. It has no tensor maps to give."""
+    if _static_launcher_is_wanted() and not kernel.metadata.get("tensor_maps"):
         files = cache.paths(kernel.hash, kernel.asm.file_names)
         if "cubin" in files:
             name = kernel.src.fn.__name__
@@ -76,6 +77,21 @@ def show_static_launcher(kernel: Any) -> None:
                 with contextlib.suppress(OSError):  # torch says that there is none
                     part.write_bytes(code)
                     part.replace(file)
+
+
+def _static_launcher_is_wanted() -> bool:
+    """Whether the program, and not torch's default, says so. To processes that compile torch tells
+    its default as if it had been set."""
+    config = sys.modules.get("torch._inductor.config")
+    for kind in ("cuda", "triton"):
+        if getattr(config, f"strict_static_{kind}_launcher", False):
+            return True
+        entry = getattr(config, "_config", {}).get(f"use_static_{kind}_launcher")
+        override = getattr(entry, "user_override", None)
+        said = override.get(None) if isinstance(override, ContextVar) else override
+        if said is True and multiprocessing.parent_process() is None:
+            return True
+    return False
 
 
 def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:

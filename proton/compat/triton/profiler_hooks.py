@@ -6,13 +6,19 @@ The sessions are numbers of the program's choice, such as `proton.start` gives.
 """
 
 import re
+import sys
+import threading
+from numbers import Number
+from pathlib import Path
 from typing import Any, ClassVar
 
 from proton.base.knobs import knobs
+from proton.compat.triton.profiler_scopes import kept_metrics, kept_name
 from proton.language.profiling import enter_scope, exit_scope
 from proton.runtime.launch.hooks import LazyDict as LazyDict
 
-_METRIC = re.compile(r"flops\d*|bytes")
+_FACTS = ("name", "function", "stream")  # of each launch, no metrics
+_OWN = str(Path(__file__).parents[2])  # Proton's files
 
 
 class Hook:
@@ -116,16 +122,78 @@ class HookManager:
 
 
 class LaunchHook(Hook):
-    """Puts each launch into a scope of the name that its `launch_metadata` gives, with the flops
-    and bytes that it says."""
+    """Puts each launch into a scope of the name that its `launch_metadata` gives, with the numbers
+    that it says, such as flops and bytes. All are one object, as of one session the other's."""
+
+    priority = 100
+    _instance: ClassVar["LaunchHook | None"] = None
+
+    def __new__(cls) -> "LaunchHook":
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+            cls._instance.configure()
+        return cls._instance
+
+    def configure(self, *, include: str | None = None, exclude: str | None = None) -> None:
+        """Of which names, by regular expressions of their beginning, it makes scopes."""
+        self._include, self._exclude = re.compile(include or ""), exclude and re.compile(exclude)
+
+    def _takes(self, metadata: LazyDict) -> bool:
+        name = str(metadata.data["name"])
+        is_excluded = self._exclude and self._exclude.match(name)
+        return self._include.match(name) is not None and not is_excluded
+
+    def _facts(self, metadata: LazyDict) -> dict[str, Any]:
+        """What the launch says of itself; nothing where the name that the kernel has, or that it
+        gives itself, is not taken."""
+        facts = metadata.get() if self._takes(metadata) else {}
+        return facts if self._takes(metadata) else {}
 
     def enter(self, metadata: LazyDict) -> None:
         """Opens the scope."""
-        facts: dict[str, Any] = metadata.get()
-        metrics = {name: value for name, value in facts.items() if _METRIC.fullmatch(name)}
-        enter_scope(facts["name"], metrics=metrics)
+        if facts := self._facts(metadata):
+            metrics = {name: value for name, value in facts.items() if _is_metric(name, value)}
+            enter_scope(kept_name(facts["name"]), metrics=kept_metrics(metrics))
 
     def exit(self, metadata: LazyDict) -> None:
         """Closes it."""
-        facts: dict[str, Any] = metadata.get()
-        exit_scope(facts["name"])
+        if facts := self._facts(metadata):
+            exit_scope(kept_name(facts["name"]))
+
+
+def _is_metric(name: str, value: object) -> bool:
+    is_number = isinstance(value, Number) or hasattr(value, "data_ptr")
+    return is_number and name not in _FACTS
+
+
+class PythonContext(Hook):
+    """Puts each launch into a scope for each function of the program that is under way, as
+    `train.py:57@step`."""
+
+    priority = LaunchHook.priority + 1  # around the launch's own scope
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def enter(self, metadata: LazyDict) -> None:
+        """Opens the scopes."""
+        self._local.entered = [kept_name(name) for name in _stack()]
+        for name in self._local.entered:
+            enter_scope(name)
+
+    def exit(self, metadata: LazyDict) -> None:
+        """Closes them."""
+        for name in reversed(self._local.entered):
+            exit_scope(name)
+
+
+def _stack() -> list[str]:
+    """The functions under way, outermost first, without those of Proton."""
+    found: list[str] = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN):
+            found.append(f"{Path(code.co_filename).name}:{frame.f_lineno}@{code.co_name}")
+        frame = frame.f_back  # type: ignore[assignment]
+    return found[::-1]

@@ -16,10 +16,12 @@ import pandas as pd
 
 from proton.base.errors import ProtonError
 from proton.viewer.tables.metrics import (
+    FORMATS,
     MetricNode,
     Values,
     checked_metrics,
     diff,
+    formatted,
     known_metrics,
     of_hatchet,
 )
@@ -131,13 +133,14 @@ def print_tree(
 ) -> None:
     """Prints a line a frame, metrics first, and a list of the frames where that is asked for, the
     largest first."""
-    if format not in (None, "full"):
-        raise ProtonError(f"format must be 'full', got {format!r}; proton-tile metrics has others")
+    if format not in (None, *FORMATS):
+        raise ProtonError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     rows = [row for row in gf.rows() if row[0] < depth]
     chosen = [gf.metrics.index(name.removesuffix(INCLUSIVE)) for name in metrics]
     for level, node, values in rows:
         shown = " ".join(f"{values[number]:.3f}" for number in chosen)
-        print(f"{'   ' * (level - 1)}{'└─ ' * bool(level)}{shown} {node.name}")
+        name = formatted(node.name, format or FORMATS[0])
+        print(f"{'   ' * (level - 1)}{'└─ ' * bool(level)}{shown} {name}")
     if print_sorted:
         print(f"Sorted kernels by metric {metrics[0]}")
         for _, node, values in sorted(rows[1:], key=lambda row: -row[2][chosen[0]]):

@@ -400,8 +400,8 @@ def _of_e2m1(bits: tensor, type_: ty.dtype) -> tensor:
 
 
 @rule(core.expect_zero)
-def _expect_zero(value: object, mask: object = None) -> Any:
-    return value
+def _expect_zero(x: object, mask: object) -> Any:
+    return x
 
 
 @generator_rule(core.num_warps)

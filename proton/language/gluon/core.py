@@ -135,8 +135,8 @@ def inline_asm(asm, constraints="", args=(), result_types=(), is_pure=False):
 
 
 @builtin
-def expect_zero(value, mask=None):
-    """`value`, of which the author knows that it is zero outside of `mask`: a hint."""
+def expect_zero(x, mask):
+    """`x`, of which the author knows that it is zero where `mask` holds: a hint."""
 
 
 @builtin

@@ -54,6 +54,7 @@ type_canonicalisation_dict = {
         *((name, type_) for name, type_ in ELEMENT_TYPES.items()),
         *((type_.name, type_) for type_ in ty.SCALARS),
         *((type_.short, type_) for type_ in ty.SCALARS),
+        *(("half", ty.float16), ("float", ty.float32), ("double", ty.float64), ("int", ty.int32)),
     ]
 }
 

@@ -20,6 +20,7 @@ class Decorated(KernelInterface, ABC):
 
     def __init__(self, fn: Any, by: str) -> None:
         self.fn, self.kernel = fn, _innermost(fn, by)
+        self.takes_grid = hasattr(type(fn), "__getitem__")
         self.base_fn = self.kernel.fn if self.kernel else _last_function(fn)
         self.arg_names = self.kernel.arg_names if self.kernel else getattr(fn, "arg_names", [])
         self.__name__ = getattr(self.base_fn, "__name__", type(fn).__name__)
@@ -38,7 +39,7 @@ class Decorated(KernelInterface, ABC):
 
     def _launch_inner(self, grid: object, args: Values, kwargs: Named) -> Any:
         """Launches what it is around. An object of another class may have no more than `run`."""
-        if hasattr(type(self.fn), "__getitem__"):
+        if self.takes_grid:
             return self.fn[grid](*args, **kwargs)
         return self.fn.run(*args, grid=grid, warmup=False, **kwargs)
 

@@ -37,6 +37,7 @@ from proton.runtime.backend import (
     owner_of,
 )
 from proton.runtime.launch import hooks
+from proton.runtime.launch.annotations import evaluate_annotation
 from proton.runtime.launch.arguments import Parameter, refused
 from proton.runtime.launch.arguments import type_canonicalisation_dict as type_canonicalisation_dict
 from proton.runtime.launch.grid import GridArguments, grid_of
@@ -393,8 +394,8 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
             raise TypeError(f"JIT functions do not support **kwargs ({fn.__name__} has **{name})")
         annotation = parameter.annotation
         if isinstance(annotation, str):
-            annotation = _evaluate_annotation(fn, annotation)
-        is_const = annotation is ty.const
+            annotation = evaluate_annotation(annotation, fn.fn.__globals__)
+        is_pointer = isinstance(annotation, ty.pointer_type)
         if annotation is ty.constexpr and {name, position} & {*fn.do_not_specialize}:
             raise ValueError(
                 f"{fn.__name__}: {name} is a constexpr: take it out of do_not_specialize"
@@ -404,7 +405,7 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
                 name,
                 constexpr=annotation is ty.constexpr,
                 type=annotation if isinstance(annotation, ty.dtype) else None,
-                const_pointer=is_const,
+                const_pointer=annotation.const if is_pointer else annotation is ty.const,
                 specialize=not {name, position} & {*fn.do_not_specialize},
                 align=not {name, position} & {*fn.do_not_specialize_on_alignment},
                 num=position,
@@ -412,26 +413,6 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
             )
         )
     return parameters
-
-
-def _evaluate_annotation(fn: JITFunction, text: str) -> object:
-    """An annotation that is a string: a type's short name, or postponed evaluation of anything,
-    which only says something here where it is a type of ours. What has the look of a type and is
-    none is a TypeError; words and names of others say nothing."""
-    if text.split(".")[-1] == "constexpr":
-        return ty.constexpr
-    if text.split(".")[-1] == "const":
-        return ty.const
-    name = text.split(".")[-1]
-    value = ty.int1 if name == "uint1" else getattr(ty, name, None)
-    if isinstance(value, ty.dtype):
-        return value
-    try:
-        return eval(text, fn.fn.__globals__)
-    except NameError:  # of a module that is imported for type checkers alone, perhaps
-        return ty.str_to_ty(text) if "." not in text and ty.LOOK.fullmatch(text) else None
-    except (AttributeError, SyntaxError, TypeError):
-        return ty.str_to_ty(text) if ty.LOOK.fullmatch(text) else None
 
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:

@@ -29,6 +29,8 @@ class Heuristics(Decorated):
                     f"lambda args: args['n'] % 16 == 0, got {shown(function)}"
                 )
         self.values = dict(values)
+        parameters = self.kernel.signature.parameters.values() if self.kernel else ()
+        self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
 
     @boundary
     def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
@@ -42,8 +44,9 @@ class Heuristics(Decorated):
         return self._inner_request(args, self._completed(args, kwargs))
 
     def _completed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Any]:
-        """The keywords, with what the functions say, also in the place of what was given."""
-        known = _Known(self, self.named(args, kwargs))
+        """The keywords, with what the functions say, also in the place of what was given. torch
+        traces this in graphs, and has to understand it."""
+        known = _Known(self.__name__, self.defaults | self.named(args, kwargs))
         for name, function in self.values.items():
             known[name] = function(known)
         return kwargs | {name: known[name] for name in self.values}
@@ -52,16 +55,14 @@ class Heuristics(Decorated):
 class _Known(dict[str, Any]):
     """The arguments of a launch, those with defaults included."""
 
-    def __init__(self, kernel: Heuristics, given: dict[str, Any]) -> None:
-        parameters = kernel.kernel.signature.parameters.values() if kernel.kernel else ()
-        super().__init__({p.name: p.default for p in parameters if p.default is not p.empty})
-        self.update(given)
+    def __init__(self, kernel: str, given: dict[str, Any]) -> None:
+        super().__init__(given)
         self.kernel = kernel
 
     def __missing__(self, name: object) -> Any:
         guess = did_you_mean(name, self) or f"; there are {', '.join(self) or 'none'}"
         raise LaunchError(
-            f"a heuristic of {self.kernel.__name__} asks for {shown(name)}, which it is not "
+            f"a heuristic of {self.kernel} asks for {shown(name)}, which it is not "
             f"given{guess}. What autotune chooses is known to heuristics below it"
         )
 

@@ -9,6 +9,7 @@ those that are shown include what is inside, and rates are quotients of such sum
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ TIME_UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 SCALES = {"": 1.0, "g": 1e9, "t": 1e12}
 PERCENT = "%"
 MOST_DEPTH = 500
+FORMATS = ("full", "file_function_line", "function_line", "file_function")
 
 
 @dataclass
@@ -178,3 +180,18 @@ def diff(first: MetricNode, second: MetricNode) -> MetricNode:
         inner.append(replace(diff(*pair), name=name))
     metrics = dict.fromkeys(first.recorded() | second.recorded(), 0.0)  # their names alone
     return MetricNode(second.name or first.name, metrics, inner, (first, second))
+
+
+def formatted(name: str, format: str) -> str:
+    """A frame's name; Triton's are `file:line@function` where they come from Python."""
+    found = re.fullmatch(r"(?s)(.*?):?(\d*)@(.*)", name)
+    if found is None or format == "full":
+        return name
+    path, line, function = found.groups()
+    path = path.rpartition("/")[2]
+    parts = {
+        "file_function_line": f"{path}:{function}@{line}",
+        "function_line": f"{function}@{line}",
+        "file_function": f"{path}:{function}",
+    }
+    return parts[format]

@@ -17,10 +17,12 @@ from proton.viewer.cli.app import Json, app, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
+    FORMATS,
     MetricNode,
     Values,
     checked_metrics,
     diff,
+    formatted,
     is_hatchet,
     known_metrics,
     of_hatchet,
@@ -30,7 +32,6 @@ from proton.viewer.tables.metrics import (
 DEEPEST = 100
 DECIMALS = 3
 Row = tuple[int, str, list[float]]  # how deep a frame lies, its name and its metrics
-FORMATS = ("full", "file_function_line", "function_line", "file_function")
 
 
 @dataclass(frozen=True)
@@ -161,22 +162,7 @@ def _rows(node: MetricNode, shown: _Shown, level: int = 0) -> list[Row]:
     is_small = shown.least and values and values[0] < shown.least
     if is_small and not inner:
         return []
-    return [(level, _name(node.name, shown.format), values), *inner]
-
-
-def _name(name: str, format: str) -> str:
-    """A frame's name; Triton's are `file:line@function` where they come from Python."""
-    found = re.fullmatch(r"(?s)(.*?):?(\d*)@(.*)", name)
-    if found is None or format == "full":
-        return name
-    path, line, function = found.groups()
-    path = path.rpartition("/")[2]
-    parts = {
-        "file_function_line": f"{path}:{function}@{line}",
-        "function_line": f"{function}@{line}",
-        "file_function": f"{path}:{function}",
-    }
-    return parts[format]
+    return [(level, formatted(node.name, shown.format), values), *inner]
 
 
 def _decimals(column: Sequence[float]) -> int:
