@@ -83,7 +83,8 @@ def _parse_range(g: CodeGenerator, node: ast.Call) -> _Range:
     step = args[2] if len(args) > 2 else step
     step = 1 if step is None else step
     if isinstance(step, tensor):
-        g.device_assert(compare(">", step, 0), "a step that is known at run time is positive")
+        if g.debug:
+            g.device_assert(compare(">", step, 0), "a step that is known at run time is positive")
     elif step == 0:
         raise error("the step of a loop cannot be 0", "choose a positive or a negative step")
     return _Range(start, stop, step, _attributes(kwargs), function is core.static_range)
