@@ -21,7 +21,8 @@ from proton.dialect.walk import all_ops, defining_op, parent_of, users
 
 WORD_BITS = 32
 # Registers of addresses, masks and parts of results, beside tensors: 57 and 71 in two loops of
-# parallel_nsa (fla-core 0.6.0), as `keep-operands-in-memory` counts those.
+# parallel_nsa (fla-core 0.6.0), as `keep-operands-in-memory` counts those (ptxas 13.5 for 9.0, by
+# benchmarks/library_specimens.py, 9ac83883).
 BESIDE = 64
 
 

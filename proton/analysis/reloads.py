@@ -85,8 +85,9 @@ class Reloads:
     def _is_copied_ahead(self, op: Operation) -> bool:
         """True if stages of a loop may hold what a load loads."""
         loop = loop_around(op)
-        stages = self.num_stages if loop is None else stages_of(loop, self.num_stages)[0]
-        return stages > 1 and _is_beside_products(op) and feeds_product(op)
+        if loop is None or stages_of(loop, self.num_stages)[0] < 2:
+            return False
+        return _is_beside_products(op) and feeds_product(op)
 
     def _is_small(self, value: Value) -> bool:
         count = 1

@@ -153,10 +153,10 @@ _LONG = 64  # of the dimension that is summed over
 def warp_tiling(shape: Shape, k: int, num_warps: int) -> WarpTiling | None:
     """Warps where a warp would have most elements; None where a product is smaller than one.
 
-    Of a square of two tiles each warp makes both where `k` is small: that costs less than what
-    exchanges between more warps do that its columns take (chunk_kda_bwd_kernel_intra of fla-core,
-    k = 16, took 1.22 of the time with one each; parallel_nsa_fwd_kernel, k = 128, makes 48
-    instructions of an iteration where 32 do).
+    Of a square of two tiles each warp makes both where `k` is small: reductions along columns on
+    more warps exchange more. chunk_kda_bwd_kernel_intra of fla-core, k = 16, took 1.22 of the time
+    with one each, other changes with it (corpus.py --against c922f066, H200). With both each warp
+    of parallel_nsa_fwd_kernel, k = 128, makes 48 instructions of an iteration in the place of 32.
     """
     if shape[0] < MMA_ROWS or shape[1] < MMA_COLUMNS:
         return None

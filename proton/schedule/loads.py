@@ -147,14 +147,11 @@ class Load:
         if len(shape) == 2:
             readers = [layout_of(op.results[0].type) for op in self.conversions]
             plain = mem_desc(shape, element, shared_row_major(shape, order))
-            readers += filter(None, (self.transposed(user, plain) for user in self._takers))
+            takers = users(self.op.results[0])
+            readers += filter(None, (self.transposed(user, plain) for user in takers))
             by_rows = ((order[0], order[1]),)
             chosen = thread_memory(shape, stored_bytes(element), by_rows, (layout, *readers))
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
-
-    @property
-    def _takers(self) -> list[Operation]:
-        return users(self.op.results[0])
 
     def transposed(self, user: Operation, memory: Type) -> LinearLayout | None:
         """How a user reads data from memory to store it in rows of the other dimension, of elements

@@ -250,8 +250,7 @@ def test_a_value_of_several_operands_is_read_from_one_memory(
 
 
 def test_operands_wait_in_memory_where_more_programs_fit_then() -> None:
-    """Two of 64 registers a thread beside what is loaded in the loop: two programs of four warps
-    have registers, and four without."""
+    """64 registers of a thread: with them an SM has room for two programs of four warps."""
     types = [tl.float32, tl.float32, tl.float32, 256]
     options = {"num_warps": 4, "num_stages": 1, "target": GPUTarget("cuda", 90)}
     kernel = attention_like.warmup(*types, 16, 32, 128, **options)
