@@ -395,6 +395,19 @@ def kernel(x_ptr, N: tl.constexpr):
         kernel[(1,)](bad, N=4, debug=False)
 
 
+@proton.jit
+def steps(out_ptr, start, stop, step):
+    for i in range(start, stop, step):
+        tl.store(out_ptr, i)
+
+
+@pytest.mark.parametrize("step", [-7, 0])
+def test_a_step_of_the_run_time_is_positive(step: int) -> None:
+    """As in Triton; debug=True checks it."""
+    with pytest.raises(AssertionError, match="a step that is known at run time is positive"):
+        steps[(1,)](np.zeros(1, np.int32), 40, 3, step, debug=True)
+
+
 def test_what_is_reinterpreted_shows_its_array() -> None:
     """The names that host code of Triton asks a TensorWrapper for."""
 
