@@ -1,6 +1,8 @@
 """Trends over stored runs: changes are found where they are, and seldom where none is."""
 
+import importlib.util
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ from test_documents import SCHEMAS, faults
 from proton.base.knobs import knobs
 from proton.runtime.session.described import _commit, machine_facts
 from proton.trace.model import RawRun
+from proton.viewer import Run
 from proton.viewer.compare.history import ERROR, _cuts
 from proton.viewer.compare.history_report import bars
+from proton.viewer.compare.store import NOTE
 
 ADD, COPY = ("add", "x: *fp32"), ("copy", "")
 
@@ -29,6 +33,15 @@ def test_series_without_a_change_are_seldom_cut() -> None:
         values = np.exp(draws.standard_t(3, n) * 0.05)
         cut += bool(_cuts(values, np.arange(1, n), error))
     assert cut / count <= error + 3 * np.sqrt(error * (1 - error) / count)
+
+
+def test_long_series_without_a_change_are_seldom_cut() -> None:
+    draws, begins, count = np.random.default_rng(4), np.arange(1, 300), 60
+    series = np.exp(draws.normal(0, 0.03, (count, 300)))
+    assert sum(bool(_cuts(values, begins, 0.05)) for values in series) <= 0.15 * count
+    series[:, 170:] *= 1.04
+    found = [_cuts(values, begins, ERROR) for values in series]
+    assert all(any(abs(cut - 170) <= 20 for cut in cuts) for cuts in found)
 
 
 def test_a_change_of_ten_percent_is_found_at_its_run() -> None:
@@ -84,6 +97,7 @@ def test_the_command_names_the_commit(
     text = page.read_text()
     plots = [ElementTree.fromstring(f"<svg{part.partition('</svg>')[0]}</svg>")
              for part in text.split("<svg")[1:]]  # fmt: skip
+    assert "1 change in 24 runs of 8 commits" in text
     assert [len(plot.findall("circle")) for plot in plots] == [
         sum(value is not None for value in trend["values"]) for trend in document["trends"]
     ]
@@ -91,6 +105,103 @@ def test_the_command_names_the_commit(
     assert "in 24 runs of 8 commits" in out
     assert "add/load: 998 ns -> 1.25 us (+25.3 %)" in out
     assert "since 555555555555, " in out
+    assert "; 444444444444 was as before" in out
+
+
+def test_a_store_has_what_the_runs_have(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Runs are added in any order and read once; copies are the same run; they may be gone."""
+    pytest.importorskip("pyarrow")
+    runs, store = stored(tmp_path / "runs"), tmp_path / "history.parquet"
+    Run(raw_run({}, 99)).save(runs / "b" / "empty.proton")
+    opened: list[Path] = []
+    load = Run.load
+    monkeypatch.setattr(Run, "load", lambda path: opened.append(path) or load(path))
+
+    def history(*words: object) -> dict[str, Any]:
+        opened.clear()
+        status, out, err = call(monkeypatch, capsys, "history", *words, "--json")
+        assert status == 0, err
+        document: dict[str, Any] = json.loads(out)
+        assert not list(faults(document, SCHEMAS))
+        return document
+
+    wanted = history(runs, "--stat", "p90")
+    assert wanted["trends"][0]["changes"]
+    assert len(history(runs / "b", "--store", store)["runs"]) == len(opened) == 13
+    shutil.copy(runs / "b" / "0003.proton", runs / "a" / "copy.proton")
+    history(runs, "--store", store)
+    assert len(opened) == 12
+    shutil.rmtree(runs / "b")
+    (runs / "a" / "copy.proton").unlink()
+    assert history(store, "--stat", "p90") == history(runs, "--store", store, "--stat", "p90")
+    assert history(store, "--stat", "p90") == wanted
+    assert not opened
+
+    # Of several stores in a folder a run that is in both counts once; no other Parquet file counts.
+    more = tmp_path / "stores"
+    more.mkdir()
+    store.rename(more / store.name)
+    history(runs / "a" / "0002.proton", "--store", more / "other.parquet")
+    load(runs / "a" / "0002.proton").save(more / "slices.parquet")
+    assert history(more, "--stat", "p90") == wanted
+    assert not opened
+
+
+def test_a_store_is_for_sql(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    runs, store = stored(tmp_path / "runs"), tmp_path / "history.parquet"
+    tree = [{"frame": {"name": "ROOT"}, "metrics": {}, "children": [
+        {"frame": {"name": "copy"}, "metrics": {"time (ns)": 2e6, "count": 4}, "children": []}
+    ]}, {}]  # fmt: skip
+    (runs / "a.hatchet").write_text(json.dumps(tree))
+    words = ("history", runs, "--store", store, "--json", "--stat")
+    document = json.loads(call(monkeypatch, capsys, *words, "mean")[1])
+    (load,) = (trend for trend in document["trends"] if trend["title"] == "add/load")
+    query = """select epoch_ns(began) as began, commit, mean, lost from history
+        where kernel = 'add' and scope = 'load' order by began"""
+    found = json.loads(call(monkeypatch, capsys, "sql", store, query, "--json")[1])
+    there = [n for n, value in enumerate(load["values"]) if value is not None]
+    assert len(there) == 24
+    for row, number in zip(found, there, strict=True):
+        run = document["runs"][number]
+        assert row == {"began": run["began_unix_ns"], "commit": run["commit"],
+                       "mean": load["values"][number], "lost": False}  # fmt: skip
+    query = "select mean, p50 from history where path like '%.hatchet'"
+    found = json.loads(call(monkeypatch, capsys, "sql", store, query, "--json")[1])
+    assert found == [{"mean": 5e5, "p50": None}]
+    # Of sums there is no median, also from a store.
+    assert "has sums alone: choose" in call(monkeypatch, capsys, *words, "p50")[2]
+    escape = f"select * from '{store}'"
+    assert "disabled" in call(monkeypatch, capsys, "sql", store, escape)[2]
+    assert "No files found" in call(monkeypatch, capsys, "sql", tmp_path / "x.parquet")[2]
+
+
+def test_what_is_no_store_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    runs, bad = folder(tmp_path / "runs", [raw_run({ADD: {"load": [5]}})]), tmp_path / "a.parquet"
+    bad.write_bytes(b"none")
+    assert "is no Parquet file" in call(monkeypatch, capsys, "history", bad)[2]
+    Run.load(runs / "0000.proton").save(bad)
+    said = bad.read_bytes()
+    for words in ((bad,), (runs, "--store", bad)):
+        assert "is no store of runs" in call(monkeypatch, capsys, "history", *words)[2]
+    assert bad.read_bytes() == said
+    newer = parquet.read_table(bad).replace_schema_metadata({NOTE: "99"})
+    parquet.write_table(newer, bad)
+    assert "of another version" in call(monkeypatch, capsys, "history", bad)[2]
+    status, _, err = call(monkeypatch, capsys, "history", runs, "--store", tmp_path / "a.csv")
+    assert (status, "is a .parquet file" in err) == (2, True)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for words in ((runs, "--store", tmp_path / "b.parquet"), (bad,)):
+        assert "'proton-tile[parquet]'" in call(monkeypatch, capsys, "history", *words)[2]
+    assert call(monkeypatch, capsys, "history", runs)[0] == 0
 
 
 def test_runs_of_one_commit_are_not_cut_apart(
@@ -108,7 +219,7 @@ def test_what_is_no_history_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert "no .proton files" in call(monkeypatch, capsys, "history", tmp_path)[2]
-    assert "is no folder" in call(monkeypatch, capsys, "history", tmp_path / "none")[2]
+    assert "no such folder" in call(monkeypatch, capsys, "history", tmp_path / "none")[2]
     folder(tmp_path / "runs", [raw_run({ADD: {"load": [5]}})])
     assert "got p5" in call(monkeypatch, capsys, "history", tmp_path, "--stat", "p5")[2]
     status, out, _ = call(monkeypatch, capsys, "history", tmp_path)

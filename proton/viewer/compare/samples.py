@@ -104,16 +104,8 @@ class Side:
         sources = dict(known.sources) if known else {}
         have = {process.path: process for process in known.processes} if known else {}
         alone = len(files) == 1
-        found = [have.get(str(file)) or _read(file, warps, alone, sources) for file in files]
-        found.sort(key=lambda process: process.began_unix_ns)
-        for one, next_ in itertools.pairwise(found):
-            is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
-            if one.began_unix_ns == next_.began_unix_ns and is_known:
-                raise ProtonError(
-                    f"{one.path} and {next_.path} are the same run: of one process there is one "
-                    "run, and several of them would look as if a measurement had been repeated"
-                )
-        return Side(processes=found, sources=sources)
+        found = [have.get(str(file)) or read(file, warps, alone, sources) for file in files]
+        return Side(processes=in_order(found), sources=sources)
 
     @staticmethod
     def of(runs: Sequence[Run], *, warps: bool = False) -> Side:
@@ -181,7 +173,20 @@ def in_turns(one: Side, other: Side) -> bool:
     return all(max(this) < min(next_) for this, next_ in itertools.pairwise(rounds))
 
 
-def _read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]) -> Process:
+def in_order(processes: Iterable[Process]) -> list[Process]:
+    """Processes by time; raises ProtonError where two are the same."""
+    found = sorted(processes, key=lambda process: process.began_unix_ns)
+    for one, next_ in itertools.pairwise(found):
+        is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
+        if one.began_unix_ns == next_.began_unix_ns and is_known:
+            raise ProtonError(
+                f"{one.path} and {next_.path} are the same run: of one process there is one "
+                "run, and several of them would look as if a measurement had been repeated"
+            )
+    return found
+
+
+def read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]) -> Process:
     """A run; of a tree of Triton's Proton the kernels, of which it has sums."""
     if file.suffix != HATCHET:
         return _process(Run.load(file), str(file), warps, alone, sources)
