@@ -85,7 +85,12 @@ class Process:
         return self.held is not None or Path(self.path).suffix != HATCHET
 
     def run(self) -> Run:
-        """The whole of it."""
+        """The whole of it; raises ProtonError where there are sums alone."""
+        if not self.is_run:
+            raise ProtonError(
+                f"{self.path}: a Hatchet file has sums of launches: limits of structure need a "
+                'run, or a trace of Triton\'s Proton (data="trace")'
+            )
         return Run.load(Path(self.path)) if self.held is None else self.held
 
 
@@ -192,10 +197,10 @@ def read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, i
         return _process(Run.load(file), str(file), warps, alone, sources)
     times: dict[str, Row] = {}
     for node in of_hatchet(file).all():
-        if node.metrics.get(COUNT) and (time := node.metrics.get(TIME)):
+        if node.is_kernel:
             row = times.setdefault(node.name, {COUNT: 0.0, "total": 0.0})
             row[COUNT] += node.metrics[COUNT]
-            row["total"] += time
+            row["total"] += node.metrics[TIME]
     variants = {name: Variant(name, "") for name in times}
     return Process(
         path=str(file), began_unix_ns=file.stat().st_mtime_ns, machine={}, missing=(),
