@@ -120,8 +120,8 @@ def _node(entry: dict[str, Any], depth: int) -> MetricNode:
     metrics = entry.get("metrics", {})
     numbers = {k: float(v) for k, v in metrics.items() if _is_number(v)}
     inner = [_node(child, depth + 1) for child in entry.get("children", [])]
-    kind, number = metrics.get("device_type", ""), metrics.get("device_id", "")
-    return MetricNode(str(entry["frame"]["name"]), numbers, inner, device=f"{kind} {number}".strip())
+    device = f"{metrics.get('device_type', '')} {metrics.get('device_id', '')}".strip()
+    return MetricNode(str(entry["frame"]["name"]), numbers, inner, device=device)
 
 
 def _is_number(value: object) -> bool:
