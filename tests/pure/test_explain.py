@@ -211,6 +211,24 @@ def test_resident_programs_hide_what_one_of_them_waits() -> None:
     assert by_rule(twice)["waits"].gain_ns > 0
 
 
+def test_a_late_warp_is_shown_by_who_waits_for_it() -> None:
+    """The slice to open is the wait of a warp that came first, as long as the last was late."""
+    (shown,) = by_rule(gpu(barriers(500)))["late-warp"].slices
+    assert shown.scope == "barrier"
+    assert shown.unit != 2
+    assert shown.dur_ns >= 475
+
+
+def test_programs_are_named_that_others_wait_for() -> None:
+    """Not one of twice the median that is nothing beside the longest; of many some."""
+    advice = by_rule(gpu(loop(), lengths=[10_000] + [5000] * 10 + [90_000]))[
+        "unequal-programs"
+    ].advice
+    assert "the long program (11) first" in advice
+    advice = by_rule(gpu(loop(), lengths=[5000] * 7 + [90_000] * 5))["unequal-programs"].advice
+    assert "the long programs (7, 8, 9 and 2 more) first" in advice
+
+
 def test_findings_come_by_what_is_at_stake() -> None:
     gains = [f.gain_ns for f in Run(gpu(loop(stages=2, softmax=300, gap=120), spills=9)).findings]
     assert len(gains) >= 4
