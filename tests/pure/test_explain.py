@@ -96,7 +96,7 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
                          lambda: with_flops(gpu(loop()), 0.9), "tflop16/s 30 %"),
     "scopes too short": ("fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=12.0),
                          lambda: cpu([100_000] * 4, steps=20, slice_cost=12.0),
-                         "step is 50 ns long, its record costs 12 ns"),
+                         "step itself is 50 ns long, its record costs 12 ns"),
     "a slow host": ("launch-gaps", lambda: gpu(loop(), pause=90_000),
                     lambda: gpu(loop(), pause=500), "the host is what they wait for.*CUDA graph"),
     "a slow host of the CPU": ("launch-gaps", lambda: cpu([4000] * 4, pause=30_000),
