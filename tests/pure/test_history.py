@@ -198,6 +198,9 @@ def test_a_store_is_for_sql(
     assert found == [{"mean": 5e5, "p50": None}]
     # Of sums there is no median, also from a store.
     assert "has sums alone: choose" in call(monkeypatch, capsys, *words, "p50")[2]
+    slices = Run.load(runs / "a" / "0000.proton").save(tmp_path / "slices.parquet")
+    query = "select count(*) as n from slices where scope = 'load'"
+    assert json.loads(call(monkeypatch, capsys, "sql", slices, query, "--json")[1]) == [{"n": 2}]
     escape = f"select * from '{store}'"
     assert "disabled" in call(monkeypatch, capsys, "sql", store, escape)[2]
     assert "No files found" in call(monkeypatch, capsys, "sql", tmp_path / "x.parquet")[2]

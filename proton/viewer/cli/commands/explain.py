@@ -8,7 +8,7 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, Json, app, print_warnings, warn
+from proton.viewer.cli.app import Json, app, print_warnings, warn
 from proton.viewer.cli.table import folded
 from proton.viewer.compare.against import against
 from proton.viewer.documents import document
@@ -22,7 +22,12 @@ INDENT = "   "
 
 @app.command()
 def explain(
-    file: File,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A .proton file, or a .chrome_trace or .hatchet of Triton."
+        ),
+    ],
     other: Annotated[
         Path | None,
         typer.Option("--against", metavar="OTHER", help="Say what differs from this run."),

@@ -7,8 +7,9 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.base.packages import need
-from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
-from proton.viewer.compare.store import SUFFIX as STORE
+from proton.viewer.cli.app import Json, Shape, app, print_frame, warn
+from proton.viewer.compare.store import NOTE
+from proton.viewer.compare.store import SUFFIX as PARQUET
 from proton.viewer.run import Run
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ LIST = "select table_name, column_name, data_type from information_schema.column
 
 @app.command()
 def sql(
-    file: File,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A .proton, .chrome_trace or .parquet file.")
+    ],
     query: Annotated[
         str, typer.Argument(metavar="[QUERY]", help="SQL; without it, the tables are listed.")
     ] = "",
@@ -32,8 +35,8 @@ def sql(
     """Ask the tables of a run in SQL, with DuckDB (pip install 'proton-tile\\[sql]').
 
     Tables: slices (run.frame; payload values are columns such as "payload.k"), marks, events,
-    flights, launches, programs, losses; of a store of runs (proton-tile history --store) the table
-    history. Times are in ns.
+    flights, launches, programs, losses; of a Parquet file slices, or history, where it is a store
+    of runs (proton-tile history --store). Times are in ns.
 
     [bold]Examples[/bold]
 
@@ -43,7 +46,7 @@ def sql(
     """
     format = Shape.JSON if to_json else format
     need("sql", "duckdb", "sql", "run.frame and export need no package")
-    run = None if file.suffix == STORE else Run.load(file)
+    run = None if file.suffix == PARQUET else Run.load(file)
     table = ask(file if run is None else run, query or LIST)
     print_frame(table, format, [n for n in table if table[n].dtype.kind in "iuf"])
     if run is not None:
@@ -51,8 +54,8 @@ def sql(
 
 
 def ask(asked: Run | Path, query: str) -> "pd.DataFrame":
-    """The answer of a query over the tables of a run, or over a store of runs; nothing but those
-    can be read."""
+    """The answer of a query over the tables of a run, or a Parquet file of slices or of the history
+    of runs; nothing but those can be read."""
     import duckdb
 
     with duckdb.connect(":memory:") as database:
@@ -67,7 +70,9 @@ def ask(asked: Run | Path, query: str) -> "pd.DataFrame":
 
 def _fill(database: "duckdb.DuckDBPyConnection", asked: Run | Path) -> None:
     if isinstance(asked, Path):
-        database.execute("create table history as select * from read_parquet(?)", [str(asked)])
+        notes = database.execute("select key from parquet_kv_metadata(?)", [str(asked)]).fetchall()
+        table = "history" if (NOTE.encode(),) in notes else "slices"
+        database.execute(f"create table {table} as select * from read_parquet(?)", [str(asked)])
         return
     for name, attribute in TABLES.items():
         table = getattr(asked, attribute)
