@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -160,3 +161,34 @@ def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
     files = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
     sides = {f"runs/{side}/0000.proton" for side in ("baseline", "candidate")}
     assert files == {*sides, "runs/gate.xml", "runs/gate.svg"}
+
+
+def test_the_examples_history_grows(tmp_path: Path) -> None:
+    """The commands of a push, twice, as on two machines: what was there stays."""
+    yaml = pytest.importorskip("yaml")
+    pytest.importorskip("pyarrow")
+    workflow = yaml.safe_load((DOCS / "ci-example" / "history.yml").read_text())
+    (commands,) = (
+        step["run"]
+        for step in workflow["jobs"]["history"]["steps"]
+        if "proton-tile history" in step.get("run", "")
+    )
+    for push in (1, 2):
+        for command in commands.replace("-n 5", "-n 1").splitlines():
+            words = [str(ROOT / word) if word.startswith("docs/") else word
+                     for word in command.split()]  # fmt: skip
+            assert words[0] == "proton-tile"
+            done = subprocess.run(
+                [sys.executable, "-m", "proton.viewer", *words[1:]],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "PROTON_COMMIT": f"{push}" * 40},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert f"in {push} run" in done.stdout
+        assert f"of {push} commit" in done.stdout
+        shutil.rmtree(tmp_path / "runs")
+    assert (tmp_path / "history.html").read_text().count("<circle") > 4

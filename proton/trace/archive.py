@@ -195,8 +195,8 @@ def _check_kind(path: Path) -> None:
     hint = ""
     if begin.lstrip().startswith(b"["):
         hint = (
-            "; if it is a Hatchet file of Triton's Proton, `proton-tile metrics` opens it, and "
-            'diff, check and history take it; a trace of it (data="trace") has more'
+            "; if it is a Hatchet file of Triton's Proton, explain, metrics, diff, check and "
+            'history take it; a trace of it (data="trace") has more'
         )
     raise TraceFormatError(f"{path}: is no .proton file, which is a zip archive{hint}")
 

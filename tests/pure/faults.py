@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run, ticks
 
 from proton.base.nvidia_tools import disassemble, ptxas
 from proton.base.targets import GPUTarget
 from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, PCSamples, RawRun, Scope
 from proton.viewer.tables.pc_samples import Disassembly
+from tests.pure.synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run, ticks
 
 FILE = "/src/matmul.py"
 

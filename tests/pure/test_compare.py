@@ -314,6 +314,15 @@ def test_counts_are_counts_and_one_side_has_no_before() -> None:
     assert 'time="0.000000100"' in junit(timed, "gate").decode()
 
 
+def test_a_ratio_beyond_the_axis_is_an_arrow() -> None:
+    before = side([{"gone": [500 + i], "a": [500 + i], "up": [5]} for i in range(6)])
+    after = side([{"gone": [5], "a": [600 + i], "up": [500 + i]} for i in range(6)], first=1)
+    text = svg(diff(before, after), "diff")
+    arrows = re.findall(r'<polygon points="([\d.]+),[\d.]+ ([\d.]+),', text)
+    assert sorted(float(tip) > float(base) for tip, base in arrows) == [False, True]
+    assert all(percent in text for percent in ("-75.0 %", "+300.0 %"))
+
+
 def test_a_limit_in_ns_needs_no_baseline() -> None:
     times = one("s", np.array([990, 1000, 1010, 1000, 995, 1005.0]))
 

@@ -121,7 +121,7 @@ def test_the_page_has_both_timelines_on_one_scale(viewer, sides, budgets, tmp_pa
         assert len(frames) == 2
         views = [json.loads(re.findall(r'"view": (\[[^]]*\])', frame)[0]) for frame in frames]
         assert views[0][1] - views[0][0] == views[1][1] - views[1][0]
-        assert "load takes, all units of a launch together, " in text
+        assert "the load of all units of a launch takes 11 us, took 10 us" in text
     assert viewer("check", both[1], "--budget", budgets, "--picture", tmp_path / "a.txt")[0] == 2
 
 

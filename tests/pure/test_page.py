@@ -18,6 +18,7 @@ from proton.viewer.pictures import flame, heatmap
 from proton.viewer.pictures.drawn_page import to_drawn_page
 from proton.viewer.pictures.page import to_page
 from proton.viewer.pictures.picture import PALETTE, fitting
+from proton.viewer.pictures.resident import resident
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import SliceKind, Timeline
@@ -258,6 +259,8 @@ def test_pictures_are_pages_with_legends_that_zoom() -> None:
         assert f'style="background:{fill}"></i>{text}</li>' in page
     heat = heatmap.draw(heatmap.heat(run, None, EVERYTHING, 8, 40))
     assert "</i>0 units</li>" in to_drawn_page(heat, "heat")
+    places = heatmap.draw(resident(run, (), 8, 40))
+    assert "</i>0 programs</li>" in to_drawn_page(places, "places")
     script = page.partition("<script>")[2].partition("</script>")[0]
     rng = np.random.default_rng(3)
     asked, wanted = [], []

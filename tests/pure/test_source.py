@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults import COPY_WAIT, DOT, TABLE, gpu, loop
+from faults import COPY_WAIT, DOT, FILE, TABLE, gpu, loop
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
 
@@ -91,10 +91,24 @@ def test_the_command_says_what_a_line_became(viewer, tmp_path) -> None:
     (found,) = json.loads(viewer("source", file, "--line", 6, "--json")[1])
     assert found["lines"] == [[6, "        x = load(x)"]]
     assert [number for number, _ in found["levels"]["ttir"]] == [3]
-    assert "tt.print" not in viewer("source", file, "--line", 5, "--level", "sass")[1]
+    _, out, _ = viewer("source", file, "--line", 5, "--level", "sass")
+    assert "tt.print" not in out
+    assert "the run has no sass of it" in out
     assert viewer("source", file, "--line", 99)[0] == 2
     status, _, err = viewer("source", file, "--line", 5, "--level", "sas")
     assert (status, "did you mean sass?" in err) == (2, True)
+
+
+def test_slices_of_a_line_are_opened_on_their_sm(viewer, tmp_path) -> None:
+    raw = gpu(loop(stages=2))
+    raw.sources = {FILE: "\n" * 10 + "wait(a)\n"}
+    file = Run(raw).save(tmp_path / "b.proton")
+    _, out, _ = viewer("source", file, "--line", 11)
+    opened = [line.split()[3:] for line in out.splitlines() if line.startswith("proton-tile")]
+    assert len({tuple(words) for words in opened}) == len(opened) > 1
+    for words in opened:
+        status, shown, _ = viewer("timeline", file, *words)
+        assert (status, "wait copy" in shown) == (0, True)
 
 
 def test_time_by_role() -> None:

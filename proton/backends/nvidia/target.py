@@ -14,6 +14,8 @@ from proton.base.words import did_you_mean
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
+REGISTER_BYTES = 4
+
 
 class GPUKernel(CompiledKernel):
     """Its metadata besides: num_warps, num_ctas, shared, n_regs, n_spills."""
@@ -30,8 +32,14 @@ class GPUKernel(CompiledKernel):
 
     @property
     def n_spills(self) -> int:
-        """Bytes of local memory that a thread keeps registers in."""
+        """Bytes that the instructions of a thread store to local memory and load from there, for
+        want of registers."""
         return int(self.metadata["n_spills"])
+
+    @property
+    def spilled_registers(self) -> int:
+        """Registers of a thread that lie in local memory."""
+        return int(self.metadata["frame"]) // REGISTER_BYTES if self.n_spills else 0
 
     @cached_property
     def shared(self) -> int:

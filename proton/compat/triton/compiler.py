@@ -97,7 +97,7 @@ class TritonCompiledKernel(metaclass=_AnyKernel):
         """Registers of a thread that lie in local memory, as Triton counts them, not bytes: torch
         tries no kernel that has many."""
         kernel: Any = self.compiled
-        return int(kernel.n_spills and kernel.metadata["frame"] // 4)
+        return int(kernel.spilled_registers)
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | dict.fromkeys(("module", "function", "run"))

@@ -365,7 +365,7 @@ def _perturbation(profiled: GPUVariant, plain: GPUVariant) -> dict[str, int]:
         threads = WARP_SIZE * int(kernel.metadata["num_warps"])
         found |= {
             f"registers{suffix}": kernel.n_regs,
-            f"spills{suffix}": kernel.n_spills,
+            f"spills{suffix}": kernel.spilled_registers,
             f"shared{suffix}": kernel.shared,
             f"blocks_per_sm{suffix}": cuda.programs_per_sm(
                 variant.function, threads, kernel.shared

@@ -2,7 +2,7 @@
 
 import enum
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,7 +60,12 @@ class Shape(enum.Enum):
 
 def warn(run: Run) -> None:
     """Says on standard error what the numbers lack."""
-    for line in run.loss_warnings():
+    print_warnings(run.loss_warnings())
+
+
+def print_warnings(lines: Iterable[str]) -> None:
+    """Lines on standard error."""
+    for line in lines:
         print(f"proton-tile: warning: {printable(line)}", file=sys.stderr)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_NAME, MOST_LINES = 20, 2  # columns and lines of a folded name: others are not readable
+MOST_LAST = 4  # lines of what stands last, where sentences do
 GAP = 2  # columns between two of a table
 INDENT = "  "
 WHOLE_FROM = 1000.0  # from which tenths say nothing
@@ -84,7 +85,8 @@ class _Table:
         lines: list[Line] = []
         for number, row in enumerate(table):
             cells = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
-            if max(map(len, cells), default=0) > MOST_LINES:
+            *before, last = (len(cell) for cell in cells)
+            if max(before, default=0) > MOST_LINES or last > MOST_LAST:
                 return None
             for part in range(max(map(len, cells), default=0)):
                 parts = [cell[part] if part < len(cell) else "" for cell in cells]

@@ -84,9 +84,13 @@ def _times(view: KernelView, was: KernelView) -> Iterator[Difference]:
     a, b = (float(np.median(v.launch_ns)) for v in (was, view))
     rows = [("launch_ns", "a launch takes", a, b)]
     mine, theirs = _scopes(view), _scopes(was)
-    words = "takes, all units of a launch together,"
     rows += [
-        (f"{path}_ns", f"{path} {words}", theirs.get(path, 0.0), mine.get(path, 0.0))
+        (
+            f"{path}_ns",
+            f"the {path} of all units of a launch takes",
+            theirs.get(path, 0.0),
+            mine.get(path, 0.0),
+        )
         for path in {**theirs, **mine}
     ]
     rows[1:] = sorted(rows[1:], key=lambda row: -abs(row[3] - row[2]))

@@ -1,13 +1,15 @@
 """How the times of scopes changed over many stored runs, and at which run.
 
-Runs come in order of time. A series is cut where the ranks of what is before and of what is behind
-differ most (the largest standardised rank sum over all cuts and some windows), as long as shuffled
-series seldom differ as much; then each part is looked at in the same way:
+Runs come in order of time. Neighbours of one commit were often measured together, on one machine,
+and are more alike than others: their median is one value. The series of these values is cut where
+the ranks of what is before and of what is behind differ most (the largest standardised rank sum
+over all cuts and some windows), as long as shuffled series seldom differ as much; then each part is
+looked at in the same way:
 
-    1.00 1.02 0.99 1.01 | 1.21 1.20 1.19 1.22        a change at the fifth run
+    1.00 1.02 0.99 1.01 | 1.21 1.20 1.19 1.22        a change at the fifth commit
 
-Shuffling assumes that runs of equal code differ by chance alone: a machine that gets slower over
-weeks is a change, too. Runs of one commit are not cut apart.
+Shuffling assumes that measurements of equal code differ by chance alone: a machine that gets slower
+over weeks is a change, too.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from proton.viewer.compare.samples import Group, Process, Side, Variant
 ERROR = 0.01  # that any series of equal runs is cut
 SHUFFLES = 20_000
 SEED = 20130801
-LEAST_RUNS = 4  # of a part
+LEAST = 4  # commits of a part, or runs that say none
 LEAST_CHANGE = 0.01  # of the medians of both parts: less is not said
 
 
@@ -49,6 +51,7 @@ class Trend:
     title: str
     values: np.ndarray
     shifts: tuple[Shift, ...]
+    measurements: int  # neighbouring runs of a commit are one
 
     @property
     def levels(self) -> list[float]:
@@ -78,11 +81,10 @@ def history(side: Side, stat: str) -> list[Trend]:
 
 
 def are_too_few(trends: list[Trend]) -> bool:
-    """True if not even runs each of which is slower than all before would show a change of any of
-    these scopes."""
-    longest = max((int((~np.isnan(trend.values)).sum()) for trend in trends), default=0)
-    ranks, begins = np.arange(1.0, longest + 1), np.arange(1, longest)
-    return not trends or not _cuts(ranks, begins, ERROR / len(trends))
+    """True if not even commits each of which is slower than all before would show a change of any
+    of these scopes."""
+    longest = max((trend.measurements for trend in trends), default=0)
+    return not trends or not _cuts(np.arange(1.0, longest + 1), ERROR / len(trends))
 
 
 def _joined(side: Side) -> Side:
@@ -103,9 +105,11 @@ def _trend(side: Side, group: Group, stat: str, title: str) -> Trend:
     values = side.values(group, stat)
     there = np.flatnonzero(~np.isnan(values)).tolist()
     commits = [side.processes[n].commit for n in there]
-    # A part may begin here.
-    begins = [n for n in range(1, len(there)) if not commits[n] or commits[n] != commits[n - 1]]
-    cuts = _cuts(values[there], np.array(begins, np.int64), ERROR / len(side.groups))
+    begins = [
+        n for n in range(len(there)) if not n or not commits[n] or commits[n] != commits[n - 1]
+    ]
+    medians = [float(np.median(part)) for part in np.split(values[there], begins[1:])]
+    cuts = [begins[cut] for cut in _cuts(np.array(medians), ERROR / len(side.groups))]
     edges = [0, *cuts, len(there)]
     levels = [float(np.median(values[there[a:b]])) for a, b in pairwise(edges)]
     shifts = tuple(
@@ -113,77 +117,72 @@ def _trend(side: Side, group: Group, stat: str, title: str) -> Trend:
         for cut, before, after in zip(cuts, levels, levels[1:], strict=False)
         if abs(after / before - 1) >= LEAST_CHANGE
     )
-    return Trend(group=group, title=title, values=values, shifts=shifts)
+    return Trend(group=group, title=title, values=values, shifts=shifts, measurements=len(begins))
 
 
-def _cuts(values: np.ndarray, begins: np.ndarray, error: float) -> list[int]:
+def _cuts(values: np.ndarray, error: float) -> list[int]:
     """Where a series is cut; once all cuts are known, each is the best between its neighbours."""
-    found = _divided(values, begins, error)
+    found = _divided(values, error)
     for number, _ in enumerate(found):
         low, high = [0, *found, values.size][number : number + 3 : 2]
-        inside = begins[(begins > low) & (begins < high)]
-        found[number] = low + _best(values[low:high], inside - low)
+        found[number] = low + _best(values[low:high])
     return found
 
 
-def _divided(values: np.ndarray, begins: np.ndarray, error: float) -> list[int]:
+def _divided(values: np.ndarray, error: float) -> list[int]:
     """The window whose ranks differ most is cut, then what is before and behind the cut."""
     windows = list(_windows(values.size))
-    found = max((_excess(values, begins, window, error / len(windows)) for window in windows),
+    found = max((_excess(values, window, error / len(windows)) for window in windows),
                 default=(0.0, 0))  # fmt: skip
     if found[0] <= 0:
         return []
     cut = found[1]
-    before = _divided(values[:cut], begins[begins < cut], error)
-    behind = _divided(values[cut:], begins[begins > cut] - cut, error)
-    return [*before, cut, *(cut + other for other in behind)]
+    behind = _divided(values[cut:], error)
+    return [*_divided(values[:cut], error), cut, *(cut + other for other in behind)]
 
 
 def _windows(n: int) -> Iterator[tuple[int, int]]:
     """All, and overlapping halves and quarters, which see a change that was taken back later."""
     for size in (n, n // 2, n // 4):
-        if size >= 2 * LEAST_RUNS:
+        if size >= 2 * LEAST:
             for low in range(0, n - size + 1, max(size // 2, 1)):
                 yield low, low + size
 
 
-def _excess(
-    values: np.ndarray, begins: np.ndarray, window: tuple[int, int], error: float
-) -> tuple[float, int]:
+def _excess(values: np.ndarray, window: tuple[int, int], error: float) -> tuple[float, int]:
     """How far the largest score in a window is above what chance gives, and the best cut."""
     low, high = window
-    inside = begins[(begins >= low + LEAST_RUNS) & (begins <= high - LEAST_RUNS)] - low
     part = values[low:high]
-    if not inside.size or part.min() == part.max():
+    if part.min() == part.max():
         return 0.0, 0
     # Equal values have their order by chance.
     order = np.lexsort((np.random.default_rng(SEED).random(part.size), part))
-    score = float(_scores(np.argsort(order)[None], inside).max())
-    limit = _limit(part.size, tuple(inside.tolist()), max(error, 1 / SHUFFLES))
-    return score - limit, low + _best(part, inside)
+    score = float(_scores(np.argsort(order)[None]).max())
+    return score - _limit(part.size, max(error, 1 / SHUFFLES)), low + _best(part)
 
 
-def _best(values: np.ndarray, begins: np.ndarray) -> int:
+def _best(values: np.ndarray) -> int:
     """The cut whose parts have logarithms nearest to their means (least squares)."""
     logs = np.log(values)
-    sums = np.cumsum(logs)[begins - 1]
-    explained = sums**2 / begins + (logs.sum() - sums) ** 2 / (values.size - begins)
-    return int(begins[np.argmax(explained)])
+    cuts = np.arange(LEAST, values.size - LEAST + 1)
+    sums = np.cumsum(logs)[cuts - 1]
+    explained = sums**2 / cuts + (logs.sum() - sums) ** 2 / (values.size - cuts)
+    return int(cuts[np.argmax(explained)])
 
 
-def _scores(ranks: np.ndarray, begins: np.ndarray) -> np.ndarray:
+def _scores(ranks: np.ndarray) -> np.ndarray:
     """Of each series of ranks (rows) and each cut how far the sum of ranks before the cut is from
     what it is by chance, in standard deviations."""
     n = ranks.shape[1]
-    sums = np.cumsum(ranks, axis=1)[:, begins - 1]
-    deviation = np.sqrt(begins * (n - begins) * (n + 1) / 12)
-    return np.asarray(np.abs(sums - begins * (n - 1) / 2) / deviation)
+    cuts = np.arange(LEAST, n - LEAST + 1)
+    sums = np.cumsum(ranks, axis=1)[:, cuts - 1]
+    deviation = np.sqrt(cuts * (n - cuts) * (n + 1) / 12)
+    return np.asarray(np.abs(sums - cuts * (n - 1) / 2) / deviation)
 
 
 @lru_cache(maxsize=256)
-def _limit(n: int, begins: tuple[int, ...], error: float) -> float:
+def _limit(n: int, error: float) -> float:
     """What the largest score of a shuffled series exceeds with this probability."""
     draws = np.random.default_rng(SEED)
     ranks = draws.permuted(np.tile(np.arange(n), (SHUFFLES, 1)), axis=1)
-    largest = _scores(ranks, np.array(begins)).max(axis=1)
-    return float(np.quantile(largest, 1 - error, method="higher"))
+    return float(np.quantile(_scores(ranks).max(axis=1), 1 - error, method="higher"))

@@ -31,6 +31,7 @@ _LEGEND = (
 LONGEST_NAME = 36  # characters
 LEAST_REACH = math.log(1.1)  # of the axis of ratios to either side
 MOST_REACH = math.log(4)
+ROOM = 1.05  # beyond both
 
 
 def svg(changes: Sequence[Change], title: str) -> str:
@@ -99,9 +100,19 @@ def _ratio(change: Change, top: float, reach: float) -> list[str]:
     return [
         f"<g><title>{_text(said)}</title>"
         f'<line x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
-        f'stroke-width="3"/><circle cx="{at:.1f}" cy="{y}" r="5" fill="{colour}"/></g>',
-        _label(min(at + 8, WIDTH - 72), y - 8, percent(change.ratio.value), colour=colour),
+        f'stroke-width="3"/>{_mark(at, y, change.ratio.value, reach, colour)}</g>',
+        _label(min(at + 10, WIDTH - 72), y - 8, percent(change.ratio.value), colour=colour),
     ]
+
+
+def _mark(x: float, y: float, ratio: float, reach: float, colour: str) -> str:
+    """A dot; an arrow out of the picture where the ratio is beyond an end of the axis."""
+    log = math.log(ratio) if 0 < ratio < math.inf else math.copysign(math.inf, ratio - 1)
+    if abs(log) <= reach:
+        return f'<circle cx="{x:.1f}" cy="{y}" r="5" fill="{colour}"/>'
+    base = x - math.copysign(8, log)
+    points = f"{x:.1f},{y} {base:.1f},{y - 5} {base:.1f},{y + 5}"
+    return f'<polygon points="{points}" fill="{colour}"/>'
 
 
 def _reach(changes: Sequence[Change]) -> float:
@@ -109,7 +120,7 @@ def _reach(changes: Sequence[Change]) -> float:
     found = [change.ratio for change in changes if change.ratio is not None]
     ends = [abs(math.log(end)) for r in found for end in (r.low, r.value, r.high)
             if 0 < end < math.inf]  # fmt: skip
-    return min(max([LEAST_REACH, *ends]) * 1.05, MOST_REACH)
+    return min(max([LEAST_REACH, *ends]), MOST_REACH) * ROOM
 
 
 def _x(ratio: float, reach: float) -> float:
@@ -122,7 +133,7 @@ def _x(ratio: float, reach: float) -> float:
 def _axis(reach: float, height: float) -> list[str]:
     """Lines at no change and at both ends."""
     parts = []
-    for ratio in (math.exp(-reach / 1.05), 1.0, math.exp(reach / 1.05)):
+    for ratio in (math.exp(-reach / ROOM), 1.0, math.exp(reach / ROOM)):
         x, dash = _x(ratio, reach), "" if ratio == 1 else ' stroke-dasharray="2 3"'
         parts.append(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD}" y2="{height - FOOT}" '

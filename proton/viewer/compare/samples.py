@@ -85,7 +85,12 @@ class Process:
         return self.held is not None or Path(self.path).suffix != HATCHET
 
     def run(self) -> Run:
-        """The whole of it."""
+        """The whole of it; raises ProtonError where there are sums alone."""
+        if not self.is_run:
+            raise ProtonError(
+                f"{self.path}: a Hatchet file has sums of launches: limits of structure need a "
+                'run, or a trace of Triton\'s Proton (data="trace")'
+            )
         return Run.load(Path(self.path)) if self.held is None else self.held
 
 
@@ -104,16 +109,8 @@ class Side:
         sources = dict(known.sources) if known else {}
         have = {process.path: process for process in known.processes} if known else {}
         alone = len(files) == 1
-        found = [have.get(str(file)) or _read(file, warps, alone, sources) for file in files]
-        found.sort(key=lambda process: process.began_unix_ns)
-        for one, next_ in itertools.pairwise(found):
-            is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
-            if one.began_unix_ns == next_.began_unix_ns and is_known:
-                raise ProtonError(
-                    f"{one.path} and {next_.path} are the same run: of one process there is one "
-                    "run, and several of them would look as if a measurement had been repeated"
-                )
-        return Side(processes=found, sources=sources)
+        found = [have.get(str(file)) or read(file, warps, alone, sources) for file in files]
+        return Side(processes=in_order(found), sources=sources)
 
     @staticmethod
     def of(runs: Sequence[Run], *, warps: bool = False) -> Side:
@@ -181,16 +178,29 @@ def in_turns(one: Side, other: Side) -> bool:
     return all(max(this) < min(next_) for this, next_ in itertools.pairwise(rounds))
 
 
-def _read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]) -> Process:
+def in_order(processes: Iterable[Process]) -> list[Process]:
+    """Processes by time; raises ProtonError where two are the same."""
+    found = sorted(processes, key=lambda process: process.began_unix_ns)
+    for one, next_ in itertools.pairwise(found):
+        is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
+        if one.began_unix_ns == next_.began_unix_ns and is_known:
+            raise ProtonError(
+                f"{one.path} and {next_.path} are the same run: of one process there is one "
+                "run, and several of them would look as if a measurement had been repeated"
+            )
+    return found
+
+
+def read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]) -> Process:
     """A run; of a tree of Triton's Proton the kernels, of which it has sums."""
     if file.suffix != HATCHET:
         return _process(Run.load(file), str(file), warps, alone, sources)
     times: dict[str, Row] = {}
     for node in of_hatchet(file).all():
-        if node.metrics.get(COUNT) and (time := node.metrics.get(TIME)):
+        if node.is_kernel:
             row = times.setdefault(node.name, {COUNT: 0.0, "total": 0.0})
             row[COUNT] += node.metrics[COUNT]
-            row["total"] += time
+            row["total"] += node.metrics[TIME]
     variants = {name: Variant(name, "") for name in times}
     return Process(
         path=str(file), began_unix_ns=file.stat().st_mtime_ns, machine={}, missing=(),

@@ -52,17 +52,23 @@ NAMES = {By.PROGRAM: "program", By.SM: "SM", By.THREAD: "thread"}
 
 @dataclass(frozen=True, kw_only=True)
 class Heat:
-    """Mean numbers of units, rows by columns of time."""
+    """Mean numbers of units, rows by columns of time; `of` is what one of them is called."""
 
     title: str
     labels: list[str]
     span: tuple[int, int]
     value: np.ndarray
+    of: str = "unit"
 
     @property
     def most(self) -> float:
         """The hottest cell's."""
         return float(self.value.max(initial=0.0))
+
+    def said(self, value: float) -> str:
+        """A value of a cell."""
+        shown = f"{value:.3g}"
+        return f"{shown} {self.of}{'s' * (shown != '1')}"
 
     def numbers(self) -> dict[str, object]:
         """The same for JSON; `span_ns` is from the first column's begin to the last one's end."""
@@ -113,12 +119,14 @@ def draw(found: Heat) -> Picture:
     """The map as a picture."""
     bottom = HEAD + ROW * len(found.labels)
     steps = [k / 4 for k in range(5)]
-    legend = [(shade(part), f"{part * found.most:.3g} units") for part in steps]
+    legend = [(shade(part), found.said(part * found.most)) for part in steps]
     picture = Picture(WIDTH, bottom + 30, left=LEFT, legend=legend, is_scale=True)
     if not found.labels:
         picture.write(4, 16, f"{found.title}: no slices", size=13)
         return picture
-    picture.write(4, 16, f"{found.title}; at most {found.most:.2f}", width=WIDTH - 8, size=13)
+    picture.write(
+        4, 16, f"{found.title}; at most {found.said(found.most)}", width=WIDTH - 8, size=13
+    )
     time_axis(picture, found.span, left=LEFT, top=HEAD - FONT - 6, bottom=bottom)
     columns = found.value.shape[1]
     size = (WIDTH - LEFT) / columns
@@ -128,7 +136,7 @@ def draw(found: Heat) -> Picture:
         picture.write(LEFT - 6, y + FONT - 1, label, anchor="end", size=10, fill=FAINT)
         for column in np.flatnonzero(found.value[k]).tolist():
             value = float(found.value[k, column])
-            title = f"{label}\n{value:.3g} at {moment(found.span[0] + column * step, step)}"
+            title = f"{label}\n{found.said(value)} at {moment(found.span[0] + column * step, step)}"
             fill = shade(value / found.most)
             picture.boxes.append(
                 Rectangle(LEFT + column * size, y, size + 0.2, ROW - 1, fill, title)
@@ -146,5 +154,5 @@ def draw_text(found: Heat, width: int) -> list[Line]:
     for label, row in zip(found.labels, found.value.tolist(), strict=True):
         drawn = "".join(character(value / found.most) for value in row)
         lines.append([(f"{fitted(label, LABEL - 1)} {drawn}", "")])
-    lines.append([(f"blank: none, @: {found.most:.2f} units at once", "")])
+    lines.append([(f"blank: none, @: {found.said(found.most)} at once", "")])
     return lines

@@ -29,5 +29,5 @@ def framed(page: str, height: int = HEIGHT) -> str:
     """A page as a part of a notebook, whose scripts and style are its own."""
     return (
         f'<iframe srcdoc="{markup.attribute(page)}" sandbox="allow-scripts" width="100%" '
-        f'height="{height}" style="border:1px solid #9ca3af55"></iframe>'
+        f'height="{height}" style="box-sizing:border-box;border:1px solid #9ca3af55"></iframe>'
     )

@@ -59,4 +59,4 @@ def resident(tables: Tables, launches: Sequence[int], rows: int, columns: int) -
     labels = [names[k * each] + (f"-{ends[k]}" if each > 1 else "") for k in range(count)]
     value = spent.reshape(count, columns) / width / np.maximum(members, 1)
     title = f"{tables.name}: resident programs{whose}"
-    return Heat(title=title, labels=labels, span=span, value=value)
+    return Heat(title=title, labels=labels, span=span, value=value, of="program")

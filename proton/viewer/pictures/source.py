@@ -221,14 +221,15 @@ class SourceView:
             block = {(listing.file, n) for n in range(number, line.end + 1)}
             slices = self.tables.slices_at(number, listing.file)
             slices = slices[slices["kernel"] == self._kernels[listing.kernel].name]
-            longest = slices.nlargest(SLICES, "dur_ns")[["launch", "start_ns", "dur_ns"]]
+            longest = slices.nlargest(SLICES, "dur_ns")[["launch", "sm", "start_ns", "dur_ns"]]
             found.append({
                 "kernel": listing.kernel, "file": listing.file,
                 "lines": [[x.number, x.text] for x in listing.lines
                           if x is not None and number <= x.number <= line.end],
                 "slices": [
-                    f"--launch {launch} --start {start} --end {start + ns}"
-                    for launch, start, ns in longest.itertuples(index=False)
+                    f"--launch {launch}{f' --sm {sm}' * (sm >= 0)} --start {start} "
+                    f"--end {start + ns}"
+                    for launch, sm, start, ns in longest.itertuples(index=False)
                 ],
                 "levels": {
                     name: [[n, code.expandtabs(4)] for n, (code, at) in

@@ -37,6 +37,12 @@ class MetricNode:
     metrics: dict[str, float] = field(default_factory=dict)
     inner: list[MetricNode] = field(default_factory=list)
     sides: tuple[MetricNode, MetricNode] | None = None  # of a difference: its frames in both trees
+    device: str = ""  # that ran it, as `HatchetFile.devices` has it
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether launches of its own were timed."""
+        return bool(self.metrics.get(COUNT) and self.metrics.get(TIME))
 
     def total(self, metric: str) -> float:
         """The sum over the frame and all inside."""
@@ -51,6 +57,16 @@ class MetricNode:
     def recorded(self) -> set[str]:
         """The metrics of the frame and of all inside."""
         return set(self.metrics).union(*(node.recorded() for node in self.inner))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HatchetFile:
+    """A Hatchet file of Triton's Proton: its tree, and the facts of devices that are numbers
+    (`arch`, `num_sms`, `clock_rate` and `memory_clock_rate` in kHz, `bus_width` in bits)."""
+
+    name: str
+    root: MetricNode
+    devices: dict[str, dict[str, float]]  # by kind and number: "CUDA 0"
 
 
 def of_run(tables: Tables) -> MetricNode:
@@ -70,13 +86,24 @@ def of_run(tables: Tables) -> MetricNode:
     return root
 
 
-def of_hatchet(path: Path) -> MetricNode:
-    """The tree of a Hatchet file; raises ProtonError where it is none."""
+def read_hatchet(path: Path) -> HatchetFile:
+    """A Hatchet file; raises ProtonError where it is none."""
     try:
         content = json.loads(path.read_text("utf-8"))
-        return _node(content[0], 0)
+        devices = {
+            f"{kind} {number}": {name: float(value) for name, value in facts.items()
+                                 if _is_number(value) or str(value).isdigit()}
+            for kind, all_ in (content[1] if len(content) > 1 else {}).items()
+            for number, facts in all_.items()
+        }  # fmt: skip
+        return HatchetFile(name=path.stem, root=_node(content[0], 0), devices=devices)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ProtonError(f"{path}: is no Hatchet file: {error}") from None
+
+
+def of_hatchet(path: Path) -> MetricNode:
+    """The tree of a Hatchet file."""
+    return read_hatchet(path).root
 
 
 def is_hatchet(path: Path) -> bool:
@@ -90,9 +117,11 @@ def is_hatchet(path: Path) -> bool:
 def _node(entry: dict[str, Any], depth: int) -> MetricNode:
     if depth > MOST_DEPTH:
         raise ValueError(f"frames lie deeper than {MOST_DEPTH}")
-    numbers = {k: float(v) for k, v in entry.get("metrics", {}).items() if _is_number(v)}
+    metrics = entry.get("metrics", {})
+    numbers = {k: float(v) for k, v in metrics.items() if _is_number(v)}
     inner = [_node(child, depth + 1) for child in entry.get("children", [])]
-    return MetricNode(str(entry["frame"]["name"]), numbers, inner)
+    device = f"{metrics.get('device_type', '')} {metrics.get('device_id', '')}".strip()
+    return MetricNode(str(entry["frame"]["name"]), numbers, inner, device=device)
 
 
 def _is_number(value: object) -> bool:

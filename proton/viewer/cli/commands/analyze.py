@@ -77,4 +77,4 @@ def _why(run: Run, title: str) -> str:
     missing = [word for word in words if word not in there]
     if missing:
         return f'as nothing of the kind is on record: auto="{",".join(missing)}" records it'
-    return "as the kernels have none"
+    return f"as no launch had {' or '.join(words)}"

@@ -6,20 +6,28 @@ from typing import Annotated
 
 import typer
 
+from proton.base.errors import ProtonError
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, Json, app, warn
+from proton.viewer.cli.app import Json, app, print_warnings, warn
 from proton.viewer.cli.table import folded
 from proton.viewer.compare.against import against
 from proton.viewer.documents import document
 from proton.viewer.explain.explanation import Explanation, title, unrecorded
+from proton.viewer.explain.sums import explain_sums
 from proton.viewer.run import Run
+from proton.viewer.tables.metrics import is_hatchet, read_hatchet
 
 INDENT = "   "
 
 
 @app.command()
 def explain(
-    file: File,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A .proton file, or a .chrome_trace or .hatchet of Triton."
+        ),
+    ],
     other: Annotated[
         Path | None,
         typer.Option("--against", metavar="OTHER", help="Say what differs from this run."),
@@ -30,7 +38,8 @@ def explain(
     """Say what costs time, what that rests on, and what to try.
 
     Findings come in order of the time at stake. What rules need and the run does not have stands
-    at the end, with the option that records it.
+    at the end, with the option that records it. A Hatchet file of Triton's Proton has sums of
+    launches: how busy they keep the chip, and which are short.
 
     [bold]Examples[/bold]
 
@@ -38,6 +47,13 @@ def explain(
 
         proton-tile explain best.proton --against second.proton
     """
+    if file.is_file() and is_hatchet(file):
+        if other is not None:
+            raise ProtonError("--against needs runs; of Hatchet files diff says what differs")
+        found = explain_sums(read_hatchet(file))
+        _tell(found, file, limit, to_json, [])
+        print_warnings(found.warnings)
+        return
     run = Run.load(file)
     if other is not None:
         was = Run.load(other)
@@ -51,12 +67,17 @@ def explain(
         warn(run)
         warn(was)
         return
-    found = run.findings
+    _tell(run.findings, file, limit, to_json, run.recording_cost())
+    warn(run)
+
+
+def _tell(
+    found: Explanation, file: Path, limit: int, to_json: bool, recording: Sequence[object]
+) -> None:
     if to_json:
-        print(document("explain", {**found.to_json(), "recording": run.recording_cost()}))
+        print(document("explain", {**found.to_json(), "recording": recording}))
     else:
         _say(found, str(file), limit)
-    warn(run)
 
 
 def _say(found: Explanation, file: str, limit: int) -> None:

@@ -6,15 +6,24 @@ from typing import Annotated
 import typer
 
 from proton.base.errors import ProtonError
-from proton.base.words import counted, did_you_mean
+from proton.base.words import did_you_mean
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import Json, app
 from proton.viewer.cli.gate import write
 from proton.viewer.cli.table import print_table
-from proton.viewer.compare.history import are_too_few
 from proton.viewer.compare.history import history as trends_of
-from proton.viewer.compare.history_report import COLUMNS, NUMBERS, fields, page, row, sentence
-from proton.viewer.compare.samples import STATS, SUFFIX, Side, runs_in
+from proton.viewer.compare.history_report import (
+    COLUMNS,
+    NUMBERS,
+    fields,
+    headline,
+    page,
+    row,
+    sentence,
+)
+from proton.viewer.compare.samples import STATS, Side, in_order
+from proton.viewer.compare.samples import SUFFIX as RUN
+from proton.viewer.compare.store import SUFFIX, files_in, need_parquet, runs_of, save
 from proton.viewer.documents import document
 
 MOST_BARS = 24  # characters of a trend
@@ -22,9 +31,16 @@ MOST_BARS = 24  # characters of a trend
 
 @app.command()
 def history(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Runs, in folders inside of it, too.")
+    runs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR|FILE", help="A folder of runs, also in folders inside; a run; a store."
+        ),
     ],
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.parquet", help="Add the runs to those of FILE; show all."),
+    ] = None,
     stat: Annotated[str, typer.Option(help=f"Of what: {', '.join(STATS)}.")] = "p50",
     limit: Annotated[int, typer.Option(min=0, help="So many scopes; 0 for all.")] = 20,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page of all.")] = None,
@@ -33,26 +49,25 @@ def history(
     """Show how the times of scopes changed over many runs, and with which commits.
 
     Runs say their commit (PROTON_COMMIT, else that of the program's repository), and come in
-    order of time. Of runs of equal code 1 % show a change by chance.
+    order of time. Of runs of equal code 1 % show a change by chance. A store has the statistics of
+    runs, which are read once and may be deleted then; any tool for Parquet reads it
+    (pip install 'proton-tile\\[parquet]').
 
     [bold]Examples[/bold]
 
-        proton-tile history runs/
-
         proton-tile history runs/ --stat p90 --html history.html
+
+        proton-tile history runs/ --store history.parquet
+
+        proton-tile sql history.parquet "select began, commit, p50 from history"
     """
     if stat not in STATS:
         rule = f"--stat must be one of {', '.join(STATS)}"
         raise ProtonError(f"{rule}, got {stat}{did_you_mean(stat, STATS)}")
-    if not folder.is_dir():
-        raise ProtonError(f"{folder} is no folder: history reads the runs in one")
-    files = runs_in(folder.rglob("*"))
-    if not files:
-        raise ProtonError(f"{folder}: no {SUFFIX} files are in it")
-    side = Side.load(files)
+    side = _side(runs, store)
     trends = trends_of(side, stat)
     if html is not None:
-        write(html, page(trends, stat, side.processes, str(folder)).encode())
+        write(html, page(trends, stat, side.processes, str(store or runs)).encode())
     if to_json:
         print(document("history", fields(trends, stat, side.processes)))
         return
@@ -61,12 +76,25 @@ def history(
     print_table(console, COLUMNS, [row(trend, stat, MOST_BARS) for trend in shown], NUMBERS)
     if len(shown) < len(trends):
         console.print(f"and {len(trends) - len(shown)} more: --limit 0")
-    changes = [sentence(trend, shift, stat) for trend in trends for shift in trend.shifts]
-    commits = len({process.commit for process in side.processes} - {""})
-    said = counted(len(changes), "change", "changes") if changes else "no change"
-    runs = counted(len(side.processes), "run", "runs")
-    few = ": too few to show one" if not changes and are_too_few(trends) else ""
-    title = f"{said} in {runs} of {counted(commits, 'commit', 'commits')}{few}"
-    terminal.print_title(console, title)
+    terminal.print_title(console, headline(trends, side.processes))
+    changes = [sentence(t, shift, stat, side.processes) for t in trends for shift in t.shifts]
     for line in changes:
         console.print(terminal.markup(line), soft_wrap=True)
+
+
+def _side(runs: Path, store: Path | None) -> Side:
+    """The runs, and with a store those that it has; it has all of them then."""
+    if store is not None and store.suffix != SUFFIX:
+        raise ProtonError(f"{store}: a store of runs is a {SUFFIX} file")
+    if not runs.exists():
+        raise ProtonError(f"{runs}: there is no such folder or file")
+    files = files_in(runs) if runs.is_dir() else [runs]
+    if not files:
+        raise ProtonError(f"{runs}: no {RUN} files are in it")
+    if store is None:
+        return Side(processes=in_order(runs_of(files).values()))
+    need_parquet()
+    found = runs_of({*files, store} if store.exists() else files)
+    side = Side(processes=in_order(found.values()))
+    save(found, store)
+    return side

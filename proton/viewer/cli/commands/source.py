@@ -68,7 +68,11 @@ def source(
             raise ProtonError(f"no kernel has a line {line}: proton-tile source {file} has them")
         for one in found if level else ():
             one["levels"] = {name: code for name, code in one["levels"].items() if name == level}
-        print(json.dumps(found, indent=1) if to_json else "\n".join(_code(found, str(file))))
+        print(
+            json.dumps(found, indent=1)
+            if to_json
+            else "\n".join(_code(found, str(file), level or "code"))
+        )
     elif to_json:
         print(as_json(view.table if view.parts is None else view.parts))
     elif out is None:
@@ -78,11 +82,13 @@ def source(
     warn(run)
 
 
-def _code(found: Sequence[dict[str, Any]], file: str) -> Iterator[str]:
+def _code(found: Sequence[dict[str, Any]], file: str, wanted: str) -> Iterator[str]:
     """What lines became, as text."""
     for one in found:
         yield printable(f"{one['kernel']}, {one['file']}")
         for name, lines in {"source": one["lines"], **one["levels"]}.items():
             yield from ("", name, *(f"{n:>6}  {printable(text)}" for n, text in lines))
+        if not one["levels"]:
+            yield from ("", f"the run has no {wanted} of it")
         yield ""
         yield from (printable(f"proton-tile timeline {file} {words}") for words in one["slices"])

@@ -135,8 +135,8 @@ def _finding(kernel: KernelView, loop: _Loop) -> Finding:
         rule=RULE.name,
         kernel=kernel.label,
         sentence=f"each iteration waits {duration(loop.wait_ns)} of {duration(loop.iteration_ns)} "
-        f"for copies: they are {issued} and take {loop.copy_ns / loop.work_ns:.1f} of its "
-        f"{duration(loop.work_ns)} of work",
+        f"for copies: they are {issued} and take as long as the work of "
+        f"{loop.copy_ns / loop.work_ns:.1f} iterations, {duration(loop.work_ns)} each",
         gain_ns=kernel.gain(loop.part, loop.part * after / share),
         advice=advice,
         visits=loop.waits.size,

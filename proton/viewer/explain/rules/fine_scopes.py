@@ -40,7 +40,7 @@ def find(subject: Subject) -> Said:
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
-            sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} is "
+            sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} itself is "
             f"{_duration(mean)} long, its record costs {duration(price)}, and there are {count}",
             gain_ns=kernel.time_ns * part,
             advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "

@@ -22,10 +22,11 @@ MOST_OFTEN = 0.6  # of the meetings at which a unit must be the last to be the o
 
 @dataclass(frozen=True, kw_only=True)
 class Meetings:
-    """Meetings of a barrier: the slice that began last, and how much later than the last but one
-    (`late_ns`)."""
+    """Meetings of a barrier: the slices that began first and last, and how much later than the last
+    but one the last did (`late_ns`)."""
 
-    last: np.ndarray  # rows of records
+    first: np.ndarray  # rows of records
+    last: np.ndarray
     late_ns: np.ndarray
     program: np.ndarray
 
@@ -63,13 +64,17 @@ def meetings(kernel: KernelView, scope: int) -> Meetings:
     rows, start, back, program = rows[order], start[order], back[order], program[order]
     begins = np.ones(rows.size, bool)
     begins[1:] = (back[1:] != back[:-1]) | (program[1:] != program[:-1])
-    ends = np.append(np.flatnonzero(begins)[1:], rows.size) - 1
-    several = ~begins[ends]
-    last = ends[several]
-    found = Meetings(last=rows[last], late_ns=start[last] - start[last - 1], program=program[last])
+    heads = np.flatnonzero(begins)
+    ends = np.append(heads[1:], rows.size) - 1
     # The others were still there when the last came; else it was another meeting.
-    met = records.end_ns[rows[last - 1]] >= records.start_ns[rows[last]]
-    return Meetings(last=found.last[met], late_ns=found.late_ns[met], program=found.program[met])
+    met = (ends > heads) & (records.end_ns[rows[ends - 1]] >= records.start_ns[rows[ends]])
+    first, last = heads[met], ends[met]
+    return Meetings(
+        first=rows[first],
+        last=rows[last],
+        late_ns=start[last] - start[last - 1],
+        program=program[last],
+    )
 
 
 def _of_barrier(kernel: KernelView, scope: int) -> Finding | None:
@@ -108,7 +113,7 @@ def _of_barrier(kernel: KernelView, scope: int) -> Finding | None:
         error_ns=kernel.error_ns(found.last),
         numbers={"late_ns": mean, "late_percent": 100 * part, "last_percent": 100 * often,
                  "warp": warp, "unit": late},
-        slices=kernel.open(found.last[own][np.argmin(np.abs(found.late_ns[own] - mean))]),
+        slices=kernel.open(found.first[own][np.argmin(np.abs(found.late_ns[own] - mean))]),
         file=place[0],
         line=place[1],
     )  # fmt: skip

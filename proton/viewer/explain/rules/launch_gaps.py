@@ -33,13 +33,13 @@ def find(subject: Subject) -> Said:
         names = list(dict.fromkeys(labels[n] for n in series.tolist()))
         on_gpu = raw.kernels[raw.launches[int(series[0])].kernel].on_gpu
         middle = int(series[int(np.argsort(gaps, kind="stable")[gaps.size // 2])])
+        whose = f" of {', '.join(names[:3])}" if len(names) > 1 else ""
         of = f"a call takes {duration(call)}; " if on_gpu else ""
         yield Finding(
             rule=RULE.name,
             kernel=names[0] if len(names) == 1 else "",
-            sentence=f"{series.size} launches of {', '.join(names[:3])} take {duration(length)} "
-            f"each, with pauses of {duration(typical)} between them: {of}the host is what they "
-            "wait for",
+            sentence=f"{series.size} launches{whose} take {duration(length)} each, with "
+            f"pauses of {duration(typical)} between them: {of}the host is what they wait for",
             gain_ns=typical * gaps.size,
             between_launches=True,
             advice=("a CUDA graph of the launches, fewer and larger launches, or less work in "

@@ -1,7 +1,8 @@
 """Registers that a thread has no room for, and keeps in local memory.
 
 The estimate is that of each spilled register stored and read once in each iteration (once in a
-program without loops): a warp's access of 128 bytes takes a cycle of the SM's first-level cache.
+program without loops), as its code does (tests/compile/test_spills.py): a warp's access of 128
+bytes takes a cycle of the SM's first-level cache.
 """
 
 from __future__ import annotations

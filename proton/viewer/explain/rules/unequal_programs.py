@@ -21,6 +21,7 @@ from proton.viewer.explain.subject import KernelView, Subject
 LEAST = 0.15  # of a launch
 NAMED = 3  # programs
 LONG = 1.3  # a program is long that takes so many times the median
+MATTERS = 0.25  # of the longest: what takes less is not the one that is waited for
 
 
 def find(subject: Subject) -> Said:
@@ -46,10 +47,11 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
     if part < LEAST:
         return None
     order = own[np.argsort(-dur, kind="stable")]
-    long = min(int((dur >= LONG * np.median(dur)).sum()), NAMED)
     longest, median = float(dur.max()), float(np.median(dur))
+    long = int((dur >= max(LONG * median, MATTERS * longest)).sum())
     where = "SM" if kernel.on_gpu else "thread"
-    names = ", ".join(map(str, sorted(programs.number[order[:long]].tolist())))
+    names = ", ".join(map(str, sorted(programs.number[order[: min(long, NAMED)]].tolist())))
+    names += f" and {long - NAMED} more" if long > NAMED else ""
     scope, share = _largest(kernel, int(programs.row[order[0]]))
     inside = f", {100 * share:.0f} % of it in {scope}" if scope else ""
     return Finding(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOW, GOOD = 60.0, 80.0  # percent of a peak: what is little, and what kernels reach
 LEAST_NS = 10_000.0  # of a launch: a shorter one is over before anything is busy
 UNITS = ("tensor", "dram", "l2", "issue")  # counters that bound a kernel
+ADVICE = "more programs or warps on an SM, or more independent work in each"
 
 
 def find(subject: Subject) -> Said:
@@ -74,25 +75,33 @@ def _own(kernel: KernelView, kind: str, *by: str) -> pd.DataFrame:
 def _finding(kernel: KernelView, used: dict[str, float], most: float) -> Finding:
     own = _own(kernel, "scope", "scope")
     scopes = {str(row["scope"]): float(row[PART]) for row in own.to_dict("records")}
-    said, inside = (
-        ", ".join(f"{name} {part:.0f} %" for name, part in parts.items())
-        for parts in (used, scopes)
-    )
     return Finding(
         rule=RULE.name,
         kernel=kernel.label,
-        sentence=f"nothing of the chip is busy: of its peaks the kernel reaches {said}"
-        + (f"; its scopes reach {inside}" if inside else ""),
+        sentence=sentence(used) + (f"; its scopes reach {_listed(scopes)}" if scopes else ""),
         gain_ns=kernel.time_ns * max(0.0, 1 - most / GOOD),
-        advice="the findings on waits say what it waits for; without any, more programs or warps "
-        "on an SM, or more independent work in each",
+        advice=f"the findings on waits say what it waits for; without any, {ADVICE}",
         visits=len(kernel.launches),
-        numbers={f"{scope}_percent": part for scope, part in scopes.items()} | {
-            f"{name.replace('/', '_per_').replace(', ', '_')}_percent": part
-            for name, part in used.items()
-        },
+        numbers={f"{scope}_percent": part for scope, part in scopes.items()} | numbers(used),
         slices=kernel.open_launch(kernel.typical_launch),
-    )  # fmt: skip
+    )
+
+
+def sentence(used: dict[str, float]) -> str:
+    """What little a kernel uses, in percent of what there is."""
+    return f"nothing of the chip is busy: of its peaks the kernel reaches {_listed(used)}"
+
+
+def numbers(used: dict[str, float]) -> dict[str, float]:
+    """The same as numbers of a finding."""
+    return {
+        f"{name.replace('/', '_per_').replace(', ', '_')}_percent": part
+        for name, part in used.items()
+    }
+
+
+def _listed(parts: dict[str, float]) -> str:
+    return ", ".join(f"{name} {part:.0f} %" for name, part in parts.items())
 
 
 RULE = Rule(name="utilization", about="neither tensor cores nor memory are busy", find=find)
