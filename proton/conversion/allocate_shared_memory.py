@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from proton.analysis.allocation import Allocation, allocate
 from proton.analysis.call_graph import call_graph
-from proton.analysis.pressure import BESIDE, Crowded
+from proton.analysis.pressure import Crowded
 from proton.analysis.scratch import conversion_parts, scratch_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, ttg
@@ -51,14 +51,10 @@ class AllocateSharedMemory(Pass):
         """What leaves an SM as many programs, of those that it has registers for, and as much of
         its first-level cache."""
         assert self.target is not None
-        facts, threads = self.target.facts, self.target.warp_size * self.warps
-        peak = Crowded(module, function, self.target).peak
-        by_shared = facts.programs_per_sm(threads, size)
-        most, fit = (
-            max(1, min(by_shared, facts.programs_by_registers(words, threads)))
-            for words in (peak, min(peak + BESIDE, facts.max_registers))
-        )
-        return min(facts.most_shared(most), facts.most_beside_cache(fit, size))
+        facts, crowded = self.target.facts, Crowded(module, function, self.target)
+        threads = self.target.warp_size * self.warps
+        most = facts.most_shared(crowded.programs(size, threads, beside=0))
+        return min(most, facts.most_beside_cache(crowded.programs(size, threads), size))
 
     def _divided(self, found: dict[str, Allocation]) -> int:
         """Gives the conversions beyond the limit twice as many parts; how many there were."""
