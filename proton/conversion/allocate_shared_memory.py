@@ -14,6 +14,8 @@ from proton.dialect.attributes import EXCHANGE_PARTS, SHARED_BYTES, SHARED_OFFSE
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Attribute, Module, Operation
 from proton.dialect.regions import loop_around
+from proton.dialect.traits import Loop, has
+from proton.dialect.walk import all_ops
 from proton.layout.conversion import in_parts
 from proton.passes import Pass, register
 
@@ -28,8 +30,8 @@ class AllocateSharedMemory(Pass):
     Where a function would need more than `limit` bytes, conversions that reach beyond that are done
     in parts (`ttg.exchange_parts`), as far as they can be. 0: there is no limit.
 
-    On a `target`, conversions outside of loops are done in parts, too, where more programs of so
-    many `warps` fit on an SM then, or more of what is spilled into its first-level cache. Programs
+    On a `target`, conversions outside of loops are done in parts, too, where loops of programs of
+    so many `warps` spill registers, of which more fit into the first-level cache then. Programs
     take more where as many of them fit nevertheless, so that their threads meet less often.
     """
 
@@ -54,18 +56,22 @@ class AllocateSharedMemory(Pass):
                 op.attributes[SHARED_OFFSET] = i32_attr(offset)
 
     def _make_room(self, module: Module, graph: CallGraph, name: str) -> None:
-        """Gives conversions outside of loops the fewest parts with which most fits on an SM."""
+        """Gives conversions outside of loops the fewest parts with which most fits on an SM, where
+        a loop spills registers."""
         assert self.target is not None
         facts, threads = self.target.facts, self.target.warp_size * self.warps
-        now = allocate(graph)[name]
+        function, now = graph.functions[name], allocate(graph)[name]
         ops = [op for op in now.offsets if isa(op, ttg.ConvertLayoutOp) and not loop_around(op)]
-        if not ops:
+        loops = [op for op in all_ops(function) if has(op, Loop)]
+        if not ops or not loops:
             return
-        crowded = Crowded(module, graph.functions[name], self.target)
+        crowded = Crowded(module, function, self.target)
+        if not any(crowded.between(loop, all_ops(loop)[-1:]) for loop in loops):
+            return
 
         def fits(size: int) -> tuple[int, int]:
             programs = crowded.programs(size, threads)
-            return programs, -facts.carveout(programs, size) if crowded.has_places else 0
+            return programs, -facts.carveout(programs, size)
 
         def parts() -> list[Attribute | None]:
             return [op.attributes.get(EXCHANGE_PARTS) for op in ops]
