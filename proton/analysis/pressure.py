@@ -55,8 +55,8 @@ class Crowded:
                 if ttg.is_tensor(value.type) and (end := self.last_use(value)) > start:
                     changes[start] += registers(value)
                     changes[end] -= registers(value)
-        threads = target.warp_size * ttg.num_warps(module)
-        most = target.facts.most_registers(1, threads)
+        self._facts, self._threads = target.facts, target.warp_size * ttg.num_warps(module)
+        most = self._facts.most_registers(1, self._threads)
         taken = list(accumulate(changes))
         self.peak = max(taken)
         self._places = [n for n, words in enumerate(taken) if words > most]
@@ -65,6 +65,14 @@ class Crowded:
         """True if a place is behind an op and ahead of the last one of others."""
         start, end = self.position[first], max(map(self.position.__getitem__, last))
         return any(start < place < end for place in self._places)
+
+    def programs(self, shared: int, threads: int = 0, beside: int = BESIDE) -> int:
+        """How many programs of so many bytes of shared memory, and threads, an SM holds at once,
+        and at least 1: a thread takes registers for the tensors, and `beside`."""
+        threads = threads or self._threads
+        words = min(self.peak + beside, self._facts.max_registers)
+        by_registers = self._facts.programs_by_registers(words, threads)
+        return max(1, min(by_registers, self._facts.programs_per_sm(threads, shared)))
 
     def last_use(self, value: Value) -> int:
         """The position of the op that reads a value last: of a loop that it is not made in the

@@ -186,6 +186,15 @@ def exchange(
     return min(ways, key=lambda way: way.cost(element_bytes, has_stmatrix)).exchange
 
 
+@functools.cache
+def exchange_cost(
+    source: LinearLayout, target: LinearLayout, element_bytes: int
+) -> tuple[int, int]:
+    """(wavefronts of shared memory that a warp's accesses take, the accesses of a thread)."""
+    ways = _ways(source.reordered(source.in_names, target.out_names), target, element_bytes)
+    return min(way.cost(element_bytes, True) for way in ways)
+
+
 @dataclass(frozen=True)
 class Parts:
     """An exchange one part of the tensor after the other, through the same memory: the layouts of a

@@ -38,6 +38,7 @@ from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
+from proton.transforms.layout.share_exchanges import ShareExchanges
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.layout.store_operands_early import StoreOperandsEarly
 from proton.transforms.layout.swap_neighbours import SwapNeighbours
@@ -102,6 +103,7 @@ def ordered_passes(options: GPUOptions) -> list[Pass]:
         # Buffers of pipelines have shared memory first.
         KeepOperandsInMemory(options.target),
         KeepGatheredInMemory(options.target),
+        ShareExchanges(options.target),
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),  # what no pipeline took

@@ -86,8 +86,7 @@ class KeepOperandsInMemory(Pass):
         waiting = _without_room(crowded, converted, loop.products)
         for value, operands in converted.items():
             memory = _memory_type(value, operands)
-            is_shared = loop.op != function and len(operands) > 1
-            if memory is None or not (is_shared or value in waiting):
+            if memory is None or value not in waiting:
                 continue
             if desc_bytes(memory) > self._room(module, function, loop):
                 continue

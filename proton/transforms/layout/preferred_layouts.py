@@ -1,7 +1,8 @@
 """The layouts that the values of a function would like to have, before any is changed.
 
 Given layouts go *forward*: what is computed from a load is computed where the load left it, and
-what a loop carries as it begins.
+what a loop carries as it begins. What a product in the loop adds to is carried as the product gives
+it, and what is made of that follows: else each iteration would convert it there and back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,8 @@ from proton.analysis.scratch import axis_of, stored_bytes
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Operation, Value, scf
-from proton.dialect.regions import ForLoop, If
-from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
+from proton.dialect.regions import ForLoop, If, is_inside
+from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, Multiplies, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import defining_op, parent_of
 from proton.layout import LinearLayout, shapes
@@ -233,9 +234,14 @@ class _Preferences:
     def _for(self, op: Operation) -> None:
         loop = ForLoop(op)
         block, carried, yielded = loop.body, loop.iter_args, loop.yielded
-        for argument, value in zip(carried, loop.init_args, strict=True):
-            if is_tensor(argument.type) and (layout := self.of(value)) is not None:
-                self.layouts[argument] = layout
+        known = ((a, self.of(v)) for a, v in zip(carried, loop.init_args, strict=True))
+        begin = {argument: layout for argument, layout in known if layout is not None}
+        summed = {
+            argument: layout_of(product.type)
+            for argument, last in zip(carried, yielded, strict=True)
+            if argument in begin and (product := _product_behind(last, op, set())) is not None
+        }
+        self.layouts.update(summed or begin)  # the others follow what is summed up
         self.undecided.update(a for a in carried if a not in self.layouts)
         while True:
             self.block(block)
@@ -249,7 +255,8 @@ class _Preferences:
                 break
         undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
         for argument in undecided:
-            self.layouts[argument] = self._wanted(argument) or layout_of(argument.type)
+            wanted = begin.get(argument) or self._wanted(argument)
+            self.layouts[argument] = wanted or layout_of(argument.type)
         self.undecided.difference_update(carried)
         if undecided:
             self.block(block)  # what is computed from them follows
@@ -283,6 +290,30 @@ def _takers(value: Value, seen: set[Value]) -> Iterator[tuple[Operation, int]]:
             if is_tensor(result.type) and result not in seen:
                 seen.add(result)
                 yield from _takers(result, seen)
+
+
+def _product_behind(value: Value, loop: Operation, seen: set[Value]) -> Value | None:
+    """The product, made in each iteration of a loop, that a value is computed from element by
+    element, if there is one."""
+    value = through(value)
+    op = defining_op(value)
+    if op is None or value in seen or not is_inside(op, loop):
+        return None
+    seen.add(value)
+    if has(op, Multiplies):
+        return value
+    number = list(op.results).index(value)
+    sources: list[Value] = []
+    if isa(op, scf.ForOp):
+        sources = [ForLoop(op).yielded[number]]
+    elif isa(op, scf.IfOp):
+        sources = [values[number] for values in If(op).yielded]
+    elif isa(op, ttng.WarpGroupDotWaitOp):
+        sources = [op.operands[number]]
+    elif has(op, Elementwise):
+        sources = list(op.operands)
+    found = (_product_behind(source, loop, seen) for source in sources)
+    return next((product for product in found if product is not None), None)
 
 
 def _exchanges(takers: list[tuple[Operation, int]], layout: LinearLayout) -> int:
