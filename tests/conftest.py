@@ -74,14 +74,15 @@ def pytest_collection_finish() -> None:
     """What has been imported and collected stays, so no collection of garbage looks at it. Of what
     tests keep, kernels for the most part, hardly anything is garbage: that is looked through where
     memory has grown, and not each time that so many objects were made."""
-    global _kept
+    global _kept, _looked
     gc.collect()
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1000)
-    _kept = _resident()
+    _kept = _looked = _resident()
 
 
-_GROWTH = 512 << 20  # bytes that a process may grow by before it looks for what it can give back
+# Bytes that a process may grow by before it gives back what was freed, and collects garbage.
+_GROWTH, _GARBAGE = 32 << 20, 96 << 20
 
 
 def _resident() -> int:
@@ -95,18 +96,28 @@ def _resident() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Behind each file forgets its kernels. Once memory has grown gives it back: what is in cycles,
-    such as machines of tests/compile/ptx, and what the C library keeps of what was freed."""
-    global _kept
+    """Behind each file forgets its kernels, and reports that the main process has as well. Once
+    memory has grown gives it back."""
     try:
         return (yield)
     finally:
         if nextitem is None or nextitem.path != item.path:
             _forget_kernels(item)
+            _forget_reports(item.config)
         if _resident() > _kept + _GROWTH:
-            gc.collect()
-            TRIM(0)
-            _kept = _resident()
+            _give_back()
+
+
+def _give_back() -> None:
+    """What the C library keeps of what was freed, and where that is not enough, what is in cycles,
+    such as syntax trees."""
+    global _kept, _looked
+    TRIM(0)
+    if _resident() > _looked + _GARBAGE:
+        gc.collect()
+        TRIM(0)
+        _looked = _resident()
+    _kept = _resident()
 
 
 def _forget_kernels(item: pytest.Item) -> None:
@@ -123,7 +134,13 @@ def _forget_kernels(item: pytest.Item) -> None:
                 value.device_caches.clear()
 
 
-_kept = 0  # bytes when memory was last given back
+def _forget_reports(config: pytest.Config) -> None:
+    """Those that a process of xdist keeps for a summary that nobody reads."""
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.get_plugin("terminalreporter").stats.clear()
+
+
+_kept = _looked = 0  # bytes when memory was last given back, and garbage was collected
 
 
 def pytest_report_header() -> str:
@@ -162,7 +179,10 @@ def _draws(item: pytest.Item) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Removes the session's cache."""
+    """Removes the session's cache. Behind this pytest looks for garbage five times, and the
+    interpreter once more: what is left here is none."""
+    gc.collect()
+    gc.freeze()
     shutil.rmtree(_FOLDER, ignore_errors=True)
 
 

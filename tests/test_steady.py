@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 CHOSEN = (
     "tests/cpu/test_threads.py::test_an_interrupted_launch_waits_for_its_threads",
     "tests/pure/test_cli.py",
-    "tests/cpu/test_print.py",
+    "tests/cpu/test_print.py::test_titles",
+    "tests/cpu/test_print.py::test_floats",
+    "tests/cpu/test_print.py::test_python_s_print_and_text_alone",
     "tests/cpu/test_cache_damage.py::test_a_thousand_damaged_entries",
 )
 

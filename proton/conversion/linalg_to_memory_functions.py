@@ -15,7 +15,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, index_loop
 from proton.dialect.memory import row_address, taken_apart
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, linalg, llvm
-from proton.dialect.walk import before, defining_op, ops_named
+from proton.dialect.walk import before, defining_op, ops_of_each
 from proton.passes import Pass, register
 
 SMALLEST = 64  # bytes of a row: shorter ones are a few instructions
@@ -29,10 +29,11 @@ class LinalgToMemoryFunctions(Pass):
     name: ClassVar[str] = "linalg-to-memory-functions"
 
     def run(self, module: Module) -> None:
-        for op in ops_named(module, linalg.FillOp):
+        fills, copies = ops_of_each(module, linalg.FillOp, linalg.CopyOp)
+        for op in fills:
             if _is_zero(op.operands[0]):
                 _lower(op, [op.operands[1]])
-        for op in ops_named(module, linalg.CopyOp):
+        for op in copies:
             if op.operands[0].type.element_type == op.operands[1].type.element_type:
                 _lower(op, list(op.operands))
 

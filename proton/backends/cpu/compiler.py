@@ -19,7 +19,7 @@ from proton.dialect.attributes import ASSERTIONS, WRITTEN
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, translate_to_llvm_ir
 from proton.dialect.profile import profile_of
-from proton.dialect.walk import all_ops, kernel_functions
+from proton.dialect.walk import all_ops, kernel_functions, op_names
 from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 
@@ -107,7 +107,7 @@ def _describe(module: Module, fn: DeviceFunction, disjoint: bool) -> dict[str, o
 
 def _translate(module: Module) -> str:
     """LLVM IR text. What is not in the llvm dialect would crash the translation: refuse it."""
-    for op in all_ops(module):
-        if not op.name.startswith("llvm."):
-            raise PassError(f"{op.name} was not lowered to LLVM (at {op.location})")
+    if any(not name.startswith("llvm.") for name in op_names(module)):
+        op = next(op for op in all_ops(module) if not op.name.startswith("llvm."))
+        raise PassError(f"{op.name} was not lowered to LLVM (at {op.location})")
     return with_partitions(translate_to_llvm_ir(module))

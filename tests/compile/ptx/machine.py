@@ -118,9 +118,7 @@ class Machine(Copies, Matrices):
         self.symbols = {"global_smem": SHARED} | self.kernel.local
         self.symbols |= {name: parameter_address(n) for n, name in enumerate(self.parameters)}
         self._memories(shared_bytes, heap)
-        self.registers = {
-            name: self._garbage(dtype, every) for name, dtype in self.kernel.registers.items()
-        }
+        self.registers = self._garbage(every)
         self.translation = Translation(self.kernel, self.registers, self._special(grid), self)
         self.blocks, self.bound = self.translation.blocks(), self.translation.bound
         self.together = [block.together for block in self.kernel.blocks] + ["thread"]
@@ -137,12 +135,17 @@ class Machine(Copies, Matrices):
         self.start_copies()
         self.start_matrices()
 
-    def _garbage(self, dtype: Any, count: int) -> np.ndarray:
-        """What a register has at the start."""
-        if dtype is np.bool_:
-            return self.rng.integers(0, 2, count).astype(bool)
-        bits = self.rng.integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8)
-        return bits.view(dtype)
+    def _garbage(self, count: int) -> dict[str, np.ndarray]:
+        """What registers have at the start, drawn at once for all of a type: there are hundreds."""
+        of_type: dict[Any, list[str]] = {}
+        for name, dtype in self.kernel.registers.items():
+            of_type.setdefault(dtype, []).append(name)
+        found: dict[str, np.ndarray] = {}
+        for dtype, names in of_type.items():
+            size = len(names), count * np.dtype(dtype).itemsize
+            values = self.rng.integers(0, 2 if dtype is np.bool_ else 256, size, np.uint8)
+            found |= zip(names, values.view(dtype), strict=True)
+        return found
 
     def _special(self, grid: tuple[int, ...]) -> dict[str, np.ndarray]:
         number, shape = np.arange(len(self.pc)), {}

@@ -76,7 +76,7 @@ class Kernel:
     translated: Translated | None = None
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(8)  # each has its code with it, a megabyte
 def parsed(ptx: str) -> Kernel:
     """The only kernel in some PTX."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", ptx[ptx.index(".entry") :], flags=re.DOTALL)

@@ -293,6 +293,7 @@ def _code(expression: str) -> CodeType:
     return compile(expression, "<operand>", "eval")
 
 
+@functools.cache
 def _dtype(type_: str) -> np.dtype[Any]:
     """numpy's dtype for a type of PTX; bfloat16 is bits."""
     if type_.startswith("bf16"):
