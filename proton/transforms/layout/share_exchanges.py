@@ -51,7 +51,9 @@ class ShareExchanges(Pass):
             for shared in found:
                 taken = allocate(call_graph(module))[function_name(function)].size
                 more = taken + desc_bytes(shared.memory)
-                if crowded is not None and crowded.programs(more) == crowded.programs(taken):
+                if more > self.target.facts.shared_bytes or crowded is None:
+                    continue  # conversions alone can be done in parts
+                if crowded.programs(more) == crowded.programs(taken):
                     shared.share()
 
 
