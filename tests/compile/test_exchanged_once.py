@@ -63,6 +63,23 @@ def steps(x_ptr, w_ptr, all_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr):
     tl.store(out_ptr + m[:, None] * N + j[None, :], y)
 
 
+@proton.jit
+def late(x_ptr, w_ptr, all_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr):
+    """Products are stored, and are operands when all of them are there."""
+    m = tl.arange(0, M)
+    at = m[:, None] * M + m[None, :]
+    x, w = tl.load(x_ptr + at), tl.load(w_ptr + at)
+    products = ()
+    for i in tl.static_range(N):
+        y = tl.dot(x, w * (i + 1))
+        tl.store(all_ptr + i * M * M + at, y)
+        products = (*products, y)
+    total = tl.zeros((M, M), tl.float32)
+    for i in tl.static_range(N):
+        total = tl.dot(x, products[i], total)
+    tl.store(out_ptr + at, total)
+
+
 def compiled(kernel: object, element: tl.dtype, m: int, n: int, warps: int, stages: int = 3) -> str:
     last = tl.float32 if kernel in (states, steps) else element
     types = [element, element, element, last, 4]
@@ -104,6 +121,14 @@ def test_an_sm_keeps_its_programs() -> None:
     """Which has room for three of them with buffers of eight iterations, and nothing beside."""
     assert readers(compiled(states, tl.float32, 32, 64, 4, stages=7)) == [2]
     assert readers(compiled(states, tl.float32, 32, 64, 4, stages=8)) == []
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_a_program_keeps_within_shared_memory() -> None:
+    """Which has no room for 16 blocks of 16 KiB at once, and two more."""
+    types = [tl.float32] * 4 + [1]
+    kernel = late.warmup(*types, 64, 16, num_warps=8, target=HOPPER)
+    assert kernel.shared <= HOPPER.facts.shared_bytes
 
 
 @pytest.mark.usefixtures("no_assembler")

@@ -85,12 +85,10 @@ class _Shared:
             memory = stores[0].results[0].type
             readers = [op for op in exchanges if _read([op], memory) <= _apart([op])]
             return cls(value, memory, stores[0], first, readers)
-        memory = _for_threads(value, exchanges)
-        if memory is None or _accessed(value, memory) + _read(exchanges, memory) > _apart(
-            exchanges
-        ):
+        found = _for_threads(value, exchanges)
+        if found is None or _accessed(value, found) + _read(exchanges, found) > _apart(exchanges):
             return None
-        return cls(value, memory, None, first, exchanges)
+        return cls(value, found, None, first, exchanges)
 
     def share(self) -> None:
         """Puts the value in memory ahead of the first one."""
