@@ -87,10 +87,13 @@ class Chip:
     def programs_per_sm(self, threads: int, shared: int) -> int:
         """How many programs of so many threads and bytes of shared memory an SM holds at once,
         where registers do not limit them."""
-        taken = shared + self.reserved_shared
-        taken = -(-taken // self.shared_unit) * self.shared_unit
+        taken = self._taken(shared)
         by_shared = self.sm_shared_bytes // taken if taken else self.sm_programs
         return min(self.sm_programs, self.sm_threads // threads, by_shared)
+
+    def _taken(self, shared: int) -> int:
+        """What a program takes of an SM's shared memory."""
+        return -(-(shared + self.reserved_shared) // self.shared_unit) * self.shared_unit
 
     def most_shared(self, programs: int) -> int:
         """The most bytes of shared memory with which an SM holds so many programs at once."""
@@ -109,8 +112,8 @@ class Chip:
     def carveout(self, programs: int, shared: int) -> int:
         """What so many programs, of so many bytes of shared memory, take from the memory of an SM
         that is its first-level cache, too."""
-        each = -(-shared // self.shared_unit) * self.shared_unit + self.reserved_shared
-        sizes = (size for size in self.shared_sizes if size >= programs * each)
+        taken = programs * self._taken(shared)
+        sizes = (size for size in self.shared_sizes if size >= taken)
         return next(sizes, self.sm_shared_bytes)
 
     def most_registers(self, programs: int, threads: int) -> int:

@@ -13,9 +13,8 @@ right before they are multiplied, a step of K at a time. It takes what the opera
 made of, as it was before it was converted and transposed, where that is: outside of all loops
 that do not change it.
 
-A value that is made in the loop, and converted to several operands, goes to memory once: each is
-read from there, and the value leaves its registers. So does one, in a loop or not, that waits for
-its product where values in registers are more than a thread has.
+A value that waits for its products where values in registers are more than a thread has, in a loop
+or not, goes to memory once, too.
 """
 
 from dataclasses import dataclass
@@ -42,7 +41,6 @@ from proton.dialect.walk import (
     ops_named,
     parent_of,
     producer_of,
-    replace,
     users,
 )
 from proton.layout.thread_memory import thread_memory
@@ -72,34 +70,25 @@ class KeepOperandsInMemory(Pass):
                 by_loop.setdefault(loop_around(op) or function, []).append(op)
             loops = [_Loop(loop, products) for loop, products in by_loop.items()]
             for of in loops:
-                self._share(module, function, of)
+                self._store(module, function, of)
             held: dict[tuple[Value, Type], Value] = {}
             for of in loops:
                 self._relieve(module, function, of, held)
 
-    def _share(self, module: Module, function: Operation, loop: "_Loop") -> None:
-        """Values that are converted to several operands of a loop are read from one memory; those
-        that wait without room are stored right away, and read where they are multiplied."""
+    def _store(self, module: Module, function: Operation, loop: "_Loop") -> None:
+        """Values that wait without room are stored right away, and read where they are taken."""
         if not (converted := loop.converted()):
             return
         crowded = Crowded(module, function, self.target)
-        waiting = _without_room(crowded, converted, loop.products)
-        for value, operands in converted.items():
-            memory = _memory_type(value, operands)
-            if memory is None or value not in waiting:
-                continue
-            if desc_bytes(memory) > self._room(module, function, loop):
+        for value in _without_room(crowded, converted, loop.products):
+            memory = _memory_type(value, converted[value])
+            if memory is None or desc_bytes(memory) > self._room(module, function, loop):
                 continue
             made = producer_of(value)
             with before(following(made)), made.location:
                 held = ttg.LocalAllocOp(value, memory).result
-            for operand in operands:
-                read = _before_transposing(operand)
-                if value in waiting:
-                    _read_in_loop(operand, held, set(loop.products))
-                elif isa(conversion := producer_of(read), ttg.ConvertLayoutOp):
-                    with before(conversion):
-                        replace(conversion, [ttg.LocalLoadOp(held, read.type).result])
+            for operand in converted[value]:
+                _read_in_loop(operand, held, set(loop.products))
 
     def _relieve(
         self,
@@ -218,17 +207,17 @@ class _Loop:
 
 def _without_room(
     crowded: Crowded, converted: dict[Value, dict[Value, int]], products: list[Operation]
-) -> set[Value]:
+) -> list[Value]:
     """The values that threads exchange for operands, and that wait for the last product of them at
     a place where a thread has too few registers."""
-    found = set[Value]()
+    found = list[Value]()
     for value, operands in converted.items():
         taking = [op for op in products if any(v in operands for v in op.operands)]
         types = [_before_transposing(operand).type for operand in operands]
         if crowded.between(producer_of(value), taking) and any(
             is_exchanged(value, ttg.layout_of(type_)) for type_ in types
         ):
-            found.add(value)
+            found.append(value)
     return found
 
 

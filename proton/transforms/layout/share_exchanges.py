@@ -47,11 +47,13 @@ class ShareExchanges(Pass):
                 op.operands[0] for op in ops_named(function, ttg.ConvertLayoutOp)
             )
             found = [shared for value in values if (shared := _Shared.of(value)) is not None]
-            crowded = Crowded(module, function, self.target) if found else None
+            if not found:
+                continue
+            crowded = Crowded(module, function, self.target)
             for shared in found:
                 taken = allocate(call_graph(module))[function_name(function)].size
                 more = taken + desc_bytes(shared.memory)
-                if more > self.target.facts.shared_bytes or crowded is None:
+                if more > self.target.facts.shared_bytes:
                     continue  # conversions alone can be done in parts
                 if crowded.programs(more) == crowded.programs(taken):
                     shared.share()
