@@ -338,9 +338,8 @@ def _drop_unused(loop: Operation, count: int) -> None:
     view = ForLoop(loop)
     arguments, end = view.iter_args, end_of(view.body)
     live: set[Value] = set()
-    work: list[Value] = [
-        end.operands[n] for n in range(len(arguments)) if n >= count or list(loop.results[n].uses)
-    ]
+    asked = [n for n in range(len(arguments)) if n >= count or list(loop.results[n].uses)]
+    work: list[Value] = [end.operands[n] for n in asked]
     for op in all_ops(view.op):
         if not has(op, Pure) and not has(op, Combines) and op != end:
             work += op.operands
@@ -355,7 +354,7 @@ def _drop_unused(loop: Operation, count: int) -> None:
         elif value in arguments:
             work.append(end.operands[arguments.index(value)])
     for number in range(count):
-        if arguments[number] not in live:
+        if number not in asked and arguments[number] not in live:
             end.operands[number] = arguments[number]
 
 
