@@ -137,15 +137,15 @@ def _used(work: _Work, device: Mapping[str, float]) -> tuple[dict[str, float], l
     known."""
     used, unknown = {}, []
     for metric, value in work.of.items():
-        most = _most(metric, device)
-        if most:
-            used[RATES[metric][0]] = 100 * value / (work.time_ns / 1e9) / most
+        limit = most(metric, device)
+        if limit:
+            used[RATES[metric][0]] = 100 * value / (work.time_ns / 1e9) / limit
         else:
             unknown.append(metric)
     return used, unknown
 
 
-def _most(metric: str, device: Mapping[str, float]) -> float:
+def most(metric: str, device: Mapping[str, float]) -> float:
     """What a device does at most in a second, by its clocks; 0 where that is not known."""
     kilo = 1e3
     if metric == BYTES:  # at both edges of the clock
