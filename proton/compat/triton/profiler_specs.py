@@ -1,8 +1,8 @@
 """`triton.profiler.specs`: what a device does at most, by its clocks."""
 
 from proton.base.errors import ProfileError
-from proton.viewer.explain.sums import most
 from proton.viewer.tables.metrics import BYTES
+from proton.viewer.tables.rates import most
 
 
 def max_flops(device_type: str, arch: str, width: int, num_sms: int, clock_rate: float) -> float:
