@@ -95,7 +95,7 @@ class PCSampling:
 
 @dataclass(frozen=True)
 class PeriodicFlushing:
-    """Triton's mode that writes a file now and then: refused."""
+    """Triton's mode that writes a file of each phase: for `triton.profiler.start` alone."""
 
     format: str = "hatchet"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from proton.base.targets import GPUTarget, Target
+from proton.base.targets import CPUTarget, GPUTarget, Target
 from proton.base.words import shown
 from proton.dialect import tt_block
 from proton.dialect.builtin import i32_attr, string_attr
@@ -21,10 +21,16 @@ from proton.language.value import tensor
 _LEAST_ROWS = 8  # of a gather, as Triton has it
 
 
-@rule(dsc.make_tensor_descriptor)
+@generator_rule(dsc.make_tensor_descriptor)
 def _make(
-    base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = "zero"
+    g: CodeGenerator,
+    base: Any,
+    shape: Any,
+    strides: Any,
+    block_shape: Any,
+    padding_option: Any = "zero",
 ) -> tensor:
+    """A CPU has no TMA, which copies rows of 16 bytes: torch relies on smaller ones there."""
     what = "tl.make_tensor_descriptor"
     pointer = base.type if isinstance(base, tensor) else None
     if not isinstance(pointer, ty.pointer_type) or pointer.block is not None:
@@ -35,7 +41,8 @@ def _make(
         )
     element, sizes, last = pointer.element_ty, listed(block_shape), listed(strides)[-1:]
     try:
-        ty.check_descriptor_block(element, sizes)
+        least = 0 if isinstance(g.target, CPUTarget) else ty.DESCRIPTOR_ROW_BYTES
+        ty.check_descriptor_block(element, sizes, least)
     except ValueError as problem:
         raise error(f"{what}: {problem}", "use pointers for smaller blocks") from None
     if isinstance(last[0] if last else None, tensor) or last != (1,):

@@ -393,16 +393,18 @@ MAX_DESCRIPTOR_RANK = 5
 DESCRIPTOR_ROW_BYTES = 16  # of a block at least; of a tensor's strides and address divisor
 
 
-def check_descriptor_block(element: dtype, shape: tuple[int, ...]) -> None:
+def check_descriptor_block(
+    element: dtype, shape: tuple[int, ...], row_bytes: int = DESCRIPTOR_ROW_BYTES
+) -> None:
     """Raises ValueError unless there are descriptors with such blocks."""
     check_block_shape(shape)
     if not 1 <= len(shape) <= MAX_DESCRIPTOR_RANK:
         raise ValueError(
             f"a tensor descriptor has 1 to {MAX_DESCRIPTOR_RANK} dimensions, got {len(shape)}"
         )
-    if shape[-1] * element.itemsize < DESCRIPTOR_ROW_BYTES:
+    if shape[-1] * element.itemsize < row_bytes:
         raise ValueError(
-            f"Descriptor block shape must have at least {DESCRIPTOR_ROW_BYTES} bytes in the last "
+            f"Descriptor block shape must have at least {row_bytes} bytes in the last "
             f"dimension, got {shape[-1]} x {element.itemsize}"
         )
 

@@ -1,6 +1,7 @@
 """`import proton.profiler.language as pl`: the profiling ops of kernels, by Triton's names."""
 
 from proton.base.errors import ProfileError
+from proton.language.profiling import Event as Event
 from proton.language.profiling import allocate_event as allocate_event
 from proton.language.profiling import end_event as end_event
 from proton.language.profiling import enter_scope as enter_scope

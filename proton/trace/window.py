@@ -22,6 +22,18 @@ def union(windows: Iterable[Window]) -> list[Window]:
     return found
 
 
+def without(windows: Iterable[Window], gap: Window) -> list[Window]:
+    """The windows less a time in between."""
+    first, last = gap
+    parts = [
+        part
+        for start, end in windows
+        for part in ((start, min(end, first)), (max(start, last), end))
+        if part[0] < part[1]
+    ]
+    return union(parts)
+
+
 def within(raw: RawRun, windows: Sequence[Window]) -> RawRun:
     """The part of a run that lies in windows; its time zero is not before the first of them."""
     if not windows:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import proton
@@ -385,3 +386,27 @@ def test_the_host_makes_what_it_can() -> None:
     kernel = known.warmup(x, tl.float32, 64, M=32, target=TARGET)
     assert len(kernel.metadata["tensor_maps"]) == 2
     assert kernel.metadata["global_scratch_size"] == 0
+
+
+# Blocks with rows of less than 16 bytes, which TMA has not
+
+
+@proton.jit
+def narrow(x_ptr, y_ptr, m, n, i, j, M: tl.constexpr, N: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [m, n], [n, 1], [M, N])
+    y = tl.make_tensor_descriptor(y_ptr, [m, n], [n, 1], [M, N])
+    y.store([i, j], x.load([i, j]) * 2)
+
+
+@pytest.mark.parametrize("dtype, N", [("float32", 2), ("float16", 4), ("int8", 1), ("float64", 1)])
+def test_narrow_blocks_are_for_the_cpu(rng: np.random.Generator, dtype: str, N: int) -> None:
+    """Inductor makes such there, of tensors whose strides are no multiples of 16 bytes, either."""
+    x = rng.integers(-50, 50, (7, 5)).astype(dtype)
+    y, want = np.zeros_like(x), np.zeros_like(x)
+    narrow[(1,)](x, y, 7, 5, 4, 3, M=4, N=N)
+    want[4:, 3 : 3 + N] = 2 * x[4:, 3 : 3 + N]
+    np.testing.assert_array_equal(y, want)
+    pointer = getattr(tl, dtype)
+    with pytest.raises(proton.CompilationError, match="at least 16 bytes in the last") as caught:
+        narrow.warmup(pointer, pointer, 7, 5, 4, 3, M=4, N=N, target=TARGET)
+    assert "hint: use pointers for smaller blocks" in str(caught.value)

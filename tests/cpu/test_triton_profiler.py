@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import proton
-from proton.compat.triton import profiler
+from proton.compat.triton import profiler_tree
 from proton.trace.model import Clock, HostSlice, RawRun
 from proton.viewer import Run
 from proton.viewer.compare import Side, diff
@@ -258,7 +258,7 @@ def test_a_tree_has_the_kernels_of_other_libraries_in_the_scopes_that_asked_for_
     host += [kernel("add", 5, 25), kernel("gemm", 1, 25, THREAD + 1)]
     clock = Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64))
     raw = RawRun(name="x", origin_ns=0, origin_unix_ns=0, clock=clock, host=host)
-    found = list(profiler._others(raw))
+    found = list(profiler_tree._others(raw))
     assert found == [
         ("outer/inner", "gemm", 7),
         ("outer", "gemm", 9),
@@ -301,4 +301,4 @@ def test_a_program_for_tritons_profiler(tmp_path: Path) -> None:
     assert "Sorted kernels by metric count (inc)" in lines
     assert "metric must be one of" in done
     assert "hook must be None, 'triton' or a Hook, got 'other'" in done
-    assert "output_format must be hatchet or chrome_trace, got 'xml'" in done
+    assert "output_format must be hatchet, hatchet_msgpack or chrome_trace, got 'xml'" in done

@@ -114,11 +114,6 @@ def describes_by_a_tensor(x_ptr, n):
     tl.make_tensor_descriptor(x_ptr, [8], [n], [8])
 
 
-@rejected("at least 16 bytes in the last dimension, got 4 x 2", _DESCRIPTOR, "use pointers")
-def describes_narrow_blocks(h_ptr):
-    tl.make_tensor_descriptor(h_ptr, [8], [1], [4])
-
-
 @rejected("a tensor descriptor has 1 to 5 dimensions, got 6", _DESCRIPTOR, "use pointers")
 def describes_six_dimensions(x_ptr):
     tl.make_tensor_descriptor(x_ptr, [1] * 6, [1] * 6, [1, 1, 1, 1, 1, 8])

@@ -9,6 +9,8 @@ import pytest
 from test_cli import call
 from test_documents import SCHEMAS, faults
 
+from proton.viewer.tables.msgpack import packed
+
 H200 = {"arch": "90", "bus_width": 6144, "clock_rate": 1980000, "memory_clock_rate": 3201000,
         "num_sms": 132}  # fmt: skip
 ADA = {"arch": "89", "bus_width": 384, "clock_rate": 2625000, "memory_clock_rate": 10501000,
@@ -106,6 +108,24 @@ def test_what_a_file_cannot_say_is_said(viewer: Viewer, tmp_path: Path) -> None:
         status, _, err = viewer("explain", file)
         assert (status, "is no Hatchet file" in err) == (2, True), content
     assert "diff says what differs" in viewer("explain", file, "--against", file)[2]
+
+
+def test_files_of_messagepack_are_read_alike(viewer: Viewer, tmp_path: Path) -> None:
+    file = written(tmp_path / "a.hatchet", frame("model", [kernel("matmul", 4000, 40, bytes=4e9)]))
+    other = tmp_path / "b.hatchet_msgpack"
+    other.write_bytes(packed(json.loads(file.read_text())))
+    for words in (("-m", "time/us,count,gbyte/s"), ("explain",)):
+        shown = viewer(*words, file)
+        assert shown[0] == 0
+        assert "matmul" in shown[1]
+        assert viewer(*words, other) == (0, shown[1].replace("a: ", "b: "), shown[2])
+    status, out, _ = viewer("diff", file, other, "--stat", "mean")
+    assert status == 0
+    assert "matmul" in out
+    other.write_bytes(b"\x92\x80")
+    status, _, err = viewer("-m", "count", other)
+    assert status == 2
+    assert "b.hatchet_msgpack: is no Hatchet file: MessagePack ends within a value" in err
 
 
 def test_files_are_compared_and_gated(viewer: Viewer, tmp_path: Path) -> None:

@@ -3,40 +3,41 @@
     proton.start("step", hook="triton")
     proton.finalize()                   # step.hatchet; the run, too, which Triton does not give
 
-A tree has host scopes with their metrics, and below them kernels with times and counts: Proton's,
-and on a GPU those of other libraries, where CUPTI tells of them. The scopes inside of kernels are
-in the run.
+A tree has Proton's kernels, and on a GPU those of other libraries, where CUPTI tells of them. The
+scopes inside of kernels are in the run. Of a session that goes on `data` has the phases.
 """
 
 import functools
 import importlib.util
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from proton import _profiling
+from proton._start_options import Mode, PeriodicFlushing, parse
 from proton.base.errors import ProfileError
+from proton.compat.triton import profiler_data as data
+from proton.compat.triton import profiler_scopes as context
+from proton.compat.triton import profiler_specs as specs
+from proton.compat.triton.profiler_data import PhasedSession, sessions
 from proton.compat.triton.profiler_hooks import Hook, HookManager, LaunchHook, PythonContext
 from proton.compat.triton.profiler_scopes import cpu_timed_scope as cpu_timed_scope
 from proton.compat.triton.profiler_scopes import enter_scope as enter_scope
 from proton.compat.triton.profiler_scopes import enter_state as enter_state
 from proton.compat.triton.profiler_scopes import exit_scope as exit_scope
 from proton.compat.triton.profiler_scopes import exit_state as exit_state
+from proton.compat.triton.profiler_scopes import metadata_state as metadata_state
 from proton.compat.triton.profiler_scopes import scope as scope
 from proton.compat.triton.profiler_scopes import state as state
+from proton.compat.triton.profiler_tree import TRACE, TREE, checked_format
 from proton.profiler import language as language
 from proton.profiler import mark as mark
 from proton.profiler import mode as mode
 from proton.runtime import driver
-from proton.trace.model import HostSlice, RawRun
-from proton.trace.scope_path import ScopePath
 from proton.viewer import Run
-from proton.viewer.tables.metrics import COUNT, TIME, MetricNode
 
+__all__ = ["context", "data", "specs"]
 DEFAULT_PROFILE_NAME = "proton"
-FORMATS = {"tree": "hatchet", "trace": "chrome_trace"}
-_sessions: dict[int, tuple[str, str]] = {}  # number -> the file's name, its format
+_FORMATS = {"tree": TREE, "trace": TRACE}
 
 
 def start(
@@ -45,16 +46,20 @@ def start(
     context: str | None = "shadow",
     data: str | None = "tree",
     backend: str | None = None,
+    mode: Mode | str | None = None,
     hook: str | Hook | None = None,
     **options: Any,
 ) -> int | None:
     """Opens a session, as `proton.start`. `name` is that of the file, without a suffix; `hook` is
     "triton", which takes what `launch_metadata` says, or a Hook; with `context="python"` launches
-    lie in Python's call stack. The back end "cupti" is what there is. Raises ProfileError for
-    another hook."""
+    lie in Python's call stack; with `mode="periodic_flushing:format=..."` each phase has a file.
+    The back end "cupti" is what there is. Raises ProfileError for another hook or format."""
     if not (hook is None or hook == "triton" or isinstance(hook, Hook)):
         raise ProfileError(f"hook must be None, 'triton' or a Hook, got {hook!r}")
     file, kind = DEFAULT_PROFILE_NAME if name is None else str(name), data or "tree"
+    format, asked = "", parse(mode) if isinstance(mode, str) else mode
+    if isinstance(asked, PeriodicFlushing):
+        format, mode = checked_format(asked.format), None
     if backend != "instrumentation" and _sees_others():
         options.setdefault("activities", "all")
     hooks: list[Hook] = []
@@ -65,11 +70,14 @@ def start(
         data=kind,
         context=context or "shadow",
         backend=None if backend == "cupti" else backend,
+        mode=mode,
         **options,
     )
     if number is None:
         return None
-    _sessions[number] = file, FORMATS[kind]
+    sessions[number] = PhasedSession(
+        number, file, format or _FORMATS[kind], writes_phases=bool(format)
+    )
     if hook is not None:
         hooks.append(hook if isinstance(hook, Hook) else LaunchHook())
     for each in hooks:
@@ -109,84 +117,23 @@ def activate(session: int | None = None) -> None:
 
 
 def deactivate(session: int | None = None, flushing: bool = False) -> None:
-    """Has a session record nothing until `activate`, or all. `flushing` changes nothing: what was
-    recorded is in the run."""
+    """Has a session record nothing until `activate`, or all. `flushing` changes nothing: what asks
+    for data waits for it."""
     _profiling.deactivate(session)
     HookManager.deactivate(session)
 
 
 def finalize(session: int | None = None, output_format: str | None = "") -> Run | None:
-    """Ends a session, or all that are open, and writes the file of each: a tree (`hatchet`) or a
-    trace (`chrome_trace`), as `data` or `output_format` says. Gives the last one's run, None where
-    none was open. Raises ProfileError for another format."""
-    if output_format and output_format not in FORMATS.values():
-        known = " or ".join(FORMATS.values())
-        raise ProfileError(f"output_format must be {known}, got {output_format!r}")
+    """Ends a session, or all that are open, and writes the file of each, or of each of its phases:
+    a tree (`hatchet`, `hatchet_msgpack`) or a trace (`chrome_trace`), as `data`, `mode` or
+    `output_format` says. Gives the last one's run, None where none was open. Raises ProfileError
+    for another format."""
+    format = checked_format(output_format) if output_format else ""
     run = None
-    for number in [*_sessions] if session is None else [session]:
-        file, format = _sessions.pop(number, (DEFAULT_PROFILE_NAME, FORMATS["tree"]))
+    for number in [*sessions] if session is None else [session]:
+        ended = sessions.pop(number, None)
         HookManager.unregister(number)
         run = _profiling.finalize(number)
-        _write(run, file, output_format or format)
+        if ended is not None:
+            ended.write(run, format)
     return run
-
-
-def _write(run: Run, file: str, format: str) -> None:
-    path = Path(f"{file}.{format}")
-    if format == "hatchet":
-        content = [_entry(_tree(run)), {}]  # the second says what devices there are
-        path.write_text(json.dumps(content), "utf-8")
-        return
-    run.save(path, format="chrome")
-
-
-def _tree(run: Run) -> MetricNode:
-    root = MetricNode("ROOT", {TIME: 0.0, COUNT: 0.0})
-    for row in run.frame[run.frame["kind"] == "host"].to_dict("records"):
-        for name, value in (row["payload"] or {}).items():
-            _add(_at(root, row["scope"]), name, value)
-    timed = [
-        (row["scope"], row["kernel"], row["dur_ns"]) for row in run.launches.to_dict("records")
-    ]
-    for path, name, duration in [*timed, *_others(run.raw)]:
-        kernel = _at(_at(root, path), name)
-        _add(kernel, TIME, duration)
-        _add(kernel, COUNT, 1)
-    return root
-
-
-def _others(raw: RawRun) -> Iterator[tuple[str, str, int]]:
-    """Kernels of other libraries: the scope that each was asked for in, its name, its time."""
-    own = {kernel.name for kernel in raw.kernels}
-    scopes = [slice_ for slice_ in raw.host if slice_.kind == "host"]
-    for kernel in raw.host:
-        if kernel.kind == "kernel" and kernel.name not in own:
-            around = [slice_ for slice_ in scopes if _asked_in(kernel, slice_)]
-            innermost = max(around, key=lambda slice_: slice_.start, default=None)
-            path = "" if innermost is None else innermost.path
-            yield path, kernel.name, kernel.end - kernel.start
-
-
-def _asked_in(kernel: HostSlice, scope: HostSlice) -> bool:
-    """Whether a kernel was asked for in a scope; of its thread CUPTI knows the low half."""
-    is_thread = (kernel.issuer ^ scope.thread) & 0xFFFFFFFF == 0
-    return is_thread and scope.start <= kernel.issued <= scope.end
-
-
-def _at(node: MetricNode, path: str) -> MetricNode:
-    """The node of a path below another; a new one where there is none."""
-    for name in ScopePath(path).parts:
-        found = next((inner for inner in node.inner if inner.name == name), None)
-        if found is None:
-            node.inner.append(found := MetricNode(name))
-        node = found
-    return node
-
-
-def _add(node: MetricNode, metric: str, value: float) -> None:
-    node.metrics[metric] = node.metrics.get(metric, 0.0) + float(value)
-
-
-def _entry(node: MetricNode) -> dict[str, object]:
-    frame = {"name": node.name, "type": "function"}
-    return {"frame": frame, "metrics": node.metrics, "children": [*map(_entry, node.inner)]}

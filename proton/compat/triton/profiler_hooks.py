@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proton.base.knobs import knobs
-from proton.compat.triton.profiler_scopes import kept_metrics, kept_name
+from proton.compat.triton.profiler_scopes import kept_metrics, kept_name, metadata_state
 from proton.language.profiling import enter_scope, exit_scope
 from proton.runtime.launch.hooks import LazyDict as LazyDict
 
@@ -127,10 +127,12 @@ class LaunchHook(Hook):
 
     priority = 100
     _instance: ClassVar["LaunchHook | None"] = None
+    _of_thread: "_OfThread"
 
     def __new__(cls) -> "LaunchHook":
         if cls._instance is None:
             cls._instance = super().__new__(cls)
+            cls._instance._of_thread = _OfThread()
             cls._instance.configure()
         return cls._instance
 
@@ -145,24 +147,43 @@ class LaunchHook(Hook):
 
     def _facts(self, metadata: LazyDict) -> dict[str, Any]:
         """What the launch says of itself; nothing where the name that the kernel has, or that it
-        gives itself, is not taken."""
-        facts = metadata.get() if self._takes(metadata) else {}
+        gives itself, is not taken, and of what is launched to say it."""
+        if self._of_thread.is_asking or not self._takes(metadata):
+            return {}
+        self._of_thread.is_asking = True
+        try:
+            with metadata_state(str(metadata.data["name"])):
+                facts = metadata.get()
+        finally:
+            self._of_thread.is_asking = False
         return facts if self._takes(metadata) else {}
 
     def enter(self, metadata: LazyDict) -> None:
         """Opens the scope."""
-        if facts := self._facts(metadata):
+        facts, name = self._facts(metadata), ""
+        if facts:
             metrics = {name: value for name, value in facts.items() if _is_metric(name, value)}
-            enter_scope(kept_name(facts["name"]), metrics=kept_metrics(metrics))
+            name = kept_name(facts["name"])
+            enter_scope(name, metrics=kept_metrics(metrics))
+        self._of_thread.entered.append(name)
 
     def exit(self, metadata: LazyDict) -> None:
         """Closes it."""
-        if facts := self._facts(metadata):
-            exit_scope(kept_name(facts["name"]))
+        if self._of_thread.entered and (name := self._of_thread.entered.pop()):
+            exit_scope(name)
+
+
+class _OfThread(threading.local):
+    """The scopes of the launches that are under way, "" where one has none; and whether one is
+    being asked what it is."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self.is_asking = False
 
 
 def _is_metric(name: str, value: object) -> bool:
-    is_number = isinstance(value, Number) or hasattr(value, "data_ptr")
+    is_number = isinstance(value, Number | list | tuple) or hasattr(value, "data_ptr")
     return is_number and name not in _FACTS
 
 

@@ -15,6 +15,10 @@ from typing import Any
 import pandas as pd
 
 from proton.base.errors import ProtonError
+from proton.compat.triton.profiler_scopes import (
+    COMPUTE_METADATA_SCOPE_NAME,
+    COMPUTE_METADATA_SCOPE_PREFIX,
+)
 from proton.viewer.tables.metrics import (
     FORMATS,
     MetricNode,
@@ -22,6 +26,7 @@ from proton.viewer.tables.metrics import (
     checked_metrics,
     diff,
     formatted,
+    hatchet_of,
     known_metrics,
     of_hatchet,
 )
@@ -62,9 +67,33 @@ class GraphFrame:
 def read(filename: str) -> tuple[GraphFrame, list[str], list[str], dict[str, Any]]:
     """A file's tree, the metrics that count what is inside, those that do not, and what it says of
     devices: nothing, as no metric here needs it."""
-    root = of_hatchet(Path(filename))
+    return _with_metrics(_tree(filename))
+
+
+def get_raw_metrics(
+    database: list[Any],
+) -> tuple[GraphFrame, list[str], list[str], dict[str, Any]]:
+    """The same of what a file has, such as `data.get` gives."""
+    return _with_metrics(_without_metadata(hatchet_of(database, "data").root))
+
+
+def _with_metrics(root: MetricNode) -> tuple[GraphFrame, list[str], list[str], dict[str, Any]]:
     names = sorted(root.recorded() - {*_OF_DEVICES})
     return GraphFrame(root, tuple(names)), names, [], {}
+
+
+def _tree(filename: str) -> MetricNode:
+    return _without_metadata(of_hatchet(Path(filename)))
+
+
+def _without_metadata(node: MetricNode) -> MetricNode:
+    """A tree without what was launched to compute metrics."""
+    inner = [_without_metadata(each) for each in node.inner if not _is_metadata(each.name)]
+    return replace(node, inner=inner)
+
+
+def _is_metadata(name: str) -> bool:
+    return name == COMPUTE_METADATA_SCOPE_NAME or name.startswith(COMPUTE_METADATA_SCOPE_PREFIX)
 
 
 def parse(
@@ -76,7 +105,7 @@ def parse(
 ) -> tuple[GraphFrame, list[str]]:
     """A file's tree with these metrics, and what their columns are called. `include` and `exclude`
     are regular expressions of frames' names; raises ProtonError for a metric that is not there."""
-    root = of_hatchet(Path(filename))
+    root = _tree(filename)
     chosen = checked_metrics(root, metrics)
     kept = filter_frames(GraphFrame(root, tuple(chosen), threshold or 0.0), include, exclude)
     return kept, [name + INCLUSIVE for name in chosen]
@@ -149,4 +178,4 @@ def print_tree(
 
 def show_metrics(file_name: str) -> None:
     """Prints what can be shown of a file."""
-    print("Available metrics:", *known_metrics(of_hatchet(Path(file_name))), sep="\n- ")
+    print("Available metrics:", *known_metrics(_tree(file_name)), sep="\n- ")

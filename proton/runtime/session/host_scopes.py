@@ -4,9 +4,10 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from proton.base.errors import ProfileError
@@ -125,7 +126,9 @@ class HostRecorder:
         scope.payload.update(payload)
         self._end(scope, end)
 
-    def exit_block(self, name: str, has_failed: bool) -> None:
+    def exit_block(
+        self, name: str, has_failed: bool, payload: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
         """Ends the innermost scope of this name that a `with` opened; others that do may go on, as
         those of generators that alternate. What `enter_scope` opened inside and left open is an
         error, and ends with the block that an exception leaves."""
@@ -139,6 +142,7 @@ class HostRecorder:
             scope, inside = chain[depth], [s for s in chain[:depth] if not s.is_block]
         if scope is None or (inside and not has_failed):
             raise _not_innermost(name, innermost)
+        scope.payload.update(payload)
         for each in (*inside, scope):
             self._end(each, end)
 
@@ -168,6 +172,17 @@ class HostRecorder:
         found = self.slices[:]
         del self.slices[: len(found)]  # others may have been added
         return found
+
+    def forget(self, before: float) -> None:
+        """Leaves out the slices that have ended before a moment."""
+        count = len(self.slices)  # others may be added meanwhile
+        self.slices[:count] = [s for s in self.slices[:count] if s.end >= before]
+
+    def depth(self) -> int:
+        """How many scopes the caller is in."""
+        innermost = self.innermost()
+        chain = () if innermost is None else innermost.chain()
+        return sum(scope.kept and not scope.is_state for scope in chain)
 
     def so_far(self) -> list[HostSlice]:
         """All slices; those that are open as if they ended now."""

@@ -30,7 +30,7 @@ from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.join import join
 from proton.trace.model import HostSlice, RawRun
 from proton.trace.monitor_options import MonitorOptions
-from proton.trace.window import Window, union, within
+from proton.trace.window import Window, union, within, without
 
 ALWAYS: Window = (-math.inf, math.inf)
 
@@ -141,17 +141,42 @@ class OpenSessions:
             for session in chosen:
                 del self.open[session.number]
             self._settle()
-            program = [] if self.program is None else [self.program]
-            for recorder in ended:
-                raw, kind = recorder.finish(), replace(recorder.options, name="")
-                alike = (s for s in (*chosen, *self.open.values()) if s.kind == kind)
-                for session in (*alike, *program):
-                    session.parts.append(raw)
+            self._give_out(ended, chosen)
             first, host = chosen[0], self.host.so_far()
             windows = [window for session in chosen for window in session.windows]
             parts = {id(part): part for session in chosen for part in session.parts}
             whole = OpenSession(first.number, first.options, windows, list(parts.values()))
             return whole.run(host)
+
+    def so_far(self, session: OpenSession) -> RawRun:
+        """What a session has recorded until now. Its recorder ends, which waits for launches and
+        for devices; another one goes on."""
+        with self.lock:
+            ended = self.recorders.pop(session.kind, None)
+            self._settle()
+            self._give_out([] if ended is None else [ended])
+            return session.run(self.host.so_far())
+
+    def _give_out(self, ended: list[Session], closed: Iterable[OpenSession] = ()) -> None:
+        """Has recorders end, and each session that one worked for keep what it recorded; `closed`
+        are those that are not open any more."""
+        program = [] if self.program is None else [self.program]
+        for recorder in ended:
+            raw, kind = recorder.finish(), replace(recorder.options, name="")
+            alike = (s for s in (*closed, *self.open.values()) if s.kind == kind)
+            for session in (*alike, *program):
+                session.parts.append(raw)
+
+    def forget(self, session: OpenSession, window: Window) -> None:
+        """Leaves the time of a window, which is over, out of what a session recorded. What it has
+        of that goes; slices of the host go where no session needs them."""
+        with self.lock:
+            session.windows = without(session.windows, window)
+            if session.parts:
+                session.parts = [within(join(session.parts), union(session.windows))]
+            if self.program is None:
+                starts = (start for each in self.open.values() for start, _ in each.windows)
+                self.host.forget(min(starts, default=math.inf))
 
     def take_program(self) -> tuple[RawRun | None, LaunchBudget | None]:
         """What the program's session has of launches that have ended, which it forgets; nothing
@@ -325,6 +350,18 @@ def deactivate(number: int | None = None) -> None:
 def finalize(number: int | None = None) -> RawRun:
     """Ends a session, or all that are open, and gives the run."""
     return _sessions.finalize(_chosen(number))
+
+
+def so_far(number: int) -> RawRun:
+    """The run of a session until now, which goes on."""
+    (session,) = _chosen(number)
+    return _sessions.so_far(session)
+
+
+def forget(number: int, window: Window) -> None:
+    """Leaves a time that is over out of a session's run."""
+    (session,) = _chosen(number)
+    _sessions.forget(session, window)
 
 
 def start_program(options: SessionOptions) -> None:

@@ -20,7 +20,7 @@ from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.model import COMMIT, Kernel
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, variant_numbers
-from proton.viewer.tables.metrics import HATCHET, TIME, of_hatchet
+from proton.viewer.tables.metrics import HATCHET, HATCHET_MSGPACK, TIME, of_hatchet
 from proton.viewer.tables.rows import LAUNCH
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 COUNT = "count"  # the statistic that is no time
 STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
 SUFFIX = ".proton"
-SUFFIXES = (SUFFIX, CHROME, HATCHET)
+_TREES = (HATCHET, HATCHET_MSGPACK)
+SUFFIXES = (SUFFIX, CHROME, *_TREES)
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
 ALL_WARPS = -2  # -1 is that of the CPU, which has none
@@ -82,7 +83,7 @@ class Process:
     @property
     def is_run(self) -> bool:
         """Whether there is more than sums."""
-        return self.held is not None or Path(self.path).suffix != HATCHET
+        return self.held is not None or Path(self.path).suffix not in _TREES
 
     def run(self) -> Run:
         """The whole of it; raises ProtonError where there are sums alone."""
@@ -182,7 +183,7 @@ def in_order(processes: Iterable[Process]) -> list[Process]:
     """Processes by time; raises ProtonError where two are the same."""
     found = sorted(processes, key=lambda process: process.began_unix_ns)
     for one, next_ in itertools.pairwise(found):
-        is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, HATCHET}
+        is_known = not {Path(one.path).suffix, Path(next_.path).suffix} & {CHROME, *_TREES}
         if one.began_unix_ns == next_.began_unix_ns and is_known:
             raise ProtonError(
                 f"{one.path} and {next_.path} are the same run: of one process there is one "
@@ -193,7 +194,7 @@ def in_order(processes: Iterable[Process]) -> list[Process]:
 
 def read(file: Path, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]) -> Process:
     """A run; of a tree of Triton's Proton the kernels, of which it has sums."""
-    if file.suffix != HATCHET:
+    if file.suffix not in _TREES:
         return _process(Run.load(file), str(file), warps, alone, sources)
     times: dict[str, Row] = {}
     for node in of_hatchet(file).all():

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from proton.base.targets import GPUTarget
 from proton.base.units import duration
 from proton.viewer.explain.explanation import TOP, Explanation, KernelTime
 from proton.viewer.explain.finding import LEAST_PART, Finding, Unrecorded
 from proton.viewer.explain.rules import launch_gaps, utilization
 from proton.viewer.explain.rules.utilization import GOOD, LEAST_NS, LOW
-from proton.viewer.tables.metrics import BYTES, COUNT, TIME, HatchetFile, MetricNode
-from proton.viewer.tables.rates import RATES
+from proton.viewer.tables.metrics import COUNT, TIME, HatchetFile, MetricNode
+from proton.viewer.tables.rates import RATES, most
 
 HOST_NS = 10_000.0  # of Triton's host for a launch: 10.5 us (benchmarks/results, an H200)
 LEAST_LAUNCHES = 10  # that repeat
@@ -137,26 +136,12 @@ def _used(work: _Work, device: Mapping[str, float]) -> tuple[dict[str, float], l
     known."""
     used, unknown = {}, []
     for metric, value in work.of.items():
-        most = _most(metric, device)
-        if most:
-            used[RATES[metric][0]] = 100 * value / (work.time_ns / 1e9) / most
+        limit = most(metric, device)
+        if limit:
+            used[RATES[metric][0]] = 100 * value / (work.time_ns / 1e9) / limit
         else:
             unknown.append(metric)
     return used, unknown
-
-
-def _most(metric: str, device: Mapping[str, float]) -> float:
-    """What a device does at most in a second, by its clocks; 0 where that is not known."""
-    kilo = 1e3
-    if metric == BYTES:  # at both edges of the clock
-        return 2 * kilo * device.get("memory_clock_rate", 0.0) * device.get("bus_width", 0.0) / 8
-    arch = int(device.get("arch", 0))
-    if arch != 90:  # the chip of which operations in a cycle are known
-        return 0.0
-    chip = GPUTarget("cuda", arch).facts
-    adds = {"flops8": 2 * chip.dot_per_cycle, "flops16": chip.dot_per_cycle,
-            "flops32": chip.fp32_per_cycle}.get(metric, 0)  # fmt: skip
-    return 2 * adds * kilo * device.get("clock_rate", 0.0) * device.get("num_sms", 0.0)
 
 
 def _idle(work: _Work, used: dict[str, float]) -> Finding:

@@ -18,10 +18,13 @@ from typing import Any
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.trace.scope_path import ScopePath
+from proton.viewer.tables.msgpack import unpacked
 from proton.viewer.tables.tables import Tables
 
-HATCHET = ".hatchet"
+HATCHET, HATCHET_MSGPACK = ".hatchet", ".hatchet_msgpack"
 TIME, COUNT, BYTES = "time (ns)", "count", "bytes"
+# Of devices, and of scopes of the host that say how long they took.
+TIMES = {"time": TIME, "cpu_time": "cpu_time (ns)"}
 TIME_UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 SCALES = {"": 1.0, "g": 1e9, "t": 1e12}
 PERCENT = "%"
@@ -89,16 +92,22 @@ def of_run(tables: Tables) -> MetricNode:
 def read_hatchet(path: Path) -> HatchetFile:
     """A Hatchet file; raises ProtonError where it is none."""
     try:
-        content = json.loads(path.read_text("utf-8"))
-        devices = {
-            f"{kind} {number}": {name: float(value) for name, value in facts.items()
-                                 if _is_number(value) or str(value).isdigit()}
-            for kind, all_ in (content[1] if len(content) > 1 else {}).items()
-            for number, facts in all_.items()
-        }  # fmt: skip
-        return HatchetFile(name=path.stem, root=_node(content[0], 0), devices=devices)
+        data = path.read_bytes()
+        is_packed = path.suffix == HATCHET_MSGPACK
+        return hatchet_of(unpacked(data) if is_packed else json.loads(data), path.stem)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ProtonError(f"{path}: is no Hatchet file: {error}") from None
+
+
+def hatchet_of(content: list[Any], name: str) -> HatchetFile:
+    """What the list of a Hatchet file says."""
+    devices = {
+        f"{kind} {number}": {key: float(value) for key, value in facts.items()
+                             if _is_number(value) or str(value).isdigit()}
+        for kind, all_ in (content[1] if len(content) > 1 else {}).items()
+        for number, facts in all_.items()
+    }  # fmt: skip
+    return HatchetFile(name=name, root=_node(content[0], 0), devices=devices)
 
 
 def of_hatchet(path: Path) -> MetricNode:
@@ -107,8 +116,8 @@ def of_hatchet(path: Path) -> MetricNode:
 
 
 def is_hatchet(path: Path) -> bool:
-    """Whether a file can be one: JSON, and no .proton."""
-    if path.suffix == HATCHET:
+    """Whether a file can be one: by its name, or JSON, and no .proton."""
+    if path.suffix in (HATCHET, HATCHET_MSGPACK):
         return True
     with path.open("rb") as file:
         return file.read(64).lstrip().startswith(b"[")
@@ -134,9 +143,11 @@ def known_metrics(root: MetricNode) -> list[str]:
     recorded = _plain(root)
     there = set(recorded.values())
     names = [COUNT] if COUNT in there else []
+    for time in TIMES:
+        if time in recorded:
+            names += [f"{time}/{unit}" for unit in TIME_UNITS]
+            names += [f"avg_{time}/{unit}" for unit in TIME_UNITS if COUNT in there]
     if TIME in there:
-        names += [f"time/{unit}" for unit in TIME_UNITS]
-        names += [f"avg_time/{unit}" for unit in TIME_UNITS if COUNT in there]
         names += [f"{s}byte/s" for s in SCALES if BYTES in there]
         names += [f"{s}{rate}/s" for rate in _rates(there) for s in SCALES]
     names += sorted(name for name in recorded if name != COUNT)
@@ -170,16 +181,16 @@ class Values:
 
     def _of(self, node: MetricNode, metric: str, tree: int) -> float:
         recorded, (name, _, unit) = self.recorded[tree], metric.partition("/")
-        time = recorded.get("time", TIME)
-        if name in ("time", "avg_time") and unit in TIME_UNITS:
-            value = node.total(time) / TIME_UNITS[unit]
-            return value / max(node.total(COUNT), 1.0) if name == "avg_time" else value
+        time, of = recorded.get("time", TIME), name.removeprefix("avg_")
+        if of in TIMES and unit in TIME_UNITS:
+            value = node.total(recorded.get(of, TIMES[of])) / TIME_UNITS[unit]
+            return value / max(node.total(COUNT), 1.0) if of != name else value
         if unit == "s":
             scale = name[0] if name[0] in SCALES else ""
             rates = {"byte": BYTES, **_rates(recorded.values())}
             seconds = node.total(time) / TIME_UNITS["s"]
-            of = rates.get(name.removeprefix(scale), "")
-            return node.total(of) / SCALES[scale] / seconds if seconds else 0.0
+            rate = rates.get(name.removeprefix(scale), "")
+            return node.total(rate) / SCALES[scale] / seconds if seconds else 0.0
         value = node.total(recorded.get(name, name))
         if unit != PERCENT:
             return value

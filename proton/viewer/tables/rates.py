@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.base.errors import ProtonError
+from proton.base.targets import GPUTarget
 from proton.base.words import did_you_mean
 from proton.trace.model import HostSlice, Launch, RawRun
 from proton.trace.nesting import nest
@@ -214,3 +215,17 @@ def _is_timed(raw: RawRun, launch: Launch) -> bool:
     """Whether the times of a launch are those of its kernel."""
     kernel = raw.kernels[launch.kernel]
     return not kernel.on_gpu or kernel.strategy is not None
+
+
+def most(metric: str, device: Mapping[str, float]) -> float:
+    """What a device does at most in a second, by its clocks; 0 where that is not known."""
+    kilo = 1e3
+    if metric == "bytes":  # at both edges of the clock
+        return 2 * kilo * device.get("memory_clock_rate", 0.0) * device.get("bus_width", 0.0) / 8
+    arch = int(device.get("arch", 0))
+    if arch != 90:  # the chip of which operations in a cycle are known
+        return 0.0
+    chip = GPUTarget("cuda", arch).facts
+    adds = {"flops8": 2 * chip.dot_per_cycle, "flops16": chip.dot_per_cycle,
+            "flops32": chip.fp32_per_cycle}.get(metric, 0)  # fmt: skip
+    return 2 * adds * kilo * device.get("clock_rate", 0.0) * device.get("num_sms", 0.0)
