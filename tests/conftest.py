@@ -179,10 +179,7 @@ def _draws(item: pytest.Item) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Removes the session's cache. Behind this pytest looks for garbage five times, and the
-    interpreter once more: what is left here is none."""
-    gc.collect()
-    gc.freeze()
+    """Removes the session's cache."""
     shutil.rmtree(_FOLDER, ignore_errors=True)
 
 
