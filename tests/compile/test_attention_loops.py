@@ -17,6 +17,7 @@ from proton.base.knobs import knobs
 from proton.trace.instrumentation import Instrumentation
 from tests.compile.test_gpu_records import compiled
 from tests.compile.test_unaligned_products import loop_of
+from tests.pairs import covering
 
 TARGET = GPUTarget("cuda", 90)
 STRIDES = [1 << 20, 1 << 16, 128] * 4
@@ -48,18 +49,20 @@ FORWARD = [(128, 64, 8, 3), (64, 64, 4, 3)]
 BACKWARD = [(128, 64, 8, 2), (64, 32, 4, 3)]
 
 
-@pytest.mark.parametrize("blocks", FORWARD, ids=str)
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("head", [64, 128])
+def configurations(**axes: Any) -> Any:
+    """Any two options, of which a dot takes its registers, together."""
+    pairs = [" ".join(pair) for pair in itertools.combinations(axes, 2)]
+    return pytest.mark.parametrize(", ".join(axes), covering(axes, *pairs, least=1), ids=str)
+
+
+@configurations(head=[64, 128], overlap=[False, True], blocks=FORWARD)
 def test_forward_is_not_serialised(head: int, overlap: bool, blocks: tuple[int, ...]) -> None:
     """ptxas would say so, of which a compilation warns, which is an error here."""
     with knobs.scope(always_compile=True):
         forward(head, head == 64, overlap, *blocks)
 
 
-@pytest.mark.parametrize("blocks", BACKWARD, ids=str)
-@pytest.mark.parametrize("of", [dkdv_kernel, dq_kernel], ids=lambda of: of.__name__)
-@pytest.mark.parametrize("head", [64, 128])
+@configurations(of=[dkdv_kernel, dq_kernel], head=[64, 128], blocks=BACKWARD)
 def test_backward_is_not_serialised(of: Any, head: int, blocks: tuple[int, ...]) -> None:
     with knobs.scope(always_compile=True):
         backward(of, head, head == 64, *blocks)

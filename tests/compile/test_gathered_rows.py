@@ -10,6 +10,7 @@ import proton
 import proton.language as tl
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
+from tests.pairs import covering
 
 
 @proton.jit
@@ -72,30 +73,37 @@ def of_launch(how: str, depth: int, block: int, rng: np.random.Generator) -> Any
     return index, following, following[index[:depth]] if how == "chain" else index[:depth].copy()
 
 
-@pytest.mark.parametrize("how", ["each", "page", "chain", "list", "written"])
-@pytest.mark.parametrize("m", [32, 64])  # by `mma`, and by `wgmma`
-def test_rows_that_data_names(how: str, m: int, rng: np.random.Generator) -> None:
+WAYS = {
+    "how": ["each", "page", "chain", "list", "written"],
+    "m": [32, 64],  # by `mma`, and by `wgmma`
+    "stages": [2, 3, 4],
+}
+
+
+@pytest.mark.parametrize(
+    "how, m, stages", covering(WAYS, "how m", "how stages", "m stages"), ids=str
+)
+def test_rows_that_data_names(how: str, m: int, stages: int, rng: np.random.Generator) -> None:
     n, block, warps = 32, 32, 4
     emulation = Emulation(warps, rng)
-    for stages in (2, 3, 4):
-        for depth in (0, 5, 32, 70, 32 * int(rng.integers(4, 8))):
-            index, following, rows = of_launch(how, depth, block, rng)
-            a = rng.integers(-3, 4, (m, 256)).astype(np.float16)
-            b = rng.integers(-3, 4, (-(-max(depth, 1) // block) * block, n)).astype(np.float16)
-            out = np.full((m, n), np.nan, np.float32)
-            meant = index.copy()
-            with emulation.installed():
-                kernel = gathered[(1,)](
-                    a, b, index, following, out, depth, M=m, N=n, K=block, HOW=how,
-                    num_warps=warps, num_stages=stages,
-                )  # fmt: skip
-            want = a[:, :depth].astype(np.float32) @ b[rows].astype(np.float32)
-            np.testing.assert_array_equal(out, want)
-            if how == "written":
-                np.testing.assert_array_equal(index[:depth], meant[:depth] + 1)
-            if depth and depth % block == 0:  # else a's rows end within a copy
-                buffers = kernel.asm["schedule"].count("buffers")
-                assert buffers == (1 if how == "written" else 2)
+    for depth in (0, 5, 32, 70, 32 * int(rng.integers(4, 8))):
+        index, following, rows = of_launch(how, depth, block, rng)
+        a = rng.integers(-3, 4, (m, 256)).astype(np.float16)
+        b = rng.integers(-3, 4, (-(-max(depth, 1) // block) * block, n)).astype(np.float16)
+        out = np.full((m, n), np.nan, np.float32)
+        meant = index.copy()
+        with emulation.installed():
+            kernel = gathered[(1,)](
+                a, b, index, following, out, depth, M=m, N=n, K=block, HOW=how,
+                num_warps=warps, num_stages=stages,
+            )  # fmt: skip
+        want = a[:, :depth].astype(np.float32) @ b[rows].astype(np.float32)
+        np.testing.assert_array_equal(out, want)
+        if how == "written":
+            np.testing.assert_array_equal(index[:depth], meant[:depth] + 1)
+        if depth and depth % block == 0:  # else a's rows end within a copy
+            buffers = kernel.asm["schedule"].count("buffers")
+            assert buffers == (1 if how == "written" else 2)
 
 
 @pytest.mark.parametrize("asks", [False, True])

@@ -27,6 +27,7 @@ from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 from tests.compile.ptx_order import RECORDS, work
 from tests.cpu.harness import kernels_of
+from tests.pairs import covering
 
 HOPPER = GPUTarget("cuda", 90)
 # Instructions whose number and order must not change.
@@ -91,8 +92,11 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
 SIZES = {1: (1 << 14,), 2: (256, 1000), 3: (128, 128, 128)}
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("case", [*CASES, *MORE_CASES], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case, mode",
+    covering({"case": [*CASES, *MORE_CASES], "mode": MODES}),
+    ids=lambda x: getattr(x, "name", x),
+)
 def test_the_same_work_remains_where_records_are_taken_away(
     rng: np.random.Generator, launched: Launched, case: Case, mode: str
 ) -> None:

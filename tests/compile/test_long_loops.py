@@ -90,12 +90,19 @@ def records_of(kernel: JITFunction, tiles: int, depth: int) -> Records:
     return found + [("kernel", -1)] * (kernel is product)
 
 
-@pytest.mark.parametrize("how", [
+HOW = [
     {}, {"capacity": 8}, {"capacity": 16, "clock_bits": 64}, {"buffer": "global", "capacity": 64},
     {"sample_warps": (1, 2), "capacity": 32}, {"buffer": "global", "room": False},
     {"buffer": "global", "clock_bits": 64, "room": False},
-], ids=str)  # fmt: skip
-@pytest.mark.parametrize("kernel", [product, products], ids=lambda kernel: kernel.__name__)
+]  # fmt: skip
+# Each buffer, width of clock and lack of room with both kernels.
+BOTH = [(product, HOW[0]), (products, HOW[0])]
+ONE = [((products, product)[n % 2], how) for n, how in enumerate(HOW[1:])]
+
+
+@pytest.mark.parametrize(
+    "kernel, how", BOTH + ONE, ids=lambda x: str(x) if isinstance(x, dict) else x.__name__
+)
 def test_a_loop_of_products(
     kernel: JITFunction, how: dict[str, Any], session_seed: int, rng: np.random.Generator
 ) -> None:

@@ -20,13 +20,16 @@ from proton.base.symbols import LONGEST, mangled
 from tests.compile.cubins import read_cubin
 from tests.cpu.harness import kernels_of
 
+# Of the C library and the compiler's, which the CPU's code calls.
+ON_CPUS = "memcpy memset fflush main erf erff expm1 sinf _start __truncsfbf2".split()
+# Of PTX: predefined identifiers, registers, directives.
+ON_GPUS = "WARP_SZ tid ntid ctaid laneid clock entry func reg param ret bra r0 rd1 p0 f1".split()
 NAMES = (
-    # of the C library and the compiler's, which the CPU's code calls
-    *"malloc free memcpy memset printf fflush main erf erff expm1 sinf _start __truncsfbf2".split(),
+    *ON_CPUS,
+    *ON_GPUS,
+    *"malloc free printf _ __".split(),
     # of CUDA's run time and libdevice
     *"vprintf __assertfail __nv_exp __nv_expf __nv_erff cudaMalloc _Z3foov".split(),
-    # of PTX: predefined identifiers, registers, directives
-    *"WARP_SZ _ __ tid ntid ctaid laneid clock entry func reg param ret bra r0 rd1 p0 f1".split(),
     # of LLVM, MLIR, and our own
     *"llvm llvm_memcpy nvvm kernel add__range add__program string_0 global_smem k__1 void".split(),
     # not ASCII
@@ -61,8 +64,8 @@ def kernel_named(name: str, source: str = SOURCE) -> Any:
     return getattr(module, name)
 
 
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: name[:20])
-def test_a_kernel_of_any_name(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ON_CPUS], ids=lambda n: n[:20])
+def test_a_kernel_of_any_name_for_a_gpu(name: str) -> None:
     kernel = kernel_named(name)
     compiled = kernel.warmup(tl.float32, 3.0, target=GPUTarget("cuda", 90))
     assert compiled.name == kernel.__name__
@@ -70,14 +73,19 @@ def test_a_kernel_of_any_name(name: str, capfd: pytest.CaptureFixture[str]) -> N
     assert f".visible .entry {symbol}(" in compiled.asm["ptx"]
     assert compiled.metadata["symbol"] == symbol
     assert read_cubin(compiled.asm["cubin"]).functions >= {symbol}
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ON_GPUS], ids=lambda n: n[:20])
+def test_a_kernel_of_any_name_on_a_cpu(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    kernel = kernel_named(name)
     x = np.ones(1, np.float32)
     with proton.profile() as run:
         compiled = kernel[(1,)](x, 1.0)
+        with pytest.raises(AssertionError, match="positive") as problem:
+            kernel[(1,)](np.full(1, -3, np.float32), 1.0)
     assert np.isclose(x[0], 0.9953223 + np.expm1(2.0))
     assert compiled.name == kernel.__name__ == run.kernels[0].name
     assert compiled.asm["asm"]
-    with pytest.raises(AssertionError, match="positive") as problem:
-        kernel[(1,)](np.full(1, -3, np.float32), 1.0)
     assert f"in {kernel.__name__}" in str(problem.value)
 
 

@@ -25,6 +25,7 @@ from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
 from tests.draws import PROGRAMS
+from tests.pairs import covering
 
 ARGUMENTS = 6
 LAUNCH = 77  # the number of a launch in a slab
@@ -432,12 +433,22 @@ BEHIND = {
 }
 
 
-@pytest.mark.parametrize("how", [
+HOW = [
     {"capacity": 4}, {"capacity": 4, "buffer": "global"}, {"buffer": "global", "clock_bits": 64},
     {"strategy": "flush", "capacity": 8},
-], ids=str)  # fmt: skip
-@pytest.mark.parametrize("is_long", [False, True])
-@pytest.mark.parametrize("behind", BEHIND)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "behind, is_long, how",
+    covering(
+        {"behind": BEHIND, "is_long": [False, True], "how": HOW},
+        "behind is_long",
+        "behind how",
+        "is_long how",
+    ),
+    ids=str,
+)
 def test_what_is_behind_a_loop(
     behind: str,
     is_long: bool,

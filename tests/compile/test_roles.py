@@ -38,8 +38,8 @@ def test_loops_with_a_dot_that_is_delayed(rng: np.random.Generator, kernel: Any)
     seen: list[str] = []
     for length in (128, 256):
         run_alternating(
-            rng, kernel, lambda ptx: seen.append(ptx) or ptx, length=length, tma=True, head=128,
-            columns=128, num_warps=8, num_stages=2,
+            rng, kernel, lambda ptx: seen.append(ptx) or ptx, length=length, heads=256 // length,
+            tma=True, head=128, columns=128, num_warps=8, num_stages=2,
         )  # fmt: skip
     assert [ROLES in ptx for ptx in seen] == [kernel is not plain_scores] * 2
 

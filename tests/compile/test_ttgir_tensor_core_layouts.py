@@ -9,6 +9,7 @@ import pytest
 
 import proton
 from tests.compile.ptx.emulation import Emulation
+from tests.pairs import covering
 
 WARPS = 4
 BLOCKED = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>"  # noqa: E501
@@ -134,8 +135,10 @@ def converted(shape: tuple[int, ...], source: str, target: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("shape", [(32, 64), (64, 1), (1, 64)], ids=str)
-@pytest.mark.parametrize("name", MATRICES)
+SHAPES = {"name": MATRICES, "shape": [(32, 64), (64, 1), (1, 64)]}
+
+
+@pytest.mark.parametrize("name, shape", covering(SHAPES), ids=str)
 def test_matrices(rng: np.random.Generator, tmp_path: Path, name: str, shape: Any) -> None:
     layout = MATRICES[name]
     for source, target in ((BLOCKED, layout), (layout, BLOCKED)):
@@ -145,8 +148,10 @@ def test_matrices(rng: np.random.Generator, tmp_path: Path, name: str, shape: An
         check(rng, folder, shape, text)
 
 
-@pytest.mark.parametrize("order", [(2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1)], ids=str)
-@pytest.mark.parametrize("name", DEPTHS)
+ORDERS = {"name": DEPTHS, "order": [(2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1)]}
+
+
+@pytest.mark.parametrize("name, order", covering(ORDERS), ids=str)
 def test_several_matrices_by_way_of_swizzled_memory(
     rng: np.random.Generator, tmp_path: Path, name: str, order: Any
 ) -> None:

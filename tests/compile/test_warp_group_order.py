@@ -90,14 +90,15 @@ def run_alternating(
     edit: Callable[[str], str] = str,
     *,
     length: int = 256,
+    heads: int = 2,
     tma: bool = False,
     head: int = 64,
     columns: int = 64,
     **options: Any,
 ) -> None:
-    """Blocks of rows of two heads, against numpy in float64. Of a program one warp group goes on as
+    """Blocks of rows of heads, against numpy in float64. Of a program one warp group goes on as
     far as it can before the next does."""
-    heads, scale = 2, 0.05
+    scale = 0.05
     q, k, v = (
         rng.standard_normal((heads, length, head), np.float32).astype(np.float16) for _ in range(3)
     )

@@ -10,6 +10,7 @@ import proton
 import proton.language as tl
 from proton.base.errors import CompilationError
 from tests.cpu.harness import FLOATS, WIDE_FLOATS, decode, encode, ordinary, pointer, storage
+from tests.pairs import covering
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 TYPES: dict[str, Any] = {"int8": tl.int32, "float64": tl.float64}  # the others give fp32
@@ -193,9 +194,19 @@ def matmul(
     tl.store(c_ptr + rows[:, None] * n + columns[None, :], total, mask=inside)
 
 
-@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt", "strided"])
-@pytest.mark.parametrize("wrap", [False, True], ids=["masked", "wrapped"])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype, wrap, layout",
+    covering(
+        {
+            "dtype": ["float32", "float16", "bfloat16"],
+            "wrap": [False, True],
+            "layout": ["nn", "nt", "tn", "tt", "strided"],
+        },
+        "dtype layout",
+        "dtype wrap",
+        "wrap layout",
+    ),
+)
 def test_matmul(rng: np.random.Generator, dtype: str, wrap: bool, layout: str) -> None:
     for m, n, k in [(1, 1, 1), (33, 17, 50), (64, 64, 64), (70, 100, 0), (5, 130, 31)]:
         a, b = ordinary(rng, dtype, (m, k)), ordinary(rng, dtype, (k, n))

@@ -31,6 +31,7 @@ from tests.cpu.harness import (
     storage,
     truncated_division,
 )
+from tests.pairs import covering
 from tests.tables import check_rows
 
 SIZE = 777  # four blocks of 256, the last one partial
@@ -194,7 +195,8 @@ CHANGES = {"-": np.negative, "~": np.invert}
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_extrema_of_three(rng: np.random.Generator, dtype: str) -> None:
     """One instruction on some chips, for which some assemblers have dropped the sign."""
-    rows = list(itertools.product(EXTREMA, EXTREMA, CHANGES, range(3)))
+    axes = {"outer": EXTREMA, "inner": EXTREMA, "change": list(CHANGES), "place": range(3)}
+    rows = covering(axes, *(f"{x} {y}" for x, y in itertools.combinations(axes, 2)))
     values = [sample(rng, dtype, SIZE) for _ in range(3)]
 
     def expression(outer: str, inner: str, change: str, place: int) -> str:

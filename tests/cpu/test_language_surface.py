@@ -60,9 +60,15 @@ def test_products_in_another_type(rng: Any, rows: int, columns: int) -> None:
         np.testing.assert_allclose(out, np.cumprod(x, 1, dtype=dtype), rtol=1e-6)
 
 
+SMALLEST = [(1, 1), (16, 1), (32, 8), (16, 16)]
+INTEGER_AND_FLOAT = [("int8", "float16"), ("uint32", "float32")]
+
+
 @pytest.mark.interpreted
-@pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float32"])
-@pytest.mark.parametrize(("count", "k"), [(1, 1), (16, 1), (32, 8), (16, 16)])
+@pytest.mark.parametrize(
+    "count, k, dtype",
+    [(*size, dtype) for n, size in enumerate(SMALLEST) for dtype in INTEGER_AND_FLOAT[n % 2]],
+)
 def test_the_smallest_elements(rng: Any, dtype: str, count: int, k: int) -> None:
     x = (rng.standard_normal((4, count)) * 50).astype(dtype)
     if "float" in dtype and count > 1:

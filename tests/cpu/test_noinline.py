@@ -10,6 +10,7 @@ import proton
 import proton.language as tl
 from proton.base.errors import CompilationError
 from tests.cpu.harness import decode, encode, ordinary, pointer
+from tests.pairs import covering
 
 
 @proton.jit(noinline=True)
@@ -52,11 +53,20 @@ def called(kernel: Any) -> set[str]:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "int8", "bfloat16"])
-@pytest.mark.parametrize("n, block", [(1, 1), (1, 16), (999, 256)])
+@pytest.mark.parametrize(
+    "dtype, size",
+    covering(
+        {
+            "dtype": ["int32", "float32", "float64", "int8", "bfloat16"],
+            "size": [(1, 1), (1, 16), (999, 256)],
+        }
+    ),
+    ids=str,
+)
 def test_blocks_scalars_and_tuples(
-    rng: np.random.Generator, dtype: str, n: int, block: int
+    rng: np.random.Generator, dtype: str, size: tuple[int, int]
 ) -> None:
+    n, block = size
     x, y = rng.integers(0, 3, (2, n)).astype(np.float32)
     programs = proton.cdiv(n, block)
     arrays = [encode(values, dtype) for values in (x, y, np.zeros(n, np.float32))]

@@ -16,7 +16,7 @@ from proton.tools.ragged_tma import (
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 
-@proton.jit
+@proton.jit(do_not_specialize=["row", "column"])  # or each launch has a kernel of its own
 def copy_rows(source, target, start, size, row, column, DIM: tl.constexpr, RANK: tl.constexpr):
     if RANK == 2:
         at = [row, column]

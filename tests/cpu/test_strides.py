@@ -17,6 +17,7 @@ import proton.language as tl
 from kernels.cases import CASES, MORE_CASES
 from proton.runtime.cpu import launch
 from tests.cpu.harness import kernels_of
+from tests.pairs import covering
 
 SIZES = (1, 2, 4, 8, 16)
 LAUNCHES = 6  # of each kernel
@@ -79,10 +80,16 @@ def places_of(shape: tuple[int, ...], strides: list[int], steps: int, step: int)
     return place - place.min()
 
 
-@pytest.mark.parametrize("is_constant", [False, True])
-@pytest.mark.parametrize("moves", [False, True])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(
+    "rank, mask, moves, is_constant",
+    covering(
+        {"rank": [1, 2, 3], "mask": MASKS, "moves": [False, True], "is_constant": [False, True]},
+        "rank moves is_constant",
+        "rank mask",
+        "mask moves",
+        "mask is_constant",
+    ),
+)
 def test_any_strides(
     rng: np.random.Generator, rank: int, mask: str, moves: bool, is_constant: bool
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 import proton
 import proton.language as tl
 from tests.cpu.harness import ordinary
+from tests.pairs import covering
 
 SIZES = [(1, 1), (1, 40), (13, 1), (29, 70), (32, 64)]
 
@@ -30,12 +31,20 @@ def gather_rows(x_ptr, index_ptr, out_ptr, n, columns, row, column, R: tl.conste
     tl.store(out_ptr + r[:, None] * columns + c[None, :], x, mask=(r[:, None] < n) & (c < columns))
 
 
-@pytest.mark.parametrize("n, columns", SIZES)
-@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    "size, dtype, backwards",
+    covering(
+        {"size": SIZES, "dtype": ["float32", "int8", "float64"], "backwards": [False, True]},
+        "size dtype",
+        "size backwards",
+        "dtype backwards",
+    ),
+    ids=str,
+)
 def test_rows_from_an_index(
-    rng: np.random.Generator, n: int, columns: int, dtype: str, backwards: bool
+    rng: np.random.Generator, size: tuple[int, int], dtype: str, backwards: bool
 ) -> None:
+    n, columns = size
     table = ordinary(rng, dtype, (50, columns + 3))
     index = rng.integers(-1, 50, n).astype(np.int32)
     out = np.zeros((n, columns), dtype)

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.compile.test_gathered_rows import gathered, of_launch
+from tests.compile.test_gathered_rows import WAYS, gathered, of_launch
+from tests.pairs import covering
 
 
-@pytest.mark.parametrize("how", ["each", "page", "chain", "list", "written"])
-@pytest.mark.parametrize("m", [32, 64, 128])
-@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize(
+    "how, m, stages",
+    covering(WAYS | {"m": [32, 64, 128]}, "how m", "how stages", "m stages"),
+)
 def test_rows_that_data_names(
     torch: Any, how: str, m: int, stages: int, rng: np.random.Generator
 ) -> None:
