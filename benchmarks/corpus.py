@@ -106,6 +106,21 @@ SEEN = (
     "_fp8_blockwise_act_quant_kernel_impl",
     "dequant_fp4_kernel",
     "_optimizer_update_1state_8bit_blockwise_triton_kernel",
+    "_atk_backward_chunk_out",
+    "chunk_gated_delta_rule_bwd_kernel_dhu_blockdim64",
+    "chunk_gdn2_fwd_kernel_inter_solve_fused",
+    "chunk_gla_bwd_kernel_dv",
+    "chunk_kda_bwd_kernel_wy_dqkg_fused",
+    "chunk_mesa_net_fwd_kernel_h",
+    "chunk_precond_kda_bwd_kernel_wy_dqkg",
+    "fused_chunk_ttt_linear_bwd_kernel_dh",
+    "fused_chunk_ttt_linear_bwd_kernel_h",
+    "fused_chunk_ttt_linear_fwd_kernel",
+    "parallel_nsa_bwd_kernel_dq",
+    "parallel_simple_gla_bwd_kernel",
+    "prepare_precond_wy_repr_bwd_kernel",
+    "prepare_wy_repr_bwd_kernel",
+    "transform_q_fwd_kernel",
 )
 
 

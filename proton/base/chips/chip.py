@@ -103,18 +103,10 @@ class Chip:
     def most_beside_cache(self, programs: int, shared: int) -> int:
         """The most bytes of shared memory with which so many programs leave the first-level cache
         what they do with `shared` bytes each."""
-        most = (
-            self.carveout(programs, shared) // programs // self.shared_unit * self.shared_unit
-            - self.reserved_shared
-        )
-        return min(self.shared_bytes, most)
-
-    def carveout(self, programs: int, shared: int) -> int:
-        """What so many programs, of so many bytes of shared memory, take from the memory of an SM
-        that is its first-level cache, too."""
         taken = programs * self._taken(shared)
-        sizes = (size for size in self.shared_sizes if size >= taken)
-        return next(sizes, self.sm_shared_bytes)
+        whole = next((size for size in self.shared_sizes if size >= taken), self.sm_shared_bytes)
+        most = whole // programs // self.shared_unit * self.shared_unit - self.reserved_shared
+        return min(self.shared_bytes, most)
 
     def most_registers(self, programs: int, threads: int) -> int:
         """The most registers of a thread with which so many programs, of so many threads, fit on an
