@@ -125,7 +125,7 @@ def test_files_of_messagepack_are_read_alike(viewer: Viewer, tmp_path: Path) -> 
     other.write_bytes(b"\x92\x80")
     status, _, err = viewer("-m", "count", other)
     assert status == 2
-    assert "b.hatchet_msgpack: is no Hatchet file: MessagePack ends within a value" in err
+    assert "b.hatchet_msgpack: is no Hatchet file: Unpack failed: incomplete input" in err
 
 
 def test_files_are_compared_and_gated(viewer: Viewer, tmp_path: Path) -> None:
