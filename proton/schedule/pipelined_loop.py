@@ -13,6 +13,10 @@ that nothing waits for them. What TMA copies has no groups and tokens: each buff
 shared memory that its bytes arrive at, and iteration i waits for phase i / S of barrier i mod S.
 Beyond the end nothing is copied, and nothing waits. Where groups of warps alternate, each copies a
 part of what all read: the groups of copies have such barriers, too, at which all warps arrive.
+
+A loop that is known to have no more than S iterations has a buffer for each, and all copies begin
+in the prologue. Where threads read all data before the copies begin, those may write the buffers
+that were read, behind a barrier: there are S - 1.
 """
 
 from collections.abc import Callable
@@ -90,7 +94,7 @@ class PipelinedLoop:
                 self.arrivals = start_barriers(self.stages)
             state = self.prologue()
             phases = [i32(0)] if self.by_tma or self.alternates else []
-            initial = [*state, *phases, i32(self.distance), i32(0)]
+            initial = [*state, *phases, i32(self.distance % self.stages), i32(0)]
         self._allocate_behind_copies()
         if self.alternates:
             self._begin_order()
@@ -136,9 +140,11 @@ class PipelinedLoop:
             tokens += self.copies(mapping, i32(number), is_inside, note)
             variable = arith.AddIOp(variable, step).result
             passed = arith.AddIOp(passed, step).result if number else step
-            if number + 1 < self.distance or self.indices:
+            if number + 1 < self.distance or (self.indices and not self.plan.are_ahead):
                 more = arith.CmpIOp(_Predicate.ugt, left, passed).result
                 is_inside = arith.AndIOp(runs, more).result
+            elif self.plan.are_ahead:
+                break
             state = self._next(mapping, variable, is_inside)
         return [*state, *tokens]
 
@@ -177,9 +183,18 @@ class PipelinedLoop:
         note = partial(set_ahead, iterations=self.distance)
         begun = self.copies(mapping, write, is_inside, note)
         if self.indices:
-            is_inside, variable = self._ahead(self.stages)
+            is_inside, variable = self._ahead(self.distance + 1)
         ahead = self._next(mapping, variable, is_inside)
         return [*ahead, *state[self.count + 1 :], *begun]
+
+    def _without_copies(self, state: list[Value], place: Operation) -> list[Value]:
+        """The same where all copies have begun: a group of none stands for them, as a wait counts
+        the groups behind its own."""
+        begun: list[Value] = []
+        if self.by_threads:
+            with ir.InsertionPoint(place), self.loop.location:
+                begun.append(AsyncCommitGroupOp([], _token()).group)
+        return [*state[: self.count], *state[self.count + 1 :], *begun]
 
     @property
     def count(self) -> int:
@@ -242,15 +257,21 @@ class PipelinedLoop:
         with ir.InsertionPoint(first), asks.location:
             self._wait_for_copies(state, read, phases)
         self.begins.pop(SyncPoint.COPIES, None)  # those of the prologue
-        with ir.InsertionPoint(self._at(SyncPoint.COPIES)), self.loop.location:
-            following = self.go_on(state, write)
+        if self.plan.are_ahead:
+            following = self._without_copies(state, first)
+        else:
+            with ir.InsertionPoint(self._at(SyncPoint.COPIES)), self.loop.location:
+                if self.plan.behind_reads:
+                    BarrierOp()
+                following = self.go_on(state, write)
         for load, consumer in zip(self.loads, self.plan.consumers, strict=True):
             with before(consumer), load.op.location:
                 take_from(load, self._buffer(load, read))
         if self.alternates:
             self._order(read)
         with before(end):
-            indices = [next_index(write, self.stages), next_index(read, self.stages)]
+            written = write if self.plan.are_ahead else next_index(write, self.stages)
+            indices = [written, next_index(read, self.stages)]
             phases = [next_phase(phase, indices[1]) for phase in phases]
         for number, value in enumerate([*following, *phases, *indices]):
             end.operands[old + number] = value

@@ -12,13 +12,14 @@ Threads must not meet in such a loop: what they exchange orders the iterations a
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.loop_iterations import iterations_of
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import LOOP_ANNOTATION, UNROLLED
-from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
+from proton.dialect.mlir import Module, Operation, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import all_ops
 from proton.passes import Pass, register
 
 MOST_ITERATIONS = 8
@@ -45,27 +46,13 @@ class UnrollShortLoops(Pass):
 
 
 def _is_short(loop: ForLoop) -> bool:
-    iterations = _iterations(loop)
+    iterations = iterations_of(loop.op)
     if iterations is None or not 2 <= iterations <= MOST_ITERATIONS:
         return False
     ops = all_ops(loop.op)
     loads = any(isa(op, tt.LoadOp) and is_tensor(op.results[0].type) for op in ops)
     size = sum(_results(op) for op in ops)
     return loads and all(map(_is_of_threads, ops)) and size * iterations <= MOST_RESULTS
-
-
-def _iterations(loop: ForLoop) -> int | None:
-    """How many there are; None where that is not known."""
-    bounds = [_number(value) for value in loop.bounds]
-    lower, upper, step = bounds
-    if lower is None or upper is None or not step or step < 0:
-        return None
-    return -(-(upper - lower) // step)
-
-
-def _number(value: Value) -> int | None:
-    op = defining_op(value)
-    return int(ir.IntegerAttr(op.attributes["value"]).value) if isa(op, arith.ConstantOp) else None
 
 
 def _is_of_threads(op: Operation) -> bool:
