@@ -151,11 +151,6 @@ def desc_bytes(type_: Type) -> int:
     return _aligned(count * view.padded(view.size) * stored_bytes(element))
 
 
-def tensor_bytes(value: Value) -> int:
-    """The bytes of a tensor's elements, stored one behind another."""
-    return prod(shape_of(value)) * stored_bytes(element_of(value))
-
-
 def _atomic_bytes(op: Operation) -> int:
     """One thread does an atomic; where others hold copies they read what it got."""
     result = op.results[0]

@@ -65,7 +65,7 @@ def alternate(schedule: Schedule, chip: Chip) -> None:
     """Has the warp groups of a loop alternate, where they can and where it pays."""
     if schedule.copies is None or schedule.copies.tiles is not None or not chip.dot_per_cycle:
         return
-    if schedule.copies.are_ahead or schedule.copies.behind_reads:
+    if schedule.copies.are_ahead:
         return
     if schedule.copies.stages < LEAST_STAGES or not _are_apart(schedule):
         return

@@ -78,8 +78,7 @@ class Copies(_Copied):
     `consumers`, of each load the first op that takes its data; `slice`, what they are computed
     from; `tiles`, the loop around, with whose next tile the copies go on, or None. A loop that
     `may_be_empty` is entered behind a branch. Where each iteration has a buffer (`are_ahead`), all
-    copies begin ahead of the loop. Where threads read all data of an iteration before its copies
-    begin (`behind_reads`), those write the buffers that were read."""
+    copies begin ahead of the loop."""
 
     stages: int
     consumers: list[Operation]
@@ -87,12 +86,11 @@ class Copies(_Copied):
     tiles: Tiles | None = None
     may_be_empty: bool = False
     are_ahead: bool = False
-    behind_reads: bool = False
 
     @property
     def distance(self) -> int:
         """The iterations from the beginning of a copy to its use."""
-        return self.stages - (not self.are_ahead and not self.behind_reads)
+        return self.stages - (not self.are_ahead)
 
     @property
     def consumer(self) -> Operation:

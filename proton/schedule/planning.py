@@ -6,21 +6,18 @@ from dataclasses import dataclass, replace
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
 from proton.analysis.loop_iterations import iterations_of
-from proton.analysis.pressure import Crowded
 from proton.analysis.reloads import stages_of
-from proton.analysis.scratch import desc_bytes, scratch_bytes, tensor_bytes
+from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.chips.chip import Chip
-from proton.base.targets import GPUTarget
-from proton.dialect import isa, ttg, ttng
+from proton.dialect import isa, ttg
 from proton.dialect.mlir import Module, Operation, func, scf
-from proton.dialect.regions import ForLoop, end_of, is_invariant
+from proton.dialect.regions import ForLoop
 from proton.dialect.traits import AllocatesShared, Loop, has
 from proton.dialect.ttg import num_warps
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
 from proton.schedule import dots
 from proton.schedule.loads import (
-    PRODUCTS,
     TMA_LOAD,
     TMA_STORE,
     Load,
@@ -47,13 +44,8 @@ class Planner:
     module: Module
     function: Operation
     stages: int
-    target: GPUTarget
+    chip: Chip
     may_have_roles: bool = True
-
-    @property
-    def chip(self) -> Chip:
-        """Facts of the target."""
-        return self.target.facts
 
     def schedules(self) -> list[Schedule]:
         """Those of loops whose loads begin early, and of blocks that wait for dots: loops last, as
@@ -70,10 +62,6 @@ class Planner:
         for schedule in found:
             if schedule.loop not in specialized:
                 _begin_ahead(schedule)
-        if not specialized:
-            self._share_buffers(found)
-        for schedule in found:
-            if schedule.loop not in specialized:
                 _place_waits(schedule, has_room)
                 if not specialized:  # else warps of the program wait for others, too
                     alternate(schedule, self.chip)
@@ -152,29 +140,6 @@ class Planner:
                 return Copies(loads, most, consumers, slice_, around, may_be_empty)
         return None
 
-    def _share_buffers(self, schedules: list[Schedule]) -> None:
-        """Has copies write the buffers that their iteration has read, one less in all, where an SM
-        holds more programs then. Threads meet between, once more in each iteration. Operands from
-        outside may go to memory, too (`keep-operands-in-memory`)."""
-        shared = [schedule for schedule in schedules if _may_share(schedule)]
-        if not shared:
-            return
-        crowded = Crowded(self.module, self.function, self.target)
-        kept = sum(map(_operand_bytes, shared))
-
-        def programs() -> int:
-            return crowded.programs(kept + bytes_beside(self.module, self.function, schedules))
-
-        before = programs()
-        known = [schedule.copies for schedule in shared]
-        for schedule in shared:
-            assert schedule.copies is not None
-            stages = schedule.copies.stages - 1
-            schedule.copies = replace(schedule.copies, stages=stages, behind_reads=True)
-        if programs() <= before:
-            for schedule, copies in zip(shared, known, strict=True):
-                schedule.copies = copies
-
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""
         ops = all_ops(self.function)
@@ -226,23 +191,6 @@ def _begin_ahead(schedule: Schedule) -> None:
         schedule.copies = replace(copies, stages=count, may_be_empty=False, are_ahead=True)
 
 
-def _operand_bytes(schedule: Schedule) -> int:
-    """The bytes of operands in registers that a loop takes from outside."""
-    assert schedule.loop is not None
-    products = ops_named(schedule.loop, ttng.MmaSyncOp)
-    sides = {side: None for op in products for side in list(op.operands)[:2]}
-    return sum(tensor_bytes(side) for side in sides if is_invariant(side, schedule.loop))
-
-
-def _may_share(schedule: Schedule) -> bool:
-    """True if threads read all that a loop's copies bring, in the loop."""
-    copies = schedule.copies
-    if copies is None or copies.are_ahead or copies.tiles is not None or copies.by_tma:
-        return False
-    last = end_of(copies.consumers[0].block)
-    return last not in copies.consumers and not any(load.alloc for load in copies.loads)
-
-
 # Dots
 
 
@@ -271,17 +219,10 @@ def _place_waits(schedule: Schedule, has_room: bool, has_producer: bool = False)
 def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) -> None:
     """Copies write the buffer that the iteration before has read. So they begin as soon as this one
     has its own data, or, where dots of the one before are under way until then, at its end. A dot
-    of warp groups is issued first, and goes on meanwhile. Those that write what this iteration has
-    read begin behind its reads."""
+    of warp groups is issued first, and goes on meanwhile."""
     first = copies.consumer
     schedule.insert(SyncPoint.LANDED, first)
     if copies.are_ahead:
-        return
-    if copies.behind_reads:
-        last = max(copies.consumers, key=schedule.order.index)
-        # Behind the product their operands have no registers any more.
-        products = [op for op in (last, *schedule.behind(last)) if isa(op, *PRODUCTS)]
-        schedule.insert(SyncPoint.COPIES, [*products, last][0], behind=True)
         return
     if are_dots_under_way:
         schedule.order.append(SyncPoint.COPIES)

@@ -1,5 +1,5 @@
-"""How many buffers the copies of a loop have: one for each iteration where there are few, one less
-where threads read them before the next copies begin. On the machine for PTX, which finds races."""
+"""Loops of a few iterations, whose number is known, have a buffer for each, and all copies begin ahead
+of them. On the machine for PTX, which finds races."""
 
 import re
 from typing import Any
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import proton
 import proton.language as tl
 from tests.compile.ptx.emulation import Emulation
-from tests.compile.ptx.memory import Race
 from tests.compile.test_gpu_records import compiled
 from tests.draws import TIMES, kernels
 
@@ -96,55 +95,3 @@ def test_as_many_buffers_as_iterations(count: int, stages: int, warps: int) -> N
     assert "ttg.async_wait" in inner
     assert "ttg.async_copy_global_to_local" not in inner
     assert "begin copies" not in found.asm["schedule"]
-
-
-@proton.jit
-def states(k_ptr, v_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr):
-    """One warp has a large block: few programs of so many buffers have room on an SM."""
-    m, j = tl.arange(0, M), tl.arange(0, N)
-    h = tl.zeros((M, N), tl.float32)
-    for i in range(n):
-        tl.store(out_ptr + i * M * N + m[:, None] * N + j[None, :], h)
-        k = tl.load(k_ptr + i * M * M + m[:, None] * M + m[None, :])
-        v = tl.load(v_ptr + i * M * N + m[:, None] * N + j[None, :])
-        h = tl.dot(tl.trans(k), v, h * 0.5)
-
-
-def run_states(rng: np.random.Generator, element: str, stages: int, n: int, edit: Any) -> None:
-    k = rng.standard_normal((n, 64, 64)).astype(np.float16).astype(element)
-    v = rng.standard_normal((n, 64, 32)).astype(np.float16).astype(element)
-    out, h = np.zeros((n, 64, 32), np.float32), np.zeros((64, 32))
-    with Emulation(2, rng, edit).installed():
-        states[(1,)](k, v, out, n, 64, 32, num_warps=2, num_stages=stages)
-    for i in range(n):
-        np.testing.assert_allclose(out[i], h, rtol=0, atol=1e-1)
-        h = h * 0.5 + k[i].T.astype(np.float64) @ v[i]
-
-
-@pytest.mark.parametrize(("element", "stages"), [("float32", 2), ("float32", 3), ("float16", 4)])
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_copies_to_what_was_read(
-    rng: np.random.Generator, element: str, stages: int, n: int
-) -> None:
-    run_states(rng, element, stages, n, str)
-
-
-def test_copies_wait_until_all_threads_have_read(rng: np.random.Generator) -> None:
-    arrays = np.zeros((4, 64, 64), np.float32), np.zeros((4, 64, 32), np.float32)
-    found = compiled(
-        states, *arrays, np.zeros((4, 64, 32), np.float32), 4, M=64, N=32, num_warps=2,
-        num_stages=2,
-    )  # fmt: skip
-    assert buffers(found) == [1]
-    lines = [line.split(maxsplit=1)[1] for line in found.asm["schedule"].splitlines()[1:]]
-    product = next(number for number, line in enumerate(lines) if "mma" in line)
-    assert "begin copies" in lines[product + 1]
-
-    def without_barrier(ptx: str) -> str:
-        """That ahead of the loop's first copy."""
-        copy = ptx.rindex("cp.async.cg", 0, ptx.rindex("cp.async.commit_group"))
-        first = ptx.rindex("mma.sync", 0, copy)
-        return ptx[:first] + ptx[first:copy].replace("bar.sync", "// bar.sync") + ptx[copy:]
-
-    with pytest.raises((Race, AssertionError)):
-        run_states(rng, "float32", 2, 4, without_barrier)

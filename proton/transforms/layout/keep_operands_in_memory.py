@@ -18,12 +18,13 @@ or not, goes to memory once, too.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph, function_name
 from proton.analysis.pressure import BESIDE, Crowded, registers
-from proton.analysis.scratch import desc_bytes, is_exchanged, stored_bytes, tensor_bytes
+from proton.analysis.scratch import desc_bytes, is_exchanged, stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
@@ -134,7 +135,7 @@ class KeepOperandsInMemory(Pass):
             return min(by_registers, facts.programs_per_sm(threads, shared))
 
         left = words - sum(map(registers, waiting))
-        with_them = programs(left, taken + sum(map(tensor_bytes, waiting)))
+        with_them = programs(left, taken + sum(map(_bytes, waiting)))
         is_worth_it = 2 * with_them >= 3 * programs(words, taken)
         return words <= facts.max_registers and not is_worth_it
 
@@ -218,6 +219,10 @@ def _without_room(
         ):
             found.append(value)
     return found
+
+
+def _bytes(operand: Value) -> int:
+    return prod(shape_of(operand)) * stored_bytes(element_of(operand))
 
 
 def _before_transposing(operand: Value) -> Value:

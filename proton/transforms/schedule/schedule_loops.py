@@ -31,12 +31,11 @@ class ScheduleLoops(Pass):
     roles: bool = True
 
     def run(self, module: Module) -> None:
-        if not self.target.facts.has_async_copies:
+        chip = self.target.facts
+        if not chip.has_async_copies:
             return
         for function in functions(module):
-            schedules = Planner(
-                module, function, self.num_stages, self.target, self.roles
-            ).schedules()
+            schedules = Planner(module, function, self.num_stages, chip, self.roles).schedules()
             texts = [str(schedule) for schedule in schedules if schedule.loop is not None]
             expand(module, function, schedules)
             if texts:
