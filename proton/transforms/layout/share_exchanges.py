@@ -11,7 +11,8 @@ value is there for all: where a product reads it from memory, as that product wa
 suits all of its readers. It costs the others no write, and no barrier. A conversion that would take
 longer from there has scratch memory of its own; both are written ahead of one barrier.
 
-Values that are there when another one is exchanged are written with it: the barrier is for all.
+Outside of loops, values that are there when another one is exchanged are written with it: the
+barrier is for all.
 
     %a = ttg.convert_layout %x        %m = ttg.local_alloc %y
     %b = ttg.convert_layout %y   =>   %a = ttg.convert_layout %x
@@ -30,6 +31,8 @@ from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Module, Operation, Type, Value
+from proton.dialect.regions import loop_around
+from proton.dialect.traits import Loop, has
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -138,7 +141,10 @@ class _Shared:
 
 
 def _blocks(function: Operation) -> list[Block]:
-    return [b for op in (function, *all_ops(function)) for r in op.regions for b in r.blocks]
+    """Those of a function that are in no loop: with what is in loops, five kernels of fla-core took
+    1.06 to 5.03 of their time (H200, b22e90d3)."""
+    ops = [function, *(op for op in all_ops(function) if loop_around(op) is None)]
+    return [b for op in ops if not has(op, Loop) for r in op.regions for b in r.blocks]
 
 
 def _written_late(block: Block) -> list[tuple[Operation, Operation]]:
