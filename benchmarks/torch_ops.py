@@ -132,6 +132,8 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     inductor.cpu_backend, inductor.compile_threads = asked.backend, 1
+    if asked.device == "cpu":
+        inductor.inplace_buffers = False  # torch writes into 0-d gradients that it gives by value
     inductor.force_disable_caches = inductor.fallback_random = True
     dynamo.capture_dynamic_output_shape_ops = dynamo.capture_scalar_outputs = True
     faulthandler.dump_traceback_later(asked.seconds + HANGS, exit=True)

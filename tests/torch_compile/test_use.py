@@ -395,7 +395,9 @@ def test_tritonparse_follows_compilations_and_launches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_cooperative_reductions(persistent: bool) -> None:
+def test_cooperative_reductions(
+    persistent: bool, compiled: list[tuple[Any, dict[str, Any]]]
+) -> None:
     """Programs of one reduction wait for each other."""
     options = {
         "triton.force_cooperative_reductions": True,
@@ -408,3 +410,4 @@ def test_cooperative_reductions(persistent: bool) -> None:
     x, y = torch.randn(1, 5003), torch.randn(1, 5003)
     found = torch.compile(reduced, options=options)(x, y)
     torch.testing.assert_close(found, reduced(x, y))
+    assert any("x_grid_barrier" in source.fn.src for source, _ in compiled)
