@@ -1,4 +1,4 @@
-"""Kernels whose programs wait for each other, larger numbers for smaller and the other way round."""
+"""Kernels whose programs wait for each other, for smaller numbers or for larger ones."""
 
 from typing import Any
 
