@@ -24,7 +24,7 @@ from proton.dialect.asynchronous import COPIES, AsyncQueue
 from proton.dialect.mlir import Operation, Value, scf
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import Barrier, Writes, has
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import all_ops, constant_in, defining_op
 from proton.trace.model import BARRIERS, LOCKS
 
 ATOMICS = (tt.AtomicCASOp, tt.AtomicRMWOp)
@@ -92,6 +92,26 @@ def is_wait(op: Operation) -> bool:
 
 
 # Memory that other programs write
+
+_KEEPING = ("add", "or", "xor")  # kinds of atomics that by 0 only read
+
+
+def waits(function: Operation) -> list[Operation]:
+    """The loops that look at memory until another program has written it. One that may write there
+    takes a lock: whoever holds that goes on by itself."""
+    loops = [op for op in all_ops(function) if isa(op, scf.WhileOp) and _polled(op)]
+    return [op for op in loops if all(map(_only_reads, all_ops(op)))]
+
+
+def _only_reads(op: Operation) -> bool:
+    """False of an atomic that may change memory."""
+    if isa(op, tt.AtomicCASOp):
+        return bool(op.operands[1] == op.operands[2])
+    if not isa(op, tt.AtomicRMWOp):
+        return True
+    operand = constant_in(op.operands[1])
+    is_zero = operand is not None and operand.value == 0
+    return str(op.attributes["rmw_op"].value) in _KEEPING and is_zero
 
 
 def _locks(ops: list[Operation]) -> dict[Operation, AsyncQueue]:

@@ -3,6 +3,7 @@
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class ProtonError(Exception):
@@ -122,18 +123,25 @@ class PTXASError(PassError):
 
 class OutOfResources(CompilationError):
     """The kernel needs more of something than a program on the target has: `required` of `name`
-    ("shared memory", in bytes, or "threads"), of which there are `limit`."""
+    ("shared memory", in bytes, "threads", or "elements" of a block), of which there are `limit`."""
 
-    name = ""
-    required = limit = 0
-
-    @classmethod
-    def of(cls, name: str, required: int, limit: int, what: str, hint: str) -> "OutOfResources":
-        """The error of `what`; it begins as Triton's does."""
+    def __init__(
+        self,
+        required: int,
+        limit: int,
+        name: str,
+        what: str = "",
+        hint: str = "reduce the block sizes, or num_stages",
+        span: SourceSpan | None = None,
+    ) -> None:
         numbers = f"Required: {required}, Hardware limit: {limit}"
-        error = cls(f"out of resource: {name}, {numbers}; {what}", hint=hint)
-        error.name, error.required, error.limit = name, required, limit
-        return error
+        rule = f"out of resource: {name}, {numbers}" + (f"; {what}" if what else "")
+        super().__init__(rule, span, hint)  # it begins as Triton's does
+        self.required, self.limit, self.name, self.what = required, limit, name, what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = self.required, self.limit, self.name, self.what, self.hint, self.span
+        return type(self), given, {"trace": self.trace}
 
 
 class DeviceAssertionError(AssertionError, RuntimeError):

@@ -120,6 +120,6 @@ def check_threads(warps: int, warp_size: int = WARP_SIZE) -> None:
     """Raises OutOfResources for more warps than a program has on any target."""
     threads = warps * warp_size
     if threads > MAX_THREADS:
-        raise OutOfResources.of(
-            "threads", threads, MAX_THREADS, f"of num_warps={warps}", "pass a smaller num_warps"
+        raise OutOfResources(
+            threads, MAX_THREADS, "threads", f"of num_warps={warps}", "pass a smaller num_warps"
         )

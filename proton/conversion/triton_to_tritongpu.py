@@ -94,11 +94,13 @@ class TritonToTritonGPU(Pass):
         which = next((number for number, span in enumerate(spans) if span.file), 0)
         shape = large[which][1]
         raise OutOfResources(
+            math.prod(shape),
+            largest,
+            "elements",
             f"a block of {list(shape)} with num_warps={self.num_warps} has "
-            f"{math.prod(shape) // threads} elements per thread, and a thread "
-            f"takes {each}: {largest} elements in all",
-            spans[which] if spans[which].file else None,
+            f"{math.prod(shape) // threads} elements per thread, and a thread takes {each}",
             "loop over smaller blocks, or pass a larger num_warps to the launch",
+            spans[which] if spans[which].file else None,
         )
 
     def _assign(self, op: Operation) -> None:

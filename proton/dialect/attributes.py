@@ -11,6 +11,7 @@ PARTITION = "proton.partition"  # i32: its number; a call begins it (outline_wor
 ROLES = "proton.roles"  # of each warp, on a CPU of each partition, what its author calls it
 ABI = "proton.abi"  # the arguments that passes added, by name (abi.py)
 WRITTEN = "proton.written"  # the numbers of the arguments that it may write; -1: other memory
+WAITS = "proton.waits"  # unit: its programs wait for each other
 SCRATCH_BYTES = "proton.scratch_bytes"  # i64: of local buffers that are too large for the stack
 ASSERTIONS = "proton.assertions"  # the messages, by status - 1
 BOUNDS = "proton.bounds"  # each access that is checked

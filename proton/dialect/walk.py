@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from proton.base.errors import SourceSpan
 from proton.dialect import Kind, isa, name_of, names_of
 from proton.dialect.attributes import KERNEL
-from proton.dialect.mlir import Location, Module, Operation, Value, func, ir
+from proton.dialect.mlir import Attribute, Location, Module, Operation, Value, func, ir
 
 
 def all_ops(root: Module | Operation) -> list[Operation]:
@@ -108,6 +108,18 @@ def backward_slice(
             yield value, op
             if op is not None and goes_on(op):
                 pending += op.operands
+
+
+def constant_in(value: Value) -> Attribute | None:
+    """The attribute of the scalar that a constant is, or is filled with; None for the rest."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return attribute.get_splat_value() if attribute.is_splat else None
+    is_number = isinstance(attribute, ir.IntegerAttr | ir.BoolAttr | ir.FloatAttr)
+    return attribute if is_number else None
 
 
 def producer_of(value: Value) -> Operation:

@@ -140,8 +140,9 @@ def test_a_block_beyond_what_threads_take_is_an_error() -> None:
             assert compile_(largest).n_regs <= 255
         error = error_of(lambda: compile_(2 * largest), OutOfResources)  # noqa: B023
         assert error.rule == (
+            f"out of resource: elements, Required: {2 * largest}, Hardware limit: {largest}; "
             f"a block of [{2 * largest}] with num_warps={num_warps} has 1024 elements per thread, "
-            f"and a thread takes 512: {largest} elements in all"
+            "and a thread takes 512"
         )
         assert error.span is not None
         assert error.span.line in (line_of(adds_one, "arange"), line_of(adds_one, "store"))

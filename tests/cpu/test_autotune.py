@@ -3,6 +3,7 @@
 No test depends on times: what measures is given, and says what the test wants.
 """
 
+import copy
 import math
 import threading
 from collections.abc import Callable, Iterable
@@ -237,7 +238,7 @@ def test_what_does_not_fit_is_not_chosen() -> None:
 
 def test_other_errors_are_told() -> None:
     def refuses(call: Callable[[], Any], quantiles: Any) -> list[float]:
-        raise OutOfResources("too much")
+        raise OutOfResources(5, 3, "shared memory")
 
     out = np.zeros(64, np.int32)
     tuned = proton.autotune(configs(32, 64), key=[], do_bench=refuses)(picky)
@@ -246,6 +247,16 @@ def test_other_errors_are_told() -> None:
     wrong = proton.autotune(configs(32, 33), key=[], do_bench=Bench(1.0))(picky)
     with pytest.raises(proton.CompilationError, match="power of 2"):
         wrong[(1,)](out)
+
+
+def test_a_program_says_itself_that_resources_are_short() -> None:
+    """As with Triton's constructor; processes that compile hand it over by a pickle."""
+    made = OutOfResources(5, 3, "shared memory")
+    for error in (made, copy.copy(made)):
+        assert (error.required, error.limit, error.name) == (5, 3, "shared memory")
+        assert str(error).startswith(
+            "out of resource: shared memory, Required: 5, Hardware limit: 3\nhint: reduce the block"
+        )
 
 
 @pytest.mark.parametrize("outer", ["autotune", "heuristics"])

@@ -49,7 +49,7 @@ def spin_and_print(flag_ptr):
 def wild(out_ptr, stride):
     tl.store(out_ptr + tl.program_id(0).to(tl.int64) * stride, 1.0)
 
-flag, out = np.zeros(2, np.int32), np.zeros(64, np.int32)
+flag, out = np.zeros(2, np.int32), np.zeros(128, np.int32)
 
 def interrupt():
     """Sends SIGINT when a program has begun to spin."""
@@ -87,7 +87,7 @@ def check(script: str, **environment: str) -> None:
 
 @pytest.mark.parametrize(
     ("grid", "threads", "spins"),
-    [(1, 1, (0, 1)), (40, 1, (7, 8)), (40, 2, (0, 40)), (40, 3, (1, 2)), (40, 3, (39, 40))],
+    [(1, 1, (0, 1)), (40, 1, (7, 8)), (100, 2, (0, 100)), (40, 3, (1, 2)), (40, 3, (39, 40))],
 )
 def test_ctrl_c_ends_a_kernel_that_never_ends(
     grid: int, threads: int, spins: tuple[int, int]

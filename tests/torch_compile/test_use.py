@@ -392,3 +392,22 @@ def test_tritonparse_follows_compilations_and_launches(tmp_path: Path) -> None:
     for event in launches:
         assert f"{event['name']}.ttir" in files[event["compilation_metadata"]["hash"]]
         assert event["extracted_args"]["xnumel" if "sin" in event["name"] else "n"]["value"] == 100
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_cooperative_reductions(
+    persistent: bool, compiled: list[tuple[Any, dict[str, Any]]]
+) -> None:
+    """Programs of one reduction wait for each other."""
+    options = {
+        "triton.force_cooperative_reductions": True,
+        "triton.persistent_reductions": persistent,
+    }
+
+    def reduced(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.sum(-1), torch.var(y, -1), x.argmax(-1), torch.softmax(x - y, -1), x.amin() + 1
+
+    x, y = torch.randn(1, 5003), torch.randn(1, 5003)
+    found = torch.compile(reduced, options=options)(x, y)
+    torch.testing.assert_close(found, reduced(x, y))
+    assert any("x_grid_barrier" in source.fn.src for source, _ in compiled)

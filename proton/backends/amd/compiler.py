@@ -50,8 +50,8 @@ def compile_kernel(
         shared = _described(module, options.num_warps * target.warp_size)
         limit = target.facts.shared_bytes
         if shared > limit:
-            raise OutOfResources.of(
-                "shared memory", shared, limit, f"of {fn.__name__}", "reduce the block sizes"
+            raise OutOfResources(
+                shared, limit, "shared memory", f"of {fn.__name__}", "reduce the block sizes"
             )
         with stages.timed("llir"):
             translated = translate_to_llvm_ir(module)

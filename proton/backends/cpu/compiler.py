@@ -15,7 +15,7 @@ from proton.base.targets import DEFAULT_WARPS, CPUTarget
 from proton.conversion.gluon_to_triton import GluonToTriton
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
-from proton.dialect.attributes import ASSERTIONS, WRITTEN
+from proton.dialect.attributes import ASSERTIONS, WAITS, WRITTEN
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, translate_to_llvm_ir
 from proton.dialect.profile import profile_of
@@ -102,6 +102,7 @@ def _describe(module: Module, fn: DeviceFunction, disjoint: bool) -> dict[str, o
         "bounds": checked_accesses(function),
         "profile": profile and profile.to_plain(),
         "disjoint": disjoint,
+        "waits": WAITS in function.attributes,
     }
 
 

@@ -37,6 +37,7 @@ from proton.transforms.cpu.outline_loops import OutlineLoops
 from proton.transforms.cpu.prefetch_next_iteration import PrefetchNextIteration
 from proton.transforms.cpu.stack_buffers import StackBuffers
 from proton.transforms.cpu.store_last_iteration import StoreLastIteration
+from proton.transforms.cpu.yield_in_waits import YieldInWaits
 from proton.transforms.records.label_work import SEPARATOR, LabelWork
 from proton.transforms.records.materialize_at_records import MaterializeAtRecords
 from proton.transforms.records.place_records import PlaceRecords
@@ -55,6 +56,8 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
         # First, while loads and products are ops.
         *([LabelWork(work=words)] if words else []),
         MarkWritten(),
+        # While atomics are ops.
+        YieldInWaits(),
         # Early, so that nothing below knows of 8-bit floats, not even a pointer.
         ExpandFloat8(),
         *([] if check_bounds else [TritonToStructured()]),

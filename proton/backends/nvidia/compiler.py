@@ -358,10 +358,9 @@ def _assembled(fn: DeviceFunction, ptx: str, options: GPUOptions) -> Cubin:
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
     limit = target.facts.shared_bytes
     if shared > limit:
-        raise OutOfResources.of(
-            "shared memory",
+        raise OutOfResources(
             shared,
             limit,
+            "shared memory",
             f"{fn.__name__} needs so many bytes, and a program on {target.facts.name} has no more",
-            "reduce the block sizes, or num_stages",
         )

@@ -40,10 +40,15 @@ def check_grid(grid: object) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
 def thread_count(programs: int) -> int:
     """Threads that run so many programs: PROTON_NUM_THREADS, else the cores this process may use;
     no more than there are programs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    cores = _cores()
     asked: object = knobs.num_threads  # an override may be anything
     if asked is None:
         return min(cores, programs)
@@ -74,3 +79,11 @@ def run_grid(programs: int, call: TeamCall, estimate: WorkEstimate) -> None:
     else:
         threads = team.run(call, first, programs, max(1, left // (threads * SHARES)), threads)
     estimate.ns_per_program = (time.perf_counter_ns() - start) * threads / max(1, left)
+
+
+def run_at_once(programs: int, call: TeamCall) -> None:
+    """Runs all programs of a grid each on a thread of its own, as they wait for each other; where
+    there are more than a system has threads, so many at once, in their order."""
+    arm()
+    threads = min(programs, max(MAX_THREADS, len(os.sched_getaffinity(0))))
+    team.run(call, 0, programs, 1, threads)

@@ -23,7 +23,7 @@ from typing import Any
 from proton.backends.cpu import llvm
 from proton.runtime.cpu.support_code import Once, object_of
 
-SLOTS = 64  # threads that run kernels at once; further ones run without
+SLOTS = 512  # threads that run kernels at once, a power of 2; further ones run without
 # What this file knows of the system: the layouts of ucontext_t, siginfo_t and struct sigaction,
 # and numbers of system calls.
 IS_KNOWN = sys.platform == "linux" and platform.machine() == "x86_64"

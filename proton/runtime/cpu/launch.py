@@ -23,7 +23,7 @@ from proton.language.signature import Signature
 from proton.runtime.backend import HOST, KernelFunction, Launcher
 from proton.runtime.cpu.arguments import PointerArgument, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
-from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
+from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_at_once, run_grid
 from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.prepared import Lately, signature
 from proton.runtime.cpu.recorder import CPURecorder, LaunchRecording
@@ -51,6 +51,14 @@ class CPUVariant:
     has_tuples: bool  # whether positions count the elements of tuples
     estimate: WorkEstimate = field(default_factory=WorkEstimate)
 
+    def run(self, grid: tuple[int, int, int], call: TeamCall) -> None:
+        """Runs the programs of a grid."""
+        programs = grid[0] * grid[1] * grid[2]
+        if self.kernel.metadata["waits"]:
+            run_at_once(programs, call)
+        else:
+            run_grid(programs, call, self.estimate)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -62,7 +70,7 @@ class Prepared:
     def run(self, grid: tuple[int, int, int]) -> None:
         variant = self.variant
         call = TeamCall(variant.entry, [*self.given, *grid], [])
-        run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
+        variant.run(grid, call)
 
 
 class CPULauncher(Launcher):
@@ -414,7 +422,7 @@ def _run_with_extras(
     call = TeamCall(variant.entry, given, [fixed.get(name) for name in extras])
     if recording is not None:
         recording.start = time.perf_counter_ns()
-    run_grid(grid[0] * grid[1] * grid[2], call, variant.estimate)
+    variant.run(grid, call)
     if bounds is not None:
         bounds.check()
     if status.value:

@@ -15,7 +15,16 @@ from proton.dialect.builtin import integer, segments_of
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, producer_of, replace, users
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    constant_in,
+    defining_op,
+    ops_named,
+    producer_of,
+    replace,
+    users,
+)
 from proton.passes import Pass, register
 
 RULES = OpRules[Callable[[Operation], None]]()
@@ -45,18 +54,6 @@ class Combine(Pass):
 
 
 # What rules ask
-
-
-def _constant(value: Value) -> Attribute | None:
-    """The attribute of the scalar that a constant is, or is filled with; None for the rest."""
-    op = defining_op(value)
-    if not isa(op, arith.ConstantOp):
-        return None
-    attribute = op.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        return attribute.get_splat_value() if attribute.is_splat else None
-    is_number = isinstance(attribute, ir.IntegerAttr | ir.BoolAttr | ir.FloatAttr)
-    return attribute if is_number else None
 
 
 def _only_user(value: Value) -> Operation | None:
@@ -90,7 +87,7 @@ def _add(op: Operation) -> None:
         dot, other = defining_op(op.operands[position]), op.operands[1 - position]
         if not isa(dot, tt.DotOp) or dot.block != op.block:
             continue
-        zero = _constant(dot.operands[2])
+        zero = constant_in(dot.operands[2])
         if zero is None or zero.value != 0 or _only_user(dot.results[0]) is None:
             continue
         if _is_defined_after(other, dot):
@@ -142,7 +139,7 @@ def _sum(first: Value, second: Value) -> Value | None:
     type_ = element_of(first)
     if type_ == integer(64):
         return arith.AddIOp(first, second).result
-    left, right = _constant(first), _constant(second)
+    left, right = constant_in(first), constant_in(second)
     if left is None or right is None or not isinstance(type_, ir.IntegerType):
         return None
     total = left.value + right.value
@@ -188,7 +185,7 @@ def _move_before(value: Value, op: Operation) -> bool:
 def _load(op: Operation) -> None:
     """`load(%p, true, %other?)` -> `load(%p)`; `load(%p, false, %other)` -> `other`."""
     mask, other = op.opview.mask, op.opview.other
-    known = None if mask is None else _constant(mask)
+    known = None if mask is None else constant_in(mask)
     if known is None:
         return
     if known.value:
@@ -202,7 +199,7 @@ def _load(op: Operation) -> None:
 def _store(op: Operation) -> None:
     """`store(%p, %v, true)` -> `store(%p, %v)`; `store(%p, %v, false)` goes."""
     mask = op.opview.mask
-    known = None if mask is None else _constant(mask)
+    known = None if mask is None else constant_in(mask)
     if known is None:
         return
     if known.value:
@@ -231,7 +228,7 @@ def _filled(type_: Type, attribute: Attribute) -> Value:
 @RULES.of(tt.SplatOp)
 def _splat(op: Operation) -> None:
     """`splat(constant c)` -> `constant dense<c>`."""
-    number = _constant(op.operands[0])
+    number = constant_in(op.operands[0])
     if number is not None:
         with before(op):
             replace(op, [_filled(op.results[0].type, number)])
@@ -241,7 +238,7 @@ def _splat(op: Operation) -> None:
 def _reshaping(op: Operation) -> None:
     """`broadcast(splat %s)` -> `splat %s`, so for each change of shape; no change goes."""
     source, result = op.operands[0], op.results[0]
-    producer, number = defining_op(source), _constant(source)
+    producer, number = defining_op(source), constant_in(source)
     with before(op):
         if source.type == result.type and not isa(op, tt.TransOp):
             replace(op, [source])
