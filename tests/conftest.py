@@ -121,14 +121,17 @@ def _give_back() -> None:
 
 
 def _forget_kernels(item: pytest.Item) -> None:
-    """Those that a file's tests made, and compiled of its own and of the examples: each has its
-    levels with it, 140 KB. What another file compiles again lies on disk."""
+    """Those that a file's tests made, and compiled of its own, of what it imports from others and
+    of the examples: each has its levels with it, 140 KB. What another file compiles again lies on
+    disk."""
     if (harness := sys.modules.get("tests.cpu.harness")) is not None:
         harness.kernels_of.cache_clear()
     if (specializations := sys.modules.get("proton.runtime.launch.specializations")) is None:
         return
-    examples = [module for name, module in sys.modules.items() if name.startswith("kernels.")]
-    for module in (getattr(item, "module", None), *examples):
+    others = [
+        module for name, module in sys.modules.items() if name.startswith(("kernels.", "tests."))
+    ]
+    for module in (getattr(item, "module", None), *others):
         for value in list(vars(module).values()) if module is not None else ():
             if isinstance(value, specializations.SpecializedKernel):
                 value.device_caches.clear()

@@ -1,7 +1,6 @@
 """The site is built as CI builds it: links lead somewhere, and the reference has what there is."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -146,15 +145,8 @@ def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
     words = command.replace("../baseline", str(ROOT)).split()
     assert words[:4] == ["proton-tile", "measure", "-n", "1"]
     words = [str(ROOT / word) if word.startswith("docs/") else word for word in words]
-    done = subprocess.run(
-        [sys.executable, "-m", "proton.viewer", *words[1:]],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = processes.python("-m", "proton.viewer", *words[1:], cwd=tmp_path, env=environment)
     assert done.returncode == 3, done.stdout + done.stderr
     for kernel in ("softmax_kernel/load + max", "softmax_kernel/load + exp", "layer_norm_kernel/"):
         assert kernel in done.stdout
@@ -178,14 +170,9 @@ def test_the_examples_history_grows(tmp_path: Path) -> None:
             words = [str(ROOT / word) if word.startswith("docs/") else word
                      for word in command.split()]  # fmt: skip
             assert words[0] == "proton-tile"
-            done = subprocess.run(
-                [sys.executable, "-m", "proton.viewer", *words[1:]],
-                cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PROTON_COMMIT": f"{push}" * 40},
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
+            environment = {"PYTHONPATH": str(ROOT), "PROTON_COMMIT": f"{push}" * 40}
+            done = processes.python(
+                "-m", "proton.viewer", *words[1:], cwd=tmp_path, env=environment
             )
             assert done.returncode == 0, done.stdout + done.stderr
         assert f"in {push} run" in done.stdout

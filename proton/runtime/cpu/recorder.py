@@ -20,7 +20,8 @@ from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
 from proton.trace.model import Chunk, Clock, Launch
 
-SLAB_BYTES = 16 << 20
+# Of the first slab of a session, and of one at most: each is twice the one before.
+FIRST_BYTES, SLAB_BYTES = 512 << 10, 16 << 20
 _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
@@ -71,12 +72,13 @@ class HostSlab:
 
     def __init__(self) -> None:
         self.block = np.zeros(0, np.uint8)
-        self.used = 0
+        self.used, self.next_bytes = 0, FIRST_BYTES
 
     def take(self, size: int) -> np.ndarray:
         """`size` zero bytes, aligned to a cache line."""
         if self.used + size > self.block.size:
-            room = max(SLAB_BYTES, size) + wire.BLOCK_ALIGNMENT
+            room = max(self.next_bytes, size) + wire.BLOCK_ALIGNMENT
+            self.next_bytes = min(2 * self.next_bytes, SLAB_BYTES)
             self.block = np.empty(room, np.uint8)
             self.block.fill(0)  # touches every page, unlike np.zeros
             self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT

@@ -17,7 +17,8 @@ WARP = 32
 GLOBAL = 1 << 36  # where global memory begins
 SHARED = 1 << 10  # and shared memory: there are 1,024 bytes of the system's before it
 _GAP = 256  # bytes between arrays, which nobody may access
-_NOBODY, _SEVERAL = -1, -2
+# In the place of a thread's number and one: most of the memory is never touched, and takes none.
+_NOBODY, _SEVERAL = 0, -1
 
 
 class Race(AssertionError):
@@ -47,10 +48,10 @@ class Memory:
         self.allowed: np.ndarray | None = None
         self.checks_races = True
         warps, units = int(clock.warp_of.max()) + 1, len(data) // unit + 1
-        self.writer = np.full(units, _NOBODY, np.int32)
+        self.writer = np.zeros(units, np.int32)
         self.handed = np.zeros(units, bool)  # from thread to thread by a barrier
         self.written = np.zeros((2, units), np.int32)  # when: the program's time, the warp's
-        self.reader = np.full((units, warps), _NOBODY, np.int32)
+        self.reader = np.zeros((units, warps), np.int32)
         self.read_at = np.zeros((2, units, warps), np.int32)  # of units that have a reader
 
     def places(self, address: np.ndarray, size: int, threads: np.ndarray) -> np.ndarray:
@@ -116,13 +117,13 @@ class Memory:
         # One number for both: numpy looks for places by one index in half the time.
         of_warp = units * self.reader.shape[1] + warp
         reader, (at, warp_at) = self.reader.reshape(-1), self.read_at.reshape(2, -1)
-        known = reader.take(of_warp)
-        is_other = (known != threads) & (known != _NOBODY)
+        known, own = reader.take(of_warp), threads + 1
+        is_other = (known != own) & (known != _NOBODY)
         if is_other.any():
             is_other &= (at.take(of_warp) == now) & (warp_at.take(of_warp) == warp_now)
-        reader[of_warp] = threads
+        reader[of_warp] = own
         # Of several that read in this instruction one is noted: were there more?
-        is_other |= reader.take(of_warp) != threads
+        is_other |= reader.take(of_warp) != own
         if is_other.any():
             reader[of_warp[is_other]] = _SEVERAL
         at[of_warp], warp_at[of_warp] = now, warp_now
@@ -138,12 +139,12 @@ class Memory:
             bad = self.read_at[0].take(units, axis=0) == now[:, None]  # [unit, thread, warp]
             if bad.any():
                 readers, each = self.reader[units], threads[:, None]
-                bad &= (readers != _NOBODY) & (readers != each)
+                bad &= (readers != _NOBODY) & (readers != each + 1)
                 is_own = clock.warp_of[each] == np.arange(readers.shape[-1])
                 bad &= ~(is_own & (self.read_at[1, units] != warp_now[:, None]))
                 for warp in np.flatnonzero(bad.any(axis=(0, 1))).tolist():
                     self._check(bad[..., warp], units, threads, readers[..., warp], "a write")
-        self.writer[units] = threads
+        self.writer[units] = threads + 1
         self.written[0, units], self.written[1, units] = now, warp_now
 
     def note_landing(
@@ -156,7 +157,7 @@ class Memory:
     def hand_over(self, places: np.ndarray, threads: np.ndarray) -> None:
         """Who waits for a barrier may read bytes [thread, byte] that threads have copied."""
         units = places // self.unit
-        own = units[self.writer[units] == threads[:, None]]
+        own = units[self.writer[units] == threads[:, None] + 1]
         self.writer[own] = _NOBODY
         self.handed[own] = True
 
@@ -174,12 +175,12 @@ class Memory:
         if not self.checks_races:
             return
         writer, clock = self.writer.take(units), self.clock
-        bad = (writer >= 0) & (writer != threads)
+        bad = (writer != _NOBODY) & (writer != threads + 1)
         bad &= self.written[0].take(units) == clock.program[threads]
         if not bad.any():
             return
         bad &= ~np.asarray(is_same)
-        is_own_warp = clock.warp_of[np.maximum(writer, 0)] == clock.warp_of[threads]
+        is_own_warp = clock.warp_of[np.maximum(writer - 1, 0)] == clock.warp_of[threads]
         bad &= ~(is_own_warp & (self.written[1, units] != clock.warp[threads]))
         self._check(bad, units, threads, writer, what)
 
@@ -189,10 +190,10 @@ class Memory:
         if bad.any():
             unit, thread = (int(n) for n in np.argwhere(bad)[0])
             place = int(units[unit, thread]) * self.unit
-            who = int(other[unit, thread])
+            who = int(other[unit, thread])  # and one
             raise Race(
                 f"{what} of {self.name} byte {place} by thread {int(threads[thread])}: "
-                f"{'several threads were' if who == _SEVERAL else f'thread {who} was'} there"
+                f"{'several threads were' if who == _SEVERAL else f'thread {who - 1} was'} there"
             )
 
 

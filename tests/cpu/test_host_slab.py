@@ -1,0 +1,25 @@
+"""The memory that a session's launches write their records to."""
+
+import numpy as np
+
+from proton.runtime.cpu.recorder import FIRST_BYTES, SLAB_BYTES, HostSlab
+from proton.trace.wire import BLOCK_ALIGNMENT
+
+
+def test_parts_are_zero_aligned_and_nobody_elses(rng: np.random.Generator) -> None:
+    """... and a session that records little takes little memory: slabs grow with what is taken."""
+    slab, taken, slabs = HostSlab(), [], {}
+    sizes = [*rng.integers(0, 300_000, 400), SLAB_BYTES + 1, 0, 1, *rng.integers(0, 300_000, 40)]
+    for number, size in enumerate(map(int, sizes)):
+        part = slab.take(size)
+        slabs.setdefault(id(slab.block), slab.block)
+        assert part.size == size
+        assert not part.any()
+        assert size == 0 or part.ctypes.data % BLOCK_ALIGNMENT == 0
+        part[:] = number % 255 + 1
+        taken.append(part)
+        room = sum(block.size for block in slabs.values())
+        assert room <= 3 * sum(map(len, taken)) + FIRST_BYTES + len(slabs) * BLOCK_ALIGNMENT
+    assert all((part == number % 255 + 1).all() for number, part in enumerate(taken))
+    assert max(block.size for block in slabs.values()) == SLAB_BYTES + 1 + BLOCK_ALIGNMENT
+    assert len(slabs) < 12
