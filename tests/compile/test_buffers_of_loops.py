@@ -1,5 +1,5 @@
-"""Loops of a few iterations, whose number is known, have a buffer for each, and all copies begin ahead
-of them. On the machine for PTX, which finds races."""
+"""Loops of a few iterations, whose number is known: each has a buffer, and all copies begin ahead
+of the loop. On the machine for PTX, which finds races."""
 
 import re
 from typing import Any

@@ -1,6 +1,7 @@
 """Random kernels (random_programs.py), compiled and interpreted, against numpy, bit for bit."""
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 
 import proton
@@ -45,6 +46,12 @@ def run(drawn: Drawn) -> None:
 
 SEEN: set[tuple[str, str, str | int]] = set()  # pairs of kinds of nodes, in programs that passed
 LEAST = 5  # new pairs of a program for 1,000 characters of it, which is what it costs
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen() -> None:
+    """Each test begins anew: tests/gpu has one for each number of warps."""
+    SEEN.clear()
 
 
 @kernels(PROGRAMS // (2 if TIMES > 1 else 4))
