@@ -65,8 +65,6 @@ def alternate(schedule: Schedule, chip: Chip) -> None:
     """Has the warp groups of a loop alternate, where they can and where it pays."""
     if schedule.copies is None or schedule.copies.tiles is not None or not chip.dot_per_cycle:
         return
-    if schedule.copies.are_ahead:
-        return
     if schedule.copies.stages < LEAST_STAGES or not _are_apart(schedule):
         return
     found = longest_work(schedule, chip, LEAST_WORK, MOST_WORK)

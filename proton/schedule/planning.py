@@ -59,12 +59,14 @@ class Planner:
         found = [schedule for schedule in found if schedule.copies is not None or waits]
         has_room = bool(waits) and self._most_bytes(found) <= self.chip.shared_bytes
         specialized = self._specialized(found)
-        for schedule in found:
+        for number, schedule in enumerate(found):
             if schedule.loop not in specialized:
-                _begin_ahead(schedule)
                 _place_waits(schedule, has_room)
                 if not specialized:  # else warps of the program wait for others, too
                     alternate(schedule, self.chip)
+                if schedule.groups == 1 and (ahead := _begun_ahead(schedule)) is not None:
+                    _place_waits(ahead, has_room)
+                    found[number] = ahead
         return [specialized.get(schedule.loop, schedule) for schedule in found]
 
     def _specialized(self, schedules: list[Schedule]) -> dict[Operation | None, Schedule]:
@@ -179,16 +181,18 @@ def _is_rest(loop: Operation) -> bool:
     return False
 
 
-def _begin_ahead(schedule: Schedule) -> None:
-    """Gives each iteration its own buffer where there are no more than buffers: a loop over parts
-    of a row has two or three."""
-    copies = schedule.copies
-    if copies is None or copies.tiles is not None:
-        return
-    assert schedule.loop is not None
-    count = iterations_of(schedule.loop)
-    if count is not None and 1 < count <= copies.stages:
-        schedule.copies = replace(copies, stages=count, may_be_empty=False, are_ahead=True)
+def _begun_ahead(schedule: Schedule) -> Schedule | None:
+    """A schedule in which each iteration has its own buffer, where there are no more than buffers:
+    a loop over parts of a row has two or three. None where that is not so."""
+    loop, copies = schedule.loop, schedule.copies
+    if loop is None or copies is None or copies.tiles is not None:
+        return None
+    count = iterations_of(loop)
+    if count is None or not 1 < count <= copies.stages:
+        return None
+    ahead = Schedule.of(ForLoop(loop).body, loop)
+    ahead.copies = replace(copies, stages=count, may_be_empty=False, are_ahead=True)
+    return ahead
 
 
 # Dots
