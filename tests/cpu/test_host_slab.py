@@ -8,6 +8,7 @@ from proton.trace.wire import BLOCK_ALIGNMENT
 
 def test_parts_are_zero_aligned_and_nobody_elses(rng: np.random.Generator) -> None:
     """... and a session that records little takes little memory: slabs grow with what is taken."""
+    assert FIRST_BYTES <= 1 << 20, "or a session writes much before its first launch"
     slab, taken, slabs = HostSlab(), [], {}
     sizes = [*rng.integers(0, 100_000, 80), SLAB_BYTES + 1, 0, 1, *rng.integers(0, 100_000, 20)]
     for number, size in enumerate(map(int, sizes)):
@@ -23,3 +24,13 @@ def test_parts_are_zero_aligned_and_nobody_elses(rng: np.random.Generator) -> No
     assert all((part == number % 255 + 1).all() for number, part in enumerate(taken))
     assert max(block.size for block in slabs.values()) == SLAB_BYTES + 1 + BLOCK_ALIGNMENT
     assert len(slabs) < 12
+
+
+def test_slabs_stop_growing() -> None:
+    """Nothing that was taken is kept, so that the test itself takes little."""
+    slab, sizes = HostSlab(), []
+    for _ in range(24):
+        slab.take(SLAB_BYTES // 4)
+        sizes.append(slab.block.size)
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == SLAB_BYTES + BLOCK_ALIGNMENT
