@@ -74,13 +74,6 @@ class Crowded:
         by_registers = self._facts.programs_by_registers(words, threads)
         return max(1, min(by_registers, self._facts.programs_per_sm(threads, shared)))
 
-    def room(self, shared: int, threads: int = 0) -> int:
-        """How many bytes a program that takes so many may have, so that an SM holds as many, of
-        those that it has registers for, and has as much of its first-level cache."""
-        threads = threads or self._threads
-        most = self._facts.most_shared(self.programs(shared, threads, beside=0))
-        return min(most, self._facts.most_beside_cache(self.programs(shared, threads), shared))
-
     def last_use(self, value: Value) -> int:
         """The position of the op that reads a value last: of a loop that it is not made in the
         end, as the next iteration comes back to it. -1 where nothing reads it."""

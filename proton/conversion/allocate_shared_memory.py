@@ -48,9 +48,13 @@ class AllocateSharedMemory(Pass):
                 op.attributes[SHARED_OFFSET] = i32_attr(offset)
 
     def _room(self, module: Module, function: Operation, size: int) -> int:
+        """What leaves an SM as many programs, of those that it has registers for, and as much of
+        its first-level cache."""
         assert self.target is not None
-        crowded = Crowded(module, function, self.target)
-        return crowded.room(size, self.target.warp_size * self.warps)
+        facts, crowded = self.target.facts, Crowded(module, function, self.target)
+        threads = self.target.warp_size * self.warps
+        most = facts.most_shared(crowded.programs(size, threads, beside=0))
+        return min(most, facts.most_beside_cache(crowded.programs(size, threads), size))
 
     def _divided(self, found: dict[str, Allocation]) -> int:
         """Gives the conversions beyond the limit twice as many parts; how many there were."""

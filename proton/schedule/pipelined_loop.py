@@ -137,13 +137,13 @@ class PipelinedLoop:
             mapping = self._values(variable, state)
             note = partial(set_iteration, number=number)
             tokens += self.copies(mapping, i32(number), is_inside, note)
+            if self.plan.are_ahead and number + 1 == self.distance:
+                break  # there is no further iteration
             variable = arith.AddIOp(variable, step).result
             passed = arith.AddIOp(passed, step).result if number else step
-            if number + 1 < self.distance or (self.indices and not self.plan.are_ahead):
+            if number + 1 < self.distance or self.indices:
                 more = arith.CmpIOp(_Predicate.ugt, left, passed).result
                 is_inside = arith.AndIOp(runs, more).result
-            elif self.plan.are_ahead:
-                break
             state = self._next(mapping, variable, is_inside)
         return [*state, *tokens]
 

@@ -59,6 +59,24 @@ def test_a_grid_reaches_the_driver(driver: FakeDriver, grid: Any, expected: Any)
     assert {launch.stream for launch, _ in driver.launches} == {STREAM}
 
 
+def test_a_launcher_that_was_kept_is_as_quick_as_a_new_one(
+    driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took the slow path each time, which is ten times as long."""
+    scale, x = kernel(), driver.array("float32")
+    kept = scale[3,]
+    kept(x, 5)
+    slow: list[object] = []
+    run_any = scale.run_any
+    monkeypatch.setattr(scale, "run_any", lambda *given: slow.append(given) or run_any(*given))
+    kept(x, 5)
+    kept(x, 6)
+    assert not slow
+    with pytest.raises(LaunchError):
+        kept(x)
+    assert [launch.grid for launch, _ in driver.launches] == [(3, 1, 1)] * 3
+
+
 def test_a_large_grid_is_no_larger_than_a_gpu_takes(driver: FakeDriver) -> None:
     scale, x = kernel(), driver.array("float32")
     for grid in ((1 << 20, 65535, 65535), ((1 << 31) - 1, 65535)) * 2:

@@ -54,9 +54,6 @@ class Program:
     lines: list[str] = dataclasses.field(default_factory=list)
     arrays: list[np.ndarray] = dataclasses.field(default_factory=list)
     scalars: dict[str, int] = dataclasses.field(default_factory=dict)
-    # Kinds of nodes within each other, with the inner one's type, and with the number of axes.
-    pairs: set[tuple[str, str, str | int]] = dataclasses.field(default_factory=set)
-    around: list[str] = dataclasses.field(default_factory=lambda: ["store"])
 
     def scalar(self, value: int) -> str:
         """A run-time argument."""
@@ -188,20 +185,10 @@ def kind(weight: int = 1) -> Callable[[Callable[[Maker], Node]], Callable[[Maker
 @st.composite
 def trees(draw: st.DrawFn, program: Program, dtype: str, depth: int) -> Node:
     """A tensor of the program's shape, or one that broadcasts to it."""
-    is_load = depth == 0 or draw(st.integers(0, 19)) == 0
-    make = _load if is_load else draw(st.sampled_from(KINDS))
-    outer, inner = program.around[-1], make.__name__
-    program.pairs |= {(outer, inner, dtype), (outer, inner, len(program.shape))}
-    program.around.append(inner)
-    node = make(Maker(draw, program, dtype, depth))
-    program.around.pop()
-    if is_load:
-        return node
+    if depth == 0 or draw(st.integers(0, 19)) == 0:
+        return draw(loads(program, dtype))
+    node = draw(st.sampled_from(KINDS))(Maker(draw, program, dtype, depth))
     return program.name(node) if draw(st.booleans()) else node
-
-
-def _load(maker: Maker) -> Node:
-    return maker.draw(loads(maker.program, maker.dtype))
 
 
 @kind(weight=2)

@@ -85,5 +85,5 @@ def run_at_once(programs: int, call: TeamCall) -> None:
     """Runs all programs of a grid each on a thread of its own, as they wait for each other; where
     there are more than a system has threads, so many at once, in their order."""
     arm()
-    threads = min(programs, max(MAX_THREADS, len(os.sched_getaffinity(0))))
+    threads = min(programs, max(MAX_THREADS, _cores()))
     team.run(call, 0, programs, 1, threads)

@@ -131,8 +131,9 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         return functools.partial(self._launch, grid)
 
     def _launch(self, grid: object, /, *args: object, **kwargs: object) -> CompiledKernel:
-        if self.fast_path is not None:  # `kernel[grid]` was kept from before the first launch
-            launched: CompiledKernel = self.fast_path(grid, *args, **kwargs)
+        fast = self.fast_path
+        if fast is not None:  # `kernel[grid]` was kept from before the first launch
+            launched: CompiledKernel = fast(grid, *args, **kwargs)
             return launched
         try:  # a boundary, without the call that a decorator costs
             return self.run_any(grid, args, kwargs)
