@@ -3,10 +3,11 @@
     python benchmarks/gpu_modes.py [--rounds 5] [--only NAME ...] [--modes NAME ...] [--json FILE]
 
 Each row is a kernel of recorded_kernels.py, each column a way to record it: its time over that of
-the same launches in a session that is not active, by events, in one process: off, on, on, off, ...
-since the first of two runs cooler. Between two measurements the records of the one before are
-fetched, and the clocks go up again. The median of the ratios of neighbours. Below each row stand
-registers, spills and programs per SM, without records and with them.
+the same launches in a session that is not active, in one process: off, on, on, off, ... since the
+first of two runs cooler. A time is the kernel's own, by CUPTI, so that no host shows in it. Between
+two measurements the records of the one before are fetched, and the clocks go up again. The median
+of the ratios of neighbours. Below each row stand registers, spills and programs per SM, without
+records and with them.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from typing import Any
 import gpu_gluon
 import recorded_kernels as kernels
 import torch
-from in_turns import milliseconds
+from in_turns import kernel_us, milliseconds
 
 import proton
 from proton.tools.tensor_descriptor import TensorDescriptor
@@ -108,7 +109,7 @@ def measured(launch: Launch, mode: dict[str, Any], rounds: int) -> tuple[float, 
             milliseconds(launch, count)
             if is_on:
                 proton.activate(session)
-            times[is_on] = milliseconds(launch, count)
+            times[is_on] = kernel_us(launch, count)
             if is_on:
                 proton.deactivate(session)
         ratios.append(times[True] / times[False])

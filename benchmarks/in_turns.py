@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 FINALISTS = 5  # configurations of a library that take part in the rounds
 ROUND_MS = 30  # how long launches of one configuration take in a round
@@ -38,6 +39,19 @@ def milliseconds(launch: Launch, count: int) -> float:
     last.record()
     torch.cuda.synchronize()
     return first.elapsed_time(last) / count
+
+
+def kernel_us(launch: Launch, count: int) -> float:
+    """The median of a launch's kernel, by CUPTI: of several, the one that takes most in all."""
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(count):
+            launch()
+        torch.cuda.synchronize()
+    times: dict[str, list[float]] = {}
+    for event in found.profiler.kineto_results.events():
+        if str(event.device_type()).endswith("CUDA"):
+            times.setdefault(event.name(), []).append(event.duration_ns() / 1e3)
+    return statistics.median(max(times.values(), key=sum))
 
 
 def medians(launches: Sequence[Launch], rounds: int, count: int) -> list[float]:
