@@ -151,7 +151,6 @@ def inner(compiler: str, step: str, given: dict[str, Any]) -> None:
         for work in every:
             if time.time() > given["until"]:
                 return
-            _choose_configurations()
             launched.clear()
             if step == CHECK:
                 found: Any = _verdict(work)
@@ -169,7 +168,7 @@ def _verdict(work: Work) -> list[list[float]] | str:
     tensors: list[Any] = []
     try:
         torch.manual_seed(0)
-        tree_map_only(torch.Tensor, tensors.append, work.make()())
+        tree_map_only(torch.Tensor, tensors.append, _made(work)())
         return [] if work.is_random else [_fingerprint(tensor) for tensor in tensors]
     except Exception as problem:
         return f"{type(problem).__name__}: {problem}"[:300]
@@ -202,7 +201,7 @@ def _timed(work: Work, launched: list[str], flushed: Any, repeats: int) -> list[
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    call = work.make()
+    call = _made(work)
     call()
     torch.cuda.synchronize()
     launched.clear()
@@ -226,13 +225,15 @@ def _timed(work: Work, launched: list[str], flushed: Any, repeats: int) -> list[
     return rows
 
 
-def _choose_configurations() -> None:
-    """Has each kernel that is tuned take the middle of its configurations."""
+def _made(work: Work) -> Callable[[], object]:
+    """A call of an op. Each of its kernels that is tuned takes the middle of its configurations."""
     from triton.runtime.autotuner import Autotuner
 
+    call = work.make()  # which imports the op's kernels
     for kernel in gc.get_objects():  # some are in a function's closure
         if isinstance(kernel, Autotuner) and len(kernel.configs) > 1:
             kernel.configs = [kernel.configs[len(kernel.configs) // 2]]
+    return call
 
 
 def _note_launches() -> list[str]:

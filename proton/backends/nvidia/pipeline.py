@@ -110,7 +110,7 @@ def ordered_passes(options: GPUOptions) -> list[Pass]:
         # Behind all copies: a map is made again where none by it is under way.
         CreateTensorMaps(),
         # When waits are where they stay: the former reads beside them, the latter behind loops.
-        PlaceLocalLoads(),
+        PlaceLocalLoads(options.target),
         OptimizeAccumulatorInit(),
         StoreOperandsEarly(options.target),
         # Behind all that writes shared memory; then loads and stores have their final order.

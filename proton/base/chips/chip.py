@@ -80,6 +80,11 @@ class Chip:
     special_per_cycle: int = 16
     ptx: int = 0  # the first version of PTX that knows the chip, or what its instructions need
 
+    @property
+    def special_weight(self) -> int:
+        """How many multiply-adds a special function takes as long as."""
+        return self.fp32_per_cycle // self.special_per_cycle
+
     def mma_of(self, kind: MMAKind, element: object) -> MatrixInstruction | None:
         """The instruction for operands of a type; None where there is none."""
         return next((m for m in self.mma if m.kind is kind and str(element) in m.elements), None)

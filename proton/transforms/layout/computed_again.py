@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
 from proton.dialect import isa
 from proton.dialect.emit import again
 from proton.dialect.mlir import Operation, Type, Value
-from proton.dialect.ttg import ConvertLayoutOp, is_tensor, with_layout
+from proton.dialect.traits import Elementwise, has
+from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
 from proton.dialect.walk import defining_op
 from proton.layout import LinearLayout
 
@@ -39,6 +41,44 @@ class ComputedAgain:
                 found = again(op, type_, operands)
             self.made[value, layout] = found
         return self.made[value, layout]
+
+
+def more_instructions(
+    value: Value,
+    layout: LinearLayout,
+    begins: Callable[[Operation], bool],
+    takes: Callable[[Operation], bool],
+    special: int,
+) -> int | None:
+    """How many instructions more a thread has where a value is computed again in a layout, of which
+    a special function is so many. None where it does not go back to ops of `begins` by ops that
+    `takes` allows."""
+    more, waiting, seen, is_begun = 0, [(value, layout)], {value}, False
+    while waiting:
+        value, layout = waiting.pop()
+        op = defining_op(value)
+        if op is None:
+            return None
+        if begins(op):
+            is_begun = True
+            continue
+        if isa(op, ConvertLayoutOp):
+            waiting.append((op.operands[0], layout))
+            continue
+        wanted = operand_layouts(op, layout)
+        kind = cost(op)
+        if wanted is None or kind is Cost.OTHER or len(op.regions) or not takes(op):
+            return None
+        is_shared = len(list(value.uses)) > 1
+        before = 0 if is_shared else layout_of(value.type).in_size("register")
+        weight = (special if kind is Cost.SPECIAL else 1) if has(op, Elementwise) else 0
+        more += weight * (layout.in_size("register") - before)
+        tensors = [operand for operand in op.operands if is_tensor(operand.type)]
+        for operand, its in zip(tensors, wanted, strict=True):
+            if operand not in seen:
+                seen.add(operand)
+                waiting.append((operand, its))
+    return more if is_begun else None
 
 
 def erase_unused(value: Value) -> None:

@@ -19,21 +19,22 @@ from typing import ClassVar
 
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
-from proton.analysis.cost import Cost, cost
-from proton.analysis.layout_rules import operand_layouts
 from proton.analysis.reloads import stages_of
 from proton.analysis.scratch import is_exchanged
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir, scf
 from proton.dialect.regions import ForLoop
-from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of
 from proton.dialect.walk import defining_op, functions, ops_named, replace
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.schedule.loads import PRODUCTS, candidates, is_innermost, unwritten
-from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
+from proton.transforms.layout.computed_again import (
+    ComputedAgain,
+    erase_unused,
+    more_instructions,
+)
 
 
 @register
@@ -51,7 +52,6 @@ class HoistOperandConversions(Pass):
         chip = self.target.facts
         if not chip.has_async_copies:
             return
-        special = chip.fp32_per_cycle // chip.special_per_cycle
         infos: AxisInfos | None = None
         for function in functions(module):
             roots: Roots | None = None
@@ -68,7 +68,7 @@ class HoistOperandConversions(Pass):
                 for conversion in conversions:
                     (value,) = conversion.operands
                     layout = layout_of(conversion.results[0].type)
-                    if _gains(value, layout, body, copied, special):
+                    if _gains(value, layout, body, copied, chip.special_weight):
                         replace(conversion, [again.get(value, layout)])
                         erase_unused(value)
 
@@ -97,34 +97,11 @@ def _gains(
 ) -> bool:
     """True if a value is computed from copied blocks alone, and costs less in the layout: in
     instructions, of which a special function is so many."""
-    elements = layout.in_size("register")
-    saved = layout_of(value.type).in_size("register") + elements
-    waiting, seen, is_copied = [(value, layout)], {value}, False
-    while waiting:
-        value, layout = waiting.pop()
-        op = defining_op(value)
-        if op is None:
-            return False
-        if op in copied:
-            is_copied = True
-            continue
-        if isa(op, ConvertLayoutOp):
-            waiting.append((op.operands[0], layout))
-            continue
-        wanted = operand_layouts(op, layout)
-        kind = cost(op)
-        if wanted is None or kind is Cost.OTHER or len(op.regions) or _is_kept(op, body):
-            return False
-        is_shared = len(list(value.uses)) > 1
-        before = 0 if is_shared else layout_of(value.type).in_size("register")
-        weight = (special if kind is Cost.SPECIAL else 1) if has(op, Elementwise) else 0
-        saved -= weight * (layout.in_size("register") - before)
-        tensors = [operand for operand in op.operands if is_tensor(operand.type)]
-        for operand, its in zip(tensors, wanted, strict=True):
-            if operand not in seen:
-                seen.add(operand)
-                waiting.append((operand, its))
-    return is_copied and saved > 0
+    accesses = layout_of(value.type).in_size("register") + layout.in_size("register")
+    more = more_instructions(
+        value, layout, copied.__contains__, lambda op: not _is_kept(op, body), special
+    )
+    return more is not None and more < accesses
 
 
 def _is_kept(op: Operation, body: Block) -> bool:

@@ -13,19 +13,24 @@ store, two barriers and a load in each iteration.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.analysis.cost import Cost, cost
-from proton.analysis.scratch import is_exchanged
+from proton.analysis.scratch import is_exchanged, scratch_bytes
+from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, ttg, ttng
 from proton.dialect.emit import again
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.traits import Pure, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import defining_op, ops_named, replace
+from proton.dialect.walk import ops_named, replace
+from proton.layout import LinearLayout
 from proton.passes import Pass, register
-from proton.transforms.layout.computed_again import ComputedAgain, erase_unused
+from proton.transforms.layout.computed_again import (
+    ComputedAgain,
+    erase_unused,
+    more_instructions,
+)
 
 _LOAD, _CONVERSION, _WAIT = ttg.LocalLoadOp, ttg.ConvertLayoutOp, ttng.WarpGroupDotWaitOp
-_MOST = 32  # registers of a thread that take a row: so many comparisons of a mask, too
+_EXCHANGE = 64  # instructions that a thread could issue while all store, meet, and load
 
 
 @register
@@ -36,36 +41,50 @@ class PlaceLocalLoads(Pass):
     name: ClassVar[str] = "tritongpu-place-local-loads"
     only_for: ClassVar[frozenset[str]] = names_of(_CONVERSION, _LOAD)
 
+    target: GPUTarget
+
     def run(self, module: Module) -> None:
         for conversion in ops_named(module, _CONVERSION):
             (value,) = conversion.operands
             layout = layout_of(conversion.results[0].type)
-            is_few = layout.in_size("register") <= _MOST
-            if is_few and is_exchanged(value, layout) and _is_read(value):
+            if is_exchanged(value, layout) and self._is_cheaper(value, layout):
                 replace(conversion, [ComputedAgain(_read_in).get(value, layout)])
                 erase_unused(value)
+        for load in reversed(ops_named(module, _LOAD)):
+            _sink_behind_exchanges(load)
         for load in ops_named(module, _LOAD):
             if _is_row(load.results[0]):
                 _move_ahead_of_waits(load)
 
+    def _is_cheaper(self, value: Value, layout: LinearLayout) -> bool:
+        """True if a row comes from shared memory, and what is computed from it takes a thread less
+        time in a layout than an exchange."""
+        special = self.target.facts.special_weight
+        more = more_instructions(value, layout, _reads_row, _gives_row, special)
+        return more is not None and more <= _EXCHANGE + layout.in_size("register")
 
-def _is_read(value: Value) -> bool:
-    """True if a row is computed from shared memory, by little arithmetic."""
-    waiting, seen, holds_load = [value], {value}, False
-    while waiting:
-        value = waiting.pop()
-        op = defining_op(value)
-        if op is None or not _is_row(value):
-            return False
-        if isa(op, _LOAD):
-            holds_load = True
-            continue
-        if cost(op) > Cost.INDEX:
-            return False
-        new = {operand for operand in op.operands if is_tensor(operand.type)} - seen
-        waiting += new
-        seen |= new
-    return holds_load
+
+def _sink_behind_exchanges(load: Operation) -> None:
+    """Registers have what is read while threads meet for an exchange, so reads behind it: nothing
+    that is passed by writes memory that a load can read."""
+    is_behind = False
+    ops = [view.operation for view in load.block.operations]
+    for op in ops[ops.index(load) + 1 :]:
+        if load.results[0] in op.operands or not (has(op, Pure) or isa(op, _LOAD)):
+            break
+        is_behind |= scratch_bytes(op) > 0
+    else:
+        return
+    if is_behind:
+        load.move_before(op)
+
+
+def _reads_row(op: Operation) -> bool:
+    return isa(op, _LOAD) and _is_row(op.results[0])
+
+
+def _gives_row(op: Operation) -> bool:
+    return _is_row(op.results[0])
 
 
 def _is_row(value: Value) -> bool:

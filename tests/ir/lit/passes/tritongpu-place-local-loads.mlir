@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='tritongpu-place-local-loads' %s | filecheck %s
+// RUN: proton-opt --pipeline='tritongpu-place-local-loads{target=cuda:90}' %s | filecheck %s
 
 // A row was copied with an element to a thread, and is wanted in all rows of a product's sums: it is
 // read so, while the product is under way, and its mask is computed so.
@@ -8,6 +8,8 @@
 #rows = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
 #of_acc = #ttg.linear<[[0, 1], [0, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
 #wanted = #ttg.linear<[[1], [0], [8], [16], [32]], [[2], [4], [0], [0], [0]], [[0], [0]], []>
+#few = #ttg.linear<[[1], [0], [8]], [[2], [4], [16], [32], [0]], [[0], [0]], []>
+#many = #ttg.linear<[[1], [2], [4], [8], [16], [32]], [[0], [0], [0], [0], [0]], [[0], [0]], []>
 #line = #ttg.shared<[[1], [2], [4], [8], [16], [32]]>
 !memory = !ttg.mutable_memdesc<[64], f32, #line>
 !buffers = !ttg.mutable_memdesc<[2, 64], f32, #line>
@@ -54,8 +56,20 @@ func.func @twice(%m: !ttg.mutable_memdesc<[64], i32, #line>) -> tensor<64xi32, #
   return %c : tensor<64xi32, #wanted>
 }
 
-// A function that is not cheap is not computed by every thread again, and nothing is read ahead of
-// what is written.
+// Few elements of a function take less time than an exchange.
+
+// CHECK-LABEL: func.func @few(
+// CHECK-NEXT: %[[X:.*]] = "ttg.local_load"(%arg0) : (!{{.*}}) -> tensor<64xf32, #ttg.linear<{{\[\[}}1], [0], [8]
+// CHECK-NEXT: %[[Y:.*]] = math.exp2 %[[X]]
+// CHECK-NEXT: return %[[Y]]
+func.func @few(%m: !memory) -> tensor<64xf32, #few> {
+  %x = "ttg.local_load"(%m) : (!memory) -> tensor<64xf32, #row>
+  %y = math.exp2 %x : tensor<64xf32, #row>
+  %c = "ttg.convert_layout"(%y) : (tensor<64xf32, #row>) -> tensor<64xf32, #few>
+  return %c : tensor<64xf32, #few>
+}
+
+// More are not computed by every thread again, and nothing is read ahead of what is written.
 
 // CHECK-LABEL: func.func @left(
 // CHECK: "ttng.warp_group_dot_wait"
@@ -63,12 +77,38 @@ func.func @twice(%m: !ttg.mutable_memdesc<[64], i32, #line>) -> tensor<64xi32, #
 // CHECK-NEXT: "ttg.local_load"
 // CHECK-NEXT: math.exp2
 // CHECK-NEXT: "ttg.convert_layout"
-func.func @left(%m: !memory, %z: tensor<64xf32, #row>, %e: !sum) -> (!sum, tensor<64xf32, #ttg.linear<[[1], [0], [8], [16], [32]], [[2], [4], [0], [0], [0]], [[0], [0]], []>>) {
+func.func @left(%m: !memory, %z: tensor<64xf32, #row>, %e: !sum) -> (!sum, tensor<64xf32, #many>) {
   %s = "ttng.warp_group_dot_wait"(%e) {pendings = 0 : i32} : (!sum) -> !sum
   "ttg.local_store"(%z, %m) : (tensor<64xf32, #row>, !memory) -> ()
   %x = "ttg.local_load"(%m) : (!memory) -> tensor<64xf32, #row>
   %y = math.exp2 %x : tensor<64xf32, #row>
-  %c = "ttg.convert_layout"(%y) : (tensor<64xf32, #row>) -> tensor<64xf32, #ttg.linear<[[1], [0], [8], [16], [32]], [[2], [4], [0], [0], [0]], [[0], [0]], []>>
-  return %s, %c : !sum, tensor<64xf32, #ttg.linear<[[1], [0], [8], [16], [32]], [[2], [4], [0], [0], [0]], [[0], [0]], []>>
+  %c = "ttg.convert_layout"(%y) : (tensor<64xf32, #row>) -> tensor<64xf32, #many>
+  return %s, %c : !sum, tensor<64xf32, #many>
+}
+
+// What is read waits in memory while threads exchange something else, but not until that is
+// written.
+
+// CHECK-LABEL: func.func @behind(
+// CHECK-NEXT: "ttg.convert_layout"
+// CHECK-NEXT: %[[X:.*]] = "ttg.local_load"
+// CHECK-NEXT: arith.addf %[[X]]
+// CHECK-LABEL: func.func @written(
+// CHECK-NEXT: "ttg.convert_layout"
+// CHECK-NEXT: "ttg.local_load"
+// CHECK-NEXT: "ttg.local_store"
+// CHECK-NEXT: arith.addf
+func.func @behind(%m: !memory, %z: tensor<64xf32, #row>) -> tensor<64xf32, #wanted> {
+  %x = "ttg.local_load"(%m) : (!memory) -> tensor<64xf32, #wanted>
+  %c = "ttg.convert_layout"(%z) : (tensor<64xf32, #row>) -> tensor<64xf32, #wanted>
+  %y = arith.addf %x, %c : tensor<64xf32, #wanted>
+  return %y : tensor<64xf32, #wanted>
+}
+func.func @written(%m: !memory, %z: tensor<64xf32, #row>) -> tensor<64xf32, #wanted> {
+  %x = "ttg.local_load"(%m) : (!memory) -> tensor<64xf32, #wanted>
+  %c = "ttg.convert_layout"(%z) : (tensor<64xf32, #row>) -> tensor<64xf32, #wanted>
+  "ttg.local_store"(%z, %m) : (tensor<64xf32, #row>, !memory) -> ()
+  %y = arith.addf %x, %c : tensor<64xf32, #wanted>
+  return %y : tensor<64xf32, #wanted>
 }
 }
