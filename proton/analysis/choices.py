@@ -117,8 +117,27 @@ def _logic(of: Callable[[list[bool]], bool]) -> _Rule:
     return rule
 
 
+def _extremum(better: str) -> _Rule:
+    """One of a pair: a number where the other one is NaN."""
+
+    def rule(samples: Sequence[Sample], found: list[_Known]) -> _Known:
+        left, right = found
+        if not isinstance(left, _Argument) or not isinstance(right, _Argument):
+            return None
+        if left.pair != right.pair:
+            return None
+        one, other = (samples[side.pair][side.right] for side in (left, right))
+        return right if one != one or _relation(other, one) == better else left
+
+    return rule
+
+
 _RULES: dict[str, _Rule] = by_name(
     {
+        arith.MaxNumFOp: _extremum("g"),
+        arith.MinNumFOp: _extremum("l"),
+        arith.MaxSIOp: _extremum("g"),
+        arith.MinSIOp: _extremum("l"),
         arith.SelectOp: _choice,
         arith.AndIOp: _logic(all),
         arith.OrIOp: _logic(any),

@@ -129,10 +129,10 @@ def _minimum(a, b):
 
 @DeviceFunction
 def _argmax_left(value1, index1, value2, index2):
-    equal = (value1 == value2) | ((value1 != value1) & (value2 != value2))
-    better = (value1 > value2) | ((value2 != value2) & (value1 == value1))
-    first = better | (equal & (index1 < index2))
-    return core.where(first, value1, value2), core.where(first, index1, index2)
+    best = core.maximum(value1, value2)
+    is_lost, other_is_lost = value1 != best, value2 != best
+    first = core.where(is_lost == other_is_lost, index1 < index2, other_is_lost)
+    return best, core.where(first, index1, index2)
 
 
 @DeviceFunction
@@ -143,10 +143,10 @@ def _argmax_any(value1, index1, value2, index2):
 
 @DeviceFunction
 def _argmin_left(value1, index1, value2, index2):
-    equal = (value1 == value2) | ((value1 != value1) & (value2 != value2))
-    better = (value1 < value2) | ((value2 != value2) & (value1 == value1))
-    first = better | (equal & (index1 < index2))
-    return core.where(first, value1, value2), core.where(first, index1, index2)
+    best = core.minimum(value1, value2)
+    is_lost, other_is_lost = value1 != best, value2 != best
+    first = core.where(is_lost == other_is_lost, index1 < index2, other_is_lost)
+    return best, core.where(first, index1, index2)
 
 
 @DeviceFunction
