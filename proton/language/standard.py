@@ -124,15 +124,16 @@ def _minimum(a, b):
 
 
 # Numbers win over NaN, as in `_maximum` and `_minimum`. Each of these is associative, and the
-# `_left` ones are commutative, too: among equals, and among NaNs, the lower index wins.
+# `_left` ones are commutative, too: among equals, and among NaNs, the lower index wins. Both indices
+# are the winner's but there, where nobody loses, or both do.
 
 
 @DeviceFunction
 def _argmax_left(value1, index1, value2, index2):
     best = core.maximum(value1, value2)
-    is_lost, other_is_lost = value1 != best, value2 != best
-    first = core.where(is_lost == other_is_lost, index1 < index2, other_is_lost)
-    return best, core.where(first, index1, index2)
+    one = core.where(value1 != best, index2, index1)
+    other = core.where(value2 != best, index1, index2)
+    return best, core.minimum(one, other)
 
 
 @DeviceFunction
@@ -144,9 +145,9 @@ def _argmax_any(value1, index1, value2, index2):
 @DeviceFunction
 def _argmin_left(value1, index1, value2, index2):
     best = core.minimum(value1, value2)
-    is_lost, other_is_lost = value1 != best, value2 != best
-    first = core.where(is_lost == other_is_lost, index1 < index2, other_is_lost)
-    return best, core.where(first, index1, index2)
+    one = core.where(value1 != best, index2, index1)
+    other = core.where(value2 != best, index1, index2)
+    return best, core.minimum(one, other)
 
 
 @DeviceFunction

@@ -11,6 +11,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
+from proton.language import standard
 from tests.compile.ptx.machine import run_on_arrays
 
 HOPPER = GPUTarget("cuda", 90)
@@ -129,6 +130,10 @@ TWO: dict[str, tuple[Any, Any, bool, Callable[[Any], int]]] = {
     "first largest, fp32": (first_largest, tl.float32, True, np.argmax),
     "first largest, int32": (first_largest, tl.int32, True, np.argmax),
     "last least": (last_least, tl.int32, True, lambda x: BLOCK - 1 - np.argmin(x[::-1])),
+    "the language's largest, fp32": (standard._argmax_left, tl.float32, True, np.nanargmax),
+    "the language's least, fp32": (standard._argmin_left, tl.float32, True, np.nanargmin),
+    "the language's largest, int32": (standard._argmax_left, tl.int32, True, np.argmax),
+    "the language's least, int32": (standard._argmin_left, tl.int32, True, np.argmin),
     "any largest": (any_largest, tl.int32, False, np.argmax),
 }
 

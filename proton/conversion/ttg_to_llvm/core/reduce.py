@@ -214,7 +214,8 @@ def _over_warp(
     ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
 ) -> Value | None:
     """The result of all lanes by one instruction; None where there is none."""
-    kind = _OVER_WARP.get(combine.ops[0].name) if combine.commutes else None
+    is_one = combine.commutes and len(combine.ops) == 2
+    kind = _OVER_WARP.get(combine.ops[0].name) if is_one else None
     if kind is None or v.element(values[0]) != v.integer(32):
         return None
     if 1 << len(lane_bits) != ctx.chip.warp_size:
