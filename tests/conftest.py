@@ -185,6 +185,13 @@ def _draws(item: pytest.Item) -> bool:
     return "session_seed" in getattr(item, "fixturenames", ()) or is_hypothesis_test(test)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """pytest looks through all that is left five times, for what is finalized: once will do."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_unconfigure() -> None:
     """Removes the session's cache."""
     shutil.rmtree(_FOLDER, ignore_errors=True)
