@@ -1,6 +1,7 @@
 """What all tests share: a cache of their own, random numbers whose seed a failure shows, and how
 `pytest -n` spreads files over processes."""
 
+import atexit
 import ctypes
 import gc
 import os
@@ -190,6 +191,7 @@ def pytest_sessionfinish() -> None:
     """pytest looks through all that is left five times, for what is finalized: once will do."""
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # or else the bindings say that they leak
 
 
 def pytest_unconfigure() -> None:
