@@ -1,6 +1,7 @@
 """What all tests share: a cache of their own, random numbers whose seed a failure shows, and how
 `pytest -n` spreads files over processes."""
 
+import atexit
 import ctypes
 import gc
 import os
@@ -56,6 +57,10 @@ for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
+# Once a large block is freed glibc takes blocks of up to 32 MiB from its heap, where they leave
+# holes: those of a MiB stay blocks of their own, which the system gets back.
+_MMAP_THRESHOLD = -3
+getattr(ctypes.CDLL(None), "mallopt", lambda what, value: 0)(_MMAP_THRESHOLD, 1 << 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -179,6 +184,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _draws(item: pytest.Item) -> bool:
     test = getattr(item, "obj", None)
     return "session_seed" in getattr(item, "fixturenames", ()) or is_hypothesis_test(test)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """pytest looks through all that is left five times, for what is finalized: once will do."""
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # or else the bindings say that they leak
 
 
 def pytest_unconfigure() -> None:

@@ -44,6 +44,7 @@ def products_of_rows(
         tl.store(out_ptr + row * M * M + m[:, None] * M + m[None, :], acc)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @kernels(16 * TIMES)
 @given(
     count=st.integers(1, 5), stages=st.integers(1, 5), rows=st.integers(0, 3),

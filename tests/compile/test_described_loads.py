@@ -103,6 +103,7 @@ def run(rng: np.random.Generator, *, length: int = 96, flip: bool = False, repea
 FLAGS = "MASKED", "WIDE", "CARRIED", "REVERSED", "TURNED", "BLOCKS"
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("number", range(6 * TIMES))
 def test_random_loads(session_seed: int, number: int) -> None:
     """All are described: masked or not, in falling order, transposed, of block pointers."""
@@ -169,6 +170,7 @@ def windows(
         tl.store(out_ptr + places, out, mask=own[:, None] < n)
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_rows_that_are_not_all(rng: np.random.Generator) -> None:
     """A window, a first row of the launch's, rows ahead of the first one, and others of y than of z
     by a number that is negative or not; NaN lies between y's rows."""

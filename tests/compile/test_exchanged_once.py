@@ -140,6 +140,7 @@ def test_what_a_product_adds_to_is_carried_as_it_gives_it(m: int, n: int, warps:
         assert not re.findall(r"ttg.convert_layout.*xf32", text)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("element", [np.float16, np.float32])
 @pytest.mark.parametrize(("m", "n", "warps"), [(32, 16, 1), (32, 32, 4), (64, 64, 4), (64, 64, 8)])
 def test_what_is_shared_is_right(

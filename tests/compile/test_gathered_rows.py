@@ -80,6 +80,7 @@ WAYS = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "how, m, stages", covering(WAYS, "how m", "how stages", "m stages"), ids=str
 )

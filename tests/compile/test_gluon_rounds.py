@@ -204,6 +204,7 @@ def described(shape: tuple[int, int], block: list[int], dtype: Any) -> TensorDes
     return TensorDescriptor.from_tensor(MockTensor(dtype, shape), block, layout)
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_right_kernels_are_left_in_peace() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

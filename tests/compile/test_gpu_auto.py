@@ -202,6 +202,7 @@ def by_descriptors(a_ptr, b_ptr, c_ptr, K, tiles, FLATTEN: tl.constexpr):
         c.store([tile * 128, 0], acc.to(tl.float16))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("flatten", [False, True])
 @pytest.mark.parametrize("words", [("copies",), ("loads", "dots"), AUTO], ids="-".join)
 def test_copies_by_tma_have_both_ends(words: tuple[str, ...], flatten: bool) -> None:

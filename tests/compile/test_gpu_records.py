@@ -92,6 +92,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
 SIZES = {1: (1 << 14,), 2: (256, 1000), 3: (128, 128, 128)}
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "case, mode",
     covering({"case": [*CASES, *MORE_CASES], "mode": MODES}),

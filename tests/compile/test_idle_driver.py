@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,13 +64,21 @@ assert taken == dict.fromkeys(range(1, 302), 132 * 8), taken
 """
 
 
-def run_with_stand_in(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a program prints, with the stand-in in the driver's place."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the stand-in lies."""
     if shutil.which("cc") is None:
         pytest.skip("there is no cc")
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    folder = tmp_path_factory.mktemp("driver")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        importlib.import_module("gpu_host").build_driver(str(folder))
+        yield folder
+
+
+def run_with_stand_in(script: str, folder: Path) -> str:
+    """What a program prints, with the stand-in in the driver's place."""
     gpu_host = importlib.import_module("gpu_host")
-    gpu_host.build_driver(str(folder))
     path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), *sys.path])
     environment = os.environ | gpu_host.STAND_IN | gpu_host.DEVICE
     environment |= {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": path}
@@ -86,16 +95,12 @@ def run_with_stand_in(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch
     return done.stdout
 
 
-def test_it_answers_what_a_session_and_a_launch_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    apart, error = map(float, run_with_stand_in(SCRIPT, tmp_path, monkeypatch).split())
+def test_it_answers_what_a_session_and_a_launch_ask(folder: Path) -> None:
+    apart, error = map(float, run_with_stand_in(SCRIPT, folder).split())
     # Its timer is the host's clock; what it tells may take less than anything of a GPU's.
     assert abs(apart) <= error + LEAST_WAY_NS
 
 
-def test_nothing_is_allocated_while_launches_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_allocated_while_launches_come(folder: Path) -> None:
     """A driver's launches wait for its allocations: pinned memory takes 0.4 ms a MiB."""
-    run_with_stand_in(BURST, tmp_path, monkeypatch)
+    run_with_stand_in(BURST, folder)

@@ -43,6 +43,7 @@ def scoped(x_ptr):
     tl.store(x_ptr + tl.arange(0, 64), x * 3)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_both_levels_give_the_code_of_the_kernel(name: str, target: Any, tmp_path: Path) -> None:

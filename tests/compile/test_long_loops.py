@@ -13,6 +13,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.nvidia import compiler
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.runtime.launch.jit import JITFunction
@@ -20,6 +21,7 @@ from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
 from proton.transforms.records.compact_iterations import CompactIterations
+from tests.compile.conftest import NoAssembler
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.compile.test_random_records import check_equal, unchanged
@@ -119,6 +121,7 @@ def test_a_loop_of_products(
             patch.setattr(CompactIterations, "_place", lambda *_: None)
         compact = compiled(kernel, *types, *numbers, 3, **options)
         patch.setattr(CompactIterations, "run", unchanged)
+        patch.setattr(compiler, "Assembler", NoAssembler)  # it runs here alone
         plain = compiled(kernel, *types, *numbers, 3, **options)
     assert compact.profile is not None
     assert (compact.profile.iterations is not None) == has_room

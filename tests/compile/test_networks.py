@@ -68,6 +68,7 @@ def test_sorted_rows(rows: int, size: int, warps: int, rng: np.random.Generator)
     np.testing.assert_array_equal(y, np.sort(x, axis=1))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("stages", "warps"), [(1, 1), (7, 1), (9, 1), (10, 4)])
 def test_numbers_go_with_their_keys(stages: int, warps: int, rng: np.random.Generator) -> None:
     size = 1 << stages
@@ -130,6 +131,7 @@ def _step(kind: str, rows: int, distance: int, numbers: Numbers) -> tuple[str, N
     return pairs + source, (np.where(takes, c, a).ravel(), np.where(takes, d, b).ravel())
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("warps", [1, 2, 4])
 def test_random_networks(warps: int, rng: np.random.Generator) -> None:
     """Steps along random bits, with sums, maxima and transposes among them."""

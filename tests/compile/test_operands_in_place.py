@@ -136,6 +136,7 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("kernel", "warps", "count"), CASES, ids=str)
 def test_operands_are_computed_in_place(
     kernel: Any, warps: int, count: int, rng: np.random.Generator

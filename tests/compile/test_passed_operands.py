@@ -75,6 +75,7 @@ REFERENCES: dict[object, Reference] = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("kernel", "dtype", "blocks", "warps", "in_registers"),
     [

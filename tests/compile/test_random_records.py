@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from proton.backends.nvidia import compiler
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.dialect.mlir import Module
@@ -21,6 +22,7 @@ from proton.trace.instrumentation import Instrumentation
 from proton.trace.iterations import expand
 from proton.transforms.records import compact_iterations
 from proton.transforms.records.compact_iterations import CompactIterations
+from tests.compile.conftest import NoAssembler
 from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
@@ -308,6 +310,7 @@ def check_program(
             patch.setattr(CompactIterations, "_place", lambda *_: None)
         compact = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
         patch.setattr(CompactIterations, "run", unchanged)
+        patch.setattr(compiler, "Assembler", NoAssembler)  # it runs here alone
         plain = compiled(kernel, tl.int32, *[10] * ARGUMENTS, 32 * warps, **options)
     for numbers in every:
         records = records_of(numbers, body)
@@ -387,6 +390,7 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
     check_program(body, warps, how, every, rng, has_room=rng.random() < 0.6)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("number", range(PROGRAMS // 40))
 def test_random_sampled_records(number: int, session_seed: int) -> None:
     """One iteration in so many of the innermost loop around a record, and what is in none."""

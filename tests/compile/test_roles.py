@@ -32,6 +32,7 @@ HOPPER = proton.GPUTarget("cuda", 90)
 ROLES = "setmaxnreg"
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
 def test_loops_with_a_dot_that_is_delayed(rng: np.random.Generator, kernel: Any) -> None:
     """All but the one in which little lies between the dots, with one iteration and with more."""

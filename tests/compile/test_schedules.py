@@ -83,6 +83,7 @@ CASES: dict[tuple[Any, int], tuple[int, list[tuple[int, int]]]] = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("kernel", "row"), CASES, ids=str)
 def test_dots_go_on(rng: np.random.Generator, kernel: Any, row: int) -> None:
     """And are waited for where the next iteration needs what they read, or their result."""

@@ -101,6 +101,7 @@ def delays(groups: int, n: int, work: str, tiles: bool = False, times: int = 1) 
     return [int(re.findall(r"cycles = (\d+)", lines[n])[0]) for n in found]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("groups", "n", "work", "tiles", "want"),
     [

@@ -48,6 +48,7 @@ def test_the_instruction_of_a_chip(arch: int) -> None:
     assert found == {expected}
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_products_are_at_the_line_of_their_dot() -> None:
     """LLVM would take each further line of a piece of assembly for the next line of the source."""
     ptx = matmul(90, tl.float16, "128x128x64").asm["ptx"]
@@ -235,6 +236,7 @@ def accesses(kernel: GPUKernel) -> Counter[str]:
     return Counter(found)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("arch", [80, 90, 120])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_operands_in_shared_memory_are_loaded_by_matrices(arch: int, transposed: bool) -> None:
@@ -251,6 +253,7 @@ def test_operands_in_shared_memory_are_loaded_by_matrices(arch: int, transposed:
     assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("arch, dtype", [(89, tl.float8e5), (80, tl.float32)])
 def test_operands_of_other_widths_are_loaded_by_matrices(arch: int, dtype: Any) -> None:
     """Where k lies side by side."""
@@ -260,6 +263,7 @@ def test_operands_of_other_widths_are_loaded_by_matrices(arch: int, dtype: Any) 
     assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "arch, blocks, warps, instruction, count",
     [
@@ -391,6 +395,7 @@ def row_by_row(a_ptr, b_ptr, c_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.c
     tl.store(c_ptr + i[:, None] * N + j[None, :], tl.dot(a, b))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("warps", [4, 8])
 @pytest.mark.parametrize(("kernel", "n"), [(rows_by_rows, 192), (row_by_row, 64)])
 def test_fp32_that_lies_the_other_way_is_transposed_16_bytes_at_a_time(

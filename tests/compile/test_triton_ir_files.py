@@ -29,6 +29,7 @@ def written(folder: Path, name: str, level: str) -> str:
 OF_AMPERE = ("MATMUL", "CALLS", "DESCRIPTORS", *BLOCKS)  # where chips differ
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "name, target",
     [*((name, HOPPER) for name in LEVEL_ONE + BLOCKS), *((name, AMPERE) for name in OF_AMPERE)],

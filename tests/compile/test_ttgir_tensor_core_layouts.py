@@ -138,6 +138,7 @@ def converted(shape: tuple[int, ...], source: str, target: str) -> list[str]:
 SHAPES = {"name": MATRICES, "shape": [(32, 64), (64, 1), (1, 64)]}
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("name, shape", covering(SHAPES), ids=str)
 def test_matrices(rng: np.random.Generator, tmp_path: Path, name: str, shape: Any) -> None:
     layout = MATRICES[name]

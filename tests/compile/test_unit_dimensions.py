@@ -41,6 +41,7 @@ def attention(
     out_desc.store([batch, head, own, 0], out.reshape(1, 1, M, D))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("shape", "block", "warps", "how"),
     [

@@ -146,6 +146,7 @@ WEIGHTS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("kernel", WEIGHTS, ids=lambda kernel: kernel.__name__)
 def test_loops_that_compute_between_their_dots(rng: np.random.Generator, kernel: Any) -> None:
     """They alternate, but for the one that computes little."""

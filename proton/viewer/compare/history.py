@@ -27,6 +27,7 @@ from proton.viewer.compare.samples import Group, Process, Side, Variant
 
 ERROR = 0.01  # that any series of equal runs is cut
 SHUFFLES = 20_000
+AT_ONCE = 256  # shuffles: what is computed of them stays in the cache
 SEED = 20130801
 LEAST = 4  # commits of a part, or runs that say none
 LEAST_CHANGE = 0.01  # of the medians of both parts: less is not said
@@ -184,5 +185,9 @@ def _scores(ranks: np.ndarray) -> np.ndarray:
 def _limit(n: int, error: float) -> float:
     """What the largest score of a shuffled series exceeds with this probability."""
     draws = np.random.default_rng(SEED)
-    ranks = draws.permuted(np.tile(np.arange(n), (SHUFFLES, 1)), axis=1)
-    return float(np.quantile(_scores(ranks).max(axis=1), 1 - error, method="higher"))
+    counts = np.diff([*range(0, SHUFFLES, AT_ONCE), SHUFFLES]).tolist()
+    largest = [
+        _scores(draws.permuted(np.tile(np.arange(n), (count, 1)), axis=1)).max(axis=1)
+        for count in counts
+    ]
+    return float(np.quantile(np.concatenate(largest), 1 - error, method="higher"))

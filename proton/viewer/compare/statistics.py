@@ -28,7 +28,7 @@ import numpy as np
 
 DRAWS = 1000  # of the bootstrap: they tell a standard error within 2.2 % (1 / sqrt(2 * 1000))
 SEED = 20130801
-AT_ONCE = 1 << 22  # numbers in memory
+AT_ONCE = 1 << 15  # numbers that are computed together: they stay in the cache
 CLOSEST = 1e-9  # to which a quantile is found
 
 
@@ -131,11 +131,8 @@ def _spread(values: np.ndarray, draws: np.random.Generator) -> float:
     """The standard error of the location of values."""
     if values.size < 2:
         return math.inf
-    size = values.size * (values.size + 1) // 2
-    found = [
-        _location(values[draws.integers(0, values.size, (some, values.size))])
-        for some in _portions(size)
-    ]
+    drawn = values[draws.integers(0, values.size, (DRAWS, values.size))]
+    found = [_location(drawn[part]) for part in _portions(values.size * (values.size + 1) // 2)]
     return _enlarged(np.concatenate(found), values.size)
 
 
@@ -144,17 +141,15 @@ def _spread_apart(before: np.ndarray, after: np.ndarray, draws: np.random.Genera
     n = min(before.size, after.size)
     if n < 2:
         return math.inf
-    found = [
-        _shift(*(v[draws.integers(0, v.size, (some, v.size))] for v in (before, after)))
-        for some in _portions(before.size * after.size)
-    ]
+    one, other = (v[draws.integers(0, v.size, (DRAWS, v.size))] for v in (before, after))
+    found = [_shift(one[part], other[part]) for part in _portions(before.size * after.size)]
     return _enlarged(np.concatenate(found), n)
 
 
-def _portions(size: int) -> list[int]:
-    """The draws in portions, for each of which `size` numbers are in memory at once."""
+def _portions(size: int) -> list[slice]:
+    """The draws in portions, of each of which `size` numbers are computed."""
     most = max(1, AT_ONCE // size)
-    return [min(most, DRAWS - begun) for begun in range(0, DRAWS, most)]
+    return [slice(begun, begun + most) for begun in range(0, DRAWS, most)]
 
 
 def _enlarged(found: np.ndarray, count: int) -> float:
