@@ -124,8 +124,8 @@ def _minimum(a, b):
 
 
 # Numbers win over NaN, as in `_maximum` and `_minimum`. Each of these is associative, and the
-# `_left` ones are commutative, too: among equals, and among NaNs, the lower index wins. Both indices
-# are the winner's but there, where nobody loses, or both do.
+# `_left` ones are commutative, too: among equals, and among NaNs, the lower index wins. There no
+# value differs from the best, or both do: elsewhere `one` and `other` are the winner's index.
 
 
 @DeviceFunction
