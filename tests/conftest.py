@@ -57,10 +57,6 @@ for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
-# Once a large block is freed glibc takes blocks of up to 32 MiB from its heap, where they leave
-# holes: those of a MiB stay blocks of their own, which the system gets back.
-_MMAP_THRESHOLD = -3
-getattr(ctypes.CDLL(None), "mallopt", lambda what, value: 0)(_MMAP_THRESHOLD, 1 << 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
