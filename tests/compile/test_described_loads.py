@@ -103,7 +103,6 @@ def run(rng: np.random.Generator, *, length: int = 96, flip: bool = False, repea
 FLAGS = "MASKED", "WIDE", "CARRIED", "REVERSED", "TURNED", "BLOCKS"
 
 
-@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("number", range(6 * TIMES))
 def test_random_loads(session_seed: int, number: int) -> None:
     """All are described: masked or not, in falling order, transposed, of block pointers."""

@@ -390,7 +390,6 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
     check_program(body, warps, how, every, rng, has_room=rng.random() < 0.6)
 
 
-@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("number", range(PROGRAMS // 40))
 def test_random_sampled_records(number: int, session_seed: int) -> None:
     """One iteration in so many of the innermost loop around a record, and what is in none."""

@@ -116,7 +116,6 @@ def expected(
     return names["rows"], names["columns"], ends
 
 
-@pytest.mark.usefixtures("no_assembler")
 @kernels(12 * TIMES)
 @given(
     program=programs(),
