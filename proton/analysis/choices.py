@@ -117,7 +117,7 @@ def _logic(of: Callable[[list[bool]], bool]) -> _Rule:
     return rule
 
 
-def _extremum(better: str) -> _Rule:
+def _extremum(better: str, *, is_unsigned: bool = False) -> _Rule:
     """One of a pair: a number where the other one is NaN."""
 
     def rule(samples: Sequence[Sample], found: list[_Known]) -> _Known:
@@ -127,6 +127,8 @@ def _extremum(better: str) -> _Rule:
         if left.pair != right.pair:
             return None
         one, other = (samples[side.pair][side.right] for side in (left, right))
+        if is_unsigned:
+            one, other = one % _WORD, other % _WORD
         return right if one != one or _relation(other, one) == better else left
 
     return rule
@@ -138,6 +140,8 @@ _RULES: dict[str, _Rule] = by_name(
         arith.MinNumFOp: _extremum("l"),
         arith.MaxSIOp: _extremum("g"),
         arith.MinSIOp: _extremum("l"),
+        arith.MaxUIOp: _extremum("g", is_unsigned=True),
+        arith.MinUIOp: _extremum("l", is_unsigned=True),
         arith.SelectOp: _choice,
         arith.AndIOp: _logic(all),
         arith.OrIOp: _logic(any),

@@ -158,7 +158,7 @@ def _disassembled(program: Path, code: bytes) -> str:
         file.write(code)
         file.flush()
         run = subprocess.run(
-            [str(program), "-ndf", "-g", "-c", file.name],
+            [str(program), "-g", "-c", file.name],
             capture_output=True,
             encoding="utf-8",
             errors="replace",  # the name of a file may be any bytes

@@ -134,6 +134,7 @@ TWO: dict[str, tuple[Any, Any, bool, Callable[[Any], int]]] = {
     "the language's least, fp32": (standard._argmin_left, tl.float32, True, np.nanargmin),
     "the language's largest, int32": (standard._argmax_left, tl.int32, True, np.argmax),
     "the language's least, int32": (standard._argmin_left, tl.int32, True, np.argmin),
+    "the language's largest, uint32": (standard._argmax_left, tl.uint32, True, np.argmax),
     "any largest": (any_largest, tl.int32, False, np.argmax),
 }
 
