@@ -161,6 +161,9 @@ def _indices(input, axis: constexpr):
     """The i32 index along `axis` of each element; for axis None, the row-major index."""
     if axis is None:
         return core.reshape(core.arange(0, input.numel), input.shape)
+    rank: constexpr = len(input.shape)
+    wrong: constexpr = f"invalid axis {axis}, which must lie in [{-rank}, {rank})"
+    core.static_assert(-rank <= axis < rank, wrong)
     index = core.arange(0, input.shape[axis])
     for dim in core.static_range(len(input.shape)):
         if dim < axis % len(input.shape):

@@ -1,6 +1,7 @@
 """Kernels that call an op with what it does not take."""
 
 import proton.language as tl
+from proton.base.errors import CompileTimeAssertionFailure
 from proton.language.extra import libdevice
 from proton.language.function import DeviceFunction
 from tests.ir.rejected import rejected
@@ -254,6 +255,16 @@ def dot_acc(n):
 )
 def reduce_axis(n):
     tl.sum(tl.arange(0, 4), axis=1)
+
+
+@rejected(
+    "invalid axis 1, which must lie in [-1, 1)",
+    "core.static_assert(-rank <= axis < rank, wrong)",
+    "known while compiling",
+    kind=CompileTimeAssertionFailure,
+)
+def index_axis(n):
+    tl.argmax(tl.arange(0, 4), axis=1)
 
 
 @rejected(
