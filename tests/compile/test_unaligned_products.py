@@ -100,7 +100,7 @@ def test_one_more_program_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("warps", "registers", "spills", "is_taken"),
     [
-        (8, 131, 0, True), (8, 131, 16, True), (8, 131, 24, False),  # two programs, not one
+        (8, 131, 0, True), (8, 131, 24, True), (8, 131, 32, False),  # two programs, not one
         (4, 144, 0, True), (4, 144, 8, False),  # four programs, not three
         (8, 160, 0, False),  # too many registers to give up
     ],
@@ -114,3 +114,29 @@ def test_what_one_more_program_may_spill(
     found, code = compiler._one_more(attention_kernel, ptx, cubin, options, 32 << 10)
     assert (code.registers == 128) == is_taken
     assert (".maxnreg 128" in found) == is_taken
+
+
+@pytest.mark.parametrize(
+    ("warps", "registers", "spills", "shared", "is_kept"),
+    [
+        (32, 32, 24, 384, True), (32, 32, 32, 384, False),  # two programs, not one
+        (32, 32, 24, 128 << 10, False),  # shared memory leaves one
+        (8, 80, 24, 384, False),  # three programs, where two spill nothing
+    ],
+)  # fmt: skip
+def test_few_spills_stay_for_twice_as_many_programs(
+    monkeypatch: pytest.MonkeyPatch,
+    warps: int,
+    registers: int,
+    spills: int,
+    shared: int,
+    is_kept: bool,
+) -> None:
+    more = {32: 48, 8: 128}[warps]
+    monkeypatch.setattr(compiler, "_assembled", lambda *_: Cubin(b"", more, 0, 0, ""))
+    options = GPUOptions(TARGET, num_warps=warps)
+    ptx = f".entry kernel()\n.maxntid {warps * 32}\n{{\n}}\n"
+    cubin = Cubin(b"", registers, spills, spills, "")
+    found, code = compiler._unspilled(attention_kernel, ptx, cubin, options, shared)
+    assert (code is cubin) == (found == ptx) == is_kept
+    assert is_kept or (code.registers, code.spills) == (more, 0)

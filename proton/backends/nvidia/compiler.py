@@ -65,7 +65,8 @@ _GAIN = 2  # times the share of registers given up: the share of programs gained
 # Bytes that may be spilled for twice as many programs: a product of int8 with 131 registers and 8
 # warps took 0.76 of the time so. Where less is gained, spills are not worth it: with 104 bytes for
 # four programs in the place of three a gated SiLU took 1.03 (corpus.py, H200, 03ff931d).
-_FEW_SPILLS = 16
+_FEW_SPILLS = 24
+_TOGETHER = 2 / 3  # of the bytes that a thread loads: what is under way at once
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 
@@ -275,7 +276,9 @@ def _unspilled(
         found = _assembled(fn, fewer, options)
         if found.spills < best[1].spills:
             best = fewer, found
-    return best
+    left = best[1].threads(options.target, threads) // threads
+    is_worth_it = cubin.spills <= _FEW_SPILLS and min(room, fit) >= 2 * left
+    return (ptx, cubin) if is_worth_it else best
 
 
 def _with_other_groups(
@@ -324,20 +327,21 @@ def _one_more(
 def _more_loads(
     fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
-    """The PTX with the registers of half of the threads that an SM takes, and its machine code,
-    where ptxas put loads behind waits for others, to fit more threads: tried where no more than
-    half of a thread's bytes are under way at once, and taken where it waits half as often then, and
-    more bytes are under way on an SM, of fewer threads."""
+    """The PTX with the registers of fewer threads, and its machine code, where ptxas put loads
+    behind waits for others, to fit more threads: with the next lower power of two, of half of an
+    SM's threads at most. Tried where no more than two thirds of a thread's bytes are under way
+    at once. Taken where it waits less often then, and more bytes are under way on an SM."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
-    half = facts.sm_threads // 2
     if options.maxnreg is not None or cubin.spills or has_least_programs(ptx):
         return ptx, cubin
-    if cubin.threads(options.target, threads) <= half or threads > half:
+    room = cubin.threads(options.target, threads)
+    fewer = min(1 << (room - 1).bit_length() - 1, facts.sm_threads // 2)
+    if threads > fewer:
         return ptx, cubin
     before = loads_of(cubin.code, mangled(fn.__name__))
-    if before.waits < 2 or 2 * before.most_bytes > before.all_bytes:
+    if before.waits < 2 or before.most_bytes > _TOGETHER * before.all_bytes:
         return ptx, cubin
-    limited = with_most_registers(ptx, facts.most_registers(half // threads, threads))
+    limited = with_most_registers(ptx, facts.most_registers(fewer // threads, threads))
     found = _assembled(fn, limited, options)
     after = loads_of(found.code, mangled(fn.__name__))
     most = facts.programs_per_sm(threads, shared) * threads
@@ -345,7 +349,7 @@ def _more_loads(
         min(one.threads(options.target, threads), most) * loads.most_bytes
         for one, loads in ((cubin, before), (found, after))
     )
-    is_worse = found.spills or 2 * after.waits > before.waits or bytes_after <= bytes_before
+    is_worse = found.spills or after.waits >= before.waits or bytes_after <= bytes_before
     return (ptx, cubin) if is_worse else (limited, found)
 
 
