@@ -156,9 +156,11 @@ def loop(
     gap: int = 0,
     iterations: int = 40,
     epilogue: int = 0,
+    copies: int = 1,
 ) -> list[list[Slice]]:
     """A pipelined loop: copies are issued `stages` - 1 iterations ahead, an iteration waits for its
-    own, multiplies, and may do a softmax, or something in no scope."""
+    own, multiplies, and may do a softmax, or something in no scope. With one stage each of its
+    `copies` is waited for before the next."""
     unit: list[Slice] = []
     landed: dict[int, int] = {}
     now = 0
@@ -173,6 +175,9 @@ def loop(
     for iteration in range(stages - 1):
         issue(iteration)
     for iteration in range(iterations):
+        for _ in range(copies - 1 if stages == 1 else 0):
+            unit += [(COPY, now, 2), (COPY_WAIT, now + 2, copy)]
+            now += 2 + copy
         if stages == 1:
             issue(iteration)
         until = max(now + 5, landed[iteration])
@@ -191,12 +196,12 @@ def loop(
     return [unit]
 
 
-def barriers(late: int = 0, units: int = 4, turns: int = 12) -> list[list[Slice]]:
-    """Warps that meet again and again; the third takes longer over its sum."""
+def barriers(late: int = 0, units: int = 4, turns: int = 12, work: int = 1000) -> list[list[Slice]]:
+    """Warps that meet again and again; the third (of two the second) takes longer over its sum."""
     found: list[list[Slice]] = [[] for _ in range(units)]
     now = 0
     for turn in range(turns):
-        there = [now + 1000 + 20 * ((unit + turn) % units) + late * (unit == 2)
+        there = [now + work + 20 * ((unit + turn) % units) + late * (unit == min(2, units - 1))
                  for unit in range(units)]  # fmt: skip
         met = max(there) + 5
         for unit, own in enumerate(found):

@@ -28,8 +28,8 @@ KIB = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class _Loop:
-    """Means of a loop's iterations: what one takes, and waits for copies in it; how many copies
-    are ahead, and what one takes."""
+    """Means of a loop's iterations: what one takes, and waits for copies in it; how many
+    iterations copies are ahead, and what one takes."""
 
     iteration_ns: float
     wait_ns: float
@@ -76,8 +76,11 @@ def _loop(kernel: KernelView) -> _Loop | None:
     waits, track = waits[later], track[later]
     if not waits.size:
         return None
-    # Consecutive waits of a unit are an iteration apart.
+    # An iteration may wait several times, as for keys and then for values.
     same = track[1:] == track[:-1]
+    number = records.iteration[waits]
+    again = same & (number[1:] == number[:-1]) & (number[1:] != NONE)
+    each = waits.size / (waits.size - int(again.sum()))
     apart = (records.start_ns[waits][1:] - records.start_ns[waits][:-1])[same]
     if apart.size < 2:
         return None
@@ -86,13 +89,13 @@ def _loop(kernel: KernelView) -> _Loop | None:
     issue, wait = flights.issue[own], flights.wait[own]
     if not issue.size:
         return None
-    iteration = float(apart.mean())
+    iteration = each * float(apart.mean())
     issued, begun = records.start_ns[issue], records.start_ns[wait]
     early = float(np.mean(begun - issued)) >= LEAST_AHEAD * iteration
     return _Loop(
         iteration_ns=iteration,
-        wait_ns=float(waited.mean()),
-        ahead=_ahead(kernel, waits, issue, wait) if early else 0,
+        wait_ns=each * float(waited.mean()),
+        ahead=max(round(_ahead(kernel, waits, issue, wait) / each), 1) if early else 0,
         copy_ns=float(np.mean(records.end_ns[wait] - issued)),
         part=float(waited.sum()) / max(kernel.unit_ns(np.unique(track)), 1.0),
         waits=waits,
@@ -158,8 +161,10 @@ def _advice(
     shared, chip = kernel.number("shared"), kernel.architecture
     if kernel.has_roles:
         return loop.ahead + more, "more buffers between the groups of warps", {}
-    if not shared or chip is None:
-        return loop.ahead + more, f"num_stages={stages + more}", {}
+    # A copy that is not ahead may have a buffer beside that of the dot, so that the memory of a
+    # stage is not known.
+    if not shared or chip is None or not loop.ahead:
+        return loop.ahead + more, f"num_stages={stages + more}", {"num_stages": stages + more}
     each = shared / stages
     fitting = int(chip.shared_bytes // each)
     limit = chip.shared_bytes

@@ -1,7 +1,8 @@
 """A barrier at which one warp (a unit) comes later than all others, again and again.
 
 A meeting is one slice of the barrier in each unit of a program: the k-th from the newest, so that
-lost records of old meetings do no harm. The others wait from when the last but one came.
+lost records of old meetings do no harm. The others wait from when the last but one came. Of `n`
+units that share what the last one has more to do, each takes an `n`-th of it: that is not gained.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ MOST_OFTEN = 0.6  # of the meetings at which a unit must be the last to be the o
 
 @dataclass(frozen=True, kw_only=True)
 class Meetings:
-    """Meetings of a barrier: the slices that began first and last, and how much later than the last
-    but one the last did (`late_ns`)."""
+    """Meetings of a barrier: the slices that began first and last, how much later than the last but
+    one the last did (`late_ns`), and how many units met."""
 
     first: np.ndarray  # rows of records
     last: np.ndarray
     late_ns: np.ndarray
     program: np.ndarray
+    units: np.ndarray
 
 
 def find(subject: Subject) -> Said:
@@ -74,6 +76,7 @@ def meetings(kernel: KernelView, scope: int) -> Meetings:
         last=rows[last],
         late_ns=start[last] - start[last - 1],
         program=program[last],
+        units=last - first + 1,
     )
 
 
@@ -95,6 +98,7 @@ def _of_barrier(kernel: KernelView, scope: int) -> Finding | None:
         return None
     barrier, cause = subject.scopes[scope], _cause(kernel, late)
     mean = float(found.late_ns[own].mean())
+    shared = part / float(found.units[own].mean())
     warp = int(records.tracks.warp[records.track[found.last[own][0]]])
     because, place = "", (barrier.file, barrier.line)
     if cause is not None:
@@ -107,7 +111,7 @@ def _of_barrier(kernel: KernelView, scope: int) -> Finding | None:
         kernel=kernel.label,
         sentence=f"warp {warp} is the last at {barrier.path} in {100 * often:.0f} % of "
         f"{found.last.size} meetings, by {duration(mean)} in the mean{because}",
-        gain_ns=kernel.gain(part),
+        gain_ns=kernel.gain(part, shared),
         advice=f"share the work of warp {warp} among the warps of the program",
         visits=int(found.last.size),
         error_ns=kernel.error_ns(found.last),
