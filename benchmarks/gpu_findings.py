@@ -226,7 +226,7 @@ def main() -> int:
     parser.add_argument("--json", default="")
     given = parser.parse_args()
     arrays = OnGPU() if given.device == "cuda" else OnCPU()
-    print(line(("fault", "rule", "rank", "us", "fixed", "est.%", "gain", "factor")))
+    print(line(("fault", "rule", "rank", "us", "fixed", "est%", "gain", "factor")))
     rows, failed = [], False
     for name in given.only:
         if given.device not in CASES[name].devices:
