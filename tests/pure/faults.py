@@ -67,11 +67,13 @@ def gpu(
     cost: float = 0.0,
     body: int = 1,
     sms: int = SMS,
+    capacity: int = 0,
     **options: Any,
 ) -> RawRun:
     """Launches of programs with these units, an SM after the other; `lengths` are those of the
     programs, two waves of equal ones unless told otherwise; `body` slices are an iteration.
-    Launches are `slower` by factors, and have `rates`, ns a cycle."""
+    Launches are `slower` by factors, and have `rates`, ns a cycle. Of a unit `capacity` records are
+    kept, or all."""
     chip = Chip(random.Random(1), sms=sms, resolution=1)
     asked = options.get("auto", ALL)
     table = tuple(replace(s, work="", kind="slice", queue="", pendings=0)
@@ -89,13 +91,14 @@ def gpu(
             sm = min(range(sms), key=lambda n: free[n])
             begin, scale = free[sm], factor * length / whole
             records = [[Record(round(begin + scale * start), round(begin + scale * (start + dur)),
-                               scope, 0, k // body) for k, (scope, start, dur) in enumerate(unit)]
+                               scope, 0, None if scope == STORE else k // body)
+                        for k, (scope, start, dur) in enumerate(unit)]
                        for unit in units]  # fmt: skip
             free[sm] = round(begin + scale * whole)
             programs.append(chip.program(sm, begin, free[sm], rate, records))
         call = ORIGIN_NS + now - 5000, ORIGIN_NS + now - 1000
-        capacity = max(map(len, units)) or 1
-        found.append(pack_launch(owner, (len(programs), 1, 1), capacity, programs, host=call))
+        kept = capacity or max(map(len, units)) or 1
+        found.append(pack_launch(owner, (len(programs), 1, 1), kept, programs, host=call))
         now = max(free) + pause
     raw = run([owner], found)
     raw.gpus = [replace(chip.clock(slice_cost_cycles=cost), name="a GPU")]

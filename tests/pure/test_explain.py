@@ -203,6 +203,33 @@ def test_what_a_fix_gains_is_as_estimated(fix: str) -> None:
     assert 1 / 1.5 <= estimate / gained <= 1.5, (estimate, gained)
 
 
+@pytest.mark.parametrize("capacity", [64, 33])
+@pytest.mark.parametrize(("rule", "make"), [
+    ("copies", lambda n: gpu(loop(stages=2, iterations=100), capacity=n)),
+    ("exposed", lambda n: gpu(loop(softmax=300, iterations=100), capacity=n)),
+    ("dot-gaps", lambda n: gpu(loop(gap=120, iterations=100), capacity=n)),
+    ("late-warp", lambda n: gpu(barriers(700, turns=100), capacity=n)),
+    ("spills", lambda n: gpu(loop(iterations=100), spills=24, capacity=n)),
+    ("occupancy", lambda n: gpu(loads(1500), shared=128 * 1024, capacity=n)),
+    ("waits", lambda n: gpu(pieces(200), auto=[], body=3, capacity=n)),
+])  # fmt: skip
+def test_a_ring_buffer_that_lost_records_tells_the_same(
+    rule: str, make: Callable[[int], RawRun], capacity: int
+) -> None:
+    whole = by_rule(make(0))[rule]
+    found = by_rule(make(capacity))[rule]
+    assert found.gain_ns == pytest.approx(whole.gain_ns, rel=0.15)
+
+
+def test_what_a_loop_lost_does_not_count_as_its_epilogue() -> None:
+    """A loop of 100 iterations of 1300 ns, of which 16 are left, and an epilogue of a tenth."""
+    units = [[*loop(stages=1, iterations=100)[0], (faults.STORE, 130_000, 13_000)]]
+    found = Run(gpu(units, capacity=65)).findings
+    (kernel,) = found.kernels
+    parts = dict(kernel.scopes)
+    assert parts["wait copy"] / parts["store"] == pytest.approx(6.9, rel=0.05)
+
+
 def test_each_rule_that_says_a_gain_has_a_fix() -> None:
     """What recording changed is no gain; of spills the code of real kernels is the measure
     (tests/compile/test_spills.py)."""

@@ -107,15 +107,16 @@ def _scopes(view: KernelView) -> dict[str, float]:
     found: dict[str, float] = {}
     for scope, rows in view.scope_rows.items():
         path = subject.scopes[scope].path
-        found[path] = found.get(path, 0.0) + float(subject.self_ns[rows].sum())
+        found[path] = found.get(path, 0.0) + subject.total(rows, subject.self_ns[rows])
     return {path: ns / view.launches.size for path, ns in found.items()}
 
 
 def _waited(view: KernelView) -> float:
     """The part of the time of its units in which they wait for other than dots, in percent."""
-    dots = np.array([scope.work == "dots" for scope in view.subject.scopes], bool)
-    rows = view.rows_where(view.subject.scope_is_wait & ~dots)
-    return 100 * float(view.subject.self_ns[rows].sum()) / max(view.unit_ns(), 1.0)
+    subject = view.subject
+    dots = np.array([scope.work == "dots" for scope in subject.scopes], bool)
+    rows = view.rows_where(subject.scope_is_wait & ~dots)
+    return 100 * subject.total(rows, subject.self_ns[rows]) / max(view.unit_ns(), 1.0)
 
 
 def _or_none(value: int | None) -> str:

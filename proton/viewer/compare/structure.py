@@ -195,7 +195,7 @@ def _share(view: KernelView, asked: Asked) -> Sequence[float]:
     rows = _rows(view, asked.scope, asked)
     tracks = view.tracks[_is_meant(view, view.tracks, asked)]
     time = view.unit_ns(tracks)
-    return [float(view.subject.self_ns[rows].sum()) / time] if time else []
+    return [view.subject.total(rows, view.subject.self_ns[rows]) / time] if time else []
 
 
 def _critical(view: KernelView, asked: Asked) -> Sequence[float]:

@@ -21,6 +21,8 @@ class DotGaps:
     the first dot (`head`), between dots (`gaps`), from the last to the end (`tail`), and with dots
     under way (`dots`).
 
+    Where records were lost, the time ahead of the first dot that is left counts as that behind it.
+
     `between` and `behind` are the parts of gaps and tails by scope, in the scopes' own time, as a
     mean over the units that recorded it.
     """
@@ -66,15 +68,19 @@ def dot_gaps(kernel: KernelView) -> DotGaps | None:
     between, behind = (
         axis.own_time(*span) for span in ((gap_from, gap_to), (finish[tails], axis.end))
     )
+    head = begin[heads] - axis.begin
+    dots_ns, gaps_ns = float((finish - begin).sum()), float((gap_to - gap_from).sum())
+    unseen = float(head[np.isin(used, kernel.lossy)].sum())
+    scale = 1 + unseen / max(dots_ns + gaps_ns, 1.0)
     return DotGaps(
         programs=used.size,
         visits=first.size,
         time_ns=float((axis.end - axis.begin).sum()),
-        head_ns=float((begin[heads] - axis.begin).sum()),
-        gaps_ns=float((gap_to - gap_from).sum()),
+        head_ns=float(head.sum()) - unseen,
+        gaps_ns=scale * gaps_ns,
         tail_ns=float((axis.end - finish[tails]).sum()),
-        dots_ns=float((finish - begin).sum()),
-        between=between,
+        dots_ns=scale * dots_ns,
+        between=scale * between,
         behind=behind,
     )
 

@@ -187,7 +187,8 @@ def explain(tables: Tables) -> Explanation:
 def _time(kernel: KernelView) -> KernelTime:
     subject = kernel.subject
     rows = kernel.rows
-    sums = np.bincount(subject.records.scope[rows], subject.self_ns[rows], len(subject.scopes))
+    times = subject.self_ns[rows] * subject.weight[rows]
+    sums = np.bincount(subject.records.scope[rows], times, len(subject.scopes))
     paths: dict[str, float] = {}
     for scope, ns in zip(subject.scopes, sums.tolist(), strict=True):
         if ns:

@@ -4,6 +4,11 @@ Every rule says what it costs as a part of the time of a kernel's launches. A pa
 units is one of launches, too, as long as units run side by side. Where an SM holds several
 programs at once, it idles only while all of them wait: of a part `w` that each waits, about
 `w ** r` with `r` programs.
+
+A ring buffer keeps the newest records of a unit. What it lost counts as what is left of loops:
+
+    written   i0 i1 i2 i3 i4 i5 epilogue
+    kept                  i4 i5 epilogue     i4 and i5 have a weight of 3, the epilogue of 1
 """
 
 from __future__ import annotations
@@ -93,6 +98,24 @@ class Subject:
         found = np.zeros(self.records.kind.size, np.int64)
         found[self.slices] = self.own(self.slices, self.records.corrected_ns[self.slices])
         return found
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """How many of the records that were written each one stands for."""
+        records, tracks = self.records, self.records.tracks
+        lost = np.maximum(tracks.written - tracks.kept, 0)
+        if not lost.any():
+            return np.ones(records.kind.size)
+        count = tracks.row.size
+        repeats = records.iteration != NONE
+        inside = np.bincount(records.track[repeats], minlength=count)
+        alone = np.bincount(records.track, minlength=count)
+        factor = 1 + lost / np.maximum(np.where(inside > 0, inside, alone), 1)
+        return np.where(repeats | (inside[records.track] == 0), factor[records.track], 1.0)
+
+    def total(self, rows: np.ndarray, values: np.ndarray) -> float:
+        """The sum of values of some records, with that of records which were lost."""
+        return float((values * self.weight[rows]).sum())
 
     def own(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values of slices, some rows of records, less those of the slices right inside them."""
@@ -187,6 +210,12 @@ class KernelView:
         """Its units with records, as rows of `records.tracks`."""
         tracks = self.records.tracks
         return np.flatnonzero(self._is_own[tracks.launch] & (tracks.kept > 0))
+
+    @cached_property
+    def lossy(self) -> np.ndarray:
+        """Its programs that lost records, as rows of `records.programs`."""
+        tracks = self.records.tracks
+        return np.unique(tracks.row[self._is_own[tracks.launch] & (tracks.written > tracks.kept)])
 
     @cached_property
     def scope_rows(self) -> dict[int, np.ndarray]:

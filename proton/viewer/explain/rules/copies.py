@@ -97,7 +97,7 @@ def _loop(kernel: KernelView) -> _Loop | None:
         wait_ns=each * float(waited.mean()),
         ahead=max(round(_ahead(kernel, waits, issue, wait) / each), 1) if early else 0,
         copy_ns=float(np.mean(records.end_ns[wait] - issued)),
-        part=float(waited.sum()) / max(kernel.unit_ns(np.unique(track)), 1.0),
+        part=subject.total(waits, waited) / max(kernel.unit_ns(np.unique(track)), 1.0),
         waits=waits,
     )
 

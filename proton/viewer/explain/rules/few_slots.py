@@ -23,7 +23,7 @@ def find(subject: Subject) -> Said:
             continue
         waits, time = _waits(kernel), _times(kernel)
         parts = {
-            pair: float(subject.dur_ns[rows].sum()) / max(time[pair[0]], 1.0)
+            pair: subject.total(rows, subject.dur_ns[rows]) / max(time[pair[0]], 1.0)
             for pair, rows in waits.items()
         }
         pairs = [(a, b) for a, b in parts if a < b and (b, a) in parts]

@@ -19,16 +19,15 @@ SHORT = 10.0  # a scope is short whose slices take less than so many times what 
 
 def find(subject: Subject) -> Said:
     """Kernels whose short scopes cost too much."""
-    records, tracks = subject.records, subject.records.tracks
-    price_of = records.slice_cost_ns * tracks.written / np.maximum(tracks.kept, 1)
+    records = subject.records
     for kernel in subject.kernels:
         units = kernel.unit_ns()
         short: list[tuple[float, int, float]] = []  # cost, scope, mean
         for scope, rows in kernel.scope_rows.items():
-            each = price_of[records.track[rows]]
+            each = records.slice_cost_ns[records.track[rows]]
             mean = float(subject.self_ns[rows].mean())
-            if mean < SHORT * float(records.slice_cost_ns[records.track[rows]].mean()):
-                short.append((float(each.sum()), scope, mean))
+            if mean < SHORT * float(each.mean()):
+                short.append((subject.total(rows, each), scope, mean))
         cost = sum(part for part, _, _ in short)
         if not short or cost < LEAST * units:
             continue

@@ -93,7 +93,7 @@ def _of_barrier(kernel: KernelView, scope: int) -> Finding | None:
     often = counts[late] / unit.size
     programs = np.unique(found.program)
     time = float(subject.tables.residency.length(programs).sum())
-    part = float(found.late_ns[own].sum()) / max(time, 1.0)
+    part = subject.total(found.last[own], found.late_ns[own]) / max(time, 1.0)
     if often < MOST_OFTEN or part < LEAST_PART:
         return None
     barrier, cause = subject.scopes[scope], _cause(kernel, late)
@@ -134,7 +134,9 @@ def _cause(kernel: KernelView, unit: int) -> tuple[str, float] | None:
     scope = records.scope[rows]
     shape = kernel.kernel.units, len(subject.scopes)
     key = units * shape[1] + scope
-    sums = np.bincount(key, subject.self_ns[rows], shape[0] * shape[1]).reshape(shape)
+    sums = np.bincount(
+        key, subject.self_ns[rows] * subject.weight[rows], shape[0] * shape[1]
+    ).reshape(shape)
     more = sums[unit] - np.median(np.delete(sums, unit, axis=0), axis=0)
     worst = int(np.argmax(more))
     programs = np.unique(records.tracks.row[records.track[rows]]).size

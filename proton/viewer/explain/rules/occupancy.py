@@ -58,7 +58,7 @@ def limits(kernel: KernelView) -> dict[str, int]:
 
 def _finding(kernel: KernelView, fit: int, rows: np.ndarray) -> Finding | None:
     subject = kernel.subject
-    waited = float(subject.self_ns[rows].sum()) / max(kernel.unit_ns(), 1.0)
+    waited = subject.total(rows, subject.self_ns[rows]) / max(kernel.unit_ns(), 1.0)
     waves = kernel.programs.row.size / max(len(kernel.launches), 1)
     busy = 1 - waited**fit
     gain = kernel.time_ns * (1 - busy / (1 - waited ** (fit + 1))) if waited < 1 else 0.0

@@ -51,7 +51,8 @@ def _cost(kernel: KernelView, spilled: int) -> tuple[float, float]:
     rounds = 1.0
     if some.size:
         pairs = np.unique(np.stack([records.track[some], records.iteration[some]]), axis=1)
-        rounds = pairs.shape[1] / np.unique(pairs[0]).size
+        seen = pairs.shape[1] / np.unique(pairs[0]).size
+        rounds = seen * float(kernel.subject.weight[some].mean())
     warps = kernel.kernel.units * kernel.kernel.unit_warps
     cycles = ACCESSES * spilled * warps * kernel.resident * rounds
     gpu = records.gpu

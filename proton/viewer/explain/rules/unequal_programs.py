@@ -98,7 +98,7 @@ def _largest(kernel: KernelView, program: int) -> tuple[str, float]:
     rows = kernel.rows[records.tracks.row[records.track[kernel.rows]] == program]
     if not rows.size:
         return "", 0.0
-    sums = np.bincount(records.scope[rows], subject.self_ns[rows])
+    sums = np.bincount(records.scope[rows], subject.self_ns[rows] * subject.weight[rows])
     worst = int(np.argmax(sums))
     return subject.scopes[worst].path, float(sums[worst]) / max(float(sums.sum()), 1.0)
 

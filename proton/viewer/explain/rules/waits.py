@@ -22,7 +22,7 @@ def find(subject: Subject) -> Said:
         path = paths[subject.records.scope[rows]]
         for name in sorted(set(path.tolist())):
             own = rows[path == name]
-            part = float(subject.dur_ns[own].sum()) / max(kernel.unit_ns(), 1.0)
+            part = subject.total(own, subject.dur_ns[own]) / max(kernel.unit_ns(), 1.0)
             if part >= LEAST_PART:
                 yield _finding(kernel, name, own, part)
 
