@@ -50,7 +50,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Case:
-    """A fault that a rule finds in a session with some options: with the fault, and without.
+    """A fault that a rule finds in a session with some options: with the fault, and without. Of
+    several findings of the rule the sentence of the one that is meant has the word `says`.
 
     With `recorded` sides are timed in that session, since recording is the fault; with `graph` the
     fix is to launch all at once, so the time between launches counts.
@@ -59,6 +60,7 @@ class Case:
     rule: str
     sides: Callable[[Arrays], tuple[Side, Side]]
     session: dict[str, Any] = field(default_factory=dict)
+    says: str = ""
     devices: tuple[str, ...] = ("cuda",)
     recorded: bool = False
     graph: bool = False
@@ -186,7 +188,7 @@ def many_launches(arrays: Arrays) -> tuple[Side, Side]:
 
 def fine(arrays: Arrays) -> tuple[Side, Side]:
     """Scopes in each of many short steps, against one around all of them."""
-    steps, programs = 2000, 4 * arrays.places
+    steps, programs = 10000, arrays.places
     x, *out = arrays.random(programs, steps), *_outputs(arrays, programs)
     first, second = (
         Side(kernels.recurrence, [((programs,), (x, o, steps, is_fine))], o, {"num_warps": 1})
@@ -217,9 +219,9 @@ CASES: dict[str, Case] = {
     "two stages": Case(
         "copies", product(128, 256, num_stages=(2, 4)), {"auto": "copies,dots", **WARP}
     ),
-    "two stages, no auto": Case("waits", product(128, 256, num_stages=(2, 4)), WARP),
+    "two stages, no auto": Case("waits", product(128, 256, num_stages=(2, 4)), WARP, "load"),
     "loads when needed": Case("dot-gaps", product_by_pointers, {"auto": "dots", **WARP}),
-    "softmax exposed": Case("exposed", attention, {"auto": "dots", **WARP}),
+    "softmax exposed": Case("exposed", attention, {"auto": "dots", **WARP}, "softmax"),
     "spills: few warps": Case("spills", product(128, 256, num_warps=(4, 8)), WARP),
     "spills: maxnreg": Case(
         "spills", product(128, 128, num_warps=(4, 4), maxnreg=(96, None)), WARP
@@ -229,7 +231,8 @@ CASES: dict[str, Case] = {
     "few programs": Case("few-programs", few, devices=BOTH),
     "one late warp": Case("late-warp", late, {"auto": "barriers"}),
     "strided loads": Case("utilization", strided),
-    "strided loads, sampled": Case("stalls", strided, {"pc_sampling": 1024}),
     "many launches": Case("launch-gaps", many_launches, devices=BOTH, graph=True),
     "scopes too fine": Case("fine-scopes", fine, devices=BOTH, recorded=True),
+    # Last, as CUPTI's sampling may get in the way of its times.
+    "strided loads, sampled": Case("stalls", strided, {"pc_sampling": 1024}),
 }

@@ -13,13 +13,13 @@ import datetime
 import functools
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ from proton.viewer import Run
 LAUNCHES = 4  # that are profiled, behind a first one
 ROUND_MS = 4  # how long the launches of one measurement take
 MOST_LAUNCHES = 50  # of one measurement
+COMPARED = 1 << 20  # elements of results
+FIRST = 5  # findings of a run that are kept
 COLUMNS: tuple[tuple[str, str, int | None], ...] = (
     ("fault", "fault", None), ("rule", "rule", None), ("rank", "rank", None),
     ("faulty_us", "us", 1), ("fixed_us", "fixed", 1), ("estimated", "estimated, %", 0),
@@ -117,24 +119,17 @@ def repeats(ms: float) -> int:
     return max(3, min(MOST_LAUNCHES, round(ROUND_MS / max(ms, 1e-3))))
 
 
-@dataclass(frozen=True)
-class Said:
-    """The finding that names a fault: its place among all, and its estimate in percent."""
-
-    rank: int
-    percent: float
-    sentence: str
-
-
-def said(run: Run, rule: str) -> Said | None:
-    """What a run's findings say of a fault; None where no finding names it. A slow first launch
-    is no fault of a kernel's."""
+def said(run: Run, case: Case) -> dict[str, Any]:
+    """What a run's findings say of a fault: the rank of the one that names it, its estimate in
+    percent, and the first of all. A slow first launch is no fault of a kernel's."""
     found = run.findings
     ranked = [finding for finding in found if not finding.happens_once]
-    for rank, finding in enumerate(ranked, 1):
-        if finding.rule == rule:
-            return Said(rank, found.share(finding), finding.sentence)
-    return None
+    first = [f"{finding.rule} {found.share(finding):.0f} %" for finding in ranked[:FIRST]]
+    for rank, each in enumerate(ranked, 1):
+        if each.rule == case.rule and case.says in each.sentence:
+            return {"findings": first, "rank": rank, "estimated": found.share(each),
+                    "sentence": each.sentence}  # fmt: skip
+    return {"findings": first}
 
 
 def profiled(case: Case, side: Side) -> Run:
@@ -165,17 +160,15 @@ def measured(name: str, arrays: Arrays | Any, rounds: int) -> dict[str, Any]:
     case = CASES[name]
     faulty, fixed = case.sides(arrays)
     faulty(), fixed()
-    results = [arrays.numpy(side.out).astype(np.float64) for side in (faulty, fixed)]
+    results = [arrays.numpy(side.out.ravel()[:COMPARED]) for side in (faulty, fixed)]
+    results = [result.astype(np.float64) for result in results]
     assert np.isfinite(results[0]).all()
     np.testing.assert_allclose(*results, rtol=1e-2, atol=1e-2 * np.abs(results[0]).max())
-    finding = said(profiled(case, faulty), case.rule)
+    row = {"fault": name, "rule": case.rule} | said(profiled(case, faulty), case)
     before, after = times(case, arrays, [faulty, arrays.fixed(case, fixed)], rounds)
-    gained = 100 * (1 - after / before)
-    row = {"fault": name, "rule": case.rule, "faulty_us": before, "fixed_us": after,
-           "measured": gained}  # fmt: skip
-    if finding is not None:
-        row |= {"rank": finding.rank, "estimated": finding.percent, "sentence": finding.sentence}
-        row |= {"factor": finding.percent / gained} if gained > 0 else {}
+    row |= {"faulty_us": before, "fixed_us": after, "measured": 100 * (1 - after / before)}
+    if "estimated" in row and row["measured"] > 0:
+        row["factor"] = row["estimated"] / row["measured"]
     return row
 
 
@@ -197,7 +190,9 @@ def shown(row: dict[str, Any]) -> str:
 
 def document(rows: list[dict[str, Any]], given: argparse.Namespace) -> dict[str, Any]:
     """The rows in the form of benchmarks/results (scripts/docs_results.py)."""
-    git = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True)
+    words = ["git", "rev-parse", "--short=8", "HEAD"]
+    has_git = shutil.which("git") is not None
+    commit = subprocess.run(words, capture_output=True, text=True).stdout if has_git else ""
     machine = "one NVIDIA H200" if given.device == "cuda" else "a CPU"
     if given.device == "cuda":
         import torch
@@ -206,7 +201,7 @@ def document(rows: list[dict[str, Any]], given: argparse.Namespace) -> dict[str,
     command = f"python benchmarks/gpu_findings.py --rounds {given.rounds}"
     columns = [{"key": key, "name": name} | ({} if digits is None else {"digits": digits})
                for key, name, digits in COLUMNS]  # fmt: skip
-    source = {"command": command, "commit": git.stdout.strip() or None,
+    source = {"command": command, "commit": commit.strip() or None,
               "date": datetime.date.today().isoformat(), "note": ""}  # fmt: skip
     return {
         "question": "What do fixes gain, and what do findings say that they would?",
