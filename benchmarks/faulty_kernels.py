@@ -100,14 +100,14 @@ def recurrence(x_ptr, out_ptr, steps, FINE: tl.constexpr):
 
 
 @proton.jit
-def quotients(x_ptr, out_ptr, turns, divisor, BLOCK: tl.constexpr):
-    """A quotient of 64 bits takes several times as long where 32 do not hold it, for the whole
-    warp: warps meet at each sum."""
+def sines(x_ptr, out_ptr, turns, BLOCK: tl.constexpr):
+    """A sine of a large number takes several times as long, each by itself: warps meet at each
+    sum."""
     x = tl.load(x_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
-    total = tl.zeros((), tl.int64)
+    total = 0.0
     for turn in range(turns):
-        with proton.scope("divide"):
-            found = (x + turn) // divisor
+        with proton.scope("sine"):
+            found = tl.sin(x + turn)
         with proton.scope("sum"):
             total += tl.sum(found)
     tl.store(out_ptr + tl.program_id(0), total)

@@ -198,15 +198,15 @@ def fine(arrays: Arrays) -> tuple[Side, Side]:
 
 
 def late(arrays: Arrays) -> tuple[Side, Side]:
-    """Numbers that take long are all in the first warp's part of each block, against an equal
-    share of them for each: a thread has two neighbours, four warps have 256 numbers."""
+    """Numbers whose sines take long are all in the first warp's part of each block, against an
+    equal share of them for each: a thread has four neighbours, four warps have 512 numbers."""
     block, turns, places = 2048, 200, arrays.places
-    number, out = np.arange(block), _outputs(arrays, places, np.int64)
+    number, out = np.arange(block), _outputs(arrays, places)
     sides: list[Side] = []
-    for is_long in ((number // 64) % 4 == 0, (number // 256) % 4 == 0):
-        x = arrays.of(np.tile(np.where(is_long, 1 << 40, 1 << 20), places).astype(np.int64))
-        calls: Any = [((places,), (x, out[len(sides)], turns, 7, block))]
-        sides.append(Side(kernels.quotients, calls, out[len(sides)]))
+    for is_long in ((number // 128) % 4 == 0, number < 512):
+        x = arrays.of(np.tile(np.where(is_long, 2e6, 1.0), places).astype(np.float32))
+        calls: Any = [((places,), (x, out[len(sides)], turns, block))]
+        sides.append(Side(kernels.sines, calls, out[len(sides)]))
     return sides[0], sides[1]
 
 

@@ -1,6 +1,7 @@
 """What fixes of known faults gain, beside what the findings of `explain` say that they would.
 
     python benchmarks/gpu_findings.py [--device cuda] [--rounds 3] [--only NAME ...] [--json FILE]
+                                      [--runs FOLDER]
 
 Of each fault of findings_cases.py the kernel with it is profiled. The finding that names the fault
 has a rank and an estimate, in percent of the run. Then the kernel with the fault and the one
@@ -13,6 +14,7 @@ import datetime
 import functools
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -20,6 +22,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,8 +158,8 @@ def times(case: Case, arrays: Any, sides: list[Launch], rounds: int) -> list[flo
     return [statistics.median(each) for each in taken]
 
 
-def measured(name: str, arrays: Arrays | Any, rounds: int) -> dict[str, Any]:
-    """The row of a fault."""
+def measured(name: str, arrays: Arrays | Any, rounds: int, runs: str) -> dict[str, Any]:
+    """The row of a fault; the run of the kernel with it is kept in a folder, if one is named."""
     case = CASES[name]
     faulty, fixed = case.sides(arrays)
     faulty(), fixed()
@@ -164,7 +167,10 @@ def measured(name: str, arrays: Arrays | Any, rounds: int) -> dict[str, Any]:
     results = [result.astype(np.float64) for result in results]
     assert np.isfinite(results[0]).all()
     np.testing.assert_allclose(*results, rtol=1e-2, atol=1e-2 * np.abs(results[0]).max())
-    row = {"fault": name, "rule": case.rule} | said(profiled(case, faulty), case)
+    run = profiled(case, faulty)
+    if runs:
+        run.save(Path(runs, re.sub(r"\W+", "_", name) + ".proton"))
+    row = {"fault": name, "rule": case.rule} | said(run, case)
     before, after = times(case, arrays, [faulty, arrays.fixed(case, fixed)], rounds)
     row |= {"faulty_us": before, "fixed_us": after, "measured": 100 * (1 - after / before)}
     if "estimated" in row and row["measured"] > 0:
@@ -219,6 +225,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=CASES)
     parser.add_argument("--json", default="")
+    parser.add_argument("--runs", default="", help="where profiled runs are kept")
     given = parser.parse_args()
     arrays = OnGPU() if given.device == "cuda" else OnCPU()
     print(line(("fault", "rule", "rank", "us", "fixed", "est%", "gain", "factor")))
@@ -227,7 +234,7 @@ def main() -> int:
         if given.device not in CASES[name].devices:
             continue
         try:
-            rows.append(measured(name, arrays, given.rounds))
+            rows.append(measured(name, arrays, given.rounds, given.runs))
         except Exception:  # the other cases are worth the GPU's time
             failed = True
             print(f"{name:24}failed", flush=True)

@@ -58,9 +58,9 @@ def test_faults_compile_and_are_faults(script: Any) -> None:
     # One program of a tile fits on an SM, so that a half wave is one of programs.
     (wave,) = (n for n, case in cases.items() if case.rule == "tail")
     assert 2 * kernels[wave][0].n_regs * 16 * 32 > REGISTERS
-    # The slow half of the quotients is the first warp's, and then an equal part of each warp's.
+    # The slow part of the sines is the first warp's, and then an equal part of each warp's.
     (late,) = (n for n, case in cases.items() if case.rule == "late-warp")
-    layout = "[[1], [256], [512], [1024]], [[2], [4], [8], [16], [32]], [[64], [128]]"
+    layout = "[[1], [2], [512], [1024]], [[4], [8], [16], [32], [64]], [[128], [256]]"
     assert all(layout in kernel.asm["ttgir"] for kernel in kernels[late])
 
 

@@ -17,7 +17,7 @@ from tests.pure.faults import gpu, loop
 
 HOPPER = GPUTarget("cuda", 90)
 ITERATIONS, SMS, PROGRAMS, LAUNCHES = 40, 4, 8, 5
-ACCESS_NS = 1  # of a warp, in a cycle, and the clocks of `gpu` have one a nanosecond
+ACCESS_NS = 3  # of a warp; the clocks of `gpu` have a cycle a nanosecond
 
 
 @proton.jit
