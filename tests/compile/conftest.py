@@ -11,6 +11,7 @@ import proton.language as tl
 from kernels import arrays
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Cubin
+from proton.backends.nvidia.machine_code import GlobalLoads
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
@@ -71,4 +72,5 @@ class NoAssembler:
 def no_assembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing that is compiled here may be found in the cache later."""
     monkeypatch.setattr(compiler, "Assembler", NoAssembler)
+    monkeypatch.setattr(compiler, "loads_of", lambda *_: GlobalLoads(0, 0, 0))
     monkeypatch.setenv("PROTON_CACHE_DIR", str(tmp_path))

@@ -66,8 +66,12 @@ def test_faults_compile_and_are_faults(script: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::proton.base.errors.PerformanceWarning")
 def test_sessions_record_what_rules_need(script: Any) -> None:
-    """The work that `auto` asks for is in the kernel with the fault."""
+    """The work that `auto` asks for is in the kernel with the fault, and of a scope that waits its
+    wait, whatever views and numbers it takes beside it."""
     for name, case in script.CASES.items():
+        if case.rule == "waits":
+            kernel = compiled(case.sides(OfTypes())[0], profile=case.session)
+            assert any(scope.waits for scope in kernel.profile.table.scopes if scope.name == "load")
         if words := case.session.get("auto"):
             kernel = compiled(case.sides(OfTypes())[0], profile=case.session)
             found = {scope.work for scope in kernel.profile.table.scopes}

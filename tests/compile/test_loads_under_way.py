@@ -11,6 +11,7 @@ from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
+from proton.runtime.nvidia import launch
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -93,3 +94,31 @@ def test_loads_stay_together(
     assert found_loads(found).most_bytes > found_loads(before).most_bytes
     assert before.n_regs < found.n_regs <= most
     assert not found.n_spills
+
+
+@proton.jit
+def gated_in_scopes(x_ptr, w_ptr, out_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    with proton.scope("load"):
+        w = tl.load(w_ptr + at).to(tl.float32)
+        x = tl.load(x_ptr + at)
+    with proton.scope("gate"):
+        w = 0.5 * w * (tl.erf(w * 0.7071) + 1.0)
+        tl.store(out_ptr + at, w.to(tl.bfloat16) * x)
+
+
+@pytest.mark.parametrize(("block", "warps"), [(1024, 4), (2048, 8)])
+def test_a_kernel_with_records_has_no_more_programs(
+    block: int, warps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would: its loads need fewer registers."""
+    of: dict[str, Any] = {"BLOCK": block, "target": HOPPER, "num_warps": warps}
+
+    def programs(**more: Any) -> int:
+        found = gated_in_scopes.warmup(*[tl.bfloat16] * 3, **of, **more)
+        return HOPPER.facts.programs_by_registers(found.n_regs, 32 * warps)
+
+    plain = programs()
+    assert programs(profile={}) == plain
+    monkeypatch.setattr(launch, "has_most_registers", lambda ptx: False)
+    assert programs(profile={}) > plain

@@ -11,6 +11,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.nvidia import compiler
 from proton.base.targets import GPUTarget
 from proton.trace.instrumentation import Instrumentation
 from tests.compile.ptx.emulation import Emulation
@@ -57,6 +58,12 @@ def channels(x, y, n, TURNS: tl.constexpr, BLOCK: tl.constexpr):
     mean = tl.sum(total, 0) / (TURNS * BLOCK)
     for channel in range(program * TURNS, (program + 1) * TURNS):
         tl.store(y + channel * BLOCK + place, tl.load(x + channel * BLOCK + place) - mean)
+
+
+@pytest.fixture(autouse=True)
+def only_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers limit no programs for the sake of loads."""
+    monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
 
 
 def resident(kernel: Any, *constants: Any, arch: int = 90, **options: Any) -> int:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.options import GPUOptions
+from proton.backends.nvidia.ptx import has_most_registers
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.chips.chip import Chip
 from proton.base.errors import LaunchError
@@ -293,11 +294,16 @@ def _keeping_occupancy(
 ) -> T:
     """What `make` compiles with records, by options besides those of the plain one. Where its
     registers cost occupancy, and the kernel does with so few that they do not, and hardly spills,
-    it gets those. `fit` says how many programs an SM holds."""
+    it gets those. So it does where the plain one has more than it would, for the sake of its loads.
+    `fit` says how many programs an SM holds."""
     first, wanted = make({}), fit(plain)
     chip: Chip = kernel(plain).metadata.target.facts
     most = chip.most_registers(wanted, WARP_SIZE * int(kernel(plain).metadata["num_warps"]))
-    if fit(first) >= wanted or most >= kernel(first).n_regs:
+    options = kernel(plain).metadata.options
+    assert isinstance(options, GPUOptions)
+    has_more = fit(first) > wanted and options.maxnreg is None
+    has_more = has_more and has_most_registers(kernel(plain).asm["ptx"])
+    if not has_more and (fit(first) >= wanted or most >= kernel(first).n_regs):
         return first
     other = make({"maxnreg": most})
     spills = kernel(other).n_spills - kernel(plain).n_spills

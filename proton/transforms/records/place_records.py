@@ -348,7 +348,8 @@ class _Placer:
             )
             if all(found := [_entry(run, member) for member in members]):
                 start.operation.attributes[ENTRIES] = ir.ArrayAttr.get(list(map(i32_attr, found)))
-            if all(Retires.of(item.op) is not None for item in run):
+            busy = [item.op for item in run if not _is_number(item.op)]
+            if busy and all(Retires.of(op) is not None for op in busy):
                 start.operation.attributes[WAITS] = ir.UnitAttr.get()
             if iteration is not None and is_other:
                 if not is_moved:
@@ -461,6 +462,11 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
             runs.append(current)
         pending = []
     return runs + _own_runs(pending)
+
+
+def _is_number(op: Operation) -> bool:
+    """True of an index, a view or another number of the program: beside waits it takes no time."""
+    return has(op, traits.Pure) and not any(ttg.is_tensor(result.type) for result in op.results)
 
 
 def _iteration_of(run: list[_Item]) -> WorkIteration | None:
