@@ -5,7 +5,7 @@ the other, and where each begins.
 import itertools
 
 import torch
-from fbgemm_case import CASES, call
+from fbgemm_case import BOTH, CASES, FULL, call
 from fbgemm_gpu.sll import triton as sll
 from fbgemm_gpu.triton.jagged import triton_jagged_tensor_ops as ops
 from libraries import cpu_as_cuda
@@ -15,7 +15,6 @@ from library_references import lengths
 cpu_as_cuda(ops)
 
 case = cases_in(CASES)
-FULL, BOTH = (torch.float32,), ("large", "wide")
 WIDTH, OTHER, TARGETS = Size(40, 128, 128), Size(24, 64, 64), Size(21, 64, 64)
 SHAPES = ((3, 70), (512, 256), (32, 1024))  # sequences, and the longest
 BATCH, LENGTH = (Size(*dims) for dims in zip(*SHAPES, strict=True))
@@ -43,7 +42,8 @@ class Sequences:
         return zip(*(x.split(self.sizes) for x in tensors), strict=True)
 
     def matrices(self, x):
-        return [part.view(n, n) for part, n in zip(x.split(self.squares.tolist()), self.sizes)]
+        parts = zip(x.split(self.squares.tolist()), self.sizes, strict=True)
+        return [part.view(n, n) for part, n in parts]
 
 
 def places(sizes):
@@ -81,7 +81,9 @@ def matrices_times_rows(_, y):
     rows, squares = (of.length, of.places), (of.squares, of.square_places)
     return (
         lambda x, y: sll.array_jagged_bmm_jagged_out(x, y, *squares, *rows, *rows, of.longest),
-        lambda x, y: torch.cat([a @ b for a, (b,) in zip(of.matrices(x), of.parts(y))]),
+        lambda x, y: torch.cat(
+            [a @ b for a, b in zip(of.matrices(x), y.split(of.sizes), strict=True)]
+        ),
     )
 
 
@@ -139,9 +141,9 @@ def _attention(q, masked):
         return out * of.longest
 
     def reference(q, k, v):
-        for q, k, v in of.parts(q, k, v):
-            weights = (q / SQUARE_ROOT @ k.T).softmax(-1)
-            yield (weights.triu() if masked else weights) @ v
+        for a, b, c in of.parts(q, k, v):
+            weights = (a / SQUARE_ROOT @ b.T).softmax(-1)
+            yield (weights.triu() if masked else weights) @ c
 
     return op, lambda *given: torch.cat(list(reference(*given)))
 
@@ -154,8 +156,8 @@ def attention_of_heads(q, k, v):
         out = sll.multi_head_jagged_flash_attention(q / SQUARE_ROOT, k, v, of.places, of.longest)
         return out * of.longest
 
-    def reference(q, k, v):
-        for q, k, v in zip(*(x.split(of.sizes, 1) for x in (q, k, v)), strict=True):
+    def reference(*given):
+        for q, k, v in zip(*(x.split(of.sizes, 1) for x in given), strict=True):
             yield (q / SQUARE_ROOT @ k.transpose(1, 2)).softmax(-1) @ v
 
     return op, lambda *given: torch.cat(list(reference(*given)), 1)
@@ -172,13 +174,11 @@ def attention_to_targets(q, *_):
     of = Sequences(len(q))
 
     def op(q, k, v, bias):
-        return sll.jagged_dense_flash_attention(
-            q / SQUARE_ROOT, k, v, bias, of.places, of.longest
-        )
+        return sll.jagged_dense_flash_attention(q / SQUARE_ROOT, k, v, bias, of.places, of.longest)
 
     def reference(q, k, v, bias):
-        for (q, v), k, bias in zip(of.parts(q, v), k, bias, strict=True):
-            yield (q / SQUARE_ROOT @ k + bias[: len(q)]).softmax(0).T @ v
+        for (a, c), b, more in zip(of.parts(q, v), k, bias, strict=True):
+            yield (a / SQUARE_ROOT @ b + more[: len(a)]).softmax(0).T @ c
 
     return op, lambda *given: torch.stack(list(reference(*given)))
 
@@ -235,7 +235,7 @@ def jagged_plus_dense(x, _):
     of = Sequences(len(x))
     return (
         lambda x, y: sll.jagged_dense_elementwise_add(x, of.places, y, of.longest, False),
-        lambda x, y: torch.cat([a + b[: len(a)] for (a,), b in zip(of.parts(x), y)]),
+        lambda x, y: torch.cat([a + b[: len(a)] for (a,), b in zip(of.parts(x), y, strict=True)]),
     )
 
 
@@ -288,9 +288,10 @@ def one_before_each(dtype, count, longest):
     of = Sequences(sum(lengths(count, longest)))
     ones, x = torch.randn(count), torch.randn(sum(of.sizes))
     pairs = zip(ones.split(1), x.split(of.sizes), strict=True)
+    rows = torch.cat(list(itertools.chain(*pairs)))
     return (
         lambda: sll.dense_jagged_cat_jagged_out(ones, x, of.places, of.longest),
-        lambda both=list(itertools.chain(*pairs)): (torch.cat(both), places(of.length + 1)),
+        lambda: (rows, places(of.length + 1)),
     )
 
 
