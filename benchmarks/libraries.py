@@ -25,6 +25,7 @@ PACKAGES = {
     "bitsandbytes": "bitsandbytes",
     "xformers": "xformers",
     "flashinfer": "flashinfer",
+    "fbgemm": "fbgemm_gpu",
 }
 SMS = 132
 
@@ -113,3 +114,24 @@ def pretend_cuda() -> None:
         return asks.startswith(inside) or bool(is_cuda.__get__(tensor))
 
     torch.Tensor.is_cuda = property(answer)  # type: ignore[assignment]
+    torch.Tensor.cuda = lambda tensor, *_: tensor  # type: ignore[assignment,method-assign]
+
+
+def cpu_as_cuda(*modules: Any) -> None:
+    """Where there is no GPU, modules make on the CPU what they ask CUDA for, and do not take
+    another way for tensors of a CPU."""
+    import torch
+
+    if torch.cuda.is_available():
+        return
+
+    def anywhere(make: Any) -> Any:
+        return lambda *args, device, **kwargs: make(
+            *args, device=None if device == "cuda" else device, **kwargs
+        )
+
+    contents = vars(torch) | {name: anywhere(getattr(torch, name)) for name in ("empty", "full")}
+    contents["device"] = lambda _: None
+    contents["version"] = types.SimpleNamespace(cuda="12.8", hip=None)
+    for module in modules:
+        module.torch = types.SimpleNamespace(**contents)

@@ -29,6 +29,7 @@ from proton.base.targets import GPUTarget
 from proton.compiler import Request
 from proton.language import types as ty
 from proton.runtime.launch.jit import JITFunction
+from proton.runtime.launch.reinterpret import TensorWrapper
 from proton.runtime.tuning.autotuner import Autotuner
 
 TARGET = GPUTarget("cuda", 90)
@@ -47,6 +48,9 @@ def noted(
     aligned = dict[str, bool]()
 
     def stand_in(name: str, value: object) -> object:
+        if isinstance(value, TensorWrapper):
+            stand_in(name, value.base)
+            return value.dtype
         if not isinstance(value, torch.Tensor):
             return value
         aligned[name] = value.data_ptr() % 16 == 0
