@@ -4,8 +4,8 @@ inlines.
 Left to LLVM they become calls of a library that is not there (`__truncdfhf2`, `fmaf16`), or an
 instruction that flushes denormals (`vcvtneps2bf16`). Arithmetic on bf16 is done in fp32 and
 rounded after each operation, fp16 and bf16 `fma` in fp64, which is rounded to odd on the way
-(rounding.py). Conversions to integers saturate, and NaN becomes 0: what `arith` leaves open outside
-of the integer's range would depend on how LLVM vectorises.
+(rounding.py). Conversions to integers saturate, and NaN becomes 0; to 8 bits they give the low byte
+of 16. What `arith` leaves open outside of the integer's range would depend on how LLVM vectorises.
 """
 
 import functools
@@ -88,11 +88,13 @@ def _compute_in(wide: Type, op: Operation) -> Value:
 
 
 def _saturated(op: Operation) -> Value:
-    """To an integer: the nearest that the type has, of NaN 0."""
-    value = op.operands[0]
+    """To an integer: the nearest that the type has, of NaN 0; to 8 bits the low byte of 16."""
+    value, type_ = op.operands[0], op.results[0].type
     if _is_narrow(value.type):
         value = arith.ExtFOp(ir.F32Type.get(), value).result
-    return intrinsic(_TO_INTEGER[op.name], op.results[0].type, value)
+    if type_ == integer(8):
+        return arith.TruncIOp(type_, intrinsic(_TO_INTEGER[op.name], integer(16), value)).result
+    return intrinsic(_TO_INTEGER[op.name], type_, value)
 
 
 def _extremum(op: Operation) -> Value:

@@ -275,17 +275,18 @@ def _from_integer(op: Operation) -> Function:
 
 @evaluates(arith.FPToSIOp, arith.FPToUIOp)
 def _to_integer(op: Operation) -> Function:
-    """Saturates; NaN becomes 0."""
+    """Saturates, and NaN becomes 0; to 8 bits the low byte of 16."""
     source, target = format_of(op.operands[0].type), _type(op).storage
     is_signed = isa(op, arith.FPToSIOp)
-    integer = np.dtype(f"{'i' if is_signed else 'u'}{target.itemsize}")
+    integer = np.dtype(f"{'i' if is_signed else 'u'}{max(2, target.itemsize)}")
     least, greatest = integer.type(np.iinfo(integer).min), integer.type(np.iinfo(integer).max)
     below, above = float(least), float(int(greatest) + 1)  # exact, unlike the greatest of 64 bits
 
     def convert(program: RunningProgram, x: Array) -> Array:
         value = np.asarray(source.widen(x), np.float64)
         whole = np.where((value >= below) & (value < above), value, 0).astype(integer)
-        return signed(np.where(value < below, least, np.where(value >= above, greatest, whole)))
+        whole = np.where(value < below, least, np.where(value >= above, greatest, whole))
+        return signed(whole).astype(target)
 
     return convert
 

@@ -209,6 +209,7 @@ def accumulate_rows(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         ({"perf_model": lambda BLOCK, n, **_: abs(BLOCK - n), "top_k": 0.5}, [64, 32]),
         ({"perf_model": lambda BLOCK, **_: BLOCK, "top_k": 0.1}, [16]),
         ({"perf_model": lambda BLOCK, **_: -BLOCK, "configs_top_k": 3}, [128, 64, 32]),
+        ({"perf_model": None, "top_k": None}, [16, 32, 64, 128]),  # as FBGEMM says that it has none
         ({"early_config_prune": lambda found, args, **kw: found[: args["n"] // 20]}, [16, 32, 64]),
     ],
 )
@@ -471,6 +472,7 @@ def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.M
         ({"configs": [{"BLOCK": 16}]}, TypeError, "a configuration is a Config"),
         ({"prune_configs_by": {"top": 1}}, ValueError, "no entry 'top'"),
         ({"prune_configs_by": {"top_k": 1.5}}, ValueError, "top_k is a number"),
+        ({"prune_configs_by": {"perf_model": len, "top_k": None}}, ValueError, "top_k is a number"),
         ({"prune_configs_by": {"perf_model": 3}}, ValueError, "perf_model is a function"),
     ],
 )

@@ -72,6 +72,8 @@ class Pruning:
             if value is not None and not callable(value):
                 raise ValueError(f"prune_configs_by: {name} is a function, got {shown(value)}")
         self.most = by.get("top_k", by.get("configs_top_k", 1.0))
+        if self.most is None and self.model is None:  # nobody asks for it
+            self.most = 1.0
         is_share = isinstance(self.most, float) and 0 < self.most <= 1
         if not is_share and not (type(self.most) is int and self.most > 0):
             raise ValueError(

@@ -306,11 +306,6 @@ def narrowed_towards_zero(scalar: Value, target: Type) -> Value:
     return v.bitcast(v.binary(llvm.SubOp, v.bitcast(narrow, bits), less), target)
 
 
-def to_byte(scalar: Value, is_signed: bool) -> Value:
-    """fp32 as the nearest i8 towards zero that there is, of NaN 0."""
-    return intrinsic(f"llvm.fpto{'s' if is_signed else 'u'}i.sat", v.integer(8), scalar)
-
-
 def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
     """Never asked for: the 8-bit floats of gfx942 are others."""
     raise _absent(f"instruction for {name}")

@@ -22,7 +22,7 @@ from proton.conversion.ttg_to_llvm.core.lowering import (
 )
 from proton.dialect import Kind, by_name, isa, tt
 from proton.dialect.emit import emit_if, intrinsic, remade
-from proton.dialect.mlir import OpView, Type, Value, arith, ir, llvm, vector
+from proton.dialect.mlir import Type, Value, arith, ir, llvm, vector
 from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import defining_op
@@ -57,35 +57,23 @@ def _spread(value: Value, target: Type) -> Value:
 
 @lowers(arith.FPToSIOp, arith.FPToUIOp)
 def _to_integer(ctx: Lowering, site: Site) -> list[Value]:
-    """To the nearest integer that the type has, of NaN 0. `cvt.rzi` saturates to 16 bits and more,
-    and NaN becomes 0 on the way from fp32 to at most 32 bits, else the upper bit (an H200, all
-    pairs of types). LLVM leaves open what is outside of the type, and knows that of constants."""
+    """To the nearest integer that the type has, of NaN 0; one of 8 bits is the low byte of one of
+    16. `cvt.rzi` saturates to 16 bits and more, and NaN becomes 0 on the way from fp32 to at most
+    32 bits, else the upper bit (an H200, all pairs of types). LLVM leaves open what is outside of
+    the type, and knows that of constants."""
     (value,), target = site.operands, llvm_type(site.result_type)
-    is_signed, bits = isa(site.op, arith.FPToSIOp), scalar_type(target).width
-    kind = llvm.FPToSIOp if is_signed else llvm.FPToUIOp
+    bits = scalar_type(target).width
+    whole_type = v.like(value, v.integer(max(16, bits)))
+    kind = llvm.FPToSIOp if isa(site.op, arith.FPToSIOp) else llvm.FPToUIOp
     source = site.op.operands[0].owner
     if isinstance(source, ir.Operation | ir.OpView) and isa(source, arith.ConstantOp):
-        return [intrinsic(f"{kind.OPERATION_NAME}.sat", target, value)]
-    if bits == 8 and v.element(value) == v.floating(32):
-        return [v.each(lambda scalar: ctx.primitives.to_byte(scalar, is_signed), value)]
-    whole = _limited(kind, value, max(16, bits), bits)
-    if bits == 64 or v.element(value).width == 64:
-        is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
-        whole = v.create(arith.SelectOp, target, is_nan, v.constant(0, target), whole)
-    return [whole]
-
-
-def _limited(kind: type[OpView], value: Value, converted: int, bits: int) -> Value:
-    """A conversion to an integer of `converted` bits, then to the range of `bits` of them."""
-    whole = v.create(kind, v.like(value, v.integer(converted)), value)
-    if converted == bits:
-        return whole
-    if kind is llvm.FPToSIOp:
-        whole = v.binary(llvm.SMaxOp, whole, v.constant(-(1 << bits - 1), whole.type))
-        whole = v.binary(llvm.SMinOp, whole, v.constant((1 << bits - 1) - 1, whole.type))
+        whole = intrinsic(f"{kind.OPERATION_NAME}.sat", whole_type, value)
     else:
-        whole = v.binary(llvm.UMinOp, whole, v.constant((1 << bits) - 1, whole.type))
-    return v.create(llvm.TruncOp, v.like(value, v.integer(bits)), whole)
+        whole = v.create(kind, whole_type, value)
+        if bits == 64 or v.element(value).width == 64:
+            is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
+            whole = v.create(arith.SelectOp, whole_type, is_nan, v.constant(0, whole_type), whole)
+    return [whole if bits >= 16 else v.create(llvm.TruncOp, target, whole)]
 
 
 # Comparison

@@ -138,9 +138,6 @@ class Primitives(Protocol):
     def narrowed_towards_zero(self, scalar: Value, target: Type) -> Value:
         """A float as a narrower one, rounded towards zero."""
 
-    def to_byte(self, scalar: Value, is_signed: bool) -> Value:
-        """fp32 as the nearest i8 towards zero that there is, of NaN 0."""
-
     def narrowed_to_float8(self, low: Value, high: Value, name: str) -> Value:
         """Two fp32 as 8-bit floats (e5m2 or e4m3) in an i16, where the chip narrows by one
         instruction: to nearest, saturating."""

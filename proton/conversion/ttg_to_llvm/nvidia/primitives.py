@@ -358,13 +358,6 @@ def narrowed_towards_zero(scalar: Value, target: Type) -> Value:
     return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
 
 
-def to_byte(scalar: Value, is_signed: bool) -> Value:
-    """fp32 as the nearest i8 towards zero that there is, of NaN 0. LLVM converts to 16 bits."""
-    text = f"cvt.rzi.{'s' if is_signed else 'u'}8.f32 $0, $1;"
-    word = assembly(text, "=r,f", v.integer(32), scalar, effects=False)
-    return v.create(llvm.TruncOp, v.integer(8), word)
-
-
 def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
     """Four of the eight bytes of two words, each chosen by four bits (`prmt`)."""
     given, text = (low, high, selector), "prmt.b32 $0, $1, $2, $3;"

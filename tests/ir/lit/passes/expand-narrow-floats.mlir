@@ -108,10 +108,11 @@ func.func @integers_and_bf16(%x: bf16, %i: i32) -> (i32, bf16) {
   return %0, %1 : i32, bf16
 }
 
-// Saturated: `arith` leaves open what is outside of the integer's range.
+// Saturated: `arith` leaves open what is outside of the integer's range. 8 bits are the low byte.
 
 // CHECK-LABEL: func.func @f64_to_u8(
-// CHECK: llvm.call_intrinsic "llvm.fptoui.sat"(%{{.*}}) : (f64) -> i8
+// CHECK: %[[W:.*]] = llvm.call_intrinsic "llvm.fptoui.sat"(%{{.*}}) : (f64) -> i16
+// CHECK-NEXT: arith.trunci %[[W]] : i16 to i8
 func.func @f64_to_u8(%x: f64) -> i8 {
   %0 = arith.fptoui %x : f64 to i8
   return %0 : i8
