@@ -291,7 +291,7 @@ class Slice:
             op = defining_op(work.pop())
             if op is not None and op in self.ops and op not in found and op not in known:
                 found.add(op)
-                work += op.operands
+                work += _inputs(op)
         return [op for op in self.ops if op in found]
 
 
@@ -315,19 +315,32 @@ def slice_of(
             continue
         if op in needed or is_invariant(value, loop):
             continue
-        if op.block != view.body or isa(op, *PRODUCTS) or len(op.regions):
+        if op.block != view.body:
             return None
-        # A map is made over the one before: copies under way would take the wrong one.
-        is_read = isa(op, tt.LoadOp) and op in may_run
-        if is_made_by_kernel(op) or not (has(op, Pure) or is_read):
+        if not (_is_pure(op) or (isa(op, tt.LoadOp) and op in may_run)):
             return None
         needed.add(op)
-        work += op.operands
+        work += _inputs(op)
     ops = [o.operation for o in view.body.operations if o.operation in needed]
     found = Slice(ops, sorted(carried), [])
     reads = found.loads
     found.indices = [op for op in reads if not set(reads) & set(found.needed(op.operands))]
     return found
+
+
+def _is_pure(op: Operation) -> bool:
+    """True of what may be computed for another iteration: also of a branch of such ops, as where
+    one loop goes over the tiles of a persistent kernel and each new one has a place. A tensor map
+    is made over the one before: copies under way would take the wrong one."""
+    if isa(op, scf.IfOp):
+        return all(isa(inner, scf.YieldOp) or _is_pure(inner) for inner in all_ops(op))
+    return has(op, Pure) and not isa(op, *PRODUCTS) and not is_made_by_kernel(op)
+
+
+def _inputs(op: Operation) -> list[Value]:
+    """What an op takes, with what its regions take from outside."""
+    inner = set(all_ops(op)) if len(op.regions) else set()
+    return [v for each in (op, *inner) for v in each.operands if defining_op(v) not in inner]
 
 
 @dataclass

@@ -387,8 +387,9 @@ def clone(
             mapping[op.results[0]] = _load(Load(op), mapping, is_inside)
             continue
         clone = op.operation.clone()
-        for number, operand in enumerate(op.operands):
-            clone.operation.operands[number] = mapping.get(operand, operand)
+        for inner in (clone.operation, *all_ops(clone.operation)):
+            for number, operand in enumerate(inner.operands):
+                inner.operands[number] = mapping.get(operand, operand)
         for result, value in zip(op.results, clone.operation.results, strict=True):
             mapping[result] = value
 

@@ -416,3 +416,36 @@ def test_fp32_that_lies_the_other_way_is_transposed_16_bytes_at_a_time(
     c = np.full((64, 64), np.nan, np.float32)
     run_on_arrays(ptx, (1, 1, 1), 32 * warps, found.shared, [a, b, c, n], rng)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-2, atol=0.2)
+
+
+@proton.jit
+def of_float8(a, b, c, n, MOST: tl.constexpr, FUSED: tl.constexpr):
+    at = tl.arange(0, 128)
+    acc = tl.zeros((128, 128), tl.float32)
+    for step in range(n):
+        x = tl.load(a + at[:, None] * 4096 + (step * 128 + at)[None, :])
+        y = tl.load(b + (step * 128 + at)[:, None] + at[None, :] * 4096)
+        if FUSED:
+            acc = tl.dot(x, y, acc, max_num_imprecise_acc=MOST)
+        else:
+            acc += tl.dot(x, y, max_num_imprecise_acc=MOST)
+    tl.store(c + at[:, None] * 128 + at[None, :], acc)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most", "fused", "sums"),
+    [
+        (tl.float8e4nv, None, True, 0),  # tensor cores' own, of less than fp32
+        (tl.float8e4nv, None, False, 64),  # each dot's result is added in fp32
+        (tl.float8e4nv, 128, True, 64), (tl.float8e4nv, 64, True, 128),
+        (tl.float8e4nv, 32, True, 256), (tl.float8e4nv, 32, False, 256),
+        (tl.float8e4nv, 0, True, 256),  # of one instruction each
+        (tl.float16, None, False, 0),  # whose own sums are of fp32
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("no_assembler")
+def test_sums_of_float8_in_fp32(dtype: Any, most: int | None, fused: bool, sums: int) -> None:
+    """As many as in Triton 3.8's code, of which each thread has 64 of 128 x 128."""
+    target = GPUTarget("cuda", 90)
+    found = of_float8.warmup(dtype, dtype, tl.float32, 9, most, fused, target=target, num_warps=8)
+    assert len(re.findall(r"add(?:\.rn)?\.f32", found.asm["ptx"])) == sums

@@ -325,7 +325,8 @@ def _warpgroup_mma(
     imprecise = 0
     if element.is_fp8():
         depth = left_shape[-1]
-        imprecise = (1 << 30) if max_num_imprecise_acc is None else max_num_imprecise_acc
+        asked = max_num_imprecise_acc
+        imprecise = (1 << 30) if asked is None else max(1, asked)  # one instruction's, for none
         if max_num_imprecise_acc is not None and imprecise > depth:
             raise error(f"max_num_imprecise_acc ({imprecise}) must be <= K ({depth})", "leave it")
     adds = None if always(use_acc) else item(to_bool(as_tensor(use_acc))).handle

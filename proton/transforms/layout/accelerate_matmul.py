@@ -168,7 +168,8 @@ class _Product:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
         start = convert(acc, tiling.accumulator)
         i32 = ir.IntegerType.get_signless(32)
-        imprecise = ir.IntegerAttr.get(i32, self.imprecise if self._bits == 8 else 0)
+        is_inexact = self._bits == 8 and isinstance(self.result, ir.F32Type)
+        imprecise = ir.IntegerAttr.get(i32, max(1, self.imprecise) if is_inexact else 0)
         issued = WarpGroupDotOp(left, right, start, imprecise, start.type).result
         return WarpGroupDotWaitOp(issued, ir.IntegerAttr.get(i32, 0), start.type).result
 

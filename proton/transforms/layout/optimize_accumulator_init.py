@@ -58,7 +58,7 @@ def _carried_from_zero(product: Operation) -> int | None:
     """Which of its loop's carried values a product adds to, if that is zero at first and nothing
     else reads it."""
     (k, _), *_ = mem_desc_parts(product.operands[1].type)
-    if not isa(parent_of(product), scf.ForOp) or 0 < product.attributes["imprecise"].value < k:
+    if not isa(parent_of(product), scf.ForOp) or 0 < product.attributes["imprecise"].value <= k:
         return None
     loop = ForLoop(parent_of(product))
     acc, taker = product.operands[2], product

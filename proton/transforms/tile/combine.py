@@ -81,11 +81,14 @@ def _is_defined_after(value: Value, op: Operation) -> bool:
 def _add(op: Operation) -> None:
     """`add(%acc, dot(%a, %b, 0))` -> `dot(%a, %b, %acc)`, in the dot's scope.
 
-    A dot in another block stays: inside a loop it would run once an iteration.
+    A dot in another block stays: inside a loop it would run once an iteration. So does the sum of a
+    dot of 8-bit floats that may be inexact as a whole: of it alone the author has fp32.
     """
     for position in (1, 0):
         dot, other = defining_op(op.operands[position]), op.operands[1 - position]
         if not isa(dot, tt.DotOp) or dot.block != op.block:
+            continue
+        if dot.attributes["maxNumImpreciseAcc"].value > shape_of(dot.operands[0])[-1]:
             continue
         zero = constant_in(dot.operands[2])
         if zero is None or zero.value != 0 or _only_user(dot.results[0]) is None:

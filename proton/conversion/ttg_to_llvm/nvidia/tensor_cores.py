@@ -9,7 +9,7 @@ from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttng
 from proton.dialect.emit import is_zeros
-from proton.dialect.mlir import Type, Value, llvm
+from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_block, mem_desc_view
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory
@@ -141,7 +141,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
                 side = tuple(words[place : place + types.registers[0]])
             steps.append(mma.Step(side, right.at(column, step * types.k)))
         tile = total[number * size : (number + 1) * size]
-        if 0 < at_most < k:
+        if 0 < at_most <= k and isinstance(type_.element_type, ir.F32Type):
             sums += _exact_sums(types, tiling.n, steps, transposed, tile, at_most)
         else:
             sums += mma.wgmma(types, tiling.n, steps, transposed, tile, start)
@@ -157,7 +157,7 @@ def _exact_sums(
     total: list[Value],
     at_most: int,
 ) -> list[Value]:
-    """Sums of `at_most` products at a time, added up in fp32."""
+    """Sums of `at_most` products at a time, or of an instruction's, added up in fp32."""
     at_once = max(1, at_most // types.k)
     for first in range(0, len(steps), at_once):
         part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, False)

@@ -1,0 +1,194 @@
+"""Loops whose branches say what the next iterations load: in one loop over all tiles of a
+persistent kernel the branch that begins a tile. What is copied ahead is right, run without a GPU.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile.ptx.emulation import Emulation
+
+HOPPER = GPUTarget("cuda", 90)
+PROGRAMS, BLOCK = 3, 64
+
+
+@proton.jit
+def by_offsets(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """The branch gives rows and columns on."""
+    program, tiles_n, steps = tl.program_id(0), tl.cdiv(N, BLOCK), tl.cdiv(K, BLOCK)
+    tiles = tl.cdiv(tl.cdiv(M, BLOCK) * tiles_n - program, PROGRAMS)
+    tile, k, at = program - PROGRAMS, -1, tl.arange(0, BLOCK)
+    row, column, rows, columns = 0, 0, at, at
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for _ in range(tiles * steps):
+        k = tl.where(k == steps - 1, 0, k + 1)
+        if k == 0:
+            tile += PROGRAMS
+            row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+            rows, columns = tl.minimum(row + at, M - 1), tl.minimum(column + at, N - 1)
+        inner = k * BLOCK + at
+        x = tl.load(a + rows[:, None] * K + inner[None, :], mask=inner[None, :] < K, other=0.0)
+        y = tl.load(b + inner[:, None] * N + columns[None, :], mask=inner[:, None] < K, other=0.0)
+        acc = tl.dot(x, y, acc)
+        if k == steps - 1:
+            m, n = row + at, column + at
+            mask = (m < M)[:, None] & (n < N)[None, :]
+            tl.store(c + m[:, None] * N + n[None, :], acc, mask=mask)
+            acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+
+
+@proton.jit
+def by_pointers(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """The branches give pointers on, one inside the other."""
+    program, tiles_n, steps = tl.program_id(0), tl.cdiv(N, BLOCK), tl.cdiv(K, BLOCK)
+    tiles = tl.cdiv(tl.cdiv(M, BLOCK) * tiles_n - program, PROGRAMS)
+    tile, at = program - PROGRAMS, tl.arange(0, BLOCK)
+    k, row, column, x_row, y_column = -1, 0, 0, a, b
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for _ in range(tiles * steps):
+        k += 1
+        if (k == 0) | (k == steps):
+            k = 0
+            tile += PROGRAMS
+            if tile % tiles_n < PROGRAMS:
+                x_row = a + tile // tiles_n * BLOCK * K
+            row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+            y_column = b + column
+        inner = k * BLOCK + at
+        inside = inner < K
+        x = tl.load(
+            x_row + at[:, None] * K + inner[None, :],
+            mask=inside[None, :] & (row + at < M)[:, None],
+            other=0.0,
+        )
+        y = tl.load(
+            y_column + inner[:, None] * N + at[None, :],
+            mask=inside[:, None] & (column + at < N)[None, :],
+            other=0.0,
+        )
+        acc = tl.dot(x, y, acc)
+        if k == steps - 1:
+            m, n = row + at, column + at
+            mask = (m < M)[:, None] & (n < N)[None, :]
+            tl.store(c + m[:, None] * N + n[None, :], acc, mask=mask)
+            acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+
+
+@proton.jit
+def sums_of_two(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """A branch on the number of the iteration takes turns: of rows of `a` the one, then the next
+    ones; `c` is the products' sum."""
+    at = tl.arange(0, BLOCK)
+    first, acc = tl.program_id(0) * 2 * BLOCK, tl.zeros((BLOCK, BLOCK), tl.float32)
+    rows = first + at
+    for step in range(2 * tl.cdiv(K, BLOCK)):
+        if step % 2 == 0:
+            rows = first + at
+        else:
+            rows = first + BLOCK + at
+        inner = step // 2 * BLOCK + at
+        mask = (inner < K)[None, :] & (rows < M)[:, None]
+        x = tl.load(a + rows[:, None] * K + inner[None, :], mask=mask, other=0.0)
+        y_mask = (inner < K)[:, None] & (at < N)[None, :]
+        y = tl.load(b + inner[:, None] * N + at[None, :], mask=y_mask, other=0.0)
+        acc = tl.dot(x, y, acc)
+    m = tl.program_id(0) * BLOCK + at
+    mask = (first + at < M)[:, None] & (at < N)[None, :]
+    tl.store(c + m[:, None] * N + at[None, :], acc, mask=mask)
+
+
+@proton.jit
+def by_table(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """The branch reads which tile is next."""
+    program, tiles_n, steps = tl.program_id(0), tl.cdiv(N, BLOCK), tl.cdiv(K, BLOCK)
+    tiles = tl.cdiv(tl.cdiv(M, BLOCK) * tiles_n - program, PROGRAMS)
+    number, k, row, column, at = program - PROGRAMS, -1, 0, 0, tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for _ in range(tiles * steps):
+        k = tl.where(k == steps - 1, 0, k + 1)
+        if k == 0:
+            number += PROGRAMS
+            tile = tl.load(table + number)
+            row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+        inner, m, n = k * BLOCK + at, row + at, column + at
+        x_mask, y_mask = (
+            (inner < K)[None, :] & (m < M)[:, None],
+            (inner < K)[:, None] & (n < N)[None, :],
+        )
+        x = tl.load(a + m[:, None] * K + inner[None, :], mask=x_mask, other=0.0)
+        y = tl.load(b + inner[:, None] * N + n[None, :], mask=y_mask, other=0.0)
+        acc = tl.dot(x, y, acc)
+        if k == steps - 1:
+            mask = (m < M)[:, None] & (n < N)[None, :]
+            tl.store(c + m[:, None] * N + n[None, :], acc, mask=mask)
+            acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+
+
+@proton.jit
+def by_counter(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """The branch takes a tile that no other program takes then: it runs once an iteration."""
+    at, steps = tl.arange(0, BLOCK), tl.cdiv(K, BLOCK)
+    acc, m, n = tl.zeros((BLOCK, BLOCK), tl.float32), at, at
+    for step in range(steps):
+        if step == 0:
+            tile = tl.atomic_add(table, 1)
+            m, n = tile // tl.cdiv(N, BLOCK) * BLOCK + at, tile % tl.cdiv(N, BLOCK) * BLOCK + at
+        inner = step * BLOCK + at
+        x_mask = (inner < K)[None, :] & (m < M)[:, None]
+        y_mask = (inner < K)[:, None] & (n < N)[None, :]
+        x = tl.load(a + m[:, None] * K + inner[None, :], mask=x_mask, other=0.0)
+        y = tl.load(b + inner[:, None] * N + n[None, :], mask=y_mask, other=0.0)
+        acc = tl.dot(x, y, acc)
+    mask = (m < M)[:, None] & (n < N)[None, :]
+    tl.store(c + m[:, None] * N + n[None, :], acc, mask=mask)
+
+
+def stages(kernel: Any) -> int:
+    """Of the loop's schedule."""
+    of: dict[str, Any] = {"PROGRAMS": PROGRAMS, "BLOCK": BLOCK, "num_stages": 3, "target": HOPPER}
+    types = tl.float16, tl.float16, tl.float32, tl.int32
+    found = kernel.warmup(*types, 1024, 1024, 1024, **of)
+    return max(map(int, re.findall(r": stages (\d+)", found.asm["schedule"])), default=1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [(by_offsets, 3), (by_pointers, 3), (sums_of_two, 3), (by_table, 1), (by_counter, 1)],
+)
+def test_which_branches_run_ahead(kernel: Any, expected: int) -> None:
+    assert stages(kernel) == expected
+
+
+@pytest.mark.parametrize("kernel", [by_offsets, by_pointers, sums_of_two, by_table, by_counter])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(130, 80, 144), (64, 64, 64), (200, 144, 48), (30, 40, 24)]
+)
+def test_results_are_right(kernel: Any, m: int, n: int, k: int, rng: np.random.Generator) -> None:
+    n = min(n, BLOCK) if kernel is sums_of_two else n
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    c, table = np.zeros((m, n), np.float32), np.arange(32, dtype=np.int32)
+    table *= kernel is not by_counter
+    tiles = proton.cdiv(m, BLOCK) * proton.cdiv(n, BLOCK)
+    programs = {sums_of_two: proton.cdiv(m, 2 * BLOCK), by_counter: tiles}.get(kernel, PROGRAMS)
+    with Emulation(4, rng).installed():
+        kernel[(programs,)](a, b, c, table, m, n, k, PROGRAMS=PROGRAMS, BLOCK=BLOCK, num_stages=3)
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    if kernel is sums_of_two:
+        c, want = c[: programs * BLOCK], _sums_of_two(want)[:m]
+    np.testing.assert_allclose(c, want, atol=1e-2, rtol=1e-3)
+
+
+def _sums_of_two(products: np.ndarray) -> np.ndarray:
+    """Blocks of rows, added up in pairs, as far as the first one of a pair goes."""
+    m, n = products.shape
+    pairs = proton.cdiv(m, 2 * BLOCK)
+    padded = np.zeros((pairs, 2, BLOCK, n))
+    padded.reshape(-1, n)[:m] = products
+    first = np.zeros((pairs, 2, BLOCK, 1))
+    first.reshape(-1, 1)[:m] = 1
+    return (padded.sum(1) * first[:, 0]).reshape(-1, n)
