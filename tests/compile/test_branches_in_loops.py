@@ -148,6 +148,25 @@ def by_counter(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.conste
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=mask)
 
 
+@proton.jit
+def copied_in_turns(x, y, n, NEAR: tl.constexpr, FAR: tl.constexpr, BLOCK: tl.constexpr):
+    """A branch moves pointers by one step or another; rows are carried beside them."""
+    row, column = tl.arange(0, BLOCK), tl.arange(0, 4 * BLOCK)
+    source = x + row[:, None] * 4 * BLOCK + column[None, :]
+    target = y + row[:, None] * 4 * BLOCK + column[None, :]
+    rows = row
+    for step in range(n):
+        mask = (rows < n * BLOCK)[:, None]
+        tl.store(target, tl.load(source, mask=mask), mask=mask)
+        rows += BLOCK
+        if step % 2 == 0:
+            source += NEAR
+            target += FAR
+        else:
+            source += FAR
+            target += NEAR
+
+
 def stages(kernel: Any) -> int:
     """Of the loop's schedule."""
     of: dict[str, Any] = {"PROGRAMS": PROGRAMS, "BLOCK": BLOCK, "num_stages": 3, "target": HOPPER}
@@ -192,3 +211,30 @@ def _sums_of_two(products: np.ndarray) -> np.ndarray:
     first = np.zeros((pairs, 2, BLOCK, 1))
     first.reshape(-1, 1)[:m] = 1
     return (padded.sum(1) * first[:, 0]).reshape(-1, n)
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+def test_what_branches_carry_lies_as_it_is_taken(warps: int) -> None:
+    """Nothing that a loop carries through a branch is exchanged between threads."""
+    types = tl.float16, tl.float16, 100
+    found = copied_in_turns.warmup(
+        *types, NEAR=1024, FAR=4096, BLOCK=64, num_warps=warps, target=HOPPER
+    )
+    assert "ttg.convert_layout" not in found.asm["ttgir"]
+    assert (found.n_spills, found.shared) == (0, 0)
+
+
+def test_copies_in_turns(rng: np.random.Generator) -> None:
+    block, n = 16, 6
+    x = rng.standard_normal((40 * block, 4 * block)).astype(np.float16)
+    y, want = np.zeros_like(x), np.zeros_like(x)
+    near, far = 2 * block, 5 * block  # rows
+    with Emulation(4, rng).installed():
+        copied_in_turns[(1,)](x, y, n, NEAR=near * 4 * block, FAR=far * 4 * block, BLOCK=block)
+    source = target = 0
+    for step in range(n):
+        want[target : target + block] = x[source : source + block]
+        source, target = (
+            (source + near, target + far) if step % 2 == 0 else (source + far, target + near)
+        )
+    np.testing.assert_array_equal(y, want)

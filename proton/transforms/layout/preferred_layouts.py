@@ -150,10 +150,17 @@ class _Preferences:
     def _decide(self, result: Value, sources: Sequence[Value], layout: LinearLayout | None) -> None:
         """Gives a result a layout: without another one the one that it has, if not all depends on
         what a loop carries and nobody has decided."""
-        if layout is None and any(through(source) in self.undecided for source in sources):
+        if layout is None and any(map(self._is_undecided, sources)):
             self.undecided.add(result)
         else:
             self.layouts[result] = layout or layout_of(result.type)
+
+    def _is_undecided(self, value: Value, depth: int = 8) -> bool:
+        """True if a value is computed element by element from what nobody has decided."""
+        op = defining_op(value := through(value))
+        if value in self.undecided or op is None or not depth or not has(op, Elementwise):
+            return value in self.undecided
+        return any(self._is_undecided(operand, depth - 1) for operand in op.operands)
 
     def _wanted(self, value: Value, depth: int = 8) -> LinearLayout | None:
         """The layout of what a value, or what is computed from it element by element, is combined
@@ -191,6 +198,12 @@ class _Preferences:
             op = use.owner.operation
             if has(op, Accesses) and not (op.results and op.results[0] in self.gathers):
                 return layout_of(op.operands[use.operand_number].type)
+            if isa(op, scf.YieldOp) and isa(branch := parent_of(op), scf.IfOp):
+                if (
+                    found := self._taken(branch.results[use.operand_number], depth - 1)
+                ) is not None:
+                    return found
+                continue
             if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, *_REPEATS)):
                 continue
             others = [v for v in op.operands if v != value] if has(op, Elementwise) else []
@@ -255,7 +268,7 @@ class _Preferences:
                 break
         undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
         for argument in undecided:
-            wanted = begin.get(argument) or self._wanted(argument)
+            wanted = begin.get(argument) or self._wanted(argument) or self._taken(argument)
             self.layouts[argument] = wanted or layout_of(argument.type)
         self.undecided.difference_update(carried)
         if undecided:
