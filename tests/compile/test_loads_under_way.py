@@ -9,9 +9,9 @@ import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
+from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
-from proton.runtime.nvidia import launch
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -120,5 +120,5 @@ def test_a_kernel_with_records_has_no_more_programs(
 
     plain = programs()
     assert programs(profile={}) == plain
-    monkeypatch.setattr(launch, "has_most_registers", lambda ptx: False)
+    monkeypatch.setattr(GPUKernel, "has_most_registers", False)
     assert programs(profile={}) > plain

@@ -119,11 +119,6 @@ def has_least_programs(ptx: str) -> bool:
     return re.search(r"^\.minnctapersm ", ptx, re.M) is not None
 
 
-def has_most_registers(ptx: str) -> bool:
-    """True if the PTX says how many registers a thread has at most."""
-    return re.search(r"^\.maxnreg ", ptx, re.M) is not None
-
-
 def _directed(ptx: str, directive: str) -> str:
     """The PTX with a directive more behind the number of the kernel's threads."""
     return re.sub(r"^(\.maxntid [^\n]*\n)", rf"\1{directive}\n", ptx, count=1, flags=re.M)

@@ -1,5 +1,6 @@
 """NVIDIA GPUs as a target: what their kernels are, and who compiles them."""
 
+import re
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -40,6 +41,11 @@ class GPUKernel(CompiledKernel):
     def spilled_registers(self) -> int:
         """Registers of a thread that lie in local memory."""
         return int(self.metadata["frame"]) // REGISTER_BYTES if self.n_spills else 0
+
+    @property
+    def has_most_registers(self) -> bool:
+        """True if its PTX says how many registers a thread has at most."""
+        return re.search(r"^\.maxnreg ", self.asm["ptx"], re.M) is not None
 
     @cached_property
     def shared(self) -> int:

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.options import GPUOptions
-from proton.backends.nvidia.ptx import has_most_registers
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.chips.chip import Chip
 from proton.base.errors import LaunchError
@@ -302,7 +301,7 @@ def _keeping_occupancy(
     options = kernel(plain).metadata.options
     assert isinstance(options, GPUOptions)
     has_more = fit(first) > wanted and options.maxnreg is None
-    has_more = has_more and has_most_registers(kernel(plain).asm["ptx"])
+    has_more = has_more and kernel(plain).has_most_registers
     if not has_more and (fit(first) >= wanted or most >= kernel(first).n_regs):
         return first
     other = make({"maxnreg": most})

@@ -81,7 +81,9 @@ def to_integer(op: Op, x: Float) -> Int:
     kind = "int" if to[0] == "s" else "uint"
     wide = x if of == "f64" else floats.converted(x, "f32")
     rule = extern.RULES[f"float2{kind}_{way}"]
-    found = Int(rule(wide, type_=integer(BITS[to])))
+    found = Int(rule(wide, type_=integer(max(16, BITS[to]))))
+    if BITS[to] == 8:  # of which `arith` gives the low byte here
+        found = saturated(found, 8, of_signed=to[0] == "s", to_signed=to[0] == "s")
     if "f64" in (to, of) or BITS[to] == 64:
         is_none, _ = floats.not_a_number(x, of)
         found = is_none.select(found.of(1 << (BITS[to] - 1)), found)
