@@ -343,7 +343,7 @@ def _compile_body(
         assert isinstance(outcome, Returned), "the end of the body is an exit"
         yield_values([value.handle for value in outcome.value])
     g.loop = outer
-    new_names = set(g.env) - set(before)
+    new_names = [name for name in g.env if name not in before]  # in the order of the source
     g.env = before
     for name in new_names:
         g.env[name] = Undefined(name, "it is assigned inside a loop that may not run")

@@ -485,18 +485,32 @@ NAMES = tl.constexpr(frozenset(("five", "six", "seven")))
 def kernel(o):
     tl.store(o, known("one") and "six" in NAMES)
 
+@proton.jit
+def carried(o, n):
+    for i in range(n):
+        one, two, three, four, five, six = i, i + 1, i + 2, i + 3, i + 4, i + 5
+        tl.store(o + i, one + two + three + four + five + six)
+    one, two, three, four, five, six = n, n, n, n, n, n
+    for i in range(n):
+        if i < 2:
+            one, two, three, four, five, six = two, three, four, five, six, one
+    tl.store(o, one - two * three - four * five - six)
+
 print(kernel.source_key())
+target = proton.GPUTarget("cuda", 90)
+print(carried.warmup(tl.int32, 9, target=target).asm["ttgir"])
 """
 
 
-def test_a_key_is_the_same_in_each_process(tmp_path: Path) -> None:
+def test_a_key_and_code_are_the_same_in_each_process(tmp_path: Path) -> None:
     path = tmp_path / "sets.py"
     path.write_text(SETS)
     root = str(Path(proton.__file__).parents[1])
     keys = {
         subprocess.run(
             [sys.executable, path],
-            env={**os.environ, "PYTHONPATH": root, "PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONPATH": root, "PYTHONHASHSEED": seed}
+            | {"PROTON_CACHE_DIR": str(tmp_path / seed)},
             capture_output=True,
             text=True,
             check=True,
