@@ -63,10 +63,14 @@ _FEW_MORE = 7 / 6  # of the registers with which one more program fits
 # fused_recurrent_delta_rule (fla-core) took 1.5 of the time. Of few programs, one more is more.
 _GAIN = 2  # times the share of registers given up: the share of programs gained, at least
 # Bytes that may be spilled for twice as many programs: a product of int8 with 131 registers and 8
-# warps took 0.76 of the time so. Where less is gained, spills are not worth it: with 104 bytes for
-# four programs in the place of three a gated SiLU took 1.03 (corpus.py, H200, 03ff931d).
+# warps took 0.76 of the time so, with 16. Where less is gained, spills are not worth it: with 104
+# bytes for four programs in the place of three a gated SiLU took 1.03 (corpus.py, H200, 03ff931d).
+# With 24 for a second program a cross entropy (liger-kernel) spills as little as this allows: with
+# one program it took 1.34 of Triton's time with two (c2ff1764).
 _FEW_SPILLS = 24
-_TOGETHER = 2 / 3  # of the bytes that a thread loads: what is under way at once
+# Of a thread's bytes, under way at once: with more hardly a kernel gains. Of those that gained half
+# to a quarter (l2norm_bwd, _reduce_split_kernel) it was 0.38 to 0.60.
+_TOGETHER = 2 / 3
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 

@@ -199,10 +199,9 @@ class _Preferences:
             if has(op, Accesses) and not (op.results and op.results[0] in self.gathers):
                 return layout_of(op.operands[use.operand_number].type)
             if isa(op, scf.YieldOp) and isa(branch := parent_of(op), scf.IfOp):
-                if (
-                    found := self._taken(branch.results[use.operand_number], depth - 1)
-                ) is not None:
-                    return found
+                given_on = self._taken(branch.results[use.operand_number], depth - 1)
+                if given_on is not None:
+                    return given_on
                 continue
             if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, *_REPEATS)):
                 continue
