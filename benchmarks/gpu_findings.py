@@ -227,6 +227,8 @@ def main() -> int:
     parser.add_argument("--json", default="")
     parser.add_argument("--runs", default="", help="where profiled runs are kept")
     given = parser.parse_args()
+    if given.runs:
+        Path(given.runs).mkdir(parents=True, exist_ok=True)
     arrays = OnGPU() if given.device == "cuda" else OnCPU()
     print(line(("fault", "rule", "rank", "us", "fixed", "est%", "gain", "factor")))
     rows, failed = [], False
