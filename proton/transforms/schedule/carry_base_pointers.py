@@ -36,7 +36,9 @@ from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import before, defining_op, ops_named, users
 from proton.passes import Pass, register
 
-MANY = 64  # registers of addresses that are worth it: a quarter of a thread's
+# Registers of addresses. On an H200 five products take 0.89 to 0.96 of the time that they take with
+# 64 (of 128 x 128 with 4 warps, and 4-bit weights), and three 1.03 to 1.1 (of experts, and scaled).
+MANY = 32
 _SPREADS = (tt.BroadcastOp, tt.ExpandDimsOp)
 
 
