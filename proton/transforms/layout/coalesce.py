@@ -44,9 +44,10 @@ class Coalesce(Pass):
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
     loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. A store in
-    fewer loops has a layout of its own then: what it stores moves once. Stores do not matter in a
-    kernel with products, whose operands are copied 16 bytes at a time: what moves
-    to be stored gets a layout of its own (remove_layout_conversions.py).
+    fewer loops has a layout of its own then: what it stores moves once. So has one that takes fewer
+    elements at once, as of rows that begin anywhere: memory takes bytes with gaps one by one. Other
+    stores do not matter in a kernel with products, whose operands are copied 16 bytes at a time:
+    what moves to be stored gets a layout of its own (remove_layout_conversions.py).
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
@@ -74,12 +75,13 @@ class Coalesce(Pass):
             if isa(op, tt.StoreOp) and _depth(op) == inmost[key]:
                 limits[key] = min(limits[key], _most(op))
         warps, lanes = num_warps(module), self.target.warp_size
-        for op, order, _ in plans:
+        for op, order, own in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[key], limits[key], share), 1
-            if isa(op, tt.StoreOp) and not has_products:
-                vector = min(vector, _most(op))
+            has_gaps = infos[op.operands[0]].contiguity[order[0]] > own < _most(op)
+            if isa(op, tt.StoreOp) and (has_gaps or not has_products):
+                vector = min(vector, own if has_gaps else _most(op))
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))

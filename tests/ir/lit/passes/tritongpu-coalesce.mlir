@@ -70,22 +70,29 @@ func.func @columns(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
   return
 }
 
-// An access that could be one element wide joins a wider one of its shape: what is loaded here and
-// stored there does not move. The mask goes along.
+// A load that could be one element wide joins a wider one of its shape: what is combined here does
+// not move. A store does not: 4 bytes of each 16 would be written at once. The mask goes along.
 
 // CHECK-LABEL: func.func @together(
 // CHECK: "tt.load"({{.*}} -> tensor<128xf32, #ttg.linear<{{..}}1], [2]], {{.*}}
+// CHECK: "tt.load"({{.*}} -> tensor<128xf32, #ttg.linear<{{..}}1], [2]], {{.*}}
+// CHECK: "tt.store"
+// CHECK-SAME: (tensor<128x!tt.ptr<f32>, #ttg.linear<{{..}}32], [64]], {{.*}}
 // CHECK: %[[M:.*]] = "ttg.convert_layout"(%{{.*}}) : (tensor<128xi1, {{.*}} -> tensor<128xi1, #ttg.linear<{{..}}1], [2]], {{.*}}
 // CHECK: "tt.store"(%{{.*}}, %{{.*}}, %[[M]])
 // CHECK-SAME: (tensor<128x!tt.ptr<f32>, #ttg.linear<{{..}}1], [2]], {{.*}}
-func.func @together(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32>, %m: tensor<128xi1, #one>) {
+func.func @together(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32>, %m: tensor<128xi1, #one>, %g: tensor<128x!tt.ptr<f32>, #one>) {
   %i = "tt.make_range"() {start = 0 : i32, end = 128 : i32} : () -> tensor<128xi32, #one>
   %s = "tt.splat"(%x) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #one>
   %p = "tt.addptr"(%s, %i) : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xi32, #one>) -> tensor<128x!tt.ptr<f32>, #one>
   %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #one>) -> tensor<128xf32, #one>
   %t = "tt.splat"(%y) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #one>
   %q = "tt.addptr"(%t, %i) : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xi32, #one>) -> tensor<128x!tt.ptr<f32>, #one>
-  "tt.store"(%q, %v, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xf32, #one>, tensor<128xi1, #one>) -> ()
+  %w = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>, #one>) -> tensor<128xf32, #one>
+  %u = arith.addf %v, %w : tensor<128xf32, #one>
+  "tt.store"(%q, %u, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xf32, #one>, tensor<128xi1, #one>) -> ()
+  // What is scattered has gaps in any layout.
+  "tt.store"(%g, %u, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xf32, #one>, tensor<128xi1, #one>) -> ()
   return
 }
 
