@@ -56,6 +56,7 @@ from proton.transforms.schedule.carry_base_pointers import CarryBasePointers
 from proton.transforms.schedule.schedule_loops import ScheduleLoops
 from proton.transforms.schedule.stagger_partitions import StaggerPartitions
 from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSelectAndIf
+from proton.transforms.tile.compute_carried_offsets import ComputeCarriedOffsets
 from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.tile.licm import LICM
 from proton.transforms.tile.loop_aware_cse import LoopAwareCSE
@@ -74,6 +75,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
     which warps a program has."""
     return [
         TritonToTritonGPU(num_warps=options.num_warps),
+        ComputeCarriedOffsets(),
         # Before instructions are chosen: operands in shared memory lie in the order of their loads.
         Coalesce(options.target),
         AccelerateMatmul(options.target),
