@@ -276,6 +276,27 @@ def yield_more(block: Block, values: Sequence[Value]) -> None:
     end.erase()
 
 
+def giving(branch: Operation, *more: Sequence[Value]) -> Operation:
+    """An `scf.if` in the place of `branch`, which goes. Its results are the old ones, then what
+    each of its two blocks gives more; a block that was not there gives nothing else."""
+    with before(branch):
+        types = [value.type for value in (*branch.results, *more[0])]
+        made = If.create(branch.operands[0], types)
+    for name in branch.attributes:
+        made.op.attributes[name] = branch.attributes[name]
+    for number, values in enumerate(more):
+        if (block := block_of(branch, number)) is not None:
+            block.append_to(made.op.regions[number])
+        else:
+            with ir.InsertionPoint(made.add_block(number)), branch.location:
+                yield_values()
+        yield_more(made.op.regions[number].blocks[0], values)
+    for old, value in zip(branch.results, made.op.results, strict=False):
+        old.replace_all_uses_with(value)
+    branch.erase()
+    return made.op
+
+
 def go_on_if(condition: Value, passed: Sequence[Value]) -> None:
     """Ends the block of the condition of an `scf.while`."""
     ir.Operation.create("scf.condition", operands=[condition, *passed])

@@ -30,11 +30,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from proton.analysis.scratch import scratch_bytes
 from proton.dialect import isa, ttg, ttng
-from proton.dialect.mlir import Operation, Value, func
+from proton.dialect.mlir import Block, Operation, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
-from proton.dialect.walk import all_ops, defining_op, users
+from proton.dialect.walk import all_ops, defining_op, parent_of, users
 from proton.schedule.loads import LOADS, TMA_LOAD, TMA_STORE, Load
 from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
 
@@ -119,15 +119,30 @@ def _stops(op: Operation, outlives: bool) -> bool:
 
 def carried_number(wait: DotWait, loop: Operation) -> int | None:
     """Which value that a loop carries a dot adds to and becomes; None where the loop has any other
-    use for it, or for what was waited for."""
-    view, uses = ForLoop(loop), list(wait.op.results[0].uses)
-    if wait.op.block != view.body or len(uses) != 1:
+    use for it, or for what was waited for, but in branches that wait themselves."""
+    view, use = ForLoop(loop), carrying_use(wait)
+    if wait.op.block != view.body or use is None or users(wait.op.operands[0]) != [wait.op]:
         return None
-    if uses[0].owner.operation != end_of(view.body) or users(wait.op.operands[0]) != [wait.op]:
-        return None
-    number, acc = int(uses[0].operand_number), wait.dot.operands[2]
+    number, acc = int(use.operand_number), wait.dot.operands[2]
     is_its_own = acc == view.iter_args[number] and users(acc) == [wait.dot]
     return number if is_its_own else None
+
+
+def carrying_use(wait: DotWait) -> "ir.OpOperand | None":
+    """By what its block's end takes what was waited for; None where something else does that does
+    not wait in a block of its own."""
+    end, found = end_of(wait.op.block), None
+    for use in wait.op.results[0].uses:
+        taker = use.owner.operation
+        if taker == end and found is None:
+            found = use
+        elif not isa(taker, WAIT) or not _is_branch(parent_of(taker), wait.op.block):
+            return None
+    return found
+
+
+def _is_branch(op: Operation, block: Block) -> bool:
+    return isa(op, scf.IfOp) and op.block == block
 
 
 def goes_on(wait: DotWait, loop: Operation, loads: list[Load]) -> bool:
@@ -167,7 +182,8 @@ def go_on(schedule: Schedule, waits: list[DotWait]) -> None:
 def last_asked_by(wait: DotWait, loop: Operation) -> Operation | None:
     """The first op behind a loop at which a dot that may go on there must have ended; None for the
     end of the block. Scratch memory may lie where the dot's operands did."""
-    (use,) = wait.op.results[0].uses
+    use = carrying_use(wait)
+    assert use is not None, "as asked of each that is later"
     takers = set(users(loop.results[int(use.operand_number)]))
     ops = [view.operation for view in loop.block.operations]
     behind = ops[ops.index(loop) + 1 : -1]

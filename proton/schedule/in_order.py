@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping
 
+from proton.dialect import isa
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Operation, ir
-from proton.dialect.regions import end_of
+from proton.dialect.mlir import Operation, Value, ir, scf
+from proton.dialect.regions import If, block_of, end_of, giving
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalReserveOp, LocalStoreOp
 from proton.dialect.ttng import WarpGroupDotWaitOp
-from proton.dialect.walk import before, replace
+from proton.dialect.walk import before, producer_of, replace
 from proton.schedule.buffers import replace_memory
+from proton.schedule.dots import carrying_use
 from proton.schedule.plan import DotWait, Item, Schedule, SyncPoint
 
 WaitPlacer = Callable[[Operation | None, Mapping[Item, Operation]], None]
@@ -29,6 +31,9 @@ def in_order(schedule: Schedule) -> WaitPlacer:
         for wait, item in followed:
             behind = begins[item] if isinstance(item, SyncPoint) else item
             _place(wait, end_of(wait.op.block) if behind is None else behind)
+        for wait in schedule.waits:
+            if wait.is_later and not wait.kept:
+                _give_on(wait.dot.results[0] if wait.is_implied else wait.op.results[0])
         if loop is not None:
             for alloc in {alloc: None for wait in waits for alloc in wait.kept}:
                 _keep_outside(alloc, loop)
@@ -43,7 +48,8 @@ def wait_behind(schedule: Schedule) -> None:
     for wait in schedule.waits:
         if loop is None or not wait.is_later:
             continue
-        (use,) = wait.op.results[0].uses
+        use = carrying_use(wait)
+        assert use is not None, "as asked of each that is later"
         result = loop.results[int(use.operand_number)]
         uses = list(result.uses)
         with ir.InsertionPoint(wait.asked_by or end_of(loop.block)), wait.op.location:
@@ -74,6 +80,29 @@ def _place(wait: DotWait, ahead_of: Operation) -> None:
         op.operands[0] = dot.operands[2]
         op.move_before(ahead_of)
         dot.operands[2] = op.results[0]
+
+
+def _give_on(value: Value) -> None:
+    """Has branches that wait for a dot give on what they waited for: it is in the registers of the
+    dot, which nothing may copy before."""
+    first, block = value, producer_of(value).block
+    waits = {use.owner.operation.block: use.owner.operation for use in value.uses}
+    for view in list(block.operations):
+        branch = view.operation
+        if isa(branch, scf.IfOp) and any(b in waits for b in If(branch).blocks):
+            given = []
+            for number in range(2):
+                inside = block_of(branch, number)
+                wait = None if inside is None else waits.get(inside)
+                if wait is not None:
+                    wait.operands[0] = value
+                given.append([value if wait is None else wait.results[0]])
+            results = giving(branch, *given).results
+            value = results[len(results) - 1]
+    end = end_of(block)
+    for number, operand in enumerate(end.operands):
+        if operand == first:
+            end.operands[number] = value
 
 
 def _keep_outside(alloc: Operation, loop: Operation) -> None:

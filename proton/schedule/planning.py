@@ -222,13 +222,18 @@ def _place_waits(schedule: Schedule, has_room: bool, has_producer: bool = False)
 
 def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) -> None:
     """Copies write the buffer that the iteration before has read. So they begin as soon as this one
-    has its own data, or, where dots of the one before are under way until then, at its end. A dot
-    of warp groups is issued first, and goes on meanwhile."""
+    has its own data, or, where dots of the one before are under way until then, at its end, or
+    ahead of what a branch does with a dot. A dot of warp groups is issued first, and goes on
+    meanwhile."""
     first = copies.consumer
     schedule.insert(SyncPoint.LANDED, first)
     if copies.are_ahead:
         return
     if are_dots_under_way:
-        schedule.order.append(SyncPoint.COPIES)
+        last = max(schedule.order.index(wait.op) for wait in schedule.waits)
+        behind = (op for op in schedule.behind(schedule.order[last]) if isa(op, scf.IfOp))
+        branch = next((op for op in behind if op not in copies.slice.ops), None)
+        place = len(schedule.order) if branch is None else schedule.order.index(branch)
+        schedule.order.insert(place, SyncPoint.COPIES)
     else:
         schedule.insert(SyncPoint.COPIES, first, behind=isa(first, dots.DOT))

@@ -59,6 +59,7 @@ def by_pointers(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.const
                 x_row = a + tile // tiles_n * BLOCK * K
             row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
             y_column = b + column
+            acc = tl.zeros((BLOCK, BLOCK), tl.float32)
         inner = k * BLOCK + at
         inside = inner < K
         x = tl.load(
@@ -76,7 +77,6 @@ def by_pointers(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.const
             m, n = row + at, column + at
             mask = (m < M)[:, None] & (n < N)[None, :]
             tl.store(c + m[:, None] * N + n[None, :], acc, mask=mask)
-            acc = tl.zeros((BLOCK, BLOCK), tl.float32)
 
 
 @proton.jit
@@ -181,6 +181,20 @@ def stages(kernel: Any) -> int:
 )
 def test_which_branches_run_ahead(kernel: Any, expected: int) -> None:
     assert stages(kernel) == expected
+
+
+@pytest.mark.parametrize("kernel", [by_offsets, by_pointers])
+def test_dots_go_on_beside_branches(kernel: Any) -> None:
+    """What clears an accumulator, and what stores it, costs the other iterations nothing."""
+    of: dict[str, Any] = {"PROGRAMS": PROGRAMS, "BLOCK": BLOCK, "num_stages": 3, "target": HOPPER}
+    types = tl.float16, tl.float16, tl.float32, tl.int32
+    text = kernel.warmup(*types, 1024, 1024, 1024, **of).asm["ttgir"]
+    waits = re.findall(r"dot_wait.*pendings = (\d)", text)
+    # Of the operands of `by_offsets` one goes by way of registers.
+    assert waits[:2] == ["1" if kernel is by_pointers else "0", "0"]
+    assert not re.findall(r"arith.select.*64x64xf32", text)
+    (moved,) = re.findall(r"(.*)\n.*ttg.convert_layout.*64x64xf32", text)
+    assert "dot_wait" in moved, "in the branch, where it is waited for"
 
 
 @pytest.mark.parametrize("kernel", [by_offsets, by_pointers, sums_of_two, by_table, by_counter])

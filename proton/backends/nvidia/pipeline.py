@@ -24,6 +24,7 @@ from proton.transforms.hopper.create_tensor_maps import CreateTensorMaps
 from proton.transforms.hopper.fence_insertion import FenceInsertion
 from proton.transforms.hopper.tma_lowering import TMALowering
 from proton.transforms.layout.accelerate_matmul import AccelerateMatmul
+from proton.transforms.layout.clear_accumulators import ClearAccumulators
 from proton.transforms.layout.coalesce import Coalesce
 from proton.transforms.layout.hoist_operand_conversions import HoistOperandConversions
 from proton.transforms.layout.keep_gathered_in_memory import KeepGatheredInMemory
@@ -93,6 +94,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         # While copies are `tt.load`, whose conversions the schedule reads from memory.
         HoistOperandConversions(options.target, num_stages=options.num_stages),
         PassOperandsInMemory(options.target),
+        ClearAccumulators(),
         # A limit of registers is for programs of the same threads.
         ScheduleLoops(options.target, num_stages=options.num_stages, roles=options.maxnreg is None),
     ]

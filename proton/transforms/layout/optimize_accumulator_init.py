@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from proton.dialect import isa, names_of, ttng
 from proton.dialect.emit import create, emit_if, is_zeros, number_of
-from proton.dialect.mlir import Module, Operation, arith, ir, scf, ub
+from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf, ub
 from proton.dialect.regions import ForLoop
 from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
@@ -57,8 +57,7 @@ class OptimizeAccumulatorInit(Pass):
 def _carried_from_zero(product: Operation) -> int | None:
     """Which of its loop's carried values a product adds to, if that is zero at first and nothing
     else reads it."""
-    (k, _), *_ = mem_desc_parts(product.operands[1].type)
-    if not isa(parent_of(product), scf.ForOp) or 0 < product.attributes["imprecise"].value <= k:
+    if not isa(parent_of(product), scf.ForOp) or adds_outside(product):
         return None
     loop = ForLoop(parent_of(product))
     acc, taker = product.operands[2], product
@@ -70,11 +69,19 @@ def _carried_from_zero(product: Operation) -> int | None:
     return number if is_zeros(loop.init_args[number]) else None
 
 
+def adds_outside(product: Operation) -> bool:
+    """True if threads add up parts of a product, not the instruction."""
+    (k, _), *_ = mem_desc_parts(product.operands[1].type)
+    return 0 < int(product.attributes["imprecise"].value) <= k
+
+
 def _overwrite_first(product: Operation, loop: ForLoop) -> None:
     with before(product):
         lower, *_ = loop.bounds
         is_old = arith.CmpIOp(arith.CmpIPredicate.ne, loop.induction_var, lower).result
-        left, right, acc = product.operands
+        left, right, acc, *adds = product.operands
+        for flag in adds:
+            is_old = arith.AndIOp(is_old, flag).result
         imprecise = product.attributes["imprecise"]
         made = WarpGroupDotOp(left, right, acc, imprecise, acc.type, adds=is_old)
         replace(product, [made.result])
@@ -90,12 +97,17 @@ def _begin_anywhere(loop: ForLoop, number: int) -> None:
     readers = users(result)
     if len(readers) == 1 and isa(readers[0], _WAIT) and readers[0].block == loop.op.block:
         result = readers[0].results[0]
-    uses = list(result.uses)
+    if not list(result.uses):
+        return
     with ir.InsertionPoint.after(producer_of(result)), producer_of(result).location:
         lower, upper, _ = loop.bounds
-        has_run = arith.CmpIOp(loop.below, lower, upper).result
-        type_ = zeros.type
-        (chosen,) = emit_if(has_run, [type_], lambda: [result], lambda: [ZerosOp(type_).result])
+        zeros_unless(arith.CmpIOp(loop.below, lower, upper).result, result)
+
+
+def zeros_unless(has_value: Value, result: Value) -> None:
+    """Puts zeros in the place of a result where it has no value."""
+    uses, type_ = list(result.uses), result.type
+    (chosen,) = emit_if(has_value, [type_], lambda: [result], lambda: [ZerosOp(type_).result])
     for use in uses:
         use.owner.operation.operands[use.operand_number] = chosen
 

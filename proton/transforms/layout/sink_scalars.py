@@ -28,7 +28,7 @@ from typing import ClassVar
 from proton.dialect import isa, names_of
 from proton.dialect.emit import zero_of
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf
-from proton.dialect.regions import If, block_of, end_of, yield_more
+from proton.dialect.regions import block_of, end_of, giving
 from proton.dialect.traits import Accesses, Speculatable, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, backward_slice, before, ops_named, parent_of
@@ -176,17 +176,8 @@ def _split(branch: Operation, number: int, loops: list[Operation]) -> Operation:
 
 def _giving(branch: Operation, tails: list[_Tail], loaded: list[Value]) -> Operation:
     """The branch, which gives values of its blocks, too: zeros in the block that has them not."""
-    with before(branch):
-        types = [result.type for result in branch.results]
-        new = If.create(branch.operands[0], types + [value.type for value in loaded]).op
-    for name in branch.attributes:
-        new.attributes[name] = branch.attributes[name]
-    for region, tail in zip(new.regions, tails, strict=True):
-        tail.block.append_to(region)
+    given = []
+    for tail in tails:
         with before(end_of(tail.block)):
-            more = [value if value in tail.loaded else zero_of(value.type) for value in loaded]
-        yield_more(tail.block, more)
-    for old, value in zip(branch.results, new.results, strict=False):
-        old.replace_all_uses_with(value)
-    branch.erase()
-    return new
+            given += [[v if v in tail.loaded else zero_of(v.type) for v in loaded]]
+    return giving(branch, *given)

@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from proton.dialect import isa, names_of
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
-from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
+from proton.dialect.regions import giving, is_inside
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import before, ops_named, parent_of
+from proton.dialect.walk import ops_named, parent_of
 from proton.passes import Pass, register
 
 
@@ -75,20 +75,8 @@ def _outermost(op: Operation, beside: Operation) -> Operation:
 
 def _merge(select: Operation, branch: Operation) -> None:
     _, chosen, other = select.operands
-    types = [result.type for result in branch.results] + [select.results[0].type]
-    with before(branch):
-        merged = If.create(branch.operands[0], types)
-    new = merged.op
-    for name in branch.attributes:
-        new.attributes[name] = branch.attributes[name]
-    for number, value in enumerate((chosen, other)):
-        if (block := block_of(branch, number)) is not None:
-            block.append_to(new.regions[number])
-        else:
-            with ir.InsertionPoint(merged.add_block(number)), branch.location:
-                yield_values()
-        yield_more(new.regions[number].blocks[0], [value])
-    result = new.results[len(types) - 1]
+    new = giving(branch, [chosen], [other])
+    result = new.results[len(new.results) - 1]
     for use in list(select.results[0].uses):
         user = use.owner.operation
         value = result
@@ -96,9 +84,6 @@ def _merge(select: Operation, branch: Operation) -> None:
             in_then = _region_number(user, new) == 0
             value = chosen if in_then else other
         user.operands[use.operand_number] = value
-    for old, value in zip(branch.results, new.results, strict=False):
-        old.replace_all_uses_with(value)
-    branch.erase()
     select.erase()
 
 
