@@ -117,6 +117,7 @@ def ordered_passes(options: GPUOptions) -> list[Pass]:
         PlaceLocalLoads(options.target),
         OptimizeAccumulatorInit(),
         StoreOperandsEarly(options.target),
+        CombineTensorSelectAndIf(),  # the canonicalizer has split them again
         # Behind all that writes shared memory; then loads and stores have their final order.
         FenceInsertion(),
         OrderCopiedLoads(),
