@@ -177,7 +177,7 @@ class Writer:
         return [*found, *(" " * depth + line for line in self.body(kind == "flat"))]
 
     def outer(self) -> list[str]:
-        lines = (line for line in self.changes(0, 2) if "log_ptr" not in line)
+        lines = (re.sub(r"tl\.store.*", "pass", line) for line in self.changes(0, 2))
         return [line.replace("i ", "o ") if "if i" in line else line for line in lines]
 
     def body(self, is_flat: bool) -> list[str]:
@@ -205,7 +205,10 @@ class Writer:
         return self.step(options)
 
     def step(self, options: tuple[str, ...]) -> list[str]:
-        return [self.pick(options).format(a=self.pick(self.states), b=self.pick(self.states))]
+        line = self.pick(options).format(a=self.pick(self.states), b=self.pick(self.states))
+        if "dot" in line and self.element in FORMATS and self.has(0.5):
+            line = f"{line[:-1]}, max_num_imprecise_acc={self.pick((0, 16, 32, 'M'))})"
+        return [line]
 
     def changes(self, depth: int, most: int) -> list[str]:
         return [line for _ in range(self.rng.integers(most + 1)) for line in self.change(depth)]
@@ -293,7 +296,7 @@ class _Tiles:
         return found if found.ndim else int(found)
 
     @staticmethod
-    def dot(left: np.ndarray, right: np.ndarray, total: Any = 0) -> np.ndarray:
+    def dot(left: np.ndarray, right: np.ndarray, total: Any = 0, **options: Any) -> np.ndarray:
         return total + left @ right
 
     @staticmethod
