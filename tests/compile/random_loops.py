@@ -24,17 +24,22 @@ BEGINS = (
     "tl.zeros((M, N), TYPE) + tl.load(out_ptr + {number} * M * N + at)",
 )
 # What becomes of states a and b; `narrow` rounds to the type of x.
+SUMS = "{a} = tl.dot(x, y, {a})", "{a} += tl.dot(x, narrow(tl.dot(w, y)))"
 PRODUCTS = (
+    *SUMS,
     "{a} = tl.dot(x, narrow({b}), {a})",
     "{a} += tl.dot(x, narrow(tl.dot(w, narrow({b}))))",
 )
+STORE = "tl.store(rows_ptr + i * M * N + at, narrow({a}))"
 STEPS = (
     *PRODUCTS,
-    "tl.store(rows_ptr + i * M * N + at, narrow({a}))",
+    STORE,
     "tl.store(columns_ptr + i * M * N + j[None, :] * M + m[:, None], narrow({a}))",
     "{a} = tl.where(s[:, None] > MIDDLE, {a}, {b})",
     "{a} = {a} * s[:, None]",
+    "boxes_desc.store([i * M, 0], narrow({a}))",
     "{a} = tl.zeros((M, N), TYPE)",
+    "{a} = tl.where(i % 3 == 0, 0, {a})",
 )
 FLOAT_STEPS = (
     "{a} = {a} * 0.5 + {b} * 0.25",
@@ -44,6 +49,7 @@ FLOAT_STEPS = (
 # Where x is loaded from, or w. Of p, q and r each stands for any of these numbers.
 PLACES = (
     "tl.load(x_ptr + p * M * M + square)",
+    "tl.load(x_ptr + (p + i) % BLOCKS * M * M + square)",
     "tl.load(x_at + square)",
     "tl.load(x_at + p % 2 * M * M + square, mask=(m < keep)[:, None], other=0)",
     "tl.load(x_ats)",
@@ -53,12 +59,14 @@ PLACES = (
     "tl.load(x_ptr + rows[:, None] * M + m[None, :],"
     " mask=kept[:, None] & (m < keep // 8 * 8)[None, :], other=0)",
     "x_desc.load([p * M, 0])",
+    "x_desc.load([(p + i) % BLOCKS * M, 0])",
     "x_desc.load([x_row, 0])",
 )
 # Lines that change what places are made of.
 CHANGES = (
     "p = (p + {c}) % BLOCKS",
     "p = (q * {c} + p) % BLOCKS",
+    "p = (i * 2 + q) % BLOCKS",
     "p = tl.where(q == {c}, p, r)",
     "p = tl.minimum(q + 1, BLOCKS - 1)",
     "p, q = q, p",
@@ -75,15 +83,22 @@ CHANGES = (
     "keep = M - p * {c}",
     "kept = m < p * M // 3",
     "kept = kept & (m != q)",
+    "flag = p > q",
 )
-EFFECTS = "p = tl.load(table_ptr + q)", "tl.store(log_ptr + i, p)"
+EFFECTS = (
+    "p = tl.load(table_ptr + q)",
+    "rows = tl.load(table_ptr + (m + p) % BLOCKS) * M + m",
+    "tl.store(log_ptr + i, p)",
+)
 CONDITIONS = (
     "p == {c}",
     "p > q",
     "(p == {c}) | (q == r)",
     "i % 2 == {c} % 2",
+    "i % 3 < {c}",
     "i == 0",
     "i < {c}",
+    "flag",
 )
 # All places are others from here on, as where a tile begins.
 TILE = (
@@ -95,6 +110,8 @@ TILE = (
 )
 LOOPS = {
     "counted": ("for i in range(first, last):",),
+    "down": ("for i in range(last - 1, first - 1, -1):",),
+    "few": ("for i in range(3):",),
     "strided": ("for k in range(3 + 5 * first, 3 + 5 * last, 5):", "i = k // 5"),
     "roles": ("for i in tl.range(first, last, warp_specialize=True):",),
     "stages": ("for i in tl.range(first, last, num_stages=4):",),
@@ -120,13 +137,13 @@ def narrow(value):
 
 @proton.jit
 def kernel(
-    x_ptr, w_ptr, x_desc, w_desc, s_ptr, table_ptr, log_ptr, rows_ptr, columns_ptr, out_ptr, n,
-    M: tl.constexpr, N: tl.constexpr
+    x_ptr, w_ptr, x_desc, w_desc, boxes_desc, s_ptr, table_ptr, log_ptr, rows_ptr, columns_ptr,
+    out_ptr, n, M: tl.constexpr, N: tl.constexpr
 ):
     m, j = tl.arange(0, M), tl.arange(0, N)
     at, square = m[:, None] * N + j[None, :], m[:, None] * M + m[None, :]
-    size = tl.zeros((M,), TYPE)
-    p, q, r, x_at, w_at, x_row, w_row = 0, 1, 2, x_ptr, w_ptr, 0, M
+    size, y = tl.zeros((M,), TYPE), narrow(tl.load(out_ptr + at))
+    p, q, r, x_at, w_at, x_row, w_row, flag = 0, 1, 2, x_ptr, w_ptr, 0, M, n > 2
     x_ats, w_ats, rows, keep, kept = x_ptr + square, w_ptr + square, m + 1, M - 3, m < M - 1
 {lines}
 """
@@ -151,12 +168,15 @@ class Writer:
     def __init__(self, rng: np.random.Generator, element: str) -> None:
         self.rng, self.element, self.is_whole = rng, element, element == "int8"
         self.states = [f"h{number}" for number in range(rng.integers(1, 4))]
+        self.has_branches, self.has_boxes = True, False
 
     def loop(self) -> Loop:
         lines = [f"{h} = {self.pick(BEGINS).format(number=n)}" for n, h in enumerate(self.states)]
         bounds = ("0", "n // 2", "n") if self.has(0.2) else ("0", "n")
+        kinds = sorted(LOOPS if len(bounds) == 2 else LOOPS.keys() - {"few"})
         for first, last in itertools.pairwise(bounds):
-            lines += [f"first, last = {first}, {last}", *self.one_loop()]
+            kind = "counted" if self.has(0.4) else self.pick(kinds)
+            lines += [f"first, last = {first}, {last}", *self.one_loop(kind)]
         for number, h in enumerate(self.states):
             lines.append(f"tl.store(out_ptr + {number} * M * N + at, {h} + size[:, None])")
         text = KERNEL.format(
@@ -166,23 +186,23 @@ class Writer:
         )  # fmt: skip
         return Loop(text, len(self.states), self.element)
 
-    def one_loop(self) -> list[str]:
-        kind = "counted" if self.has(0.4) else self.pick(sorted(LOOPS))
+    def one_loop(self, kind: str) -> list[str]:
         found: list[str] = []
         depth = 0
         for line in LOOPS[kind]:
             own = self.outer() if line == "outer" else [line]
             found += [" " * depth + one for one in own]
             depth += 4 * line.endswith(":")
+        self.has_branches = kind != "roles" or self.has(0.3)  # no producer takes part in any
         return [*found, *(" " * depth + line for line in self.body(kind == "flat"))]
 
     def outer(self) -> list[str]:
         lines = (re.sub(r"tl\.store.*", "pass", line) for line in self.changes(0, 2))
-        return [line.replace("i ", "o ") if "if i" in line else line for line in lines]
+        return [re.sub(r"\bi\b", "o", line) for line in lines]
 
     def body(self, is_flat: bool) -> list[str]:
         turn = ["p = (p + 1) % BLOCKS"]
-        if self.has(0.7):
+        if self.has_branches and self.has(0.7):
             turn += self.branch(lambda: [self.named(line) for line in TILE])
         ahead, behind = (turn, []) if self.has(0.5) else ([], turn)
         x, w = (self.named(self.pick(PLACES)) for _ in "xw")
@@ -191,11 +211,12 @@ class Writer:
             ahead += self.branch(lambda: [self.named("u = (o + k * {c} + t) % BLOCKS")])
             ahead = [_renamed(line, {"p": "t", "q": "v", "r": "k"}) for line in ahead]
             x, w = "x_desc.load([t * M, 0])", "x_desc.load([u * M, 0])"
-        steps = [line for _ in range(self.rng.integers(1, 4)) for line in self.steps()]
+        steps = self.step(SUMS) if self.has(0.8) else []
+        steps += [STORE.format(a=step[:2]) for step in steps]  # whatever becomes of it
+        steps += [line for _ in range(self.rng.integers(1, 4)) for line in self.steps()]
         return [
             *ahead, *self.changes(0, 3), f"x = {x}", f"w = {w.replace('x_', 'w_')}",
-            "s = tl.load(s_ptr + i * M + m)", *(self.step(PRODUCTS) if self.has(0.8) else []),
-            *steps, *self.changes(0, 3), *behind,
+            "s = tl.load(s_ptr + i * M + m)", *steps, *self.changes(0, 3), *behind,
         ]  # fmt: skip
 
     def steps(self) -> list[str]:
@@ -205,16 +226,19 @@ class Writer:
         return self.step(options)
 
     def step(self, options: tuple[str, ...]) -> list[str]:
+        if self.has_boxes:  # of two copies to one place either may be the last
+            options = tuple(line for line in options if "boxes" not in line)
         line = self.pick(options).format(a=self.pick(self.states), b=self.pick(self.states))
         if "dot" in line and self.element in FORMATS and self.has(0.5):
             line = f"{line[:-1]}, max_num_imprecise_acc={self.pick((0, 16, 32, 'M'))})"
+        self.has_boxes |= "boxes" in line
         return [line]
 
     def changes(self, depth: int, most: int) -> list[str]:
         return [line for _ in range(self.rng.integers(most + 1)) for line in self.change(depth)]
 
     def change(self, depth: int) -> list[str]:
-        if depth < 2 and self.has(0.5):
+        if self.has_branches and depth < 2 and self.has(0.5):
             return self.branch(lambda: self.changes(depth + 1, 2))
         return [self.named(self.pick(EFFECTS if self.has(0.04) else CHANGES))]
 
@@ -258,7 +282,7 @@ class _Pointer:
 
 
 class _Descriptor:
-    """Of blocks, with zeros behind the end."""
+    """Of blocks of rows, with zeros behind the end."""
 
     def __init__(self, array: np.ndarray, rows: int) -> None:
         self.array, self.rows = array, rows
@@ -268,6 +292,9 @@ class _Descriptor:
         part = self.array[place[0] : place[0] + self.rows]
         found[: len(part)] = part
         return found
+
+    def store(self, place: list[int], value: np.ndarray) -> None:
+        self.array[place[0] : place[0] + self.rows] = value
 
 
 class _Tiles:
@@ -323,7 +350,9 @@ def run_by_numpy(loop: Loop, arrays: dict[str, np.ndarray], n: int) -> None:
     names["narrow"] = lambda numbers: rounding(numbers, loop.element)
     given: dict[str, Any] = {f"{name}_ptr": _Pointer(array) for name, array in arrays.items()}
     _, m, size_n = arrays["out"].shape
-    given |= {f"{x}_desc": _Descriptor(arrays[x].reshape(-1, m), m) for x in "xw"}
+    for name in ("x", "w", "boxes"):
+        given[f"{name}_desc"] = _Descriptor(arrays[name].reshape(-1, arrays[name].shape[-1]), m)
+    del given["boxes_ptr"]
     with np.errstate(all="ignore"):
         names["kernel"](**given, n=n, M=m, N=size_n)
 

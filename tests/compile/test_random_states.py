@@ -28,10 +28,12 @@ def drawn(seed: int, number: int) -> tuple[Loop, dict[str, np.ndarray], int, dic
     rng = np.random.default_rng([seed, number])
     pick: Any = lambda *options: options[rng.integers(len(options))]  # noqa: E731
     loop = Writer(rng, pick(*ELEMENTS)).loop()
-    m, size_n, n = pick(32, 64, 64), pick(32, 64), pick(0, 1, 2, 3, 5, 6, 9)
+    warps, stages = pick(4, 8, 4, 1), pick(1, 2, 3, 3, 4, 5)
+    most = 32 if warps == 1 else 64  # registers
+    m, size_n, n = pick(32, most, most), pick(32, most), pick(0, 1, 2, 3, 5, 6, 6, 9, 9)
     if loop.element in ("float16", "bfloat16", "float32"):
         m, size_n = pick(16, m), pick(16, size_n)
-    is_whole, count = loop.element == "int8", max(n, 1)
+    is_whole, count = loop.element == "int8", max(n, 3)
     exact = "int8" if is_whole else "float16"
 
     def new(element: str, scale: float, *shape: int) -> np.ndarray:
@@ -39,20 +41,21 @@ def drawn(seed: int, number: int) -> tuple[Loop, dict[str, np.ndarray], int, dic
         return rounding(numbers.round() if is_whole else numbers, element)
 
     zeros = np.zeros((count, m, size_n), np.int64 if is_whole else np.float64)
-    blocks = BLOCKS + 1 + 4 * n * loop.text.count("_ats +=")
+    blocks = BLOCKS + 1 + 4 * max(n, 3) * loop.text.count("_ats +=")
     x, w = (new(loop.element, 0.5 / m**0.5, blocks, m, m) for _ in "xw")
     arrays = {
         "x": x, "w": w,
         "s": new(exact, 1, count, m), "table": rng.integers(0, BLOCKS, BLOCKS),
         "log": np.full(count, 77), "rows": zeros, "columns": zeros.swapaxes(1, 2).copy(),
+        "boxes": zeros.copy(),
         "out": new(exact, 1, loop.states, m, size_n),
     }  # fmt: skip
-    return loop, arrays, n, {"num_warps": pick(4, 8, 4, 1), "num_stages": pick(1, 2, 3, 3, 4, 5)}
+    return loop, arrays, n, {"num_warps": warps, "num_stages": stages}
 
 
 def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, int]) -> None:
     element = loop.element
-    types = dict.fromkeys(("x", "w", "rows", "columns"), element)
+    types = dict.fromkeys(("x", "w", "rows", "columns", "boxes"), element)
     total = "int32" if element == "int8" else "float32"
     types |= {"s": total, "out": total, "table": "int32", "log": "int32"}
     memory = {name: in_memory(array, types[name]) for name, array in arrays.items()}
@@ -63,12 +66,16 @@ def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, 
         return proton.reinterpret(array, getattr(tl, types[name])) if is_bits else array
 
     _, m, size_n = arrays["out"].shape
-    descriptors = [TensorDescriptor.from_tensor(given(x, -1, m), [m, m]) for x in "xw"]
+    widths = {"x": m, "w": m, "boxes": size_n}
+    descriptors = [
+        TensorDescriptor.from_tensor(given(name, -1, width), [m, width])
+        for name, width in widths.items()
+    ]
     rest = [given(name) for name in ("s", "table", "log", "rows", "columns", "out")]
     with Emulation(options["num_warps"], np.random.default_rng(0)).installed():
         loop.kernel[(1,)](given("x"), given("w"), *descriptors, *rest, n, m, size_n, **options)
     run_by_numpy(loop, arrays, n)
-    for name in ("log", "rows", "columns", "out"):
+    for name in ("log", "rows", "columns", "boxes", "out"):
         want, found = arrays[name], from_memory(memory[name], types[name])
         if element == "int8" and name == "out":
             found, want = memory[name], want.astype(np.int32)
@@ -78,7 +85,8 @@ def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, 
         assert error <= (element != "int8") * 0.02 * scale, f"{name} is off by {error} of {scale}"
 
 
-@pytest.mark.parametrize("number", range(12 * TIMES))
+@pytest.mark.usefixtures(*["no_assembler"] * (TIMES == 1))  # `make fuzz` assembles each
+@pytest.mark.parametrize("number", range(8 * TIMES))
 def test_random_loops(session_seed: int, number: int) -> None:
     loop, arrays, n, options = drawn(session_seed, number)
     print(f"{loop.text}\n{n} iterations of {arrays['out'].shape}, {loop.element}, {options}")
