@@ -20,19 +20,24 @@ from tests.cpu.test_float8 import FORMATS, rounded, values
 BLOCKS = 5  # of x and of w that numbers say; pointers go on from there
 BEGINS = (
     "tl.zeros((M, N), TYPE)",
-    "tl.load(out_ptr + {number} * M * N + at)",
-    "tl.zeros((M, N), TYPE) + tl.load(out_ptr + {number} * M * N + at)",
+    "tl.load(begin_ptr + {number} * M * N + at)",
+    "tl.zeros((M, N), TYPE) + tl.load(begin_ptr + {number} * M * N + at)",
 )
 # What becomes of states a and b; `narrow` rounds to the type of x.
-SUMS = "{a} = tl.dot(x, y, {a})", "{a} += tl.dot(x, narrow(tl.dot(w, y)))"
+DOTS = "{a} = tl.dot(x, y, {a})", "{a} += tl.dot(x, narrow(tl.dot(w, y)))"
+SUMS = (
+    "{a} += tl.sum(wide(x), 1)[:, None]",
+    "{a} += tl.sum(wide(x) * wide(w), 0)[:, None]",
+)
 PRODUCTS = (
-    *SUMS,
+    *DOTS,
     "{a} = tl.dot(x, narrow({b}), {a})",
     "{a} += tl.dot(x, narrow(tl.dot(w, narrow({b}))))",
 )
 STORE = "tl.store(rows_ptr + i * M * N + at, narrow({a}))"
 STEPS = (
     *PRODUCTS,
+    *SUMS,
     STORE,
     "tl.store(columns_ptr + i * M * N + j[None, :] * M + m[:, None], narrow({a}))",
     "{a} = tl.where(s[:, None] > MIDDLE, {a}, {b})",
@@ -136,13 +141,17 @@ def narrow(value):
     return value.to({element})
 
 @proton.jit
+def wide(value):
+    return value.to(TYPE)
+
+@proton.jit
 def kernel(
-    x_ptr, w_ptr, x_desc, w_desc, boxes_desc, s_ptr, table_ptr, log_ptr, rows_ptr, columns_ptr,
-    out_ptr, n, M: tl.constexpr, N: tl.constexpr
+    x_ptr, w_ptr, x_desc, w_desc, boxes_desc, y_ptr, s_ptr, table_ptr, begin_ptr, log_ptr, rows_ptr,
+    columns_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr
 ):
     m, j = tl.arange(0, M), tl.arange(0, N)
     at, square = m[:, None] * N + j[None, :], m[:, None] * M + m[None, :]
-    size, y = tl.zeros((M,), TYPE), narrow(tl.load(out_ptr + at))
+    size, y = tl.zeros((M,), TYPE), tl.load(y_ptr + at)
     p, q, r, x_at, w_at, x_row, w_row, flag = 0, 1, 2, x_ptr, w_ptr, 0, M, n > 2
     x_ats, w_ats, rows, keep, kept = x_ptr + square, w_ptr + square, m + 1, M - 3, m < M - 1
 {lines}
@@ -168,7 +177,7 @@ class Writer:
     def __init__(self, rng: np.random.Generator, element: str) -> None:
         self.rng, self.element, self.is_whole = rng, element, element == "int8"
         self.states = [f"h{number}" for number in range(rng.integers(1, 4))]
-        self.has_branches, self.has_boxes = True, False
+        self.has_branches, self.has_boxes, self.has_dots = True, False, self.has(0.8)
 
     def loop(self) -> Loop:
         lines = [f"{h} = {self.pick(BEGINS).format(number=n)}" for n, h in enumerate(self.states)]
@@ -211,7 +220,7 @@ class Writer:
             ahead += self.branch(lambda: [self.named("u = (o + k * {c} + t) % BLOCKS")])
             ahead = [_renamed(line, {"p": "t", "q": "v", "r": "k"}) for line in ahead]
             x, w = "x_desc.load([t * M, 0])", "x_desc.load([u * M, 0])"
-        steps = self.step(SUMS) if self.has(0.8) else []
+        steps = self.step(DOTS if self.has_dots else SUMS) if self.has(0.8) else []
         steps += [STORE.format(a=step[:2]) for step in steps]  # whatever becomes of it
         steps += [line for _ in range(self.rng.integers(1, 4)) for line in self.steps()]
         return [
@@ -226,8 +235,9 @@ class Writer:
         return self.step(options)
 
     def step(self, options: tuple[str, ...]) -> list[str]:
-        if self.has_boxes:  # of two copies to one place either may be the last
-            options = tuple(line for line in options if "boxes" not in line)
+        # Of two copies to one place either may be the last.
+        gone = ["boxes"] * self.has_boxes + ["dot"] * (not self.has_dots)
+        options = tuple(line for line in options if not any(word in line for word in gone))
         line = self.pick(options).format(a=self.pick(self.states), b=self.pick(self.states))
         if "dot" in line and self.element in FORMATS and self.has(0.5):
             line = f"{line[:-1]}, max_num_imprecise_acc={self.pick((0, 16, 32, 'M'))})"
@@ -348,6 +358,7 @@ def run_by_numpy(loop: Loop, arrays: dict[str, np.ndarray], n: int) -> None:
     names: dict[str, Any] = {"proton": _Proton, "tl": _Tiles}
     exec(loop.text, names)
     names["narrow"] = lambda numbers: rounding(numbers, loop.element)
+    names["wide"] = lambda numbers: numbers
     given: dict[str, Any] = {f"{name}_ptr": _Pointer(array) for name, array in arrays.items()}
     _, m, size_n = arrays["out"].shape
     for name in ("x", "w", "boxes"):

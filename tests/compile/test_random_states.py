@@ -47,17 +47,18 @@ def drawn(seed: int, number: int) -> tuple[Loop, dict[str, np.ndarray], int, dic
         "x": x, "w": w,
         "s": new(exact, 1, count, m), "table": rng.integers(0, BLOCKS, BLOCKS),
         "log": np.full(count, 77), "rows": zeros, "columns": zeros.swapaxes(1, 2).copy(),
-        "boxes": zeros.copy(),
-        "out": new(exact, 1, loop.states, m, size_n),
+        "boxes": zeros.copy(), "y": new(loop.element, 1, m, size_n),
+        "begin": new(exact, 1, loop.states, m, size_n),
     }  # fmt: skip
+    arrays["out"] = np.zeros_like(arrays["begin"])
     return loop, arrays, n, {"num_warps": warps, "num_stages": stages}
 
 
 def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, int]) -> None:
     element = loop.element
-    types = dict.fromkeys(("x", "w", "rows", "columns", "boxes"), element)
+    types = dict.fromkeys(("x", "w", "y", "rows", "columns", "boxes"), element)
     total = "int32" if element == "int8" else "float32"
-    types |= {"s": total, "out": total, "table": "int32", "log": "int32"}
+    types |= {"s": total, "begin": total, "out": total, "table": "int32", "log": "int32"}
     memory = {name: in_memory(array, types[name]) for name, array in arrays.items()}
 
     def given(name: str, *shape: int) -> Any:
@@ -66,14 +67,12 @@ def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, 
         return proton.reinterpret(array, getattr(tl, types[name])) if is_bits else array
 
     _, m, size_n = arrays["out"].shape
-    widths = {"x": m, "w": m, "boxes": size_n}
-    descriptors = [
-        TensorDescriptor.from_tensor(given(name, -1, width), [m, width])
-        for name, width in widths.items()
-    ]
-    rest = [given(name) for name in ("s", "table", "log", "rows", "columns", "out")]
+    arguments = {f"{name}_ptr": given(name) for name in arrays if name != "boxes"}
+    for name, width in {"x": m, "w": m, "boxes": size_n}.items():
+        of_blocks = TensorDescriptor.from_tensor(given(name, -1, width), [m, width])
+        arguments[f"{name}_desc"] = of_blocks
     with Emulation(options["num_warps"], np.random.default_rng(0)).installed():
-        loop.kernel[(1,)](given("x"), given("w"), *descriptors, *rest, n, m, size_n, **options)
+        loop.kernel[(1,)](**arguments, n=n, M=m, N=size_n, **options)
     run_by_numpy(loop, arrays, n)
     for name in ("log", "rows", "columns", "boxes", "out"):
         want, found = arrays[name], from_memory(memory[name], types[name])
