@@ -84,9 +84,11 @@ def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, 
         assert error <= (element != "int8") * 0.02 * scale, f"{name} is off by {error} of {scale}"
 
 
-@pytest.mark.usefixtures(*["no_assembler"] * (TIMES == 1))  # `make fuzz` assembles each
 @pytest.mark.parametrize("number", range(8 * TIMES))
-def test_random_loops(session_seed: int, number: int) -> None:
+def test_random_loops(session_seed: int, request: pytest.FixtureRequest, number: int) -> None:
+    """Under `make fuzz` their code is assembled, too."""
+    if TIMES == 1:
+        request.getfixturevalue("no_assembler")
     loop, arrays, n, options = drawn(session_seed, number)
     print(f"{loop.text}\n{n} iterations of {arrays['out'].shape}, {loop.element}, {options}")
     check(loop, arrays, n, options)
