@@ -659,7 +659,7 @@ def blocks_by_tma(rng: np.random.Generator) -> None:
 def multiplied(
     a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, acc_layout: gl.constexpr,
     a_memory: gl.constexpr, b_memory: gl.constexpr, acc_dtype: gl.constexpr,
-    IN_REGISTERS: gl.constexpr, ASYNC: gl.constexpr,
+    IN_REGISTERS: gl.constexpr, ASYNC: gl.constexpr, MOST: gl.constexpr = None,
 ):  # fmt: skip
     warps: gl.constexpr = gl.num_warps()
     layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [warps, 1], [1, 0])
@@ -675,8 +675,11 @@ def multiplied(
     else:
         a_side = gl.allocate_shared_memory(dtype, [M, K], a_memory, left)
     fence_async_shared()
-    acc = gl.full([M, N], 1, acc_dtype, acc_layout)
-    acc = warpgroup_mma(a_side, b_smem, acc, use_acc=gl.num_programs(0) > 1, is_async=ASYNC)
+    acc = gl.full([M, N], 64, acc_dtype, acc_layout)
+    acc = warpgroup_mma(
+        a_side, b_smem, acc, use_acc=gl.num_programs(0) > 1, max_num_imprecise_acc=MOST,
+        is_async=ASYNC,
+    )  # fmt: skip
     if ASYNC:
         acc = warpgroup_mma_wait(0, deps=[acc])
     acc = warpgroup_mma(a_side, b_smem, acc)
@@ -729,8 +732,9 @@ def dots_of_warp_groups(rng: np.random.Generator) -> None:
         (f32, f32, (64, 32, 32), [4, 1], (128, 64), False, False),
         (gl.int8, gl.int32, (64, 32, 64), [4, 1], (64, 64), False, False),
         (gl.float8e4nv, f32, (64, 64, 128), [4, 1], (128, 128), False, True),
+        (gl.float8e4nv, f32, (64, 64, 128), [4, 1], (128, 128), False, False, 64),
     ]
-    for dtype, acc, (m, n, k), warps, swizzles, in_registers, goes_on in [*some(rows), *others]:
+    for dtype, acc, (m, n, k), warps, swizzles, *how in [*some(rows), *others]:
         bits = dtype.primitive_bitwidth
         result = gl.NVMMADistributedLayout([3, 0], warps, [16, min(n // warps[1], 64), 256 // bits])
         k_major = bits != 16  # other elements lie along the inner dimension
@@ -746,9 +750,9 @@ def dots_of_warp_groups(rng: np.random.Generator) -> None:
         kind = {gl.float16: np.float16, gl.int32: np.int32}.get(acc, np.float32)
         for grid in (1, 2):
             c = np.zeros((m, n), kind)
-            multiplied[(grid,)](a, b, c, m, n, k, result, *memories, acc, in_registers, goes_on,
+            multiplied[(grid,)](a, b, c, m, n, k, result, *memories, acc, *how,
                                 num_warps=warps[0] * warps[1])  # fmt: skip
-            wanted = 2 * (left.astype(np.float64) @ right.astype(np.float64)) + (grid > 1)
+            wanted = 2 * (left.astype(np.float64) @ right.astype(np.float64)) + 64 * (grid > 1)
             np.testing.assert_allclose(c, wanted, rtol=1e-2, atol=1e-3)
 
 

@@ -339,8 +339,8 @@ def _is_pure(op: Operation) -> bool:
 
 def _inputs(op: Operation) -> list[Value]:
     """What an op takes, with what its regions take from outside."""
-    inner = set(all_ops(op)) if len(op.regions) else set()
-    return [v for each in (op, *inner) for v in each.operands if defining_op(v) not in inner]
+    inner = all_ops(op) if len(op.regions) else []
+    return [*op.operands, *(v for each in inner for v in each.operands if is_invariant(v, op))]
 
 
 @dataclass
@@ -365,7 +365,7 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
         return None
     view = ForLoop(outer.operation)
     taken = [value for load in loads for value in load.inputs]
-    taken += [operand for op in inner.ops for operand in op.operands]
+    taken += [value for op in inner.ops for value in _inputs(op)]
     live = [v for v in dict.fromkeys(taken) if _is_of(v, view.op) and not _is_of(v, loop)]
     work, needed = list(live), set[Operation]()
     while work:

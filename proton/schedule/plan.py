@@ -16,6 +16,7 @@ from functools import cached_property
 
 from proton.dialect.attributes import SCHEDULE
 from proton.dialect.mlir import Block, Operation, Value, ir
+from proton.dialect.regions import ForLoop
 from proton.dialect.walk import functions, source_span
 from proton.schedule.loads import Load, Slice, Tiles
 
@@ -86,6 +87,13 @@ class Copies(_Copied):
     tiles: Tiles | None = None
     may_be_empty: bool = False
     are_ahead: bool = False
+
+    def taken(self, loop: Operation) -> list[Value]:
+        """What the copies of all iterations of a loop are computed from, op by op."""
+        view, carried = ForLoop(loop), self.slice.carried
+        found = [*(view.init_args[number] for number in carried), *self.inputs]
+        found += [value for op in self.slice.ops for value in op.operands]
+        return [*found, *(view.yielded[number] for number in carried)]
 
     @property
     def distance(self) -> int:

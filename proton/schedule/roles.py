@@ -100,10 +100,8 @@ def _is_known(schedule: Schedule, root: Operation) -> bool:
     assert schedule.loop is not None
     assert schedule.copies is not None
     view, slice_ = ForLoop(schedule.loop), schedule.copies.slice
-    work = [*view.bounds, *(view.init_args[number] for number in slice_.carried)]
+    work = [*view.bounds, *schedule.copies.taken(schedule.loop)]
     inside = {view.induction_var, *(view.iter_args[number] for number in slice_.carried)}
-    work += schedule.copies.inputs
-    work += [value for op in slice_.ops for value in op.operands]
     numbers = [op for op in slice_.loads if not is_tensor(op.results[0].type)]
     if not all(may_be_shared(op) or may_be_repeated(op) or op in numbers for op in slice_.ops):
         return False

@@ -108,12 +108,9 @@ class Nest:
 
     def asked(self) -> list[Value]:
         """What a producer takes of the code around the loop."""
-        view, found = ForLoop(self.loop), list(ForLoop(self.loop).bounds)
+        found = list(ForLoop(self.loop).bounds)
         if self.schedule is not None:
-            copies = _copies_of(self.schedule)
-            found += [view.init_args[number] for number in copies.slice.carried]
-            taken = copies.inputs
-            taken += [value for op in copies.slice.ops for value in op.operands]
+            taken = _copies_of(self.schedule).taken(self.loop)
             found += [value for value in taken if is_invariant(value, self.loop)]
         return found
 

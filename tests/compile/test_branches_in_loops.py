@@ -11,6 +11,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
+from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
 
 HOPPER = GPUTarget("cuda", 90)
@@ -100,6 +101,22 @@ def sums_of_two(a, b, c, table, M, N, K, PROGRAMS: tl.constexpr, BLOCK: tl.const
     m = tl.program_id(0) * BLOCK + at
     mask = (first + at < M)[:, None] & (at < N)[None, :]
     tl.store(c + m[:, None] * N + at[None, :], acc, mask=mask)
+
+
+@proton.jit
+def in_turns(a, b, c, n, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    """Of a tile's rows, and of those that lie as far from the end, in turns: copies go on with the
+    next tile."""
+    tiles, steps = n // BLOCK, n // BLOCK
+    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True):
+        acc, own, other = tl.zeros((BLOCK, BLOCK), tl.float32), tile, tiles - 1 - tile
+        for k in range(steps):
+            if k % 2 == 0:
+                row = own * BLOCK
+            else:
+                row = other * BLOCK
+            acc = tl.dot(a.load([row, k * BLOCK]), b.load([k * BLOCK, 0]), acc)
+        c.store([tile * BLOCK, 0], acc)
 
 
 @proton.jit
@@ -213,6 +230,20 @@ def test_results_are_right(kernel: Any, m: int, n: int, k: int, rng: np.random.G
     want = a.astype(np.float64) @ b.astype(np.float64)
     if kernel is sums_of_two:
         c, want = c[: programs * BLOCK], _sums_of_two(want)[:m]
+    np.testing.assert_allclose(c, want, atol=1e-2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("tiles", [1, 3, 5])
+def test_copies_go_on_with_the_next_tile(tiles: int, rng: np.random.Generator) -> None:
+    n = tiles * BLOCK
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((n, n), (n, BLOCK)))
+    c = np.full((n, BLOCK), np.nan, np.float32)
+    given = [TensorDescriptor.from_tensor(array, [BLOCK, BLOCK]) for array in (a, b, c)]
+    with Emulation(4, rng).installed():
+        in_turns[(2,)](*given, n, PROGRAMS=2, BLOCK=BLOCK, num_stages=3)
+    blocks = a.reshape(tiles, BLOCK, tiles, BLOCK).astype(np.float64)
+    blocks[:, :, 1::2] = blocks[::-1, :, 1::2]
+    want = blocks.reshape(n, n) @ b.astype(np.float64)
     np.testing.assert_allclose(c, want, atol=1e-2, rtol=1e-3)
 
 

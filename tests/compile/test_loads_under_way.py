@@ -9,6 +9,7 @@ import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
+from proton.backends.nvidia.ptx import with_most_registers
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
@@ -122,3 +123,21 @@ def test_a_kernel_with_records_has_no_more_programs(
     assert programs(profile={}) == plain
     monkeypatch.setattr(GPUKernel, "has_most_registers", False)
     assert programs(profile={}) > plain
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"), [({}, 48), ({"maxnreg": 48}, 0), ({"launch_cooperative_grid": True}, 0)]
+)
+def test_programs_that_have_to_fit_stay(
+    options: dict[str, Any], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that a limit makes room for, the author's or the compiler's own, and all of a
+    cooperative grid. Nothing is assembled again for more loads."""
+    if limit:
+        of_limit = lambda fn, ptx, cubin, *_: (with_most_registers(ptx, limit), cubin)  # noqa: E731
+        monkeypatch.setattr(compiler, "_one_more", of_limit)
+    monkeypatch.setattr(compiler, "_assembled", lambda *_: pytest.fail("was assembled again"))
+    of: dict[str, Any] = {"ROWS": 1, "COLUMNS": 1024, "target": HOPPER, "num_warps": 4}
+    with proton.knobs.scope(always_compile=True):
+        found = gated.warmup(*[tl.bfloat16] * 3, **of, **options)
+    assert found.asm["ptx"].count(".maxnreg") == bool(limit or "maxnreg" in options)

@@ -1,150 +1,97 @@
-"""Loops of random steps on states that they carry: products that add to them, sums of their rows,
-stores in rows and columns. Right on the machine for PTX, against numpy."""
+"""Random loops on states that they carry (random_loops.py), right on the machine for PTX."""
 
-import textwrap
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import proton
 import proton.language as tl
+from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
-from tests.cpu.harness import kernels_of
-from tests.draws import TIMES, kernels
-
-BEGINS = {
-    "zero": "tl.zeros((M, N), tl.float32)",
-    "load": "tl.load(out_ptr + {number} * M * N + at)",
-    "sum": "tl.zeros((M, N), tl.float32) + tl.load(out_ptr + {number} * M * N + at)",
-}
-# What a kernel does to states a and b, and what numpy does; `half` rounds to the type of x.
-STEPS = {
-    "add": ("{a} = tl.dot(x, half({b}), {a})", "{a} = {a} + x @ half({b})"),
-    "chain": (
-        "{a} += tl.dot(x, half(tl.dot(w, half({b}))))",
-        "{a} = {a} + x @ half(w @ half({b}))",
-    ),
-    "rows": ("tl.store(rows_ptr + i * M * N + at, half({a}))", "rows[i] = half({a})"),
-    "columns": (
-        "tl.store(columns_ptr + i * M * N + j[None, :] * M + m[:, None], half({a}))",
-        "columns[i] = half({a}).T",
-    ),
-    "scale": ("{a} = {a} * s[:, None]", "{a} = {a} * s[:, None]"),
-    "mix": ("{a} = {a} * 0.5 + {b} * 0.25", "{a} = {a} * 0.5 + {b} * 0.25"),
-    "size": (
-        "size = tl.sum({a} * {a}, 1) * 0.01; {b} = {b} * 0.5 + size[:, None]",
-        "size = ({a} * {a}).sum(1) * 0.01; {b} = {b} * 0.5 + size[:, None]",
-    ),
-    "last": ("size = tl.sum({a}, 1) * 0.01", "size = {a}.sum(1) * 0.01"),
-    "choose": (
-        "{a} = tl.where(s[:, None] > 0.5, {a}, {b})",
-        "{a} = np.where(s[:, None] > 0.5, {a}, {b})",
-    ),
-}
-KERNEL = """
-@proton.jit
-def kernel(
-    x_ptr, w_ptr, s_ptr, rows_ptr, columns_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr
-):
-    m, j = tl.arange(0, M), tl.arange(0, N)
-    at, square = m[:, None] * N + j[None, :], m[:, None] * M + m[None, :]
-    size = tl.zeros((M,), tl.float32)
-{begin}
-    for i in range(n):
-        x = tl.load(x_ptr + i * M * M + square)
-        w = tl.load(w_ptr + i * M * M + square)
-        s = tl.load(s_ptr + i * M + m)
-{steps}
-{end}
-"""
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> tuple[str, str, int]:
-    """(the kernel, what numpy does, the number of states)."""
-    states = [f"h{number}" for number in range(draw(st.integers(1, 3)))]
-    begins = [BEGINS[draw(st.sampled_from(sorted(BEGINS)))] for _ in states]
-    drawn = [
-        (
-            STEPS[draw(st.sampled_from(sorted(STEPS)))],
-            *(draw(st.sampled_from(states)) for _ in "ab"),
-        )
-        for _ in range(draw(st.integers(2, 6)))
-    ]
-    first, second = ([step[side].format(a=a, b=b) for step, a, b in drawn] for side in (0, 1))
-    begin = [
-        f"{h} = {b.format(number=n)}" for n, (h, b) in enumerate(zip(states, begins, strict=True))
-    ]
-    end = [
-        f"tl.store(out_ptr + {n} * M * N + at, {h} + size[:, None])" for n, h in enumerate(states)
-    ]
-    source = KERNEL.format(
-        begin=textwrap.indent("\n".join(begin), " " * 4),
-        steps=textwrap.indent("\n".join(first), " " * 8),
-        end=textwrap.indent("\n".join(end), " " * 4),
-    )
-    zeros = [f"{h} = 0 * {h}" for h, b in zip(states, begins, strict=True) if b == BEGINS["zero"]]
-    return f"{HALF}\n{source}", "\n".join([*zeros, "# the loop", *second]), len(states)
-
-
-HALF = """
-@proton.jit
-def half(value):
-    return value.to(tl.{element})
-"""
-
-
-def expected(
-    text: str, states: int, element: Any, x: Any, w: Any, s: Any, out: Any, n: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What numpy makes of the drawn lines in float64: (rows, columns, out)."""
-    _, m, size_n = out.shape
-    names: dict[str, Any] = {f"h{k}": out[k].astype(np.float64) for k in range(states)}
-    names |= {"np": np, "half": lambda value: value.astype(element).astype(np.float64)}
-    names |= {"rows": np.zeros((n, m, size_n)), "columns": np.zeros((n, size_n, m))}
-    names["size"] = np.zeros(m)
-    begin, loop = text.split("# the loop")
-    exec(begin, names)
-    for i in range(n):
-        names |= {"i": i, "x": x[i].astype(np.float64), "w": w[i].astype(np.float64)}
-        names["s"] = s[i].astype(np.float64)
-        exec(loop, names)
-    ends = np.array([names[f"h{k}"] + names["size"][:, None] for k in range(states)])
-    return names["rows"], names["columns"], ends
-
-
-@kernels(12 * TIMES)
-@given(
-    program=programs(),
-    element=st.sampled_from(["float16", "float32"]),
-    sizes=st.tuples(st.sampled_from([16, 32, 64]), st.sampled_from([16, 32, 64])),
-    warps=st.sampled_from([1, 2, 4, 8]),
-    stages=st.integers(1, 3),
-    n=st.sampled_from([0, 1, 2, 3, 5]),
-    seed=st.integers(0, 2**32 - 1),
+from tests.compile.random_loops import (
+    BLOCKS,
+    Loop,
+    Writer,
+    from_memory,
+    in_memory,
+    rounding,
+    run_by_numpy,
 )
-def test_states_of_random_loops(
-    program: tuple[str, str, int], element: str, sizes: tuple[int, int], warps: int, stages: int,
-    n: int, seed: int,
-) -> None:  # fmt: skip
-    """Numbers have the bits of fp16, so that tf32 has them, too."""
-    source, text, states = program
-    rng, (m, size_n) = np.random.default_rng(seed), sizes
-    shape = max(n, 1), m, m
-    x, w = (rng.normal(0, 0.5 / m**0.5, shape).astype(np.float16).astype(element) for _ in "xw")
-    s = rng.random((max(n, 1), m)).astype(np.float16).astype(np.float32)
-    out = rng.standard_normal((states, m, size_n)).astype(np.float16).astype(np.float32)
-    rows, columns = (np.zeros((max(n, 1), *shape), element) for shape in (sizes, sizes[::-1]))
-    wants = expected(text, states, np.dtype(element), x, w, s, out, n)
-    kernel = kernels_of(source.replace("{element}", element)).kernel
-    with Emulation(warps, rng).installed():
-        kernel[(1,)](x, w, s, rows, columns, out, n, m, size_n, num_warps=warps, num_stages=stages)
-    for found, want in zip((rows[:n], columns[:n], out), wants, strict=True):
-        scale = max(1.0, np.abs(want).max(initial=0))
-        np.testing.assert_allclose(found, want, rtol=0, atol=2e-2 * scale)
+from tests.draws import TIMES
+
+ELEMENTS = "float16", "float32", "bfloat16", "float8e4nv", "float8e5", "int8"
+
+
+def drawn(seed: int, number: int) -> tuple[Loop, dict[str, np.ndarray], int, dict[str, int]]:
+    """(a loop, arrays of 64 bits, how many iterations, options)."""
+    rng = np.random.default_rng([seed, number])
+    pick: Any = lambda *options: options[rng.integers(len(options))]  # noqa: E731
+    loop = Writer(rng, pick(*ELEMENTS)).loop()
+    warps, stages = pick(4, 8, 4, 1), pick(1, 2, 3, 3, 4, 5)
+    most = 32 if warps == 1 else 64  # registers
+    m, size_n, n = pick(32, most, most), pick(32, most), pick(0, 1, 2, 3, 5, 6, 6, 9, 9)
+    if loop.element in ("float16", "bfloat16", "float32"):
+        m, size_n = pick(16, m), pick(16, size_n)
+    is_whole, count = loop.element == "int8", max(n, 3)
+    exact = "int8" if is_whole else "float16"
+
+    def new(element: str, scale: float, *shape: int) -> np.ndarray:
+        numbers = rng.normal(0, 5 if is_whole else scale, shape)
+        return rounding(numbers.round() if is_whole else numbers, element)
+
+    zeros = np.zeros((count, m, size_n), np.int64 if is_whole else np.float64)
+    blocks = BLOCKS + 1 + 4 * max(n, 3) * loop.text.count("_ats +=")
+    x, w = (new(loop.element, 0.5 / m**0.5, blocks, m, m) for _ in "xw")
+    arrays = {
+        "x": x, "w": w,
+        "s": new(exact, 1, count, m), "table": rng.integers(0, BLOCKS, BLOCKS),
+        "log": np.full(count, 77), "rows": zeros, "columns": zeros.swapaxes(1, 2).copy(),
+        "boxes": zeros.copy(), "y": new(loop.element, 1, m, size_n),
+        "begin": new(exact, 1, loop.states, m, size_n),
+    }  # fmt: skip
+    arrays["out"] = np.zeros_like(arrays["begin"])
+    return loop, arrays, n, {"num_warps": warps, "num_stages": stages}
+
+
+def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, int]) -> None:
+    element = loop.element
+    types = dict.fromkeys(("x", "w", "y", "rows", "columns", "boxes"), element)
+    total = "int32" if element == "int8" else "float32"
+    types |= {"s": total, "begin": total, "out": total, "table": "int32", "log": "int32"}
+    memory = {name: in_memory(array, types[name]) for name, array in arrays.items()}
+
+    def given(name: str, *shape: int) -> Any:
+        array = memory[name].reshape(shape or memory[name].shape)
+        is_bits = types[name] in ("bfloat16", "float8e4nv", "float8e5")
+        return proton.reinterpret(array, getattr(tl, types[name])) if is_bits else array
+
+    _, m, size_n = arrays["out"].shape
+    arguments = {f"{name}_ptr": given(name) for name in arrays if name != "boxes"}
+    for name, width in {"x": m, "w": m, "boxes": size_n}.items():
+        of_blocks = TensorDescriptor.from_tensor(given(name, -1, width), [m, width])
+        arguments[f"{name}_desc"] = of_blocks
+    with Emulation(options["num_warps"], np.random.default_rng(0)).installed():
+        loop.kernel[(1,)](**arguments, n=n, M=m, N=size_n, **options)
+    run_by_numpy(loop, arrays, n)
+    for name in ("log", "rows", "columns", "boxes", "out"):
+        want, found = arrays[name], from_memory(memory[name], types[name])
+        if element == "int8" and name == "out":
+            found, want = memory[name], want.astype(np.int32)
+        inside = np.abs(want) < 6e4  # fp16's
+        scale = max(1.0, np.abs(want[inside]).max(initial=0))
+        error = np.abs(found - want)[inside].max(initial=0)
+        assert error <= (element != "int8") * 0.02 * scale, f"{name} is off by {error} of {scale}"
+
+
+@pytest.mark.parametrize("number", range(8 * TIMES))
+def test_random_loops(session_seed: int, request: pytest.FixtureRequest, number: int) -> None:
+    """Under `make fuzz` their code is assembled, too."""
+    if TIMES == 1:
+        request.getfixturevalue("no_assembler")
+    loop, arrays, n, options = drawn(session_seed, number)
+    print(f"{loop.text}\n{n} iterations of {arrays['out'].shape}, {loop.element}, {options}")
+    check(loop, arrays, n, options)
 
 
 @proton.jit

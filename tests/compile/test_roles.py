@@ -147,6 +147,37 @@ def test_operands_that_threads_read(rng: np.random.Generator) -> None:
     assert "mma.sync" in ptx
 
 
+@proton.jit
+def two_places(a, a_ptr, b_ptr, c_ptr, n, second, M: tl.constexpr, MAPS: tl.constexpr):
+    """The first iteration loads one block of a, all others the one behind it."""
+    m = tl.arange(0, M)
+    at = m[:, None] * M + m[None, :]
+    row, places, acc = 0, a_ptr + at, tl.zeros((M, M), tl.float32)
+    next_row, next_places = second * M, a_ptr + second * M * M + at
+    for i in tl.range(n, warp_specialize=True):
+        x = a.load([row, 0]) if MAPS else tl.load(places)
+        acc = tl.dot(x, tl.load(b_ptr + i * M * M + at), acc)
+        row, places = next_row, next_places
+    tl.store(c_ptr + at, acc)
+
+
+@pytest.mark.parametrize("maps", [False, True])
+def test_what_iterations_take_is_made_ahead_of_the_loop(
+    rng: np.random.Generator, maps: bool
+) -> None:
+    """Where it moves no further, a producer asked for it where it was not."""
+    a, b = (rng.standard_normal((n, 64, 64)).astype(np.float16) for n in (2, 4))
+    c = np.full((64, 64), np.nan, np.float32)
+    seen: list[str] = []
+    edit = lambda ptx: seen.append(ptx) or ptx  # noqa: E731
+    with Emulation(4, rng, edit, checks_races=False, apart=GROUP).installed():
+        blocks = TensorDescriptor.from_tensor(a.reshape(128, 64), [64, 64])
+        two_places[(1,)](blocks, a, b, c, 4, 1, 64, maps)
+    assert ROLES in seen[0]
+    want = a[0].astype(np.float32) @ b[0] + a[1].astype(np.float32) @ b[1:].sum(0, np.float32)
+    assert np.abs(c - want).max() < 1e-3 * np.abs(want).max()
+
+
 @pytest.mark.usefixtures("no_assembler")
 def test_programs_and_chips_that_have_no_room_for_roles() -> None:
     """A program has 1024 threads at most, and only 9.0 moves registers between groups."""

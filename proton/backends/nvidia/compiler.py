@@ -21,7 +21,7 @@ from proton.backends.nvidia.pipeline import (
 from proton.backends.nvidia.ptx import (
     copies_by_threads,
     emit_ptx,
-    has_least_programs,
+    is_limited,
     with_groups_of,
     with_least_programs,
     with_most_registers,
@@ -268,7 +268,7 @@ def _unspilled(
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
     most = options.target.facts.most_registers(1, threads)
-    if cubin.registers >= most or has_least_programs(ptx):
+    if cubin.registers >= most or is_limited(ptx):
         return ptx, cubin
     fit = max(1, options.target.facts.programs_per_sm(threads, shared))
     room = cubin.threads(options.target, threads) // threads
@@ -334,10 +334,11 @@ def _more_loads(
     """The PTX with the registers of fewer threads, and its machine code, where ptxas put loads
     behind waits for others, to fit more threads: with the next lower power of two, of half of an
     SM's threads at most. Tried where no more than two thirds of a thread's bytes are under way
-    at once. Taken where it waits less often then, and more bytes are under way on an SM."""
+    at once, and nothing else limits them. Taken where it waits less often then, and more bytes are
+    under way on an SM."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
-    if options.maxnreg is not None or cubin.spills or has_least_programs(ptx):
-        return ptx, cubin
+    if is_limited(ptx) or cubin.spills or options.launch_cooperative_grid:
+        return ptx, cubin  # of a cooperative grid all programs have to run at once
     room = cubin.threads(options.target, threads)
     fewer = min(1 << (room - 1).bit_length() - 1, facts.sm_threads // 2)
     if threads > fewer:

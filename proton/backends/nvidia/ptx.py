@@ -114,9 +114,10 @@ def copies_by_threads(ptx: str) -> bool:
     return re.search(r"cp\.async\.c[ag]\.shared", ptx) is not None
 
 
-def has_least_programs(ptx: str) -> bool:
-    """True if the PTX says how many programs have to fit on an SM."""
-    return re.search(r"^\.minnctapersm ", ptx, re.M) is not None
+def is_limited(ptx: str) -> bool:
+    """True if the PTX says how many programs have to fit on an SM, or how many registers a thread
+    has at most."""
+    return re.search(r"^\.(?:minnctapersm|maxnreg) ", ptx, re.M) is not None
 
 
 def _directed(ptx: str, directive: str) -> str:

@@ -142,7 +142,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
             steps.append(mma.Step(side, right.at(column, step * types.k)))
         tile = total[number * size : (number + 1) * size]
         if 0 < at_most <= k and isinstance(type_.element_type, ir.F32Type):
-            sums += _exact_sums(types, tiling.n, steps, transposed, tile, at_most)
+            sums += _exact_sums(types, tiling.n, steps, transposed, tile, start, at_most)
         else:
             sums += mma.wgmma(types, tiling.n, steps, transposed, tile, start)
     mma.wgmma_commit()
@@ -155,10 +155,15 @@ def _exact_sums(
     steps: list[mma.Step],
     transposed: tuple[bool, bool],
     total: list[Value],
+    start: Value | bool,
     at_most: int,
 ) -> list[Value]:
-    """Sums of `at_most` products at a time, or of an instruction's, added up in fp32."""
+    """Sums of `at_most` products at a time, or of an instruction's, added up in fp32: to `total`,
+    where `start` says so, which is zeros where that is known to be false."""
     at_once = max(1, at_most // types.k)
+    if not isinstance(start, bool):
+        zero = v.constant(0, total[0].type)
+        total = [v.select(start, old, zero) for old in total]
     for first in range(0, len(steps), at_once):
         part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, False)
         mma.wgmma_commit()
