@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import isa, names_of, tt
+from proton.dialect.accumulators import adds_outside, zeros_unless
 from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import constant, create, is_zeros
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, scf, ub
@@ -37,7 +38,6 @@ from proton.dialect.walk import (
     users,
 )
 from proton.passes import Pass, register
-from proton.transforms.layout.optimize_accumulator_init import adds_outside, zeros_unless
 
 
 @register

@@ -79,6 +79,7 @@ class Coalesce(Pass):
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[key], limits[key], share), 1
+            own = vector_elements(op.operands[0], None, infos)[order[0]]
             has_gaps = infos[op.operands[0]].contiguity[order[0]] > own < _most(op)
             if isa(op, tt.StoreOp) and (has_gaps or not has_products):
                 vector = min(vector, own if has_gaps else _most(op))

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect import isa, names_of, ttng
-from proton.dialect.emit import create, emit_if, is_zeros, number_of
-from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf, ub
+from proton.dialect.accumulators import adds_outside, zeros_unless
+from proton.dialect.emit import create, is_zeros, number_of
+from proton.dialect.mlir import Module, Operation, arith, ir, scf, ub
 from proton.dialect.regions import ForLoop
-from proton.dialect.ttg import mem_desc_parts
-from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
+from proton.dialect.ttng import WarpGroupDotOp
 from proton.dialect.walk import (
     before,
     defining_op,
@@ -69,12 +69,6 @@ def _carried_from_zero(product: Operation) -> int | None:
     return number if is_zeros(loop.init_args[number]) else None
 
 
-def adds_outside(product: Operation) -> bool:
-    """True if threads add up parts of a product, not the instruction."""
-    (k, _), *_ = mem_desc_parts(product.operands[1].type)
-    return 0 < int(product.attributes["imprecise"].value) <= k
-
-
 def _overwrite_first(product: Operation, loop: ForLoop) -> None:
     with before(product):
         lower, *_ = loop.bounds
@@ -102,14 +96,6 @@ def _begin_anywhere(loop: ForLoop, number: int) -> None:
     with ir.InsertionPoint.after(producer_of(result)), producer_of(result).location:
         lower, upper, _ = loop.bounds
         zeros_unless(arith.CmpIOp(loop.below, lower, upper).result, result)
-
-
-def zeros_unless(has_value: Value, result: Value) -> None:
-    """Puts zeros in the place of a result where it has no value."""
-    uses, type_ = list(result.uses), result.type
-    (chosen,) = emit_if(has_value, [type_], lambda: [result], lambda: [ZerosOp(type_).result])
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = chosen
 
 
 def _surely_runs(loop: ForLoop) -> bool:
