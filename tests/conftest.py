@@ -3,6 +3,7 @@
 
 import atexit
 import ctypes
+import functools
 import gc
 import os
 import resource
@@ -56,6 +57,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
+_CACHED = type(functools.cache(lambda: None))
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
 
 
@@ -124,9 +126,14 @@ def _give_back() -> None:
 def _forget_kernels(item: pytest.Item) -> None:
     """Those that a file's tests made, and compiled of its own, of what it imports from others and
     of the examples: each has its levels with it, 140 KB. What another file compiles again lies on
-    disk."""
+    disk. What the file itself remembers nobody else asks for."""
     if (harness := sys.modules.get("tests.cpu.harness")) is not None:
         harness.kernels_of.cache_clear()
+    if (ptx := sys.modules.get("tests.compile.ptx.text")) is not None:
+        ptx.parsed.cache_clear()
+    for value in vars(getattr(item, "module", gc)).values():
+        if isinstance(value, _CACHED) and value.__module__ == item.module.__name__:
+            value.cache_clear()
     if (specializations := sys.modules.get("proton.runtime.launch.specializations")) is None:
         return
     others = [

@@ -8,6 +8,7 @@ PROTON_TEST_SEED repeats one.
 import os
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 TIMES = int(os.environ.get("PROTON_TEST_FUZZ") or 1)
@@ -29,6 +30,10 @@ def examples(count: int) -> settings:
     """Draws that many examples."""
     return settings(max_examples=count * TIMES)
 
+
+# hypothesis draws the constants of all modules that the process has imported, too. What a process
+# of `pytest -n` has imported depends on which files it was given before.
+providers._get_local_constants = lambda: providers._local_constants
 
 _mutate, _ONLY_NEW = ConjectureRunner.generate_mutations_from, (Phase.generate,)
 

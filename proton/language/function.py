@@ -232,6 +232,12 @@ def nodes_below(statements: Sequence[ast.AST]) -> list[ast.AST]:
     return found
 
 
+@functools.lru_cache(8)  # of a function the names are asked for one kind after the other
+def _nodes_of(tree: ast.FunctionDef) -> list[ast.AST]:
+    """All nodes of a function's body."""
+    return nodes_below(tree.body)
+
+
 # Of a node that binds a name, the fields in the order in which Python evaluates them.
 _EVALUATED = {
     ast.Assign: ("value", "targets"),
@@ -309,19 +315,19 @@ class DeviceFunction:
         """Has another text, or one at another place, compiled."""
         self.source = source
         self.revision += 1
-        for cached in ("_body", "_nodes", "bound_names", "constexpr_names", "_reads"):
+        for cached in ("bound_names", "constexpr_names", "_reads"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
         """The Python object that a free name refers to; raises KeyError."""
         return self._closure[name] if name in self._closure else self.__globals__[name]
 
-    @functools.cached_property
+    @property
     def _body(self) -> list[ast.AST]:
         """All nodes of the body."""
-        return nodes_below(self.parse().body)
+        return _nodes_of(self.parse())
 
-    @functools.cached_property
+    @property
     def _nodes(self) -> list[ast.Name | ast.Attribute]:
         """The names and attributes in the body."""
         return [node for node in self._body if isinstance(node, ast.Name | ast.Attribute)]

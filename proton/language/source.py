@@ -140,14 +140,10 @@ class Source:
     def _of(self, lines: list[str]) -> "Source":
         """The same function, of a file with other lines."""
         new = copy.copy(self)
-        for name in ("_cut", "_block", "text", "tree"):
+        for name in ("block", "_block", "text"):
             new.__dict__.pop(name, None)
         new._lines, new._problem, new._is_trusted = lines, "", True
         return new
-
-    @functools.cached_property
-    def _cut(self) -> tuple[list[str], ast.FunctionDef | None]:
-        return function_lines(self._lines, self._start)
 
     @functools.cached_property
     def _block(self) -> tuple[str, int, int]:
@@ -166,10 +162,10 @@ class Source:
         """The number of its first line: that of a decorator, if it has any."""
         return self._block[1]
 
-    @property
+    @functools.cached_property
     def block(self) -> list[str]:
         """Its lines, with decorators, as they are in the file."""
-        return self._cut[0]
+        return _cut(self)[0]
 
     @property
     def lines(self) -> list[str]:
@@ -182,9 +178,13 @@ class Source:
         block, first, _ = self._block
         return "".join(block.splitlines(keepends=True)[self.tree.lineno - first :])
 
-    @functools.cached_property
+    @property
     def tree(self) -> ast.FunctionDef:
         """The AST, with line and column numbers as in the file."""
+        return _tree(self)
+
+    def parsed(self) -> ast.FunctionDef:
+        """A new AST."""
         text, first, indent = self._block
         span = SourceSpan(file=self.file, line=first, lines=self._lines)
         try:
@@ -201,8 +201,10 @@ class Source:
                 span,
                 "write it as a def",
             )
+        if (cut := _cut(self)[1]) is not None:
+            return cut
         try:
-            tree = self._cut[1] or ast.parse("\n" * (first - 1) + text).body[0]
+            tree = ast.parse("\n" * (first - 1) + text).body[0]
         except (SyntaxError, IndexError) as error:
             raise UnsupportedLanguageConstruct(
                 f"the source of {self.name} does not stand alone "
@@ -216,8 +218,7 @@ class Source:
                 span,
                 hint="write the kernel as a plain def",
             )
-        if indent:
-            _indent(tree, indent)
+        _indent(tree, indent)
         return tree
 
     def _check(self, span: SourceSpan) -> None:
@@ -232,6 +233,26 @@ class Source:
                 span,
                 "start the program again",
             )
+        self._is_trusted = True
+
+
+# Functions whose ASTs are kept, for what is compiled next: one takes some hundred KB, and a program
+# may have thousands.
+_TREES = 64
+
+
+@functools.lru_cache(_TREES)
+def _tree(source: Source) -> ast.FunctionDef:
+    return source.parsed()
+
+
+@functools.lru_cache(_TREES)
+def _cut(source: Source) -> tuple[list[str], ast.FunctionDef | None]:
+    """The lines of a function, and the AST that looking for them gave."""
+    block, tree = function_lines(source._lines, source._start)
+    if tree is not None:
+        _indent(tree, _indent_of(block[0]))
+    return block, tree
 
 
 def _executed_text(code: types.CodeType) -> list[str]:
@@ -326,6 +347,8 @@ def _constant_text(value: object) -> str:
 
 def _indent(tree: ast.AST, by: int) -> None:
     """Moves all columns to the right."""
+    if by == 0:
+        return
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
             node.col_offset += by

@@ -269,7 +269,7 @@ class _Way:
         return stores[0] + loads[0], stores[1] + loads[1]
 
 
-@functools.cache
+@functools.lru_cache(64)  # 17 KB each, of which `exchange` and `exchange_cost` keep what matters
 def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> list[_Way]:
     """An exchange for each choice of the vector that may be the best."""
     most = log2(ACCESS_BYTES // element_bytes)

@@ -45,7 +45,7 @@ class MatrixAccess:
         return [sum((n >> bit & 1) << own for bit, own in bits) for n in range(count)]
 
 
-@functools.cache
+@functools.lru_cache(256)  # of a kernel's; few layouts are those of another one
 def matrix_access(places: LinearLayout, element_bytes: int) -> MatrixAccess | None:
     """How what lies at `places` (of registers, lanes and warps; the one output are offsets) is
     moved by matrices; None where it is not."""

@@ -1,14 +1,16 @@
 """A function's lines are cut out of its file, and its AST walked, as Python's own modules do it."""
 
 import ast
+import gc
 import inspect
 import linecache
+import runpy
 import sysconfig
 from pathlib import Path
 
 import numpy as np
 
-from proton.language.function import nodes_below
+from proton.language.function import DeviceFunction, nodes_below
 from proton.language.source import function_lines
 
 FILES = 25  # of the standard library, in each run
@@ -69,3 +71,20 @@ def test_a_function_is_what_python_takes_for_it(rng: np.random.Generator) -> Non
         lines = linecache.getlines(str(file))
         count += compared(lines, ast.parse("".join(lines)))
     assert count > 100
+
+
+def test_trees_do_not_stay(tmp_path: Path) -> None:
+    """Where a process has had the keys of many kernels; and each tree is made again as it was."""
+    count, name, file = 300, "one_of_many", tmp_path / "many.py"
+    lines = [
+        f"    def {name}(x):\n        return x + {number}\n    made.append({name})\n"
+        for number in range(count)
+    ]
+    file.write_text("made = []\nif True:\n" + "".join(lines))
+    functions = [DeviceFunction(fn) for fn in runpy.run_path(str(file))["made"]]
+    trees = [ast.dump(fn.parse(), include_attributes=True) for fn in functions]
+    assert len({fn.source_key() for fn in functions}) == count == len(set(trees))
+    gc.collect()
+    there = [of for of in gc.get_objects() if isinstance(of, ast.FunctionDef) and of.name == name]
+    assert len(there) < count / 2
+    assert [ast.dump(fn.parse(), include_attributes=True) for fn in functions] == trees

@@ -9,7 +9,9 @@ memory is read here.
 
 import contextlib
 import ctypes
+import itertools
 import struct
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -54,13 +56,15 @@ class _Driver:
     """What launches call; one for good, as kernels keep how they are launched."""
 
     def __init__(self) -> None:
-        self.kernels: list[GPUKernel] = []
+        self.kernels = weakref.WeakValueDictionary[int, GPUKernel]()
+        self.numbers = itertools.count()
         self.emulation: Emulation | None = None
         self.function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(self._launch)
 
     def load(self, kernel: GPUKernel) -> int:
-        self.kernels.append(kernel)
-        return len(self.kernels) - 1
+        number = next(self.numbers)
+        self.kernels[number] = kernel
+        return number
 
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
         assert self.emulation is not None

@@ -19,7 +19,7 @@ _DTYPES = {"pred": np.bool_, "b8": np.uint8, "b16": np.uint16, "b32": np.uint32,
 _WARP = ("shfl", "vote", "elect", "redux", "match", "ldmatrix", "stmatrix", "mma", "tensormap")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction; `guard` is a predicate register, or its opposite."""
 
