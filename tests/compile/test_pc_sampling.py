@@ -132,6 +132,30 @@ def test_each_second_launch_is_sampled(driver: ProfilingDriver, cupti: FakeCUPTI
     assert __file__.replace("pc_sampling", "gpu_sessions") in run.raw.sources
 
 
+def test_code_that_ran_before_is_loaded_again(
+    driver: ProfilingDriver, cupti: FakeCUPTI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUPTI knows no code that was loaded before it samples: its samples are foreign ones."""
+    loads, load = [], cuda.load
+
+    def log(*args: Any) -> int:
+        loads.append((args[1], "Enable" in cupti.calls))
+        return load(*args)
+
+    monkeypatch.setattr(cuda, "load", log)
+    rounds, plain = kernels()
+    x = driver.array("float32")
+    for kernel in (rounds, plain):
+        kernel[2,](x, 5)
+    assert loads == [("rounds$", False), ("plain$", False)]
+    with proton.profile("run", pc_sampling=32):
+        for _ in range(4):
+            rounds[2,](x, 5)
+            plain[2,](x, 5)
+    assert {name for name, is_known in loads if is_known} == {"rounds$", "plain$"}
+    assert len(loads) == 2 + 2 + 2  # with what runs in a session: the one records, the other not
+
+
 def test_more_instructions_than_there_is_room_for(
     driver: ProfilingDriver, cupti: FakeCUPTI, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,16 +2,17 @@
 counters of the hardware, and program counters."""
 
 import contextlib
+import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError
 from proton.runtime.nvidia import cuda, cupti
 from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.pc_sampling import Counts, PCSampler
+from proton.runtime.nvidia.variant import GPUVariant
 from proton.trace.instrumentation import SessionOptions
 from proton.trace.model import ACTIVITIES, CounterSamples, HostSlice, PCSamples
 
@@ -23,6 +24,7 @@ class HardwareRecorder:
         self.options = options
         self.samplers: dict[int, Sampler] = {}  # by GPU
         self.pc_samplings: dict[int, PCSampler] = {}  # by GPU
+        self.loaded_again: dict[int, Callable[..., None]] = {}  # sampled kernels, by their function
         self.pc_sampled: dict[int, Counts] = {}  # by the kernel's number in the run
         self.activities: Collector | None = None
         self.no_activities = ""  # why nothing listens to CUPTI, where that was asked for
@@ -58,13 +60,17 @@ class HardwareRecorder:
         self,
         device: int,
         number: int,
-        kernel: GPUKernel,
-        launch: Callable[[], object],
+        plain: GPUVariant,
+        taken: Sequence[object],
         others: Iterable[threading.Lock],
     ) -> None:
         """Launches a kernel, the run's of this number, and samples program counters meanwhile;
-        under the locks of `others` that call the driver."""
-        counts = self.pc_sampled.setdefault(number, Counts(kernel.asm["cubin"]))
+        under the locks of `others` that call the driver. CUPTI knows code that was loaded since it
+        samples."""
+        counts = self.pc_sampled.setdefault(number, Counts(plain.kernel.asm["cubin"]))
+        if plain.function not in self.loaded_again:
+            self.loaded_again[plain.function] = plain.load_again()
+        launch = functools.partial(self.loaded_again[plain.function], *taken)
         with contextlib.ExitStack() as quiet:
             for lock in others:
                 quiet.enter_context(lock)

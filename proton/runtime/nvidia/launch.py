@@ -268,7 +268,12 @@ def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> GPUVa
     _check_runs_on(kernel.metadata.target, cuda.target_of(device))
     function = _loaded(kernel)
     added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.takes_chunks]
-    return GPUVariant(kernel, variant_launch(kernel, function, device, types, added), function)
+
+    def load_again() -> Callable[..., None]:
+        return variant_launch(kernel, _load(kernel), device, types, added)
+
+    launch = variant_launch(kernel, function, device, types, added)
+    return GPUVariant(kernel, launch, function, load_again)
 
 
 def instrumented(
@@ -353,8 +358,11 @@ def _check_libraries(libraries: Any) -> None:
 
 def _loaded(kernel: GPUKernel) -> Any:
     """The function of the driver's."""
-    symbol, shared = kernel.metadata["symbol"], kernel.shared
-    return loaded(kernel, lambda: cuda.load(kernel.asm["cubin"], symbol, shared))
+    return loaded(kernel, lambda: _load(kernel))
+
+
+def _load(kernel: GPUKernel) -> int:
+    return cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
 
 
 def _passed(short: str | None) -> list[str | None]:

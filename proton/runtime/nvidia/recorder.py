@@ -12,7 +12,7 @@ import functools
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import get_ident
 
 import numpy as np
@@ -262,7 +262,7 @@ class GPURecorder(Recorder):
             return plain.kernel
         start = time.perf_counter_ns()
         if self.samples_pcs:
-            self._sample(plain.kernel, variant, device, stream, launch)
+            self._sample(plain, variant, device, stream, (*grid, stream, *passed))
         else:
             launch()
         if kernel is None:
@@ -271,11 +271,11 @@ class GPURecorder(Recorder):
 
     def _sample(
         self,
-        plain: GPUKernel,
+        plain: GPUVariant,
         variant: InstrumentedVariant,
         device: int,
         stream: int,
-        launch: Callable[[], object],
+        taken: Sequence[object],
     ) -> None:
         """A launch whose program counters are sampled, unless it is captured into a graph."""
         state = self.state
@@ -284,12 +284,12 @@ class GPURecorder(Recorder):
             is_sampled = not is_over and not self.queue.is_capturing(stream)
             if is_sampled:
                 self._prepare(device)
-                number = self._number(variant, plain)
+                number = self._number(variant, plain.kernel)
         if not is_sampled:
-            launch()
+            plain.launch(*taken)
             return
         fetching = [used.ring.fetching for used in self.devices.values()]
-        self.hardware.sample_launch(device, number, plain, launch, fetching)
+        self.hardware.sample_launch(device, number, plain, taken, fetching)
 
     def _capture(self, recording: GPURecording) -> tuple[int, ...] | None:
         """A buffer of the graph's own, as `ProfiledKernel.place` gives it."""

@@ -51,6 +51,7 @@ class GPUVariant:
     kernel: GPUKernel
     launch: Callable[..., None]  # as `variant_launch` makes it
     function: int  # the driver's handle
+    load_again: Callable[[], Callable[..., None]]  # what launches the same code, loaded once more
     instrumented: dict[Instrumentation, "InstrumentedVariant"] = field(default_factory=dict)
     last_instrumented: "InstrumentedVariant | None" = None  # the last of them that was launched
 
