@@ -46,7 +46,7 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
                    "issued 1 iteration ahead.*num_stages=4 .*192 of 227 KB"),
     "two copies in turn": (
         "copies", lambda: gpu(loop(stages=1, copies=2), num_stages=1, body=6),
-        lambda: gpu(loop()), "waits 1.8 us of 2.2 us .* work of 2.3 iterations.*num_stages=4$"),
+        lambda: gpu(loop()), "waits 1.8 us of 2.2 us .* work of 2.8 iterations.*num_stages=4$"),
     "one stage": ("copies", lambda: gpu(loop(stages=1), num_stages=1, shared=48 * 1024),
                   lambda: gpu(loop()), "issued in the iteration that needs them.*num_stages=4"),
     "no room for a stage": ("copies", lambda: gpu(loop(stages=2), shared=200 * 1024),

@@ -50,6 +50,11 @@ class ProgramTimes:
     dur_ns: np.ndarray
 
 
+# Of a slice in a short loop of a GPU (docs/gpu-results.md). What is measured when a session begins
+# is less where the work of a loop hides it.
+LEAST_CYCLES = 12
+
+
 class Subject:
     """A run, as rules see it."""
 
@@ -301,6 +306,18 @@ class KernelView:
         """What launches gain where each program waits a part `after` of its time, not `before`."""
         idle, left = (min(max(part, 0.0), 0.99) ** self.resident for part in (before, after))
         return self.time_ns * max(0.0, 1 - (1 - idle) / (1 - left))
+
+    @cached_property
+    def cycle_ns(self) -> float:
+        """How long a cycle of an SM is, in the median of its launches; 1 where no clock says."""
+        gpu = self.records.gpu
+        found = [gpu.launches[n].rate for n in self.launches.tolist() if gpu and n in gpu.launches]
+        return float(np.median(found)) if found else 1.0
+
+    def record_ns(self, rows: np.ndarray) -> np.ndarray:
+        """What each of these slices costs the kernel, at least."""
+        costs = self.records.slice_cost_ns[self.records.track[rows]]
+        return np.maximum(costs, LEAST_CYCLES * self.cycle_ns if self.on_gpu else 0.0)
 
     def cost_ns(self, rows: np.ndarray) -> np.ndarray:
         """What recording adds to the duration of each of these slices."""

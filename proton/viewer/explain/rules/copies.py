@@ -2,9 +2,10 @@
 
 A copy takes `L` from its issue to its end. In a loop whose iteration takes `C` without that wait,
 `s` copies ahead hide it as long as `s * C` is no less than `L`; else an iteration takes `L / s`.
-So `L / C` iterations ahead would hide it, each of which takes a stage of shared memory. The
-estimate holds while copies take no longer as more of them are under way: where the memory is
-busy already (the counter `dram`), there is no finding.
+So `L / C` iterations ahead would hide it, each of which takes a stage of shared memory. `C` is
+without what recording takes, and no less than the iteration's dots do: how long they do is seen
+where something waits for them. The estimate holds while copies take no longer as more of them are
+under way: where the memory is busy already (the counter `dram`), there is no finding.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ KIB = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class _Loop:
-    """Means of a loop's iterations: what one takes, and waits for copies in it; how many
-    iterations copies are ahead, and what one takes."""
+    """Means of a loop's iterations: what one takes, what it waits for copies, and what its records
+    and its dots take; how many iterations copies are ahead, and what one takes."""
 
     iteration_ns: float
     wait_ns: float
+    record_ns: float
+    dot_ns: float
     ahead: int
     copy_ns: float
     part: float  # of the time of the waiting units
@@ -40,12 +43,12 @@ class _Loop:
 
     @property
     def work_ns(self) -> float:
-        """An iteration without the wait."""
-        return max(self.iteration_ns - self.wait_ns, 1.0)
+        """An iteration without the wait, and without records."""
+        return max(self.iteration_ns - self.wait_ns - self.record_ns, 1.0)
 
     def iteration_with(self, ahead: int) -> float:
         """What an iteration would take with so many copies ahead."""
-        return max(self.work_ns, self.copy_ns / max(ahead, 1))
+        return max(self.work_ns, self.dot_ns, self.copy_ns / max(ahead, 1))
 
 
 def find(subject: Subject) -> Said:
@@ -92,14 +95,40 @@ def _loop(kernel: KernelView) -> _Loop | None:
     iteration = each * float(apart.mean())
     issued, begun = records.start_ns[issue], records.start_ns[wait]
     early = float(np.mean(begun - issued)) >= LEAST_AHEAD * iteration
+    units = np.unique(track)
+    rows = kernel.rows[records.iteration[kernel.rows] != NONE]
+    rows = rows[np.isin(records.track[rows], units)]
     return _Loop(
         iteration_ns=iteration,
         wait_ns=each * float(waited.mean()),
+        record_ns=float(kernel.record_ns(rows).sum()) / _iterations(kernel, rows),
+        dot_ns=_dot_ns(kernel, units),
         ahead=max(round(_ahead(kernel, waits, issue, wait) / each), 1) if early else 0,
         copy_ns=float(np.mean(records.end_ns[wait] - issued)),
-        part=subject.total(waits, waited) / max(kernel.unit_ns(np.unique(track)), 1.0),
+        part=subject.total(waits, waited) / max(kernel.unit_ns(units), 1.0),
         waits=waits,
     )
+
+
+def _iterations(kernel: KernelView, rows: np.ndarray) -> int:
+    """Of how many iterations of units there are some rows."""
+    records = kernel.records
+    return max(
+        np.unique(np.stack([records.track[rows], records.iteration[rows]]), axis=1).shape[1], 1
+    )
+
+
+def _dot_ns(kernel: KernelView, units: np.ndarray) -> float:
+    """What the dots of an iteration take: each as long as those for which something waited longer
+    than they went on before. 0 where nothing did."""
+    subject, records, flights = kernel.subject, kernel.records, kernel.records.flights
+    dots = np.array([scope.work == "dots" for scope in subject.scopes], bool)
+    own = dots[records.scope[flights.issue]] & np.isin(records.track[flights.issue], units)
+    issue, wait = flights.issue[own], flights.wait[own]
+    span = records.end_ns[wait] - records.start_ns[issue]
+    bound = 2 * subject.dur_ns[wait] > span
+    each = issue.size / _iterations(kernel, issue)
+    return each * float(np.median(span[bound])) if bound.any() else 0.0
 
 
 def _ahead(kernel: KernelView, waits: np.ndarray, issue: np.ndarray, wait: np.ndarray) -> int:
@@ -129,7 +158,7 @@ def _finding(kernel: KernelView, loop: _Loop) -> Finding:
     stages = max(given if given else loop.ahead + 1, 1)
     ahead, advice, memory = _advice(kernel, stages, max(wanted, loop.ahead + 1) - loop.ahead, loop)
     after = max(0.0, 1 - loop.work_ns / loop.iteration_with(ahead))
-    share = loop.wait_ns / loop.iteration_ns
+    share = loop.wait_ns / (loop.work_ns + loop.wait_ns)
     issued = f"issued {loop.ahead} iteration{'s' * (loop.ahead != 1)} ahead"
     issued = issued if loop.ahead else "issued in the iteration that needs them"
     row = kernel.nearest(loop.waits, loop.wait_ns)

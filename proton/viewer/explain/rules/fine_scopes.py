@@ -22,31 +22,31 @@ def find(subject: Subject) -> Said:
     records = subject.records
     for kernel in subject.kernels:
         units = kernel.unit_ns()
-        short: list[tuple[float, int, float]] = []  # cost, scope, mean
+        short: list[tuple[float, int, float]] = []  # cost, scope, time
         for scope, rows in kernel.scope_rows.items():
-            each = records.slice_cost_ns[records.track[rows]]
-            mean = float(subject.self_ns[rows].mean())
-            if mean < SHORT * float(each.mean()):
-                short.append((subject.total(rows, each), scope, mean))
+            each = kernel.record_ns(rows)
+            own = float(np.median(subject.self_ns[rows]))  # another process may stretch a few
+            if own < SHORT * float(each.mean()):
+                short.append((subject.total(rows, each), scope, own))
         cost = sum(part for part, _, _ in short)
         if not short or cost < LEAST * units:
             continue
-        most, scope, mean = max(short)
+        most, scope, own = max(short)
         rows, entry = kernel.scope_rows[scope], subject.scopes[scope]
-        price = float(records.slice_cost_ns[records.track[rows]].mean())
+        price = float(kernel.record_ns(rows).mean())
         count = round(most / max(price, 1e-9))
         part = min(cost / units, 1.0)
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
             sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} itself is "
-            f"{_duration(mean)} long, its record costs {duration(price)}, and there are {count}",
+            f"{_duration(own)} long, its record costs {duration(price)}, and there are {count}",
             gain_ns=kernel.time_ns * part,
             advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
             "(every=16)",
             visits=int(np.unique(records.visits.number[rows]).size),
             error_ns=kernel.error_ns(rows),
-            numbers={"cost_percent": 100 * part, "mean_ns": mean, "record_ns": price,
+            numbers={"cost_percent": 100 * part, "own_ns": own, "record_ns": price,
                      "slices": int(sum(kernel.scope_rows[s].size for _, s, _ in short))},
             slices=kernel.open(int(rows[0])),
             file=entry.file,

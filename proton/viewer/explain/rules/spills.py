@@ -59,9 +59,7 @@ def _cost(kernel: KernelView, spilled: int) -> tuple[float, float]:
         rounds = seen * float(kernel.subject.weight[some].mean())
     warps = kernel.kernel.units * kernel.kernel.unit_warps
     cycles = CYCLES * ACCESSES * spilled * warps * kernel.resident * rounds
-    gpu = records.gpu
-    rates = [gpu.launches[n].rate for n in kernel.launches.tolist() if gpu and n in gpu.launches]
-    return cycles * (float(np.median(rates)) if rates else 1.0) * kernel.tracks.size, rounds
+    return cycles * kernel.cycle_ns * kernel.tracks.size, rounds
 
 
 RULE = Rule(name="spills", about="registers that spill to local memory", find=find)
