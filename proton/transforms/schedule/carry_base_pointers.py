@@ -32,13 +32,15 @@ from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, end_of, with_carried, without_carried
 from proton.dialect.traits import Accesses, has
 from proton.dialect.tt import is_pointer_like
-from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.ttg import is_tensor, layout_of, num_warps
 from proton.dialect.walk import before, defining_op, ops_named, users
 from proton.passes import Pass, register
 
-# Registers of addresses. On an H200 five products take 0.89 to 0.96 of the time that they take with
-# 64 (of 128 x 128 with 4 warps, and 4-bit weights), and three 1.03 to 1.1 (of experts, and scaled).
-MANY = 32
+MANY = 64  # registers of addresses that are worth it: a quarter of a thread's
+# Where a warp is alone on its scheduler, instructions of a loop count more. On an H200 with 32 six
+# of seven products of 4 warps take 0.68 to 1 of the time that they take with 64, and one 1.09; of 8
+# warps 1 to 1.04.
+MANY_OF_FEW_WARPS, FEW_WARPS = 32, 4
 _SPREADS = (tt.BroadcastOp, tt.ExpandDimsOp)
 
 
@@ -53,13 +55,14 @@ class CarryBasePointers(Pass):
 
     def run(self, module: Module) -> None:
         infos: AxisInfos | None = None
+        many = MANY_OF_FEW_WARPS if num_warps(module) <= FEW_WARPS else MANY
         for loop in reversed(ops_named(module, scf.ForOp)):  # inner ones come last
             view = ForLoop(loop)
             found = [number for number in range(len(view.init_args)) if _is_moved(view, number)]
             if not found:
                 continue
             infos = infos or AxisInfos(module)
-            if sum(_registers(view.iter_args[number], infos) for number in found) < MANY:
+            if sum(_registers(view.iter_args[number], infos) for number in found) < many:
                 found = [number for number in found if _is_waited_for(view.iter_args[number])]
             if found:
                 _rewrite(loop, found)
