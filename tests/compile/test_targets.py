@@ -233,11 +233,19 @@ def assembled(ptx: str, arch: int = 90) -> cubin.Cubin:
         return assembler.finish()
 
 
-def test_an_assembler_that_dies_before_it_has_read_anything(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dies", "refusal"),
+    [
+        ("echo no licence; exit 3", "ptxas refused k: no licence"),
+        ("kill -SEGV $$", r"ptxas crashed on k \(signal 11\).*try other num_warps"),
+    ],
+)
+def test_an_assembler_that_dies_before_it_has_read_anything(
+    tmp_path: Path, dies: str, refusal: str
+) -> None:
     tool = tmp_path / "ptxas"
-    tool.write_text(f"#!/bin/sh\n{NEW}echo no licence; exit 3\n")
+    tool.write_text(f"#!/bin/sh\n{NEW}{dies}\n")
     tool.chmod(0o755)
-    refusal = "ptxas refused k: no licence"
     with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=refusal):
         assembled("x" * (1 << 20))
 

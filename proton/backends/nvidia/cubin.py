@@ -119,6 +119,11 @@ class Assembler:
         """The machine code; raises PTXASError with the assembler's words, PassError for code that
         is not what was meant."""
         status, log = self._ended(), _content(self.log).decode(errors="replace")
+        if status < 0:
+            raise PTXASError(
+                f"ptxas crashed on {self.name} (signal {-status}), which is its fault: try other "
+                f"num_warps, num_stages or blocks, or another ptxas (PROTON_PTXAS). {log.strip()}"
+            )
         if status:
             raise PTXASError(f"ptxas refused {self.name}: {log.strip()}")
         about = log[log.find(f"Compiling entry function '{self.symbol}'") :]
