@@ -154,6 +154,12 @@ class _Dataflow(ForwardDataflow[State]):
         ends = [self.block(block, State()) for block in If(op).blocks]
         return functools.reduce(State.join, ends, State()).behind_a_barrier()
 
+    def takes_part(self, op: Operation) -> bool:
+        """True if an op is a place where threads meet, a call, or has an effect on shared memory."""
+        if op in self.users or op in self.allocation.offsets or isa(op, func.CallOp):
+            return True
+        return has(op, Barrier, AwaitsOrder) or bool(SharedEffects.of(op).ends_reads)
+
     def transfer(self, op: Operation, state: State) -> State:
         if isa(op, func.CallOp):
             return self._call(op, state)
